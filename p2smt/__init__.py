@@ -1,0 +1,1 @@
+"""Constraint-solver-based synthesis of parallelism placements and reduction programs."""

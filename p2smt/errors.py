@@ -1,0 +1,32 @@
+"""Errors that carry a message a user can act on."""
+
+from __future__ import annotations
+
+import json
+
+
+class InputError(ValueError):
+    """Bad input: names what was given, the rule it breaks, and the remedy.
+
+    The command line prints it as one line and exits with code 2.
+    """
+
+    def __init__(self, given: str, rule: str, remedy: str = "") -> None:
+        self.given, self.rule, self.remedy = given, rule, remedy
+        text = f"{given}: {rule}" + (f"; {remedy}" if remedy else "")
+        super().__init__(" ".join(text.split()))
+
+
+class EncodingBug(RuntimeError):
+    """A solver's decoded answer failed the independent check.
+
+    The message holds problem and answer as JSON, so that the case can be replayed.
+    """
+
+    def __init__(self, reason: str, problem: object, answer: object) -> None:
+        detail = json.dumps({"problem": problem, "answer": answer}, default=str)
+        super().__init__(f"{reason}; please report this with the following case: {detail}")
+
+
+class TooLarge(InputError):
+    """A problem exceeds a documented limit of the method that was asked for."""

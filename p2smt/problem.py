@@ -1,0 +1,149 @@
+"""Frozen inputs of the encodings: plain data, the same for every solver."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from p2smt.collective import Collective, RequestKind
+from p2smt.errors import InputError
+from p2smt.placement import Matrix
+from p2smt.program import Grouping, groupings
+
+MAX_PROGRAM_LENGTH = 16
+SMALL_MODEL_LENGTH = 6
+SMALL_MODEL_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class AxisRule:
+    """A side constraint on one axis.
+
+    ``inside=True``: every entry at ``level`` (index) and outside it is 1.  ``inside=False``:
+    one of them is more than 1, so the axis spans several entities of that level.
+    """
+
+    axis: int
+    level: int
+    inside: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FixedEntry:
+    """A side constraint: ``matrix[axis][level] == value``."""
+
+    axis: int
+    level: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTerm:
+    """One column of a cost table: the split of the axes in ``axes`` at ``level``, as a product."""
+
+    level: int
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CostTable:
+    """Cost in ticks of each combination of terms; a combination that is absent is not allowed.
+
+    ``rows[(v1, .., vn)]`` is the cost where term i has the value ``vi``.  ``weight`` multiplies.
+    """
+
+    terms: tuple[LevelTerm, ...]
+    rows: Mapping[tuple[int, ...], int]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementProblem:
+    """All parallelism matrices of these level and axis sizes under side constraints.
+
+    With ``costs``, the objective is the sum of the tables (or their maximum).  ``excluded``
+    matrices are not answers.  ``at_most`` bounds the objective in ticks.
+    """
+
+    levels: tuple[int, ...]
+    axes: tuple[int, ...]
+    rules: tuple[AxisRule | FixedEntry, ...] = ()
+    costs: tuple[CostTable, ...] = ()
+    worst: bool = False
+    excluded: frozenset[Matrix] = frozenset()
+    at_most: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.levels or not self.axes or min(self.levels + self.axes) < 1:
+            raise InputError(
+                f"levels {list(self.levels)}, axes {list(self.axes)}", "sizes must be at least 1"
+            )
+        devices, ranks = math.prod(self.levels), math.prod(self.axes)
+        if devices != ranks:
+            raise InputError(
+                f"axes {list(self.axes)} with product {ranks}",
+                f"the product of the axes must be the number of devices, {devices}",
+                f"change an axis or the levels {list(self.levels)}",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionSet:
+    """Instructions by index: (collective, grouping) pairs in tie-breaking order."""
+
+    items: tuple[tuple[Collective, Grouping], ...]
+
+    @staticmethod
+    def of(depth: int) -> InstructionSet:
+        """All instructions over a hierarchy of this depth."""
+        return InstructionSet(tuple((c, g) for c in Collective for g in groupings(depth)))
+
+
+@dataclass(frozen=True, slots=True)
+class StepLimit:
+    """A side constraint: at most ``at_most`` steps use one of these instruction indices."""
+
+    instructions: frozenset[int]
+    at_most: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramProblem:
+    """Programs that lead from the initial to the goal state of a request.
+
+    ``factors`` are the real reduction factors (> 1), ``instructions`` what may be used.
+    ``costs[(instruction, rows)]`` is the cost in ticks of an instruction whose payload is
+    ``rows`` of the k rows of a state matrix (k: product of the factors).
+    """
+
+    kind: RequestKind
+    factors: tuple[int, ...]
+    max_length: int
+    instructions: InstructionSet
+    forbidden: frozenset[int] = frozenset()
+    limits: tuple[StepLimit, ...] = ()
+    costs: Mapping[tuple[int, int], int] | None = None
+    excluded: frozenset[tuple[int, ...]] = frozenset()
+    at_most: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.kind.has_programs:
+            raise InputError(f"request {self.kind.value}", "has one fixed step and no programs")
+        if min(self.factors, default=2) < 2:
+            raise InputError(f"factors {list(self.factors)}", "must be at least 2 each")
+        if not 1 <= self.max_length <= MAX_PROGRAM_LENGTH:
+            raise InputError(f"length {self.max_length}", f"must be 1 to {MAX_PROGRAM_LENGTH}")
+
+    @property
+    def rows(self) -> int:
+        """Rows of a state matrix: the number of devices in a reduction group."""
+        return math.prod(self.factors)
+
+    @property
+    def model_factors(self) -> tuple[int, ...]:
+        """The factors to synthesize on: all twos where the small-model property is tested.
+
+        Outside its tested range (longer programs, more factors) these are the real factors.
+        """
+        small = self.max_length <= SMALL_MODEL_LENGTH and len(self.factors) <= SMALL_MODEL_DEPTH
+        return (2,) * len(self.factors) if small else self.factors

@@ -1,0 +1,63 @@
+"""What a search returns: a status, an answer, a proved bound and statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Status(Enum):
+    """Outcome of a search.  A time limit never yields OPTIMAL, INFEASIBLE or COMPLETE."""
+
+    OPTIMAL = "optimal"  # an answer, and a proof that none is better
+    FEASIBLE = "feasible"  # an answer, not proved best
+    INFEASIBLE = "infeasible"  # a proof that there is no answer
+    UNKNOWN = "unknown"  # neither an answer nor a proof
+    COMPLETE = "complete"  # an enumeration that is proved to hold every answer
+    TRUNCATED = "truncated"  # an enumeration that stopped early
+
+    @property
+    def settled(self) -> bool:
+        """Whether the outcome is a proof."""
+        return self in (Status.OPTIMAL, Status.INFEASIBLE, Status.COMPLETE)
+
+
+@dataclass(frozen=True, slots=True)
+class SolveStats:
+    """How an answer was found: solver name, wall seconds, solver calls, and free counters."""
+
+    solver: str
+    wall_s: float = 0.0
+    calls: int = 1
+    counters: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[T]):
+    """``value`` is None unless the status says that there is an answer.
+
+    ``bound`` is the solver's proved lower bound on the integer objective of the problem
+    (ticks), or None where there is no objective.
+    """
+
+    status: Status
+    value: T | None = None
+    bound: int | None = None
+    stats: SolveStats = field(default_factory=lambda: SolveStats("none"))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """Limits and reproducibility of one search.
+
+    ``time_limit_s`` bounds the wall time in seconds (None: no bound), ``max_answers`` an
+    enumeration, ``seed`` and ``workers`` go to the solver and never change a proved optimum.
+    """
+
+    time_limit_s: float | None = None
+    max_answers: int | None = None
+    seed: int = 0
+    workers: int = 1

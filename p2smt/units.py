@@ -1,0 +1,117 @@
+"""Quantities with units: the only place that parses and prints them.
+
+Sizes are bytes, bandwidths bytes per second, times seconds.  ``B`` is a byte and ``b``
+or ``bit`` a bit; ``k M G T`` are powers of 1000, ``Ki Mi Gi Ti`` powers of 1024.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from p2smt.errors import InputError
+
+_SCALE = {
+    "": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
+    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
+}
+_TIME = {
+    "s": Fraction(1),
+    "ms": Fraction(1, 10**3),
+    "us": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),
+    "ns": Fraction(1, 10**9),
+}
+_NUMBER = r"\s*(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)\s*"
+_PREFIX = r"(?P<prefix>[kKMGT]i?|)"
+_SIZE = re.compile(_NUMBER + _PREFIX + r"B\s*", re.ASCII)
+_RATE = re.compile(_NUMBER + _PREFIX + r"(?P<unit>B|b|bit)(?:/s|ps)\s*", re.ASCII)
+_SPAN = re.compile(_NUMBER + r"(?P<unit>s|ms|us|µs|ns)\s*")
+_LIMIT = 2**62
+
+
+def _match(pattern: re.Pattern[str], text: object, what: str, example: str) -> re.Match[str]:
+    found = pattern.fullmatch(text) if isinstance(text, str) and len(text) < 64 else None
+    if found is None or (found.groupdict().get("prefix") == "Ki" and "ki" in str(text)):
+        raise InputError(
+            f"{what} {str(text)[:60]!r}",
+            "is not a non-negative number with a unit",
+            f"write it like {example}",
+        )
+    return found
+
+
+def _bounded(value: Fraction, text: object, what: str) -> Fraction:
+    if value >= _LIMIT:
+        raise InputError(f"{what} {str(text)[:60]!r}", "is 2^62 or more", "give a smaller value")
+    return value
+
+
+def _prefix(found: re.Match[str], text: object, what: str) -> int:
+    if found["prefix"] not in _SCALE:
+        raise InputError(
+            f"{what} {text!r}", f"has the unknown prefix {found['prefix']!r}", "use KiB or kB"
+        )
+    return _SCALE[found["prefix"]]
+
+
+def parse_bytes(text: object, what: str = "size") -> int:
+    """Bytes in a text like ``512MiB``, ``2GB`` or ``100 B``: a positive whole number."""
+    found = _match(_SIZE, text, what, "512MiB or 2GB")
+    value = _bounded(Fraction(found["number"]) * _prefix(found, text, what), text, what)
+    if value < 1 or value.denominator != 1:
+        raise InputError(f"{what} {text!r}", "is not a positive whole number of bytes")
+    return int(value)
+
+
+def parse_bandwidth(text: object, what: str = "bandwidth") -> float:
+    """Bytes per second in a text like ``25 GB/s``, ``200 Gb/s`` or ``100 Gbit/s``: positive."""
+    found = _match(_RATE, text, what, "25 GB/s or 200 Gb/s")
+    bits = 1 if found["unit"] == "B" else 8
+    value = _bounded(Fraction(found["number"]) * _prefix(found, text, what) / bits, text, what)
+    if value < 1:
+        raise InputError(f"{what} {text!r}", "is less than one byte per second")
+    return float(value)
+
+
+def parse_time(text: object, what: str = "time") -> float:
+    """Seconds in a text like ``3 us`` or ``1.5ms``: zero or more."""
+    found = _match(_SPAN, text, what, "3 us or 1.5 ms")
+    return float(_bounded(Fraction(found["number"]) * _TIME[found["unit"]], text, what))
+
+
+def parse_count(text: str, what: str, limit: int = 10**9) -> int:
+    """A whole number from 1 to ``limit`` in decimal digits."""
+    digits = text.strip()
+    if not re.fullmatch(r"[0-9]{1,18}", digits) or not 1 <= int(digits) <= limit:
+        raise InputError(f"{what} {text[:60]!r}", f"is not a whole number from 1 to {limit}")
+    return int(digits)
+
+
+def _scaled(value: float, steps: Mapping[str, float], digits: int = 4) -> str:
+    for unit, size in steps.items():
+        if value >= size:
+            return f"{value / size:.{digits}g} {unit}"
+    unit, size = list(steps.items())[-1]
+    return f"{value / size:.{digits}g} {unit}"
+
+
+def format_bytes(value: float) -> str:
+    """Bytes for people, with binary prefixes: ``1 GiB``."""
+    return _scaled(value, {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "B": 1})
+
+
+def format_bandwidth(bytes_per_s: float) -> str:
+    """A bandwidth for people, with decimal prefixes: ``25 GB/s``."""
+    return _scaled(bytes_per_s, {"TB/s": 1e12, "GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3, "B/s": 1})
+
+
+def format_time(seconds: float) -> str:
+    """A time for people: ``12.5 ms``; infinity prints as ``unbounded``."""
+    if math.isinf(seconds):
+        return "unbounded"
+    if seconds == 0:
+        return "0 s"
+    return _scaled(seconds, {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9})
