@@ -152,11 +152,13 @@ def local_groups(factors: Sequence[int], grouping: Grouping) -> IntArray:
     """Positions 0..k-1 of each group's members: shape (groups, members), in device order."""
     positions = np.arange(math.prod(factors), dtype=np.int64).reshape(tuple(factors))
     if grouping.master:
-        positions = positions[(..., *[slice(0, 1)] * (len(factors) - grouping.inner))]
+        below = math.prod(factors[grouping.inner :])
+        positions = np.where(positions % below == 0, positions, -1)
     varying = list(range(grouping.outer, grouping.inner))
     fixed = [d for d in range(len(factors)) if d not in varying]
     members = math.prod(factors[d] for d in varying)
-    return positions.transpose(fixed + varying).reshape(-1, members)
+    groups = positions.transpose(fixed + varying).reshape(-1, members)
+    return groups[groups[:, 0] >= 0]
 
 
 def lower(reduction_groups: IntArray, factors: Sequence[int], grouping: Grouping) -> IntArray:

@@ -54,10 +54,14 @@ class Piece:
 
     def __post_init__(self) -> None:
         if not 0 <= self.latency_s < 1e6:
-            raise InputError(f"latency {self.latency_s} s", "must be from 0 to 1e6 s")
+            raise InputError(
+                f"latency {self.latency_s} s", "must be from 0 to 1e6 s", "check its unit"
+            )
         if not 1 <= self.bandwidth_bytes_per_s < 1e18:
             raise InputError(
-                f"bandwidth {self.bandwidth_bytes_per_s} B/s", "must be at least 1 B/s, finite"
+                f"bandwidth {self.bandwidth_bytes_per_s} B/s",
+                "must be at least 1 B/s and below 1e18 B/s",
+                "check its unit",
             )
 
 
@@ -90,11 +94,35 @@ class Link:
             raise InputError(
                 f"a {self.kind.value} link with ports, device_bandwidth or in_switch_reduction",
                 "only a switch link has them",
+                "remove them, or make the link a switch",
             )
         if (self.kind is LinkKind.TORUS) != bool(self.torus) or any(d < 1 for d in self.torus):
             raise InputError(f"dims {list(self.torus)}", "a torus, and only a torus, has dims >= 1")
         if self.ports < 1:
             raise InputError(f"ports {self.ports}", "must be at least 1")
+        draw = self.device_bandwidth_bytes_per_s
+        if draw is not None and not 1 <= draw < 1e18:
+            raise InputError(f"device bandwidth {draw} B/s", "must be from 1 to 1e18 B/s")
+        if self.in_switch_members < 0 or self.in_switch_members == 1:
+            raise InputError(
+                f"in-switch reduction from {self.in_switch_members} members",
+                "a reduction has at least 2 members",
+                "give 2 or more, or 0 for none",
+            )
+        self._check_names()
+
+    def _check_names(self) -> None:
+        measured = [collective for collective, _ in self.measured]
+        if len(set(measured)) != len(measured):
+            raise InputError(
+                f"measured {[c.value for c in measured]}",
+                "a collective is named twice",
+                "merge them",
+            )
+        for pieces in (self.pieces, *(pieces for _, pieces in self.measured)):
+            names = [piece.name for piece in pieces]
+            if len(set(names)) != len(names):
+                raise InputError(f"protocols {names}", "a name is used twice", "rename one of them")
 
     def pieces_for(self, collective: Collective | None) -> tuple[Piece, ...]:
         """The pieces that time ``collective`` (None: plain transfers) on this link."""
@@ -150,10 +178,15 @@ class Topology:
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]
+        if not self.name:
+            raise InputError("a topology without a name", "needs one", "give a short text")
+        if not self.algorithms or len(set(self.algorithms)) != len(self.algorithms):
+            shown = [algorithm.value for algorithm in self.algorithms]
+            raise InputError(f"algorithms {shown}", "name at least one, each once", "edit the list")
         if not 1 <= len(names) <= MAX_LEVELS:
             raise InputError(f"{len(names)} levels", f"a topology has 1 to {MAX_LEVELS} levels")
         if len(set(names)) != len(names):
-            raise InputError(f"levels {names}", "a level name is used twice")
+            raise InputError(f"levels {names}", "a level name is used twice", "rename one of them")
         if self.devices > MAX_DEVICES:
             raise InputError(f"{self.devices} devices", f"at most {MAX_DEVICES} are supported")
         for j, level in enumerate(self.levels):
@@ -185,10 +218,12 @@ class Topology:
 
     def coordinates(self, device: int) -> tuple[int, ...]:
         """A device's coordinates, outermost first (mixed radix over the level sizes)."""
-        digits = []
+        digits, rest = [], device
         for size in reversed(self.sizes):
-            device, digit = divmod(device, size)
+            rest, digit = divmod(rest, size)
             digits.append(digit)
+        if rest:
+            raise InputError(f"device {device}", f"devices are numbered 0 to {self.devices - 1}")
         return tuple(reversed(digits))
 
     def with_outermost(self, size: int) -> Topology:
@@ -198,6 +233,7 @@ class Topology:
             raise InputError(
                 f"{self.name}:{size}",
                 f"the outermost level {first.name} is a torus with fixed dims",
+                "write a topology file with other dims",
             )
         return replace(self, levels=(replace(first, size=size), *self.levels[1:]))
 

@@ -8,44 +8,59 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from p2smt.errors import InputError
 
 _SCALE = {
-    "": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
-    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
+    "": 1,
+    "k": 10**3,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
 }
 _TIME = {
     "s": Fraction(1),
     "ms": Fraction(1, 10**3),
     "us": Fraction(1, 10**6),
-    "µs": Fraction(1, 10**6),
+    "\u00b5s": Fraction(1, 10**6),  # micro sign
+    "\u03bcs": Fraction(1, 10**6),  # Greek mu, which looks the same
     "ns": Fraction(1, 10**9),
 }
-_NUMBER = r"\s*(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)\s*"
+_NUMBER = r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*"
 _PREFIX = r"(?P<prefix>[kKMGT]i?|)"
 _SIZE = re.compile(_NUMBER + _PREFIX + r"B\s*", re.ASCII)
 _RATE = re.compile(_NUMBER + _PREFIX + r"(?P<unit>B|b|bit)(?:/s|ps)\s*", re.ASCII)
-_SPAN = re.compile(_NUMBER + r"(?P<unit>s|ms|us|µs|ns)\s*")
+_SPAN = re.compile(_NUMBER + r"(?P<unit>s|ms|us|\u00b5s|\u03bcs|ns)\s*")
 _LIMIT = 2**62
 
 
 def _match(pattern: re.Pattern[str], text: object, what: str, example: str) -> re.Match[str]:
     found = pattern.fullmatch(text) if isinstance(text, str) and len(text) < 64 else None
-    if found is None or (found.groupdict().get("prefix") == "Ki" and "ki" in str(text)):
+    if found is None:
         raise InputError(
-            f"{what} {str(text)[:60]!r}",
-            "is not a non-negative number with a unit",
+            f"{what} {_shown(text)}",
+            "is not a non-negative decimal number with a unit",
             f"write it like {example}",
         )
     return found
 
 
+def _shown(text: object) -> str:
+    """What was given, short enough for one line."""
+    shown = repr(text) if isinstance(text, str | int | float | None) else type(text).__name__
+    return shown if len(shown) <= 62 else shown[:60] + ".."
+
+
 def _bounded(value: Fraction, text: object, what: str) -> Fraction:
     if value >= _LIMIT:
-        raise InputError(f"{what} {str(text)[:60]!r}", "is 2^62 or more", "give a smaller value")
+        raise InputError(f"{what} {_shown(text)}", "is 2^62 or more", "give a smaller value")
     return value
 
 
@@ -62,7 +77,9 @@ def parse_bytes(text: object, what: str = "size") -> int:
     found = _match(_SIZE, text, what, "512MiB or 2GB")
     value = _bounded(Fraction(found["number"]) * _prefix(found, text, what), text, what)
     if value < 1 or value.denominator != 1:
-        raise InputError(f"{what} {text!r}", "is not a positive whole number of bytes")
+        raise InputError(
+            f"{what} {text!r}", "is not a positive whole number of bytes", "give 1 B or more"
+        )
     return int(value)
 
 
@@ -72,7 +89,9 @@ def parse_bandwidth(text: object, what: str = "bandwidth") -> float:
     bits = 1 if found["unit"] == "B" else 8
     value = _bounded(Fraction(found["number"]) * _prefix(found, text, what) / bits, text, what)
     if value < 1:
-        raise InputError(f"{what} {text!r}", "is less than one byte per second")
+        raise InputError(
+            f"{what} {text!r}", "is less than one byte per second", "give 1 B/s or more"
+        )
     return float(value)
 
 
@@ -86,8 +105,33 @@ def parse_count(text: str, what: str, limit: int = 10**9) -> int:
     """A whole number from 1 to ``limit`` in decimal digits."""
     digits = text.strip()
     if not re.fullmatch(r"[0-9]{1,18}", digits) or not 1 <= int(digits) <= limit:
-        raise InputError(f"{what} {text[:60]!r}", f"is not a whole number from 1 to {limit}")
+        raise InputError(
+            f"{what} {_shown(text)}",
+            f"is not a whole number from 1 to {limit}",
+            "write digits only",
+        )
     return int(digits)
+
+
+def exact_bandwidth(bytes_per_s: float) -> str:
+    """A bandwidth as text that :func:`parse_bandwidth` reads back to the same number."""
+    steps = {"TB/s": 1e12, "GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3}
+    return _exact(bytes_per_s, steps, "B/s", parse_bandwidth)
+
+
+def exact_time(seconds: float) -> str:
+    """A time as text that :func:`parse_time` reads back to the same number."""
+    return _exact(seconds, {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}, "s", parse_time)
+
+
+def _exact(
+    value: float, steps: Mapping[str, float], base: str, parse: Callable[[object], float]
+) -> str:
+    for unit, size in steps.items():
+        text = f"{float(f'{value / size:.12g}')!r} {unit}".replace(".0 ", " ")
+        if value >= size and parse(text) == value:
+            return text
+    return f"{value!r} {base}".replace(".0 ", " ")
 
 
 def _scaled(value: float, steps: Mapping[str, float], digits: int = 4) -> str:

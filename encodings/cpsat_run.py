@@ -1,0 +1,127 @@
+"""Running CP-SAT: seed, workers, time limits shared by several solves, and Ctrl-C.
+
+``solve()`` holds the calling thread inside C++, where a KeyboardInterrupt does not arrive.
+So it runs in a thread of its own while the caller's thread waits in short joins; on an
+interrupt the search is stopped, joined, and the interrupt goes on to the caller.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+
+from ortools.sat.python import cp_model
+
+from p2smt.errors import EncodingBug
+from p2smt.result import SearchLimits
+
+_POLL_S = 0.05
+_SEED_RANGE = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class StopWatch:
+    """One wall-clock limit over several solves: ``started_s`` on the monotonic clock."""
+
+    limits: SearchLimits
+    started_s: float
+
+    @staticmethod
+    def start(limits: SearchLimits) -> StopWatch:
+        """A watch that starts now."""
+        return StopWatch(limits, time.monotonic())
+
+    def elapsed_s(self) -> float:
+        """Wall seconds since the start."""
+        return time.monotonic() - self.started_s
+
+    def remaining_s(self) -> float | None:
+        """Seconds left, never below 0; None if there is no limit."""
+        limit = self.limits.time_limit_s
+        return None if limit is None else max(0.0, limit - self.elapsed_s())
+
+    def expired(self) -> bool:
+        """Whether no time is left."""
+        return self.remaining_s() == 0.0
+
+    def left(self) -> SearchLimits:
+        """The same limits with the time that is left."""
+        return replace(self.limits, time_limit_s=self.remaining_s())
+
+
+def run(
+    model: cp_model.CpModel,
+    limits: SearchLimits,
+    callback: cp_model.CpSolverSolutionCallback | None = None,
+    every: bool = False,
+) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
+    """Solve a model under ``limits``; with ``every``, show each solution to ``callback``.
+
+    A time limit of 0 or less gives UNKNOWN without solving; the solver then holds no answer.
+    An enumeration (``every``) always uses one worker, as CP-SAT requires, and repeats a
+    solution for each value of a variable that the others do not determine.
+
+    Raises:
+        EncodingBug: CP-SAT rejects the model (for example because sums overflow).
+        KeyboardInterrupt: after the search has been stopped.
+    """
+    solver = _solver(limits, every)
+    if limits.time_limit_s is not None and limits.time_limit_s <= 0:
+        return solver, cp_model.UNKNOWN
+    status = _solve_interruptibly(solver, model, callback)
+    if status == cp_model.MODEL_INVALID:
+        raise EncodingBug(f"invalid CP-SAT model: {model.validate()}", None, None)
+    return solver, status
+
+
+def proved_bound(solver: cp_model.CpSolver) -> int:
+    """The proved lower bound on an integer objective, exact where a float would round.
+
+    Only after a solve with an objective without constant term that found an answer.
+    """
+    return int(solver.response_proto.inner_objective_lower_bound)
+
+
+def _solver(limits: SearchLimits, every: bool) -> cp_model.CpSolver:
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.random_seed = limits.seed % _SEED_RANGE
+    parameters.num_workers = 1 if every else limits.workers
+    parameters.enumerate_all_solutions = every
+    parameters.catch_sigint_signal = False  # else C++ swallows the signal that Python waits for
+    # Gaps are compared as floats: above 2^53 the default would take a near miss for a proof.
+    parameters.absolute_gap_limit = 0.0
+    parameters.relative_gap_limit = 0.0
+    if limits.time_limit_s is not None:
+        parameters.max_time_in_seconds = limits.time_limit_s
+    return solver
+
+
+def _solve_interruptibly(
+    solver: cp_model.CpSolver,
+    model: cp_model.CpModel,
+    callback: cp_model.CpSolverSolutionCallback | None,
+) -> cp_model.CpSolverStatus:
+    outcome: list[cp_model.CpSolverStatus] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(solver.solve(model, callback))
+        except BaseException as error:  # handed to the caller's thread below
+            failure.append(error)
+
+    thread = threading.Thread(target=work, name="cp-sat", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_POLL_S)
+    except KeyboardInterrupt:
+        while thread.is_alive():  # again and again: a stop before the start has no effect
+            solver.stop_search()
+            thread.join(_POLL_S)
+        raise
+    if failure:
+        raise failure[0]
+    return outcome[0]

@@ -1,0 +1,210 @@
+"""How the groups of one step use the links of each level, whatever they compute.
+
+A footprint says, per level, how many entities a group spans, how many members it has under
+one entity, and how the traffic of all concurrent groups meets on the worst port or link.
+The regular footprint is a closed form over the digits of a parallelism matrix; the one of
+arbitrary groups (:mod:`p2smt.footprint_explicit`) looks at every device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2smt.placement import IntArray, Placement
+from p2smt.program import Grouping
+from p2smt.routing import worst_link
+from p2smt.topology import Level, LinkKind, Topology
+
+Digits = tuple[tuple[int, int], ...]
+"""Reduction digits of one level: (size, stride) each, the most significant first."""
+
+PortProfile = tuple[tuple[int, float], ...]
+"""Load of one port: (members a group has under the entity, summed shares of such groups)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelUse:
+    """Use of one level by all groups of a step together.
+
+    Switch levels: ``ports`` lists the distinct port profiles.  Other levels: the worst link's
+    load when every ring edge (``ring``), every edge but the wrap-around (``path``) or every
+    ordered pair of members (``pairs``) carries one unit.  ``least_inside`` is the smallest
+    number of members that a group has under one entity.
+    """
+
+    level: int
+    ports: tuple[PortProfile, ...] = ()
+    least_inside: int = 0
+    ring: float = 0.0
+    path: float = 0.0
+    pairs: float = 0.0
+
+    def port_load(self, crossing: Callable[[int], float]) -> float:
+        """Worst port load, where a group with q members inside sends ``crossing(q)``."""
+        return max((sum(w * crossing(q) for q, w in port) for port in self.ports), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """All groups of one step.
+
+    ``members`` per group; ``profiles`` the distinct vectors of entities a group spans, per
+    level from the outermost; ``uses`` the levels on which there is traffic; ``regular`` if
+    every group has the same number of members in each entity it spans.
+    """
+
+    members: int
+    profiles: tuple[tuple[int, ...], ...]
+    uses: tuple[LevelUse, ...]
+    regular: bool = True
+
+
+def digits_of(placement: Placement, axes: Sequence[int]) -> tuple[Digits, ...]:
+    """Reduction digits of each level; adjacent digits merge, digits of size 1 vanish."""
+    found = []
+    for j in range(placement.width):
+        digits: list[tuple[int, int]] = []
+        for i in axes:
+            size = placement.matrix[i][j]
+            stride = math.prod(row[j] for row in placement.matrix[i + 1 :])
+            if digits and digits[-1][1] == size * stride:
+                digits[-1] = (digits[-1][0] * size, stride)
+            elif size > 1:
+                digits.append((size, stride))
+        found.append(tuple(digits))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """One level of a regular step: member offsets of a group, offsets of the groups."""
+
+    members: IntArray
+    groups: IntArray
+
+
+def _span(size: int, digits: Digits, role: str) -> _Span:
+    every = np.arange(size, dtype=np.int64)
+    zero = np.ones(size, dtype=bool)
+    members = np.zeros(1, dtype=np.int64)
+    for count, stride in digits:
+        zero &= every // stride % count == 0
+        members = (members[:, None] + np.arange(count) * stride).ravel()
+    one = np.zeros(1, dtype=np.int64)
+    if role == "varying":
+        return _Span(members, every[zero])
+    return _Span(one, every[zero] if role == "zero" else every)
+
+
+def _roles(digits: Sequence[Digits], grouping: Grouping) -> list[str]:
+    roles, depth = [], 0
+    for level in digits:
+        varying = bool(level) and grouping.outer <= depth < grouping.inner
+        zero = bool(level) and grouping.master and depth >= grouping.inner
+        roles.append("varying" if varying else "zero" if zero else "fixed")
+        depth += bool(level)
+    return roles
+
+
+def regular_footprint(
+    topology: Topology, digits: Sequence[Digits], grouping: Grouping
+) -> Footprint:
+    """Closed form for the groups of ``grouping`` in every reduction group at once."""
+    roles = _roles(digits, grouping)
+    spans = [
+        _span(level.size, d, role)
+        for level, d, role in zip(topology.levels, digits, roles, strict=True)
+    ]
+    spread = [len(span.members) for span in spans]
+    entities = tuple(math.prod(spread[: j + 1]) for j in range(len(spread)))
+    uses = []
+    for j, level in enumerate(topology.levels):
+        if level.link.kind is LinkKind.SWITCH and entities[j] > 1:
+            uses.append(_switch_use(topology, spans, j))
+        elif level.link.kind is not LinkKind.SWITCH and spread[j] > 1:
+            wrap = math.prod(spread[:j]) == 1
+            uses.append(_sibling_use(level, j, spans, wrap))
+    return Footprint(math.prod(spread), (entities,), tuple(uses))
+
+
+def offsets_under(topology: Topology, spans: Sequence[_Span], j: int) -> tuple[IntArray, IntArray]:
+    """Offsets of a group's members, and of the groups, among the devices under an entity."""
+    members = groups = np.zeros(1, dtype=np.int64)
+    for i in range(j + 1, len(spans)):
+        stride = topology.devices_under(i)
+        members = (members[:, None] + spans[i].members * stride).ravel()
+        groups = (groups[:, None] + spans[i].groups * stride).ravel()
+    return members, groups
+
+
+def _switch_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse:
+    members, groups = offsets_under(topology, spans, j)
+    ports, under = topology.levels[j].link.ports, topology.devices_under(j)
+    inside = len(members)
+    if ports == 1:
+        share = float(len(groups))
+    elif ports >= under:
+        share = under / (inside * ports)
+    else:
+        share = _shared_ports((members + groups[:, None]) * ports // under, ports)
+    return LevelUse(j, ports=(((inside, share),),), least_inside=inside)
+
+
+def _shared_ports(port: IntArray, ports: int) -> float:
+    """Worst sum of shares: each row is a group, spread evenly over the ports it reaches."""
+    reached = np.zeros((len(port), ports), dtype=bool)
+    np.put_along_axis(reached, port, True, axis=1)
+    share = reached / reached.sum(axis=1, keepdims=True)
+    return float(share.sum(axis=0).max())
+
+
+def _sibling_use(level: Level, j: int, spans: Sequence[_Span], wrap: bool) -> LevelUse:
+    span = spans[j]
+    concurrent = math.prod(len(s.groups) for s in spans[j + 1 :])
+    inside = math.prod(len(s.members) for s in spans[j + 1 :])
+    rings = span.groups[:, None] + span.members
+    following = np.roll(rings, -1, axis=1)
+
+    def load(source: IntArray, target: IntArray) -> float:
+        weight = np.full(source.size, float(concurrent))
+        return worst_link(level, source.ravel(), target.ravel(), weight)
+
+    path = load(rings[:, :-1], following[:, :-1])
+    first, second = np.nonzero(~np.eye(len(span.members), dtype=bool))
+    pairs = load(rings[:, first], rings[:, second]) * inside**2
+    ring = load(rings, following) if wrap else path
+    return LevelUse(j, least_inside=inside, ring=ring, path=path, pairs=pairs)
+
+
+def send_footprint(topology: Topology, digits: Sequence[Digits]) -> Footprint:
+    """Closed form for: every device sends to the next one of its group, without wrap-around."""
+    roles = ["varying" if level else "fixed" for level in digits]
+    spans = [
+        _span(level.size, d, role)
+        for level, d, role in zip(topology.levels, digits, roles, strict=True)
+    ]
+    spread = [len(span.members) for span in spans]
+    entities = tuple(math.prod(spread[: j + 1]) for j in range(len(spread)))
+    uses = []
+    for j, level in enumerate(topology.levels):
+        if level.link.kind is LinkKind.SWITCH and entities[j] > 1:
+            uses.append(_send_switch_use(topology, spans, j))
+        elif level.link.kind is not LinkKind.SWITCH and spread[j] > 1:
+            uses.append(_sibling_use(level, j, spans, wrap=False))
+    return Footprint(math.prod(spread), (entities,), tuple(uses))
+
+
+def _send_switch_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse:
+    """One device per group sends out of an entity (its last member), one receives."""
+    members, groups = offsets_under(topology, spans, j)
+    ports, under = topology.levels[j].link.ports, topology.devices_under(j)
+    if ports >= under:
+        share = under / ports
+    else:
+        ends = [np.bincount((m + groups) * ports // under) for m in (members[-1], members[0])]
+        share = float(max(end.max() for end in ends))
+    return LevelUse(j, ports=(((1, share),),), least_inside=1)

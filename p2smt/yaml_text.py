@@ -1,0 +1,164 @@
+"""YAML text to plain data, safely: mappings, lists, text, whole numbers, booleans and null.
+
+Nothing is constructed from tags.  Anchors, aliases, duplicate keys, other tags, deep nesting
+and long files are refused, so that a hostile file costs no more than reading it.  Numbers with
+a fraction stay text: no format of ours has a bare fraction, a quantity has a unit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+import yaml
+
+from p2smt.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Plain: TypeAlias = "bool | int | str | list[Plain] | dict[str, Plain] | None"
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 16
+_TAG = "tag:yaml.org,2002:"
+_TEXT_TAGS = {_TAG + kind for kind in ("str", "float", "timestamp", "value", "merge")}
+_WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
+
+
+def read_text(path: str, what: str = "file") -> str:
+    """The text of a regular UTF-8 file of at most 256 KiB.
+
+    Raises:
+        InputError: the file is missing, a directory, unreadable, too large or not UTF-8.
+    """
+    given = f"{what} {path!r}"
+    if os.path.isdir(path):
+        raise InputError(given, "is a directory", "name a file in it")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InputError(given, "is not a regular file", "save its text in a file")
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(given, f"cannot be read: {reason}", "check its path") from None
+    if len(raw) > MAX_BYTES:
+        raise InputError(given, f"is larger than {MAX_BYTES} bytes", "shorten it")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        rule = f"is not UTF-8 text (byte {error.start})"
+        raise InputError(given, rule, "save it as UTF-8") from None
+
+
+def load_yaml(text: str, source: str) -> Plain:
+    """The plain data of one YAML document; ``source`` names it in messages.
+
+    Raises:
+        InputError: the text is not YAML, is empty, or uses what this module refuses.
+    """
+    if len(text) > MAX_BYTES:
+        raise InputError(source, f"is longer than {MAX_BYTES} characters", "shorten it")
+    with _one_line_errors(source):
+        node = yaml.compose(text, Loader=_Composer)
+    if node is None:
+        raise InputError(source, "is empty", "write at least one key")
+    return _plain(node, source)
+
+
+@contextmanager
+def _one_line_errors(source: str) -> Iterator[None]:
+    try:
+        yield
+    except _RefusedError as refused:
+        raise InputError(f"{source}, line {refused.line}", refused.rule, refused.remedy) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"{source}, line {mark.line + 1}" if mark else source
+        rule = f"is not valid YAML: {error.problem or error.context}"
+        raise InputError(where, rule, "correct that line") from None
+    except (yaml.YAMLError, ValueError, OverflowError, IndexError, RecursionError) as error:
+        rule = f"is not valid YAML: {str(error)[:120]}"
+        raise InputError(source, rule, "correct the file") from None
+
+
+class _RefusedError(Exception):
+    def __init__(self, node: yaml.Event | yaml.Node, rule: str, remedy: str) -> None:
+        super().__init__(rule)
+        self.line = _line(node)
+        self.rule, self.remedy = rule, remedy
+
+
+class _Composer(yaml.SafeLoader):
+    """Composes nodes, refusing aliases and deep nesting while it reads."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
+        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise _RefusedError(event, "anchors and aliases are refused", "write the value out")
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise _RefusedError(event, f"nesting is deeper than {MAX_DEPTH}", "flatten it")
+        node = super().compose_node(parent, index)  # type: ignore[arg-type]
+        self.depth -= 1
+        return node
+
+
+def _line(part: yaml.Event | yaml.Node) -> int:
+    return part.start_mark.line + 1 if part.start_mark else 1
+
+
+def _plain(node: yaml.Node, source: str) -> Plain:
+    if isinstance(node, yaml.MappingNode) and node.tag == _TAG + "map":
+        return _mapping(node, source)
+    if isinstance(node, yaml.SequenceNode) and node.tag == _TAG + "seq":
+        return [_plain(item, source) for item in node.value]
+    if isinstance(node, yaml.ScalarNode):
+        return _scalar(node, source)
+    raise _tag_refused(node, source)
+
+
+def _mapping(node: yaml.MappingNode, source: str) -> dict[str, Plain]:
+    found: dict[str, Plain] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            where = f"{source}, line {_line(key)}"
+            raise InputError(where, "a key must be text", "write a plain word before the colon")
+        name = _text(key, source)
+        if name in found:
+            where = f"{source}, line {_line(key)}: key {name[:60]!r}"
+            raise InputError(where, "is given twice in one mapping", "keep one of them")
+        found[name] = _plain(value, source)
+    return found
+
+
+def _text(node: yaml.ScalarNode, source: str) -> str:
+    """The text of a scalar; escaped surrogate pairs, as JSON writes them, become characters."""
+    try:
+        return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        where = f"{source}, line {_line(node)}"
+        raise InputError(where, "half of a surrogate pair", "write the character") from None
+
+
+def _scalar(node: yaml.ScalarNode, source: str) -> Plain:
+    text = _text(node, source)
+    if node.tag == _TAG + "int":
+        return int(text) if _WHOLE.fullmatch(text) else text
+    if node.tag == _TAG + "bool" and text.lower() in ("true", "yes", "on", "false", "no", "off"):
+        return text.lower() in ("true", "yes", "on")
+    if node.tag == _TAG + "null" and text.lower() in ("", "~", "null"):
+        return None
+    if node.tag in _TEXT_TAGS:
+        return text
+    raise _tag_refused(node, source)
+
+
+def _tag_refused(node: yaml.Node, source: str) -> InputError:
+    where = f"{source}, line {_line(node)}"
+    return InputError(where, f"the tag {node.tag[:60]} is refused", "write plain YAML values")

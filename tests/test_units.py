@@ -1,0 +1,180 @@
+"""Quantities: what is read, what is refused, and that texts read back to the same number."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from p2smt.errors import InputError
+from p2smt.units import (
+    exact_bandwidth,
+    exact_time,
+    format_bandwidth,
+    format_bytes,
+    format_time,
+    parse_bandwidth,
+    parse_bytes,
+    parse_count,
+    parse_time,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("512MiB", 512 * 2**20),
+        ("2GB", 2 * 10**9),
+        ("100 B", 100),
+        ("1KiB", 1024),
+        ("1kB", 1000),
+        ("1KB", 1000),
+        (" 1.5 KiB ", 1536),
+        ("1e3 MB", 10**9),
+        ("0.5TiB", 2**39),
+    ],
+)
+def test_bytes(text: str, expected: int) -> None:
+    assert parse_bytes(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("25 GB/s", 25e9),
+        ("200 Gb/s", 25e9),
+        ("100 Gbit/s", 12.5e9),
+        ("100 Gbps", 12.5e9),
+        ("1GiB/s", float(2**30)),
+        ("8 b/s", 1.0),
+        ("1.8 TB/s", 1.8e12),
+    ],
+)
+def test_bandwidth(text: str, expected: float) -> None:
+    assert parse_bandwidth(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3 us", 3e-6),
+        ("3 \u00b5s", 3e-6),
+        ("3 \u03bcs", 3e-6),
+        ("1.5ms", 1.5e-3),
+        ("0 s", 0.0),
+        ("600 ns", 600e-9),
+    ],
+)
+def test_time(text: str, expected: float) -> None:
+    assert parse_time(text) == expected
+
+
+NOT_A_QUANTITY = [
+    "",
+    " ",
+    "5",
+    5,
+    5.0,
+    True,
+    None,
+    float("nan"),
+    float("inf"),
+    ["5 GB/s"],
+    {},
+    "nan",
+    "nan GB/s",
+    "inf GB/s",
+    "-3 GB/s",
+    "-3 us",
+    "+3 B",
+    "1e999",
+    "1e9999 B",
+    "5 furlongs",
+    "1,5 GB/s",
+    "1_000 B",
+    "0x10 B",
+    ".5 GB/s",
+    "\u0665 us",  # a digit of another script
+    "\u0665 B",
+    "GB/s",
+    "1 2 B",
+    "3 GB/s GB/s",
+    "1" * 100 + " B",
+]
+
+
+@pytest.mark.parametrize("parse", [parse_bytes, parse_bandwidth, parse_time])
+@pytest.mark.parametrize("text", NOT_A_QUANTITY, ids=repr)
+def test_refuses_what_is_no_quantity(parse: object, text: object) -> None:
+    with pytest.raises(InputError, match="quantity") as caught:
+        parse(text, "quantity")  # type: ignore[operator]
+    assert caught.value.rule
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text", ["0 B", "0.5 B", "1.0001 KiB", "1e999 B", "5 GB/s", "1 kiB", "8 Gb"]
+)
+def test_refuses_sizes(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_bytes(text)
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text", ["0 GB/s", "0 b/s", "1 b/s", "1e999 GB/s", "5 GB", "5 us", "1 kiB/s"]
+)
+def test_refuses_bandwidths(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_bandwidth(text)
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("text", ["1e999 s", "5 GB", "5 min", "5 S", "5 m s"])
+def test_refuses_times(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_time(text)
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "x", "1e3", "101", "9" * 50, "\u0665"])
+def test_refuses_counts(text: str) -> None:
+    with pytest.raises(InputError, match="nodes") as caught:
+        parse_count(text, "nodes", 100)
+    assert caught.value.remedy
+
+
+def test_count() -> None:
+    assert parse_count(" 100 ", "nodes", 100) == 100
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.floats(min_value=1, max_value=1e18, exclude_max=True))
+def test_exact_bandwidth_reads_back(value: float) -> None:
+    assert parse_bandwidth(exact_bandwidth(value)) == value
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.floats(min_value=0, max_value=1e6, exclude_max=True))
+def test_exact_time_reads_back(value: float) -> None:
+    assert parse_time(exact_time(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (exact_bandwidth(25e9), "25 GB/s"),
+        (exact_bandwidth(12.5e9), "12.5 GB/s"),
+        (exact_time(14e-6), "14 us"),
+        (exact_time(0.0), "0 s"),
+        (format_bytes(2**30), "1 GiB"),
+        (format_bytes(100), "100 B"),
+        (format_bandwidth(25e9), "25 GB/s"),
+        (format_time(0.0125), "12.5 ms"),
+        (format_time(0), "0 s"),
+        (format_time(float("inf")), "unbounded"),
+        (format_time(1e-12), "0.001 ns"),
+    ],
+)
+def test_printed_forms(shown: str, expected: str) -> None:
+    assert shown == expected
