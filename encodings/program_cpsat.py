@@ -18,7 +18,8 @@ Constraints:
     C2 limit      sum over t of u[t,l] <= at_most of limit l
     C3 excluded   x differs from every excluded program
     C4 at_most    sum of c <= at_most
-Objective: minimise the sum of c (without costs: the length); ties: shortest, then smallest x.
+Objective: minimise the sum of c (without costs: the length); ties (within the problem's
+    slack): shortest, then smallest x.
 Every variable is a function of x, so that an enumeration meets each program once.
 Size: one tuple per arc of each layer; 4 levels and L = 5 have about 2,200.
 """
@@ -259,8 +260,10 @@ def _lengths(model: cp_model.CpModel, vs: Vars) -> list[cp_model.IntVar]:
 def _first_of(
     problem: ProgramProblem, table: Table, cost: int, watch: cpsat_run.StopWatch
 ) -> Indices | None:
-    """The shortest, then smallest program of this optimal cost; None if the time runs out."""
-    limit = cost if problem.costs is not None else problem.at_most
+    """The shortest, then smallest program tied with this optimum; None if the time runs out."""
+    limit = cost + problem.slack if problem.costs is not None else problem.at_most
+    if problem.at_most is not None:
+        limit = min(limit or 0, problem.at_most)
     length = problem.max_length if problem.costs is not None else cost
     tied = replace(problem, at_most=limit, max_length=length)
     built = _build(tied, table)
@@ -313,3 +316,9 @@ def best_programs(
             break
         found.append(result.value)
     return Result(status, tuple(found), stats=_stats(watch, table))
+
+
+def cost_keys(problem: ProgramProblem) -> list[tuple[int, int]]:
+    """The (instruction, payload rows) pairs that a cost table must cover, sorted."""
+    table = build_table(problem)
+    return sorted({(a.instruction, a.rows) for arcs in table.arcs.values() for a in arcs})

@@ -32,15 +32,16 @@ def _dtype(devices: int) -> type[np.unsignedinteger]:
     return np.uint8 if devices <= 8 else np.uint16 if devices <= 16 else np.uint64
 
 
-def initial_layer(kind: RequestKind, devices: int, real: int) -> Layer:
+def initial_layer(kind: RequestKind, devices: int, rows: int, one: int) -> Layer:
+    """The start: ``rows`` real rows per device, for an all-gather ``one`` (its own row)."""
     word = _dtype(devices)
     full = word((1 << devices) - 1)
     bits = np.array([1 << d for d in range(devices)], dtype=word)
     if kind is RequestKind.ALL_GATHER:
         states = np.diag(np.full(devices, full, dtype=word))
-        return Layer(states[None], np.ones((1, devices), dtype=np.int64))
+        return Layer(states[None], np.full((1, devices), one, dtype=np.int64))
     states = np.repeat(bits[:, None], devices, axis=1)
-    return Layer(states[None], np.full((1, devices), real, dtype=np.int64))
+    return Layer(states[None], np.full((1, devices), rows, dtype=np.int64))
 
 
 def goal_nodes(kind: RequestKind, states: Words) -> Flags:
@@ -120,10 +121,10 @@ def _effect(collective: Collective, view: _View) -> tuple[Flags, Words]:
 def _real_counts(
     collective: Collective, counts: Counts, members: int
 ) -> tuple[Flags, Counts, Counts]:
-    """Real divisibility, members' real row counts after the step, and the step's payload."""
+    """Real divisibility, members' real row counts after the step, each group's payload."""
     first = counts[:, :, :1]
     whole = np.ones(len(counts), dtype=bool)
-    payload = first.max(axis=(1, 2))
+    payload = first[:, :, 0]
     match collective:
         case Collective.REDUCE_SCATTER:
             whole = (first % members == 0).all(axis=(1, 2))
@@ -141,7 +142,7 @@ def _real_counts(
 def step_nodes(
     layer: Layer, collective: Collective, groups: npt.NDArray[np.int64], real_members: int
 ) -> tuple[npt.NDArray[np.int64], Layer, Counts]:
-    """Apply one instruction to every node: (kept node positions, nodes after, payloads)."""
+    """Apply one instruction to every node: (kept node positions, nodes after, group payloads)."""
     view = _View.of(layer.states, groups)
     valid, words = _effect(collective, view)
     whole, counts, payload = _real_counts(collective, layer.counts[:, groups], real_members)

@@ -113,7 +113,9 @@ class ProgramProblem:
 
     ``factors`` are the real reduction factors (> 1), ``instructions`` what may be used.
     ``costs[(instruction, rows)]`` is the cost in ticks of an instruction whose payload is
-    ``rows`` of the k rows of a state matrix (k: product of the factors).
+    ``rows`` of the k rows of a state matrix (k: product of the factors).  Programs whose
+    costs differ by ``slack`` ticks or less from the optimum count as tied with it: that is
+    the rounding of the costs.
     """
 
     kind: RequestKind
@@ -125,6 +127,7 @@ class ProgramProblem:
     costs: Mapping[tuple[int, int], int] | None = None
     excluded: frozenset[tuple[int, ...]] = frozenset()
     at_most: int | None = None
+    slack: int = 0
 
     def __post_init__(self) -> None:
         if not self.kind.has_programs:
@@ -140,10 +143,15 @@ class ProgramProblem:
         return math.prod(self.factors)
 
     @property
-    def model_factors(self) -> tuple[int, ...]:
-        """The factors to synthesize on: all twos where the small-model property is tested.
+    def small_model(self) -> bool:
+        """Whether the problem lies in the tested range of the small-model property."""
+        depth = len(self.factors)
+        return self.max_length <= SMALL_MODEL_LENGTH and depth <= SMALL_MODEL_DEPTH
 
-        Outside its tested range (longer programs, more factors) these are the real factors.
+    @property
+    def model_factors(self) -> tuple[int, ...]:
+        """The factors to synthesize on: all twos in the range of the small-model property.
+
+        Outside it (longer programs, more factors) these are the real factors.
         """
-        small = self.max_length <= SMALL_MODEL_LENGTH and len(self.factors) <= SMALL_MODEL_DEPTH
-        return (2,) * len(self.factors) if small else self.factors
+        return (2,) * len(self.factors) if self.small_model else self.factors

@@ -1,0 +1,144 @@
+"""Checks programs by the semantics: one exactly, or many that share prefixes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from p2smt import semantics
+from p2smt.collective import RequestKind
+from p2smt.errors import TooLarge
+from p2smt.problem import SMALL_MODEL_LENGTH
+from p2smt.program import Hierarchy, Program, local_groups
+from p2smt.semantics import State, Step, Trace, Violation
+
+MAX_LISTED = 64
+"""Largest reduction group on which every program of a long list is checked exactly."""
+_PRIMES = (2, 3, 5, 7)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A program's trace on the real factors, and the factors it was run on.
+
+    ``factors`` are the real ones if every device was simulated (``exact``); else those of
+    the quotient, whose row counts were carried over to the real factors.
+    """
+
+    trace: Trace
+    factors: tuple[int, ...]
+    exact: bool
+
+    @property
+    def how(self) -> str:
+        """``devices``, or ``quotient 2x3x5``."""
+        return "devices" if self.exact else "quotient " + "x".join(map(str, self.factors))
+
+
+def steps_of(hierarchy: Hierarchy, program: Program, factors: Sequence[int]) -> list[Step]:
+    """The program's steps on positions of a reduction group with these factors."""
+    return [
+        Step(i.collective, local_groups(factors, hierarchy.grouping(i)))
+        for i in program.instructions
+    ]
+
+
+def check_program(kind: RequestKind, hierarchy: Hierarchy, program: Program) -> Checked:
+    """Run a program device by device, or on the quotient where the states would not fit.
+
+    The quotient replaces the factors by distinct primes; that it decides validity rests on
+    the small-model property, so it is used up to length 6 and 4 levels only.
+
+    Raises:
+        TooLarge: too many devices for exact states, and outside the range of the quotient.
+    """
+    factors = hierarchy.factors
+    if hierarchy.size <= semantics.MAX_DEVICES:
+        trace = semantics.run(kind, hierarchy.size, steps_of(hierarchy, program, factors))
+        return Checked(trace, factors, True)
+    if len(factors) > len(_PRIMES) or len(program) > SMALL_MODEL_LENGTH:
+        raise TooLarge(
+            f"a program of length {len(program)} over factors {list(factors)}",
+            f"can be checked up to {semantics.MAX_DEVICES} devices per group, or up to length "
+            f"{SMALL_MODEL_LENGTH} and {len(_PRIMES)} levels",
+        )
+    primes = _PRIMES[: len(factors)]
+    trace = semantics.run(kind, math.prod(primes), steps_of(hierarchy, program, primes))
+    return Checked(_carried_over(trace, primes, factors), primes, False)
+
+
+def _carried_over(trace: Trace, primes: Sequence[int], factors: Sequence[int]) -> Trace:
+    """The trace with row counts of the quotient turned into those of the real factors."""
+    whole, real = math.prod(primes), math.prod(factors)
+
+    def rows(count: int) -> int:
+        divisor, left = 1, whole // max(count, 1)
+        for prime, factor in zip(primes, factors, strict=True):
+            while left % prime == 0:
+                left //= prime
+                divisor *= factor
+        return real // divisor
+
+    payloads = tuple(rows(count) for count in trace.payload_rows)
+    return Trace(trace.violation, payloads, rows(trace.peak_rows), None)
+
+
+class ListChecker:
+    """Checks many programs over one hierarchy; states and steps are computed once each."""
+
+    def __init__(self, kind: RequestKind, hierarchy: Hierarchy) -> None:
+        self.kind, self.hierarchy = kind, hierarchy
+        self.factors = _list_factors(hierarchy.factors)
+        start = semantics.initial_state(kind, math.prod(self.factors))
+        self._states = [start]
+        self._ids = {start.tobytes(): 0}
+        self._goal = [semantics.is_goal(kind, start)]
+        self._next: dict[tuple[int, str], int | Violation] = {}
+
+    @property
+    def exact(self) -> bool:
+        """Whether the programs run on the real factors, device by device."""
+        return self.factors == self.hierarchy.factors
+
+    def violation(self, program: Program) -> Violation | None:
+        """The first rule that a program breaks, or None."""
+        at = 0
+        for number, step in enumerate(steps_of(self.hierarchy, program, self.factors), start=1):
+            if self._goal[at]:
+                kind, text = semantics.ViolationKind.AFTER_GOAL, "the goal is reached before it"
+                return Violation(kind, number, (), None, None, f"step {number}: {text}")
+            found = self._step(at, str(program.instructions[number - 1]), step, number)
+            if isinstance(found, Violation):
+                return found
+            at = found
+        if self._goal[at]:
+            return None
+        kind, text = semantics.ViolationKind.GOAL_MISSED, "the program ends short of the goal"
+        return Violation(kind, len(program), (), None, None, text)
+
+    def _step(self, at: int, name: str, step: Step, number: int) -> int | Violation:
+        if (at, name) not in self._next:
+            state = self._states[at].copy()
+            outcome = semantics.apply(state, step, number)
+            bad = isinstance(outcome, Violation)
+            self._next[at, name] = outcome if bad else self._register(state)
+        return self._next[at, name]
+
+    def _register(self, state: State) -> int:
+        key = state.tobytes()
+        if key not in self._ids:
+            self._ids[key] = len(self._states)
+            self._states.append(state)
+            self._goal.append(semantics.is_goal(self.kind, state))
+        return self._ids[key]
+
+
+def _list_factors(factors: tuple[int, ...]) -> tuple[int, ...]:
+    """The real factors if they are few; else distinct primes or, for 4 levels, small ones."""
+    if math.prod(factors) <= MAX_LISTED:
+        return factors
+    primes = _PRIMES[: len(factors)]
+    if len(primes) == len(factors) and math.prod(primes) <= MAX_LISTED:
+        return primes
+    return (3,) + (2,) * (len(factors) - 1)

@@ -1,0 +1,129 @@
+"""What a user asks: requests along axes, and the whole problem that `solve` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from p2smt.collective import Form, RequestKind
+from p2smt.errors import InputError
+from p2smt.placement import MAX_AXES, ParallelismAxis
+from p2smt.problem import MAX_PROGRAM_LENGTH, AxisRule, FixedEntry
+from p2smt.topology import Algorithm, Topology
+from p2smt.units import format_bytes, parse_bytes, parse_count
+
+MAX_REQUESTS = 32
+DEFAULT_LENGTH = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A communication that each iteration needs ``times`` times along some axes.
+
+    ``payload_bytes`` is the whole vector per device: all-gather: its output; reduce-scatter:
+    its input; all-to-all: all that a rank sends; send: what goes to the next rank along the
+    axis, without wrap-around.
+    """
+
+    kind: RequestKind
+    axes: tuple[str, ...]
+    payload_bytes: int
+    times: int = 1
+
+    def __str__(self) -> str:
+        times = f" x {self.times}" if self.times > 1 else ""
+        return f"{self.kind.value} {'+'.join(self.axes)} {format_bytes(self.payload_bytes)}{times}"
+
+
+def parse_request(text: str, kind: RequestKind) -> Request:
+    """A request such as ``dp=1GiB``, ``tp=64MiB*128`` or ``dp+cp=512MiB``."""
+    axes, equals, amount = text.partition("=")
+    if not equals:
+        raise InputError(
+            f"request {text[:60]!r}", "is not AXES=SIZE or AXES=SIZE*TIMES", "write it like dp=1GiB"
+        )
+    size, star, times = amount.partition("*")
+    count = parse_count(times, f"times in {text[:60]!r}") if star else 1
+    names = tuple(name.strip() for name in axes.split("+"))
+    if len(set(names)) != len(names):
+        raise InputError(f"request {text[:60]!r}", "names an axis twice")
+    return Request(kind, names, parse_bytes(size.strip(), f"size in {text[:60]!r}"), count)
+
+
+def parse_axes(text: str) -> tuple[ParallelismAxis, ...]:
+    """Axes such as ``dp=8,tp=4``, outermost (slowest varying) first."""
+    axes = []
+    for part in text.split(","):
+        name, equals, size = part.partition("=")
+        if not equals:
+            raise InputError(f"axes {text[:60]!r}", "are not NAME=SIZE,..", "write dp=8,tp=4")
+        axes.append(ParallelismAxis(name.strip(), parse_count(size, f"size of axis {name[:20]!r}")))
+    return check_axes(axes)
+
+
+def check_axes(axes: Sequence[ParallelismAxis]) -> tuple[ParallelismAxis, ...]:
+    """The axes, if their number is supported and their names differ."""
+    names = [axis.name for axis in axes]
+    if not 1 <= len(names) <= MAX_AXES:
+        raise InputError(f"{len(names)} axes", f"1 to {MAX_AXES} axes are supported")
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"axis {name!r}", "is named twice", "give each axis its own name")
+    return tuple(axes)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A cluster, axes and requests: find the placement and the programs of least time.
+
+    ``objective``: ``sum`` (total time per iteration) or ``max`` (the largest request).
+    ``rules`` restrict the matrix; ``forbidden_forms`` and ``step_limits`` (level name, at
+    most so many steps whose groups cross that level) restrict the programs.  ``algorithms``
+    restricts how a collective may run (None: whatever the topology's library offers).
+    """
+
+    topology: Topology
+    axes: tuple[ParallelismAxis, ...]
+    requests: tuple[Request, ...]
+    objective: str = "sum"
+    max_length: int = DEFAULT_LENGTH
+    rules: tuple[AxisRule | FixedEntry, ...] = ()
+    forbidden_forms: frozenset[Form] = frozenset()
+    step_limits: tuple[tuple[str, int], ...] = ()
+    algorithms: tuple[Algorithm, ...] | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        check_axes(self.axes)
+        if not 1 <= len(self.requests) <= MAX_REQUESTS:
+            raise InputError(
+                f"{len(self.requests)} requests",
+                f"give 1 to {MAX_REQUESTS}",
+                "for example --reduce dp=1GiB",
+            )
+        for request in self.requests:
+            self.axis_indices(request)
+        if self.objective not in ("sum", "max"):
+            raise InputError(f"objective {self.objective[:20]!r}", "must be sum or max")
+        if not 1 <= self.max_length <= MAX_PROGRAM_LENGTH:
+            raise InputError(f"length {self.max_length}", f"must be 1 to {MAX_PROGRAM_LENGTH}")
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:
+        """Sizes of the axes in the order given."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """Names of the axes in the order given."""
+        return tuple(axis.name for axis in self.axes)
+
+    def axis_indices(self, request: Request) -> tuple[int, ...]:
+        """Indices of a request's axes, in the order of the axes."""
+        for name in request.axes:
+            if name not in self.axis_names:
+                raise InputError(
+                    f"axis {name[:40]!r} in request '{request}'",
+                    "is not among the axes",
+                    f"axes are {', '.join(self.axis_names)}",
+                )
+        return tuple(i for i, name in enumerate(self.axis_names) if name in request.axes)

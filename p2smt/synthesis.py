@@ -1,0 +1,223 @@
+"""Synthesis of programs: search by an encoding, decode, check by the semantics, re-cost.
+
+With :mod:`p2smt.joint`, the only module that joins encodings with semantics and cost.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
+
+from p2smt.checking import Checked, ListChecker, check_program
+from p2smt.collective import Collective, Form, RequestKind
+from p2smt.cost import StepTime
+from p2smt.errors import EncodingBug, InputError
+from p2smt.pricing import Scene
+from p2smt.problem import InstructionSet, ProgramProblem, StepLimit
+from p2smt.program import Grouping, Hierarchy, Program
+from p2smt.result import Result, SearchLimits, SolveStats, Status
+
+SOLVERS = ("cpsat", "z3")
+_RESOLUTION = 2**44
+Indices = tuple[int, ...]
+
+
+class ProgramSolver(Protocol):
+    """What every program encoding offers (see ``encodings/program_*.py``)."""
+
+    def enumerate_programs(
+        self, problem: ProgramProblem, limits: SearchLimits
+    ) -> Result[tuple[Indices, ...]]: ...
+
+    def optimal_program(self, problem: ProgramProblem, limits: SearchLimits) -> Result[Indices]: ...
+
+    def best_programs(
+        self, problem: ProgramProblem, limits: SearchLimits, k: int
+    ) -> Result[tuple[Indices, ...]]: ...
+
+    def cost_keys(self, problem: ProgramProblem) -> Sequence[tuple[int, int]]: ...
+
+
+def encoding(what: str, solver: str) -> Any:
+    """The encoding module ``program_*`` or ``placement_*`` of a solver, imported on demand."""
+    if solver not in SOLVERS:
+        raise InputError(f"solver {solver[:20]!r}", f"must be one of {', '.join(SOLVERS)}")
+    return importlib.import_module(f"p2smt.encodings.{what}_{solver}")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One program synthesis: a request kind over a hierarchy, with restrictions.
+
+    ``step_limits``: (level name, at most so many steps whose groups cross that level).
+    """
+
+    kind: RequestKind
+    hierarchy: Hierarchy
+    max_length: int
+    forbidden_forms: frozenset[Form] = frozenset()
+    step_limits: tuple[tuple[str, int], ...] = ()
+    solver: str = "cpsat"
+
+    def problem(self) -> ProgramProblem:
+        """The encodings' input, without costs."""
+        instructions = InstructionSet.of(self.hierarchy.depth)
+        numbered = list(enumerate(instructions.items))
+        forbidden = {n for n, (c, g) in numbered if self._form(c, g) in self.forbidden_forms}
+        limits = [
+            StepLimit(frozenset(n for n, (_, g) in numbered if self._crosses(g, level)), count)
+            for level, count in self.step_limits
+        ]
+        return ProgramProblem(
+            self.kind,
+            self.hierarchy.factors,
+            self.max_length,
+            instructions,
+            frozenset(forbidden),
+            tuple(limits),
+        )
+
+    def _form(self, collective: Collective, grouping: Grouping) -> Form:
+        return self.hierarchy.instruction(collective, grouping).form
+
+    def _crosses(self, grouping: Grouping, level: str) -> bool:
+        """Whether groups of this grouping span several entities of the level."""
+        depth = self.hierarchy.depth_of(level)
+        return grouping.outer < depth
+
+    def program(self, problem: ProgramProblem, indices: Indices) -> Program:
+        """The program with these instruction indices, in printed form."""
+        items = problem.instructions.items
+        return Program(tuple(self.hierarchy.instruction(*items[i]) for i in indices))
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A checked program with its recomputed time (no steps and 0 s where there is no cost)."""
+
+    program: Program
+    seconds: float
+    steps: tuple[StepTime, ...]
+    checked: Checked
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Outcome of a search for the best program: ``bound_s`` is the solver's proved bound."""
+
+    status: Status
+    best: Priced | None
+    bound_s: float
+    stats: SolveStats
+
+
+def list_programs(task: Task, limits: SearchLimits) -> tuple[Result[tuple[Program, ...]], str]:
+    """Every valid program up to the length once, checked; and what it was checked on."""
+    solver = cast(ProgramSolver, encoding("program", task.solver))
+    problem = task.problem()
+    result = solver.enumerate_programs(problem, limits)
+    programs = tuple(task.program(problem, indices) for indices in result.value or ())
+    checker = ListChecker(task.kind, task.hierarchy)
+    for program in programs:
+        if broken := checker.violation(program):
+            raise EncodingBug(broken.message, _describe(task), str(program))
+    if len(set(programs)) != len(programs):
+        raise EncodingBug("a program was listed twice", _describe(task), list(map(str, programs)))
+    how = "devices" if checker.exact else "quotient " + "x".join(map(str, checker.factors))
+    return Result(result.status, programs, stats=result.stats), how
+
+
+def _describe(task: Task) -> dict[str, object]:
+    return {
+        "kind": task.kind.value,
+        "factors": list(task.hierarchy.factors),
+        "length": task.max_length,
+        "solver": task.solver,
+    }
+
+
+def price(task: Task, program: Program, scene: Scene | None, payload_bytes: int) -> Priced:
+    """Check a program by the semantics and recompute its time (0 without a scene).
+
+    Raises:
+        EncodingBug: the program breaks a rule of the semantics.
+    """
+    checked = check_program(task.kind, task.hierarchy, program)
+    if checked.trace.violation is not None:
+        raise EncodingBug(checked.trace.violation.message, _describe(task), str(program))
+    if scene is None:
+        return Priced(program, 0.0, (), checked)
+    steps = scene.program_times(program, checked.trace.payload_rows, payload_bytes)
+    return Priced(program, sum(step.seconds for step in steps), steps, checked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """Integer costs of a problem: one tick is ``tick_s`` seconds, costs are rounded down."""
+
+    table: Mapping[tuple[int, int], int]
+    tick_s: float
+
+
+def _costs(
+    solver: ProgramSolver, problem: ProgramProblem, scene: Scene, payload_bytes: int
+) -> _Costs:
+    items, rows = problem.instructions.items, problem.rows
+    seconds = {
+        (i, count): scene.step_time(*items[i], payload_bytes * count / rows).seconds
+        for i, count in solver.cost_keys(problem)
+    }
+    tick = max(seconds.values(), default=0.0) / _RESOLUTION or 1.0
+    return _Costs({key: int(value / tick) for key, value in seconds.items()}, tick)
+
+
+def _with_costs(problem: ProgramProblem, costs: _Costs) -> ProgramProblem:
+    """Each step loses less than a tick by rounding, so ``max_length`` ticks are a tie."""
+    return replace(problem, costs=costs.table, slack=problem.max_length)
+
+
+def best_program(
+    task: Task, scene: Scene | None, payload_bytes: int, limits: SearchLimits
+) -> Found:
+    """The program of least time (without a scene: the shortest), checked and re-costed."""
+    solver = cast(ProgramSolver, encoding("program", task.solver))
+    problem = task.problem()
+    tick = 1.0
+    if scene is not None:
+        costs = _costs(solver, problem, scene, payload_bytes)
+        problem, tick = _with_costs(problem, costs), costs.tick_s
+    result = solver.optimal_program(problem, limits)
+    bound = (result.bound or 0) * tick
+    if result.value is None:
+        return Found(result.status, None, bound, result.stats)
+    best = price(task, task.program(problem, result.value), scene, payload_bytes)
+    if scene is not None:
+        _same_cost(task, best, dict(result.stats.counters)["objective"] * tick, tick)
+    return Found(result.status, best, min(bound, best.seconds), result.stats)
+
+
+def _same_cost(task: Task, best: Priced, claimed_s: float, tick_s: float) -> None:
+    """Raise EncodingBug unless the solver's objective is the recomputed time."""
+    slack = 2 * (task.max_length + 1) * tick_s + 1e-9 * best.seconds
+    if abs(claimed_s - best.seconds) > slack:
+        text = f"the solver claims {claimed_s} s, the cost model says {best.seconds} s"
+        raise EncodingBug(text, _describe(task), str(best.program))
+
+
+def best_few(
+    task: Task, scene: Scene | None, payload_bytes: int, limits: SearchLimits, k: int
+) -> tuple[Status, tuple[Priced, ...], SolveStats]:
+    """The k programs of least time in order, checked and re-costed."""
+    solver = cast(ProgramSolver, encoding("program", task.solver))
+    problem = task.problem()
+    if scene is not None:
+        costs = _costs(solver, problem, scene, payload_bytes)
+        problem = _with_costs(problem, costs)
+    result = solver.best_programs(problem, limits, k)
+    priced = tuple(
+        price(task, task.program(problem, indices), scene, payload_bytes)
+        for indices in result.value or ()
+    )
+    return result.status, priced, result.stats
