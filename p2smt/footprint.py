@@ -195,7 +195,10 @@ def send_footprint(topology: Topology, digits: Sequence[Digits]) -> Footprint:
             uses.append(_send_switch_use(topology, spans, j))
         elif level.link.kind is not LinkKind.SWITCH and spread[j] > 1:
             uses.append(_sibling_use(level, j, spans, wrap=False))
-    return Footprint(math.prod(spread), (entities,), tuple(uses))
+    # A message meets at one level, where it pays its latency: a profile for each such level.
+    meeting = [j for j, count in enumerate(spread) if count > 1]
+    profiles = [tuple(1 if i < j else 2 for i in range(len(spread))) for j in meeting]
+    return Footprint(math.prod(spread), tuple(profiles) or (entities,), tuple(uses))
 
 
 def _send_switch_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse:

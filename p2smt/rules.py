@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from p2smt.errors import InputError
+from p2smt.placement import Matrix
 from p2smt.problem import AxisRule, FixedEntry
 
 _MAX_SHOWN = 80
@@ -87,3 +88,16 @@ def _shown(text: str) -> str:
 def _example(names: Sequence[str]) -> str:
     """The last name: for levels the innermost, where most axes fit."""
     return names[-1] if names else "NAME"
+
+
+def obeys(matrix: Matrix, rules: Sequence[AxisRule | FixedEntry]) -> bool:
+    """Whether a parallelism matrix satisfies every rule."""
+    for rule in rules:
+        row = matrix[rule.axis]
+        if isinstance(rule, FixedEntry):
+            held = row[rule.level] == rule.value
+        else:
+            held = all(entry == 1 for entry in row[: rule.level + 1]) is rule.inside
+        if not held:
+            return False
+    return True

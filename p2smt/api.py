@@ -1,0 +1,83 @@
+"""The public functions: `solve` and `placements`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from p2smt.errors import EncodingBug, InputError
+from p2smt.joint import JointSearch, Progress
+from p2smt.layouts import default_layout, given_ranks, ranks_layout
+from p2smt.placement import Matrix, Placement
+from p2smt.problem import PlacementProblem
+from p2smt.request import Problem
+from p2smt.result import Result, SearchLimits
+from p2smt.rules import obeys
+from p2smt.sensitivity import perturbations
+from p2smt.solution import Solution
+from p2smt.synthesis import encoding
+
+MAX_TOP = 1000
+
+
+def solve(
+    problem: Problem,
+    *,
+    top: int = 3,
+    limits: SearchLimits | None = None,
+    solver: str = "cpsat",
+    compare: object = None,
+    sensitivity: bool = False,
+    progress: Progress | None = None,
+) -> Solution:
+    """The placement and programs of least time, with proof; and the next best ones.
+
+    Args:
+        problem: cluster, axes, requests, objective and restrictions.
+        top: how many alternatives to rank (different placements, each with best programs).
+        limits: wall-clock limit, seed and workers; a proved optimum depends on none of them.
+        solver: ``cpsat`` or ``z3``.
+        compare: a layout of the caller's: a matrix, or the device of each rank.
+        sensitivity: re-solve with each level's bandwidth 20 % off.
+        progress: called with (best objective so far or None, proved bound), in seconds.
+
+    Raises:
+        InputError: sizes that do not match, or a problem beyond a documented limit.
+        EncodingBug: an answer of the solver failed the independent check.
+
+    On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set.
+    """
+    if not 1 <= top <= MAX_TOP:
+        raise InputError(f"top {top}", f"must be 1 to {MAX_TOP}")
+    PlacementProblem(problem.topology.sizes, problem.axis_sizes)
+    if problem.algorithms is not None:
+        topology = replace(problem.topology, algorithms=problem.algorithms)
+        problem = replace(problem, topology=topology)
+    limits = limits or SearchLimits()
+    compared = None
+    if compare is not None:
+        compared = ranks_layout(problem, given_ranks(problem, compare), "given")
+    default = default_layout(problem)
+    found = JointSearch(problem, limits, solver, progress).run(top)
+    found = replace(found, default=default, compared=compared)
+    if sensitivity and found.best is not None and not found.interrupted:
+        checks = perturbations(problem, found.best, limits, solver)
+        found = replace(found, sensitivity=checks)
+    return found
+
+
+def placements(
+    problem: PlacementProblem, limits: SearchLimits | None = None, solver: str = "cpsat"
+) -> Result[tuple[Matrix, ...]]:
+    """Every parallelism matrix of a problem once, each checked, in lexicographic order."""
+    result: Result[tuple[Matrix, ...]] = encoding("placement", solver).enumerate_placements(
+        problem, limits or SearchLimits()
+    )
+    matrices = result.value or ()
+    for matrix in matrices:
+        placement = Placement(matrix)
+        right = (placement.level_sizes, placement.axis_sizes) == (problem.levels, problem.axes)
+        if not right or not obeys(matrix, problem.rules) or matrix in problem.excluded:
+            raise EncodingBug("a decoded placement is not an answer", problem, matrix)
+    if len(set(matrices)) != len(matrices):
+        raise EncodingBug("a placement was listed twice", problem, matrices)
+    return Result(result.status, matrices, stats=result.stats)

@@ -1,0 +1,225 @@
+"""Placement and programs together, by lazily refined cost tables.
+
+The placement encoding minimises over a table of costs per request and scene.  The table
+starts with physical lower bounds.  Each matrix that the solver proposes has its entries
+replaced by the proved optimum of the program synthesis; once all entries of the proposed
+optimum are exact, it is the optimum: every other entry is exact or a lower bound.  (This is
+logic-based Benders decomposition: the programs are the subproblems.)  Further alternatives
+come from excluding the matrices found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from p2smt.errors import EncodingBug
+from p2smt.placement import Matrix, Placement
+from p2smt.pricing import Scene
+from p2smt.problem import CostTable, PlacementProblem
+from p2smt.request import Problem, Request
+from p2smt.request_plan import physical_bound_s, plan_request
+from p2smt.result import Result, SearchLimits, SolveStats, Status
+from p2smt.rules import obeys
+from p2smt.scenes import SceneTable, Values, scene_table
+from p2smt.solution import Alternative, RequestPlan, Solution, objective
+from p2smt.synthesis import encoding
+
+_RESOLUTION = 2**44
+Progress = Callable[[float | None, float], None]
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A request on one scene: a bound in seconds, and its plan once it is computed."""
+
+    bound_s: float
+    plan: RequestPlan | None = None
+    allowed: bool = True
+
+
+@dataclass(slots=True)
+class _Table:
+    """Entries of one request by the values of its table's terms."""
+
+    request: Request
+    columns: SceneTable
+    entries: dict[Values, _Entry]
+
+    def costs(self, tick_s: float) -> CostTable:
+        """The table in ticks, rounded down, of one iteration."""
+        rows = {
+            values: int(self.request.times * entry.bound_s / tick_s)
+            for values, entry in self.entries.items()
+            if entry.allowed
+        }
+        return CostTable(self.columns.terms, rows)
+
+
+@dataclass(slots=True)
+class JointSearch:
+    """One search; ``run`` gives the solution, also after a time limit or an interrupt."""
+
+    problem: Problem
+    limits: SearchLimits
+    solver: str = "cpsat"
+    progress: Progress | None = None
+    _tables: list[_Table] = field(default_factory=list)
+    _tick_s: float = 1.0
+    _deadline: float | None = None
+    _seen: dict[Matrix, Alternative] = field(default_factory=dict)
+    _plans: dict[tuple[Any, ...], RequestPlan | None] = field(default_factory=dict)
+    _calls: int = 0
+    _physical_s: float = 0.0
+    _bound_s: float = 0.0
+
+    def run(self, top: int) -> Solution:
+        """The ``top`` best alternatives in order, or as many as the limits allow."""
+        started = time.monotonic()
+        if self.limits.time_limit_s is not None:
+            self._deadline = started + self.limits.time_limit_s
+        ranked: list[Alternative] = []
+        status, interrupted = Status.UNKNOWN, False
+        try:
+            self._prepare()
+            status = self._rank(ranked, top)
+        except KeyboardInterrupt:
+            interrupted = True
+        return self._solution(ranked, status, top, interrupted, time.monotonic() - started)
+
+    def _prepare(self) -> None:
+        """Scene tables, filled with physical bounds, and the tick."""
+        problem = self.problem
+        largest = 0.0
+        for request in problem.requests:
+            chosen = problem.axis_indices(request)
+            columns = scene_table(problem.topology, problem.axis_sizes, chosen)
+            entries, singles = {}, [0.0]
+            for values, scene in columns.scenes.items():
+                entries[values] = _Entry(physical_bound_s(scene, request))
+                singles.append(scene.fixed_time(request.kind, request.payload_bytes).seconds)
+            largest += request.times * max(singles)
+            self._tables.append(_Table(request, columns, entries))
+        self._tick_s = largest / _RESOLUTION or 1.0
+
+    def _left(self) -> SearchLimits:
+        if self._deadline is None:
+            return self.limits
+        return replace(self.limits, time_limit_s=max(0.0, self._deadline - time.monotonic()))
+
+    def _propose(self, excluded: frozenset[Matrix]) -> Result[Matrix]:
+        """The matrix of least cost under the table as it is."""
+        problem = self.problem
+        self._calls += 1
+        question = PlacementProblem(
+            problem.topology.sizes,
+            problem.axis_sizes,
+            problem.rules,
+            tuple(table.costs(self._tick_s) for table in self._tables),
+            problem.objective == "max",
+            excluded,
+        )
+        result: Result[Matrix] = encoding("placement", self.solver).optimal_placement(
+            question, self._left()
+        )
+        if result.value is not None:
+            _check_matrix(problem, result.value, excluded)
+        return result
+
+    def _rank(self, ranked: list[Alternative], top: int) -> Status:
+        """Find alternatives in order; the status of the first one."""
+        status = Status.UNKNOWN
+        while len(ranked) < top:
+            excluded = frozenset(a.matrix for a in ranked)
+            result = self._propose(excluded)
+            if not ranked and result.bound is not None:
+                self._bound_s = max(self._bound_s, result.bound * self._tick_s)
+                if self._calls == 1:
+                    self._physical_s = self._bound_s
+            if result.value is None:
+                if result.status is Status.INFEASIBLE and not ranked:
+                    return Status.INFEASIBLE
+                return status
+            proved = result.status is Status.OPTIMAL
+            exact = self._refine(result.value)
+            self._report(ranked)
+            if exact and proved:
+                found = self._seen[result.value]
+                status = status if ranked else found.status
+                ranked.append(found)
+            elif not proved:
+                return status
+        return status
+
+    def _report(self, ranked: list[Alternative]) -> None:
+        if self.progress is not None and not ranked:
+            best = min((a.objective_s for a in self._seen.values()), default=None)
+            self.progress(best, self._bound_s)
+
+    def _refine(self, matrix: Matrix) -> bool:
+        """Make the matrix's entries exact; True if they already were."""
+        placement, plans, known = Placement(matrix), [], True
+        for table in self._tables:
+            values = table.columns.values(placement)
+            entry = table.entries[values]
+            if entry.plan is None and entry.allowed:
+                known = False
+                plan = self._plan(table.request, table.columns.scenes[values])
+                entry.plan, entry.allowed = plan, plan is not None
+                entry.bound_s = entry.bound_s if plan is None else plan.bound_s
+            if entry.plan is None:
+                return False
+            plans.append(entry.plan)
+        seconds = tuple(plan.seconds for plan in plans)
+        proved = all(plan.status is Status.OPTIMAL for plan in plans)
+        status = Status.OPTIMAL if proved else Status.FEASIBLE
+        total = objective(self.problem, seconds)
+        self._seen[matrix] = Alternative(matrix, tuple(plans), total, status)
+        return known
+
+    def _plan(self, request: Request, scene: Scene) -> RequestPlan | None:
+        """Plans are shared by requests that differ in ``times`` only."""
+        key = (request.kind, request.payload_bytes, scene.digits)
+        if key not in self._plans:
+            self._plans[key] = plan_request(self.problem, request, scene, self._left(), self.solver)
+        plan = self._plans[key]
+        return plan and replace(plan, request=request)
+
+    def _solution(
+        self, ranked: list[Alternative], status: Status, top: int, interrupted: bool, wall_s: float
+    ) -> Solution:
+        rest = [a for m, a in self._seen.items() if all(m != r.matrix for r in ranked)]
+        rest.sort(key=lambda a: (a.objective_s, a.matrix))
+        alternatives = (*ranked, *rest)[:top] if not ranked else tuple(ranked)
+        if status is Status.UNKNOWN and alternatives:
+            status = Status.FEASIBLE
+        best = alternatives[0].objective_s if alternatives else None
+        whole = len(ranked) == top or (bool(ranked) and not interrupted and self._time_left())
+        return Solution(
+            self.problem,
+            status,
+            alternatives,
+            self._bound_s if best is None else min(self._bound_s, best),
+            self._physical_s if best is None else min(self._physical_s, best),
+            Status.COMPLETE if whole else Status.TRUNCATED,
+            SolveStats(self.solver, wall_s, self._calls, (("programs", len(self._plans)),)),
+            interrupted=interrupted,
+        )
+
+    def _time_left(self) -> bool:
+        return self._deadline is None or time.monotonic() < self._deadline
+
+
+def _check_matrix(problem: Problem, matrix: Matrix, excluded: frozenset[Matrix]) -> None:
+    """Raise EncodingBug unless the matrix has the right products and is a new one."""
+    placement = Placement(matrix)
+    right = placement.level_sizes == problem.topology.sizes
+    right = right and placement.axis_sizes == problem.axis_sizes
+    if not right or matrix in excluded or not obeys(matrix, problem.rules):
+        sizes: Mapping[str, object] = {
+            "levels": problem.topology.sizes,
+            "axes": problem.axis_sizes,
+        }
+        raise EncodingBug("a decoded placement is not an answer", sizes, matrix)

@@ -1,0 +1,97 @@
+"""Solves one request on one scene: the best program, or the one fixed step."""
+
+from __future__ import annotations
+
+from p2smt.bounds import request_bound_s
+from p2smt.collective import DIRECT, RequestKind
+from p2smt.pricing import Scene
+from p2smt.program import Grouping, Hierarchy, Program
+from p2smt.request import Problem, Request
+from p2smt.result import SearchLimits, Status
+from p2smt.solution import RequestPlan
+from p2smt.synthesis import Found, Priced, Task, best_program, price
+
+
+def physical_bound_s(scene: Scene, request: Request) -> float:
+    """Least time of one execution that the links of the scene allow."""
+    return request_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
+
+
+def plan_request(
+    problem: Problem, request: Request, scene: Scene, limits: SearchLimits, solver: str
+) -> RequestPlan | None:
+    """The best way to run a request on a scene; None if the restrictions leave no program.
+
+    Where the time runs out without any program, the single collective stands in (checked),
+    with status UNKNOWN.
+    """
+    hierarchy = scene.hierarchy
+    if hierarchy.size == 1 or not request.kind.has_programs:
+        return _fixed(request, scene, hierarchy)
+    task = Task(
+        request.kind,
+        hierarchy,
+        problem.max_length,
+        problem.forbidden_forms,
+        problem.step_limits,
+        solver,
+    )
+    found = best_program(task, scene, request.payload_bytes, limits)
+    if found.status is Status.INFEASIBLE:
+        return None
+    best = found.best or _single(task, scene, request.payload_bytes)
+    return _plan(request, scene, hierarchy, best, found)
+
+
+def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced:
+    """The single collective over the whole group as a checked program."""
+    whole = Grouping(0, task.hierarchy.depth)
+    instruction = task.hierarchy.instruction(DIRECT[task.kind], whole)
+    return price(task, Program((instruction,)), scene, payload_bytes)
+
+
+def _plan(
+    request: Request, scene: Scene, hierarchy: Hierarchy, best: Priced, found: Found
+) -> RequestPlan:
+    trace = best.checked.trace
+    physical = physical_bound_s(scene, request)
+    return RequestPlan(
+        request,
+        hierarchy,
+        best.program,
+        found.status,
+        best.seconds,
+        max(found.bound_s, min(physical, best.seconds)),
+        scene.fixed_time(request.kind, request.payload_bytes).seconds,
+        physical,
+        best.steps,
+        tuple(request.payload_bytes * rows / hierarchy.size for rows in trace.payload_rows),
+        -(-request.payload_bytes * trace.peak_rows // hierarchy.size),
+        trace.shards,
+        best.checked.how,
+    )
+
+
+def _fixed(request: Request, scene: Scene, hierarchy: Hierarchy) -> RequestPlan:
+    """A request with one fixed step, or none at all in a group of one device."""
+    moved = hierarchy.size > 1
+    step = scene.fixed_time(request.kind, request.payload_bytes)
+    twice = 2 if moved else 1  # what is sent and what is received
+    return RequestPlan(
+        request,
+        hierarchy,
+        None,
+        Status.OPTIMAL,
+        step.seconds,
+        step.seconds,
+        step.seconds,
+        step.seconds,
+        (step,) if moved else (),
+        (float(request.payload_bytes),) if moved else (),
+        twice * request.payload_bytes,
+        None,
+        "one fixed step" if moved and request.kind in _FIXED else "nothing to do",
+    )
+
+
+_FIXED = (RequestKind.ALL_TO_ALL, RequestKind.SEND)

@@ -1,0 +1,125 @@
+"""What `solve` answers: alternatives with their requests and steps, and comparisons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p2smt.cost import StepTime
+from p2smt.placement import Matrix, Placement
+from p2smt.program import Hierarchy, Program
+from p2smt.request import Problem, Request
+from p2smt.result import SolveStats, Status
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPlan:
+    """One request on one placement.
+
+    ``seconds`` is the time of one execution, ``bound_s`` the solver's proved bound on it,
+    ``single_s`` the time of the one collective that answers it alone on the same placement,
+    ``physical_bound_s`` what no program can beat there.  ``program`` is None for all-to-all,
+    send and groups of one device.  ``peak_bytes`` is the most a device holds of the vector,
+    ``shards`` the chunk each member of a group ends with (reduce-scatter), ``checked`` what
+    the program was simulated on.
+    """
+
+    request: Request
+    hierarchy: Hierarchy
+    program: Program | None
+    status: Status
+    seconds: float
+    bound_s: float
+    single_s: float
+    physical_bound_s: float
+    steps: tuple[StepTime, ...]
+    payloads: tuple[float, ...]
+    peak_bytes: int
+    shards: tuple[int, ...] | None
+    checked: str
+
+    @property
+    def total_s(self) -> float:
+        """Time per iteration: ``times`` executions."""
+        return self.request.times * self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A placement with a program per request; ``status`` OPTIMAL if each program is."""
+
+    matrix: Matrix
+    requests: tuple[RequestPlan, ...]
+    objective_s: float
+    status: Status
+
+    @property
+    def placement(self) -> Placement:
+        """The matrix as a placement."""
+        return Placement(self.matrix)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Peak memory per device: requests do not overlap, so the largest counts."""
+        return max(r.peak_bytes for r in self.requests)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A layout with one collective per request: times per execution, and the objective."""
+
+    name: str
+    seconds: tuple[float, ...]
+    objective_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """The winner on a cluster with one level's bandwidth changed.
+
+    ``winner_s`` is its objective there, ``optimum_s`` the proved optimum there (or the best
+    found, if ``status`` is not OPTIMAL).
+    """
+
+    level: str
+    factor: float
+    winner_s: float
+    optimum_s: float
+    status: Status
+
+    @property
+    def holds(self) -> bool:
+        """Whether the winner is still optimal (to one part in 10^9)."""
+        return self.winner_s <= self.optimum_s * (1 + 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The answer to a problem.
+
+    ``bound_s`` is the solver's proved bound on the objective of this problem,
+    ``physical_bound_s`` the least objective that the links allow.  ``ranking`` is COMPLETE
+    if the alternatives are proved to be the best ones in order.
+    """
+
+    problem: Problem
+    status: Status
+    alternatives: tuple[Alternative, ...]
+    bound_s: float
+    physical_bound_s: float
+    ranking: Status
+    stats: SolveStats
+    default: Layout | None = None
+    compared: Layout | None = None
+    sensitivity: tuple[Perturbation, ...] = ()
+    interrupted: bool = False
+
+    @property
+    def best(self) -> Alternative | None:
+        """The first alternative."""
+        return self.alternatives[0] if self.alternatives else None
+
+
+def objective(problem: Problem, seconds: tuple[float, ...]) -> float:
+    """The objective of these times per execution, in the order of the requests."""
+    totals = [r.times * s for r, s in zip(problem.requests, seconds, strict=True)]
+    return max(totals) if problem.objective == "max" else sum(totals)
