@@ -17,6 +17,7 @@ from p2smt.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.placement import IntArray, Placement, default_ranks, rank_groups
 from p2smt.request import Problem, Request
 from p2smt.solution import Layout, objective
+from p2smt.traffic import Operation
 
 
 def default_layout(problem: Problem) -> Layout:
@@ -37,7 +38,7 @@ def _model(problem: Problem, ranks: IntArray, request: Request) -> StepModel:
     axes = problem.axis_indices(request)
     if request.kind is not RequestKind.SEND:
         groups = rank_groups(ranks, axes)
-        operation = DIRECT.get(request.kind, RequestKind.ALL_TO_ALL)
+        operation: Operation = DIRECT.get(request.kind) or RequestKind.ALL_TO_ALL
         footprint = explicit_footprint(problem.topology, groups)
         return step_model(problem.topology, footprint, operation)
     rest = [i for i in range(ranks.ndim) if i not in axes]

@@ -50,6 +50,31 @@ def parse_request(text: str, kind: RequestKind) -> Request:
     return Request(kind, names, parse_bytes(size.strip(), f"size in {text[:60]!r}"), count)
 
 
+def reduce(text: str) -> Request:
+    """An all-reduce request such as ``dp=1GiB`` (the whole vector per device)."""
+    return parse_request(text, RequestKind.ALL_REDUCE)
+
+
+def reduce_scatter(text: str) -> Request:
+    """A reduce-scatter request; the size is that of its input."""
+    return parse_request(text, RequestKind.REDUCE_SCATTER)
+
+
+def all_gather(text: str) -> Request:
+    """An all-gather request; the size is that of its output."""
+    return parse_request(text, RequestKind.ALL_GATHER)
+
+
+def all_to_all(text: str) -> Request:
+    """An all-to-all request; the size is all that a rank sends, its own share included."""
+    return parse_request(text, RequestKind.ALL_TO_ALL)
+
+
+def send(text: str) -> Request:
+    """A send to the next rank along the axis, without wrap-around."""
+    return parse_request(text, RequestKind.SEND)
+
+
 def parse_axes(text: str) -> tuple[ParallelismAxis, ...]:
     """Axes such as ``dp=8,tp=4``, outermost (slowest varying) first."""
     axes = []

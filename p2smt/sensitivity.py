@@ -20,9 +20,7 @@ def perturbations(
     found = []
     for j, level in enumerate(problem.topology.levels):
         for factor in FACTORS:
-            changed = replace(
-                problem, topology=problem.topology.with_bandwidth_factor(j, factor)
-            )
+            changed = replace(problem, topology=problem.topology.with_bandwidth_factor(j, factor))
             solution = JointSearch(changed, limits, solver).run(top=1)
             cost = recost(changed, winner)
             best = min([cost, *(a.objective_s for a in solution.alternatives)])

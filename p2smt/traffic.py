@@ -146,7 +146,7 @@ def rules(topology: Topology, footprint: Footprint, operation: Operation) -> lis
     found = []
     for algorithm in topology.algorithms:
         rule = _RULES[algorithm](operation, p)
-        if rule is not None and _applies(algorithm, topology, footprint):
+        if rule is not None and _applies(algorithm, topology, footprint, operation):
             found.append((algorithm.value, rule))
     return found or [(Algorithm.RING.value, _ring(operation, p))]
 
@@ -158,12 +158,14 @@ def _exchanges(topology: Topology, footprint: Footprint) -> list[tuple[str, Rule
         lambda q: q * (p - q) / p, lambda use: use.pairs / p, lambda profile: _new_entities(profile)
     )
     at_once = Rule(pairwise.crossing, pairwise.siblings, lambda profile: _outermost(profile, 1))
-    if _applies(Algorithm.DIRECT, topology, footprint):
+    if _applies(Algorithm.DIRECT, topology, footprint, RequestKind.ALL_TO_ALL):
         return [("direct", at_once)]
     return [("pairwise", pairwise)]
 
 
-def _applies(algorithm: Algorithm, topology: Topology, footprint: Footprint) -> bool:
+def _applies(
+    algorithm: Algorithm, topology: Topology, footprint: Footprint, operation: Operation
+) -> bool:
     """Whether the links (and the group's shape) allow an algorithm."""
     links = [topology.levels[use.level].link for use in footprint.uses]
     switched = all(link.kind is LinkKind.SWITCH for link in links)
@@ -176,8 +178,10 @@ def _applies(algorithm: Algorithm, topology: Topology, footprint: Footprint) -> 
             powers = all(n & (n - 1) == 0 for profile in footprint.profiles for n in profile)
             return switched and footprint.regular and powers
         case Algorithm.DIRECT | Algorithm.ONE_SHOT:
+            rooted = operation in (Collective.REDUCE, Collective.BROADCAST)
             mesh = (LinkKind.SWITCH, LinkKind.FULL_MESH)
-            return footprint.regular and all(link.kind in mesh for link in links)
+            # A root's load depends on its entity, which the footprint knows for regular groups.
+            return (footprint.regular or not rooted) and all(link.kind in mesh for link in links)
         case Algorithm.IN_SWITCH:
             return switched and _one_switch(topology, footprint)
 

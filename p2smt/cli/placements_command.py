@@ -1,0 +1,57 @@
+"""`p2smt placements`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from p2smt.cli import options as o
+
+
+def placements(
+    topology: o.TopologyOption = None,
+    levels: o.LevelsOption = None,
+    axes: o.AxesOption = None,
+    require: o.RequireOption = None,
+    forbid: o.ForbidOption = None,
+    fix: o.FixOption = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    solver: o.SolverOption = "cpsat",
+    time_limit: o.TimeOption = None,
+    seed: o.SeedOption = 0,
+    json: o.JsonOption = False,
+) -> int:
+    """Every parallelism matrix of a cluster and its axes, each once."""
+    from p2smt.api import placements as search
+    from p2smt.problem import PlacementProblem
+
+    names, sizes = o.levels_of(topology, levels)
+    chosen = o.axes_of(axes)
+    rules = o.rules_of(names, chosen, require, forbid, fix)
+    problem = PlacementProblem(sizes, tuple(axis.size for axis in chosen), rules)
+    limits = replace(o.limits_of(time_limit, seed, 1), max_answers=limit)
+    result = search(problem, limits, solver)
+    matrices = result.value or ()
+    if json:
+        o.print_json(
+            {
+                "status": result.status.value,
+                "count": len(matrices),
+                "levels": [{"name": n, "size": s} for n, s in zip(names, sizes, strict=True)],
+                "axes": [{"name": axis.name, "size": axis.size} for axis in chosen],
+                "placements": [[list(row) for row in matrix] for matrix in matrices],
+            }
+        )
+        return o.exit_code(result.status)
+    from p2smt.placement import Placement
+
+    for matrix in matrices:
+        typer.echo(Placement(matrix).text())
+    typer.echo(
+        f"{result.status.value}: {len(matrices)} placements of "
+        f"{', '.join(f'{axis.name}={axis.size}' for axis in chosen)} on "
+        f"{', '.join(f'{n}={s}' for n, s in zip(names, sizes, strict=True))}"
+    )
+    return o.exit_code(result.status)

@@ -1,0 +1,58 @@
+"""Restrictions on programs and algorithms as options give them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from p2smt.collective import Form
+from p2smt.errors import InputError
+from p2smt.topology import ROOT, Algorithm
+from p2smt.units import parse_count
+
+
+def forms(texts: Sequence[str] | None) -> frozenset[Form]:
+    """Forms by name; the canonical form of a grouping counts."""
+    known = {form.value: form for form in Form}
+    for text in texts or []:
+        if text not in known:
+            raise InputError(f"form {text[:40]!r}", f"must be one of {', '.join(known)}")
+    return frozenset(known[text] for text in texts or [])
+
+
+def step_limits(texts: Sequence[str] | None, levels: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """Limits such as ``node=1``: at most one step with groups that span several nodes."""
+    found = []
+    for text in texts or []:
+        name, _, count = text.partition("=")
+        if name not in levels or name == ROOT:
+            raise InputError(
+                f"limit {text[:40]!r}", "must be LEVEL=N", f"levels are {', '.join(levels)}"
+            )
+        steps = 0 if count.strip() == "0" else parse_count(count, f"limit {text[:40]!r}: N", 100)
+        found.append((name, steps))
+    return tuple(found)
+
+
+def algorithms(text: str | None) -> tuple[Algorithm, ...] | None:
+    """Algorithms by name, separated by commas; ``auto`` is whatever the topology offers."""
+    if text is None or text == "auto":
+        return None
+    known = {algorithm.value: algorithm for algorithm in Algorithm}
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in known or names.count(name) > 1:
+            raise InputError(
+                f"algorithm {name[:40]!r}", f"must be auto or some of {', '.join(known)}, once each"
+            )
+    return tuple(known[name] for name in names)
+
+
+def writable(path: str | None) -> None:
+    """Raise InputError early if a file could not be written there."""
+    if path is None:
+        return
+    if Path(path).is_dir() or not Path(path).absolute().parent.is_dir():
+        raise InputError(
+            f"output {path[:200]}", "is not a file in an existing folder", "give another path"
+        )

@@ -1,0 +1,26 @@
+"""`p2smt schema`."""
+
+from __future__ import annotations
+
+import json as json_module
+from typing import Annotated
+
+import typer
+
+
+def schema(
+    name: Annotated[str, typer.Argument(help="plan or topology.")] = "plan",
+) -> int:
+    """The JSON Schema of a file format."""
+    from pydantic import BaseModel
+
+    from p2smt.errors import InputError
+    from p2smt.plan import PlanModel
+    from p2smt.topology_model import TopologyModel
+
+    known: dict[str, type[BaseModel]] = {"plan": PlanModel, "topology": TopologyModel}
+    if name not in known:
+        raise InputError(f"schema {name[:40]!r}", f"must be one of {', '.join(known)}")
+    data = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    typer.echo(json_module.dumps(data | known[name].model_json_schema(), indent=2))
+    return 0

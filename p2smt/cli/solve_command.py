@@ -1,0 +1,132 @@
+"""`p2smt solve`."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from p2smt.cli import options as o
+
+if TYPE_CHECKING:
+    from p2smt.joint import Progress
+    from p2smt.solution import Solution
+
+Requests = list[str] | None
+
+
+def solve(
+    topology: o.TopologyOption = None,
+    axes: o.AxesOption = None,
+    reduce: Annotated[
+        Requests, typer.Option(help="All-reduce, such as dp=1GiB or tp=64MiB*128.")
+    ] = None,
+    reduce_scatter: Annotated[
+        Requests, typer.Option(help="Such as dp=1GiB (bytes: the input).")
+    ] = None,
+    all_gather: Annotated[
+        Requests, typer.Option(help="Such as dp=1GiB (bytes: the output).")
+    ] = None,
+    all_to_all: Annotated[
+        Requests, typer.Option(help="Such as ep=64MiB (bytes: all a rank sends).")
+    ] = None,
+    send: Annotated[Requests, typer.Option(help="Such as pp=16MiB, to the next rank.")] = None,
+    objective: Annotated[str, typer.Option(help="sum or max.")] = "sum",
+    top: Annotated[int, typer.Option(help="How many placements to rank.")] = 3,
+    compare: Annotated[
+        str | None, typer.Option(help="Your layout: a matrix or a rank list.")
+    ] = None,
+    sensitivity: Annotated[
+        bool, typer.Option("--sensitivity", help="Re-solve with bandwidths 20 % off.")
+    ] = False,
+    require: o.RequireOption = None,
+    forbid: o.ForbidOption = None,
+    fix: o.FixOption = None,
+    length: o.LengthOption = 5,
+    forbid_form: o.FormOption = None,
+    max_steps_at: o.StepsOption = None,
+    algorithm: o.AlgorithmOption = None,
+    solver: o.SolverOption = "cpsat",
+    time_limit: o.TimeOption = None,
+    seed: o.SeedOption = 0,
+    workers: o.WorkersOption = 1,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write the plan here.")
+    ] = None,
+    json: o.JsonOption = False,
+) -> int:
+    """The best placement and program for every request, with a proof."""
+    from p2smt.api import solve as search
+    from p2smt.cli import restrictions
+    from p2smt.request import Problem
+
+    cluster = o.topology_of(topology)
+    chosen = o.axes_of(axes)
+    problem = Problem(
+        cluster,
+        chosen,
+        o.requests_of(
+            reduce=reduce,
+            reduce_scatter=reduce_scatter,
+            all_gather=all_gather,
+            all_to_all=all_to_all,
+            send=send,
+        ),
+        objective,
+        length,
+        o.rules_of(cluster.names, chosen, require, forbid, fix),
+        restrictions.forms(forbid_form),
+        restrictions.step_limits(max_steps_at, cluster.names),
+        restrictions.algorithms(algorithm),
+    )
+    layout = None if compare is None else o.json_of(compare, "layout")
+    restrictions.writable(output)
+    with _live() as progress:
+        solution = search(
+            problem,
+            top=top,
+            limits=o.limits_of(time_limit, seed, workers),
+            solver=solver,
+            compare=layout,
+            sensitivity=sensitivity,
+            progress=progress,
+        )
+    return _show(solution, output, json)
+
+
+def _live() -> AbstractContextManager[Progress | None]:
+    """A line on stderr with incumbent, bound and gap, where stderr is a terminal."""
+    from p2smt.report.tables import console
+
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        return nullcontext(None)
+    from p2smt.report.live import live_line
+
+    return live_line(screen)
+
+
+def _show(solution: Solution, output: str | None, as_json: bool) -> int:
+    from p2smt import cli
+    from p2smt.report.solution_data import solution_data
+    from p2smt.report.tables import console, solution_tables
+
+    data = solution_data(solution)
+    if output is not None and solution.best is not None:
+        _write(output, data["plan"])
+    if as_json:
+        o.print_json(data)
+    else:
+        console().print(solution_tables(solution))
+        if output is not None and solution.best is not None:
+            console().print(f"\nplan written to {output}")
+    return cli.INTERRUPTED if solution.interrupted else o.exit_code(solution.status)
+
+
+def _write(output: str, plan: dict[str, Any]) -> None:
+    import json as json_module
+
+    from p2smt.plan import write_atomically
+
+    write_atomically(output, json_module.dumps(plan) + "\n")

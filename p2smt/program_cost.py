@@ -1,0 +1,56 @@
+"""The cost of a program that a user wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p2smt.checking import check_program
+from p2smt.collective import DIRECT, RequestKind
+from p2smt.errors import InputError
+from p2smt.pricing import Scene
+from p2smt.program import Grouping, Hierarchy, Program, parse_program
+
+
+def given_program(kind: RequestKind, hierarchy: Hierarchy, text: str | None) -> Program:
+    """The program of a text, or the single collective over the whole group."""
+    if hierarchy.depth == 0:
+        raise InputError("a reduction over one device", "needs no program")
+    if text is None:
+        whole = Grouping(0, hierarchy.depth)
+        return Program((hierarchy.instruction(DIRECT[kind], whole),))
+    return hierarchy.canonical(parse_program(text))
+
+
+def program_report(
+    kind: RequestKind, scene: Scene, program: Program, payload_bytes: int
+) -> dict[str, Any]:
+    """Check a program and give its time step by step, as plain data.
+
+    Raises:
+        InputError: the program breaks a rule of the semantics; names step and rule.
+    """
+    checked = check_program(kind, scene.hierarchy, program)
+    if (broken := checked.trace.violation) is not None:
+        raise InputError(
+            f"program '{str(program)[:200]}'",
+            f"is not valid: {broken.message} ({broken.kind.value})",
+        )
+    steps = scene.program_times(program, checked.trace.payload_rows, payload_bytes)
+    names = scene.topology.names
+    return {
+        "program": str(program),
+        "seconds": sum(step.seconds for step in steps),
+        "single_collective_s": scene.fixed_time(kind, payload_bytes).seconds,
+        "checked": checked.how,
+        "steps": [
+            {
+                "instruction": str(instruction),
+                "seconds": step.seconds,
+                "algorithm": step.algorithm,
+                "protocol": step.protocol,
+                "bottleneck": None if step.level is None else names[step.level],
+                "load_bytes": step.load_bytes,
+            }
+            for instruction, step in zip(program.instructions, steps, strict=True)
+        ],
+    }

@@ -1,0 +1,29 @@
+"""The live line of a running search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from p2smt.joint import Progress
+from p2smt.report.tables import gap
+from p2smt.units import format_time
+
+
+@contextmanager
+def live_line(screen: Console) -> Iterator[Progress]:
+    """Shows the best objective so far, the proved bound and the gap while the search runs."""
+    with screen.status("searching") as status:
+
+        def show(best_s: float | None, bound_s: float) -> None:
+            if best_s is None:
+                status.update(f"searching; bound {format_time(bound_s)}")
+                return
+            distance = gap(best_s, bound_s)
+            status.update(
+                f"best {format_time(best_s)}; bound {format_time(bound_s)}; gap {distance}"
+            )
+
+        yield show

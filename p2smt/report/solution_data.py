@@ -1,0 +1,51 @@
+"""A solution as plain data for ``--json``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from p2smt.plan import plan_data
+from p2smt.solution import Alternative, Layout, Solution
+
+
+def solution_data(solution: Solution) -> dict[str, Any]:
+    """The fields that tools rely on; ``plan`` is the plan file of the best alternative."""
+    best = solution.best
+    return {
+        "status": solution.status.value,
+        "interrupted": solution.interrupted,
+        "objective": solution.problem.objective,
+        "objective_s": None if best is None else best.objective_s,
+        "bound_s": solution.bound_s,
+        "physical_bound_s": solution.physical_bound_s,
+        "plan": None if best is None else plan_data(solution, best),
+        "ranking": solution.ranking.value,
+        "alternatives": [_alternative(a) for a in solution.alternatives],
+        "default_layout": _layout(solution.default),
+        "compared_layout": _layout(solution.compared),
+        "sensitivity": [
+            {
+                **{key: getattr(p, key) for key in ("level", "factor", "winner_s", "optimum_s")},
+                "holds": p.holds,
+                "status": p.status.value,
+            }
+            for p in solution.sensitivity
+        ],
+        "stats": {**asdict(solution.stats), "counters": dict(solution.stats.counters)},
+    }
+
+
+def _alternative(alternative: Alternative) -> dict[str, Any]:
+    return {
+        "matrix": [list(row) for row in alternative.matrix],
+        "objective_s": alternative.objective_s,
+        "status": alternative.status.value,
+        "peak_bytes": alternative.peak_bytes,
+        "programs": [None if r.program is None else str(r.program) for r in alternative.requests],
+        "seconds": [r.seconds for r in alternative.requests],
+    }
+
+
+def _layout(layout: Layout | None) -> dict[str, Any] | None:
+    return None if layout is None else asdict(layout)
