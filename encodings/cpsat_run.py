@@ -1,8 +1,8 @@
 """Running CP-SAT: seed, workers, time limits shared by several solves, and Ctrl-C.
 
 ``solve()`` holds the calling thread inside C++, where a KeyboardInterrupt does not arrive.
-So it runs in a thread of its own while the caller's thread waits in short joins; on an
-interrupt the search is stopped, joined, and the interrupt goes on to the caller.
+So it runs in a thread of its own while the caller's thread waits in short steps; on an
+interrupt the search is stopped, awaited, and the interrupt goes on to the caller.
 """
 
 from __future__ import annotations
@@ -105,22 +105,29 @@ def _solve_interruptibly(
 ) -> cp_model.CpSolverStatus:
     outcome: list[cp_model.CpSolverStatus] = []
     failure: list[BaseException] = []
+    stopped, done = threading.Event(), threading.Event()
 
     def work() -> None:
         try:
-            outcome.append(solver.solve(model, callback))
+            if not stopped.is_set():
+                outcome.append(solver.solve(model, callback))
         except BaseException as error:  # handed to the caller's thread below
             failure.append(error)
+        finally:
+            done.set()
 
+    # Waiting for the event, not for the thread: an interrupted Thread.join takes a running
+    # thread for an ended one (in CPython 3.11).
     thread = threading.Thread(target=work, name="cp-sat", daemon=True)
-    thread.start()
     try:
-        while thread.is_alive():
-            thread.join(_POLL_S)
+        thread.start()
+        while not done.wait(_POLL_S):
+            pass
     except KeyboardInterrupt:
-        while thread.is_alive():  # again and again: a stop before the start has no effect
-            solver.stop_search()
-            thread.join(_POLL_S)
+        stopped.set()
+        while thread.ident is not None and not done.is_set():
+            solver.stop_search()  # again and again: before the search begins it has no effect
+            done.wait(_POLL_S)
         raise
     if failure:
         raise failure[0]
