@@ -1,0 +1,52 @@
+"""Programs of length <= 5: all of them, checked; and the optimum with proof."""
+
+from __future__ import annotations
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from p2smt.collective import RequestKind
+from p2smt.encodings import program_table
+from p2smt.placement import Placement
+from p2smt.pricing import Scene
+from p2smt.program import Hierarchy
+from p2smt.result import SearchLimits, Status
+from p2smt.synthesis import Task, best_program, list_programs
+from p2smt.topology import Level, Link, LinkKind, Piece, Topology
+
+LENGTH = 5
+FACTORS = [(16, 8), (16, 32, 8), (16, 16, 32, 8)]
+COUNTS = {2: 61, 3: 848, 4: 3611}
+by_depth = pytest.mark.parametrize("factors", FACTORS, ids=lambda f: f"{len(f)}-levels")
+
+
+def fresh() -> None:
+    """Forget the tables, so that every round pays for its own."""
+    program_table._raw_table.cache_clear()
+
+
+def scene(factors: tuple[int, ...]) -> Scene:
+    """One axis over all devices of a tree of switches, ten times slower per level outwards."""
+    names = ("pod", "rack", "node", "gpu")[-len(factors) :]
+    levels = tuple(
+        Level(name, size, Link(LinkKind.SWITCH, (Piece("simple", 1e-6, 1e9 * 10**j),)))
+        for j, (name, size) in enumerate(zip(names, factors, strict=True))
+    )
+    return Scene.of(Topology("bench", levels), Placement((factors,)), [0])
+
+
+@by_depth
+def test_all_programs(benchmark: BenchmarkFixture, factors: tuple[int, ...]) -> None:
+    task = Task(RequestKind.ALL_REDUCE, Hierarchy.plain(factors), LENGTH)
+    run = (task, SearchLimits())
+    result, _ = benchmark.pedantic(list_programs, setup=lambda: (fresh(), (run, {}))[1], rounds=3)
+    assert (result.status, len(result.value or ())) == (Status.COMPLETE, COUNTS[len(factors)])
+
+
+@by_depth
+def test_best_program(benchmark: BenchmarkFixture, factors: tuple[int, ...]) -> None:
+    place = scene(factors)
+    task = Task(RequestKind.ALL_REDUCE, place.hierarchy, LENGTH)
+    run = (task, place, 2**30, SearchLimits())
+    found = benchmark.pedantic(best_program, setup=lambda: (fresh(), (run, {}))[1], rounds=3)
+    assert found.status is Status.OPTIMAL
