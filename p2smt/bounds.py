@@ -13,11 +13,12 @@ across an outer level also loads this uplink) each entity still sends its n once
 that share an entity add up; its ports, or the links to its siblings, share the sum evenly at
 best; and one device draws at least its share.
 
-*Latency.*  Before the first step across level j all its entities hold the same rows with
-different contributions, so in an all-reduce this step reduces.  Reduce and reduce-scatter
-bring the lowest row into the first entity only; hence level j is crossed twice, or by an
-all-reduce, which pays for two passes (one-shot: one).  A step pays at least one pass's
-latencies at each level it crosses; direct and one-shot only at the outermost.
+*Latency.*  A step pays at least one pass's latencies at each level it crosses (direct and
+one-shot: only at the outermost), and each level with a split is crossed.  Before the first
+step across the outermost of them its entities hold the same rows with different
+contributions, so that step reduces.  Reduce and reduce-scatter bring the lowest row into the
+first entity only; hence an all-reduce request crosses that level twice, or by an all-reduce,
+which pays for two passes (one-shot: one).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def request_bound_s(
         whole = Grouping(0, sum(f > 1 for f in factors))
         return regular_model(topology, digits, whole, kind).time(payload_bytes).seconds
     spans = _spans(topology, digits, factors)
-    wire = max((_wire_s(topology, span, kind) for span in spans), default=0.0)
+    wire = max((_wire_s(span, kind) for span in spans), default=0.0)
     return wire * payload_bytes + _latency_s(topology, spans, kind)
 
 
@@ -105,7 +106,7 @@ def _sent(span: _Span, kind: RequestKind) -> float:
     return 1.0 if span.reduced else 2 * once
 
 
-def _wire_s(topology: Topology, span: _Span, kind: RequestKind) -> float:
+def _wire_s(span: _Span, kind: RequestKind) -> float:
     """Seconds per payload byte on the links of one level."""
     link, sent = span.level.link, _sent(span, kind)
     if link.kind is not LinkKind.SWITCH:
@@ -138,10 +139,14 @@ def _latency_s(topology: Topology, spans: Sequence[_Span], kind: RequestKind) ->
     split = [span for span in spans if span.split > 1]
     if {Algorithm.DIRECT, Algorithm.ONE_SHOT} & set(topology.algorithms):
         split = split[:1]
-    return sum(_least_steps(topology, s, kind) * s.level.link.latency_s for s in split)
+    passes = 2 if kind is RequestKind.ALL_REDUCE else 1
+    return sum(
+        _least_steps(topology, span, passes if at == 0 else 1) * span.level.link.latency_s
+        for at, span in enumerate(split)
+    )
 
 
-def _least_steps(topology: Topology, span: _Span, kind: RequestKind) -> int:
+def _least_steps(topology: Topology, span: _Span, passes: int) -> int:
     """Least number of latencies of a level that any program pays."""
     doublings = (span.split - 1).bit_length()
     one_pass = {
@@ -151,8 +156,7 @@ def _least_steps(topology: Topology, span: _Span, kind: RequestKind) -> int:
         Algorithm.DIRECT: 1,
     }
     known = {Algorithm.RING, *topology.algorithms}
-    least = min(count for algorithm, count in one_pass.items() if algorithm in known)
-    least *= 2 if kind is RequestKind.ALL_REDUCE else 1
+    least = passes * min(count for algorithm, count in one_pass.items() if algorithm in known)
     if Algorithm.ONE_SHOT in known:
         return 1
     return min(least, 2) if _in_switch(topology, span.level.link, span.split) else least

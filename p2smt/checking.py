@@ -6,12 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from p2smt import semantics
-from p2smt.collective import RequestKind
+from p2smt.collective import Collective, RequestKind
 from p2smt.errors import TooLarge
+from p2smt.placement import IntArray
 from p2smt.problem import SMALL_MODEL_LENGTH
 from p2smt.program import Hierarchy, Program, local_groups
-from p2smt.semantics import State, Step, Trace, Violation
+from p2smt.semantics import State, Step, Trace, Violation, ViolationKind
 
 MAX_LISTED = 64
 """Largest reduction group on which every program of a long list is checked exactly."""
@@ -64,24 +67,80 @@ def check_program(kind: RequestKind, hierarchy: Hierarchy, program: Program) -> 
             f"{SMALL_MODEL_LENGTH} and {len(_PRIMES)} levels",
         )
     primes = _PRIMES[: len(factors)]
-    trace = semantics.run(kind, math.prod(primes), steps_of(hierarchy, program, primes))
-    return Checked(_carried_over(trace, primes, factors), primes, False)
+    return Checked(_Quotient(primes, factors).run(kind, hierarchy, program), primes, False)
 
 
-def _carried_over(trace: Trace, primes: Sequence[int], factors: Sequence[int]) -> Trace:
-    """The trace with row counts of the quotient turned into those of the real factors."""
-    whole, real = math.prod(primes), math.prod(factors)
+@dataclass(frozen=True, slots=True)
+class _Quotient:
+    """Distinct primes in the place of the real factors: row counts tell how often each was
+    divided out, and so what they are on the real factors."""
 
-    def rows(count: int) -> int:
-        divisor, left = 1, whole // max(count, 1)
-        for prime, factor in zip(primes, factors, strict=True):
+    primes: tuple[int, ...]
+    factors: tuple[int, ...]
+
+    def real_rows(self, count: int) -> int | None:
+        """The real number of rows where the quotient has ``count``; None if it is not whole."""
+        if count == 0:
+            return 0
+        left, uneven = divmod(math.prod(self.primes), count)
+        if uneven:
+            return None
+        divisor = 1
+        for prime, factor in zip(self.primes, self.factors, strict=True):
             while left % prime == 0:
                 left //= prime
                 divisor *= factor
-        return real // divisor
+        rows, rest = divmod(math.prod(self.factors), divisor)
+        return rows if rest == 0 else None
 
-    payloads = tuple(rows(count) for count in trace.payload_rows)
-    return Trace(trace.violation, payloads, rows(trace.peak_rows), None)
+    def run(self, kind: RequestKind, hierarchy: Hierarchy, program: Program) -> Trace:
+        """The trace of a program, with the payloads and the peak of the real factors."""
+        state = semantics.initial_state(kind, math.prod(self.primes))
+        payloads: list[int] = []
+        peak = self._most(_row_counts(state)) or 0
+        steps = steps_of(hierarchy, program, self.primes)
+        for number, step in enumerate(steps, start=1):
+            before = _row_counts(state)[step.groups[:, 0]]
+            gathers = step.collective is Collective.ALL_GATHER
+            if semantics.is_goal(kind, state):
+                return Trace(_after_goal(number), tuple(payloads), peak)
+            outcome = semantics.apply(state, step, number)
+            if isinstance(outcome, Violation):
+                return Trace(outcome, tuple(payloads), peak)
+            payload = self._most(before * (step.groups.shape[1] if gathers else 1))
+            held = self._most(_row_counts(state))
+            if payload is None or held is None:
+                return Trace(_uneven(number), tuple(payloads), peak)
+            payloads.append(payload)
+            peak = max(peak, held)
+        missed = None if semantics.is_goal(kind, state) else _goal_missed(len(steps))
+        return Trace(missed, tuple(payloads), peak)
+
+    def _most(self, counts: IntArray) -> int | None:
+        """The largest of these row counts on the real factors."""
+        rows = [self.real_rows(int(count)) for count in np.unique(counts)]
+        whole = [row for row in rows if row is not None]
+        return max(whole) if len(whole) == len(rows) else None
+
+
+def _row_counts(state: State) -> IntArray:
+    """Number of non-empty rows of each device."""
+    return np.asarray((state != 0).any(axis=2).sum(axis=1), dtype=np.int64)
+
+
+def _after_goal(number: int) -> Violation:
+    text = f"step {number}: the goal is reached before it"
+    return Violation(ViolationKind.AFTER_GOAL, number, (), None, None, text)
+
+
+def _goal_missed(steps: int) -> Violation:
+    text = f"after step {steps} the goal is not reached"
+    return Violation(ViolationKind.GOAL_MISSED, steps, (), None, None, text)
+
+
+def _uneven(number: int) -> Violation:
+    text = f"step {number}: the chunks do not split evenly on the real factors"
+    return Violation(ViolationKind.NOT_DIVISIBLE, number, (), None, None, text)
 
 
 class ListChecker:
@@ -106,16 +165,12 @@ class ListChecker:
         at = 0
         for number, step in enumerate(steps_of(self.hierarchy, program, self.factors), start=1):
             if self._goal[at]:
-                kind, text = semantics.ViolationKind.AFTER_GOAL, "the goal is reached before it"
-                return Violation(kind, number, (), None, None, f"step {number}: {text}")
+                return _after_goal(number)
             found = self._step(at, str(program.instructions[number - 1]), step, number)
             if isinstance(found, Violation):
                 return found
             at = found
-        if self._goal[at]:
-            return None
-        kind, text = semantics.ViolationKind.GOAL_MISSED, "the program ends short of the goal"
-        return Violation(kind, len(program), (), None, None, text)
+        return None if self._goal[at] else _goal_missed(len(program))
 
     def _step(self, at: int, name: str, step: Step, number: int) -> int | Violation:
         if (at, name) not in self._next:

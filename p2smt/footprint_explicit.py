@@ -7,6 +7,7 @@ list of the user's.  On the groups of a matrix it agrees with the closed form.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
@@ -112,9 +113,8 @@ def _spans_siblings(sibling: IntArray, size: int) -> bool:
     return bool(((np.diff(sibling, axis=1) != 0) & (np.diff(sibling // size, axis=1) == 0)).any())
 
 
-def _pair_load(sibling: IntArray, load: object) -> float:
+def _pair_load(sibling: IntArray, load: Callable[[IntArray, IntArray, FloatArray], float]) -> float:
     """Worst link when each ordered pair of members exchanges one unit."""
-    assert callable(load)
     sources, targets, weights = [], [], []
     for row in sibling:
         entity, count = np.unique(row, return_counts=True)
@@ -122,7 +122,7 @@ def _pair_load(sibling: IntArray, load: object) -> float:
         sources.append(entity[a.ravel()])
         targets.append(entity[b.ravel()])
         weights.append((count[a] * count[b]).ravel().astype(float))
-    return float(load(np.concatenate(sources), np.concatenate(targets), np.concatenate(weights)))
+    return load(np.concatenate(sources), np.concatenate(targets), np.concatenate(weights))
 
 
 def explicit_send(topology: Topology, source: IntArray, target: IntArray) -> Footprint:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from p2smt.bounds import request_bound_s
 from p2smt.checking import check_program
 from p2smt.collective import DIRECT, RequestKind
 from p2smt.errors import InputError
@@ -41,6 +42,7 @@ def program_report(
         "program": str(program),
         "seconds": sum(step.seconds for step in steps),
         "single_collective_s": scene.fixed_time(kind, payload_bytes).seconds,
+        "physical_bound_s": request_bound_s(scene.topology, scene.digits, kind, payload_bytes),
         "checked": checked.how,
         "steps": [
             {

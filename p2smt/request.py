@@ -30,6 +30,14 @@ class Request:
     payload_bytes: int
     times: int = 1
 
+    def __post_init__(self) -> None:
+        if self.kind is RequestKind.SEND and len(self.axes) > 1:
+            raise InputError(
+                f"send along {'+'.join(self.axes)}",
+                "a send goes to the next rank along one axis",
+                "give one request per axis",
+            )
+
     def __str__(self) -> str:
         times = f" x {self.times}" if self.times > 1 else ""
         return f"{self.kind.value} {'+'.join(self.axes)} {format_bytes(self.payload_bytes)}{times}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
@@ -18,37 +17,30 @@ import numpy.typing as npt
 from p2smt.collective import Collective, RequestKind
 from p2smt.errors import TooLarge
 from p2smt.placement import IntArray
+from p2smt.semantics_rules import (
+    State,
+    Violation,
+    ViolationKind,
+    broken_rule,
+    check_groups,
+    first_true,
+)
 
-State = npt.NDArray[np.uint64]
+__all__ = [
+    "MAX_DEVICES",
+    "State",
+    "Step",
+    "Trace",
+    "Violation",
+    "ViolationKind",
+    "apply",
+    "initial_state",
+    "is_goal",
+    "run",
+]
+
 MAX_DEVICES = 1024
 """Largest reduction group whose states are checked device by device (128 MiB of bits)."""
-
-
-class ViolationKind(Enum):
-    """The rule that a program breaks."""
-
-    GROUP_SHAPE = "group-shape"  # a group of one device, or a device in two groups
-    ROWS_DIFFER = "rows-differ"  # reducing members hold different chunks
-    NO_ROWS = "no-rows"  # the members hold nothing
-    DOUBLED = "doubled-contribution"  # two members hold the same contribution to a chunk
-    NOT_DIVISIBLE = "not-divisible"  # the chunks do not split evenly over the group
-    ROWS_OVERLAP = "rows-overlap"  # gathered chunks are held by two members
-    COUNTS_DIFFER = "counts-differ"  # gathering members hold different numbers of chunks
-    NOT_CONTAINED = "not-contained"  # a broadcast would lose a member's data or gain nothing
-    AFTER_GOAL = "after-goal"  # a step follows the goal state
-    GOAL_MISSED = "goal-missed"  # the program ends short of the goal
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A broken rule: at which step (from 1), in which group, on which device and chunk."""
-
-    kind: ViolationKind
-    step: int
-    group: tuple[int, ...]
-    rank: int | None
-    chunk: int | None
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +104,6 @@ def _filled(words: State) -> npt.NDArray[np.bool_]:
     return np.asarray((words != 0).any(axis=-1))
 
 
-def check_groups(groups: IntArray, devices: int, step: int) -> Violation | None:
-    """Groups have at least two members, and no device is in two of them."""
-    count = np.bincount(groups.ravel(), minlength=devices)
-    twice = np.flatnonzero(count > 1)
-    if groups.shape[1] < 2 or len(twice) or len(count) > devices:
-        rank = int(twice[0]) if len(twice) else None
-        return Violation(
-            ViolationKind.GROUP_SHAPE,
-            step,
-            tuple(groups[0].tolist()),
-            rank,
-            None,
-            "groups need two members or more, each device in one group at most",
-        )
-    return None
-
-
 def apply(state: State, step: Step, number: int) -> Violation | int:
     """Apply one step in place; returns its payload in rows, or the first broken rule."""
     if broken := check_groups(step.groups, len(state), number):
@@ -154,7 +129,7 @@ def _apply_block(
 ) -> Violation | int:
     words = state[groups]
     rows = _filled(words)
-    broken = _broken_rule(collective, words, rows)
+    broken = broken_rule(collective, words, rows)
     if broken is not None:
         kind, group, rank, chunk, message = broken
         members = tuple(groups[group].tolist())
@@ -164,74 +139,6 @@ def _apply_block(
     _write(state, collective, groups, words, rows)
     held = rows[:, 0].sum(axis=1).max()
     return int(held) * (groups.shape[1] if collective is Collective.ALL_GATHER else 1)
-
-
-Broken = tuple[ViolationKind, int, int | None, int | None, str]
-
-
-def _first(where: npt.NDArray[np.bool_] | np.bool_) -> tuple[int, ...] | None:
-    found = np.argwhere(where)
-    return tuple(int(i) for i in found[0]) if len(found) else None
-
-
-def _broken_rule(
-    collective: Collective, words: State, rows: npt.NDArray[np.bool_]
-) -> Broken | None:
-    """The first rule that a collective's precondition breaks in some group."""
-    match collective:
-        case Collective.ALL_GATHER:
-            return _gather_rules(rows)
-        case Collective.BROADCAST:
-            return _broadcast_rules(words)
-        case Collective.REDUCE_SCATTER:
-            return _reduce_rules(words, rows) or _divisible(rows)
-        case _:
-            return _reduce_rules(words, rows)
-
-
-def _reduce_rules(words: State, rows: npt.NDArray[np.bool_]) -> Broken | None:
-    if at := _first(rows != rows[:, :1]):
-        return ViolationKind.ROWS_DIFFER, at[0], at[1], at[2], "the members hold different chunks"
-    if at := _first(~rows[:, 0].any(axis=1)):
-        return ViolationKind.NO_ROWS, at[0], None, None, "the members hold no chunk"
-    union = np.bitwise_or.reduce(words, axis=1)
-    parts = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
-    if at := _first((parts != np.bitwise_count(union)).any(axis=2)):
-        text = "two members hold the same contribution to a chunk, which would be added twice"
-        return ViolationKind.DOUBLED, at[0], None, at[1], text
-    return None
-
-
-def _divisible(rows: npt.NDArray[np.bool_]) -> Broken | None:
-    members = rows.shape[1]
-    if at := _first(rows[:, 0].sum(axis=1) % members != 0):
-        count = int(rows[at[0], 0].sum())
-        text = f"{count} chunks do not split over {members} members"
-        return ViolationKind.NOT_DIVISIBLE, at[0], None, None, text
-    return None
-
-
-def _gather_rules(rows: npt.NDArray[np.bool_]) -> Broken | None:
-    counts = rows.sum(axis=2)
-    if at := _first(counts == 0):
-        return ViolationKind.NO_ROWS, at[0], at[1], None, "a member holds no chunk"
-    if at := _first(counts != counts[:, :1]):
-        text = "the members hold different numbers of chunks"
-        return ViolationKind.COUNTS_DIFFER, at[0], at[1], None, text
-    if at := _first(rows.sum(axis=1) > 1):
-        return ViolationKind.ROWS_OVERLAP, at[0], None, at[1], "two members hold the same chunk"
-    return None
-
-
-def _broadcast_rules(words: State) -> Broken | None:
-    first, others = words[:, :1], words[:, 1:]
-    if at := _first((others & ~first).any(axis=3)):
-        text = "a member holds a contribution that the first member lacks"
-        return ViolationKind.NOT_CONTAINED, at[0], at[1] + 1, at[2], text
-    if at := _first((others == first).all(axis=(2, 3))):
-        text = "a member already holds all that the first member has"
-        return ViolationKind.NOT_CONTAINED, at[0], at[1] + 1, None, text
-    return None
 
 
 def _write(
@@ -292,7 +199,7 @@ def _missed_goal(kind: RequestKind, state: State, steps: int) -> Violation | Non
     if is_goal(kind, state):
         return None
     full = (state == _full(len(state))).all(axis=2)
-    at = _first(~full) or (None, None)
+    at = first_true(~full) or (None, None)
     text = f"after step {steps} device {at[0]} still lacks contributions to chunk {at[1]}"
     if kind is RequestKind.REDUCE_SCATTER:
         text = f"after step {steps} the devices do not hold one distinct complete chunk each"

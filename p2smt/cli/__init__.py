@@ -2,42 +2,69 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 
-OK, REFUTED, BAD_INPUT, NOT_SETTLED, INFEASIBLE, NO_BACKEND = 0, 1, 2, 3, 4, 5
-INTERNAL, INTERRUPTED = 70, 130
+from p2smt.cli.codes import BAD_INPUT, INTERNAL, INTERRUPTED, NO_BACKEND, OK
 
 
 def main() -> None:
     """Run the command line; every error is one line on stderr and an exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
     """Run one command; returns the exit code."""
-    from p2smt.cli.app import USAGE_ERROR, app
+    try:
+        from p2smt.cli.app import call
+
+        code = call(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except (BrokenPipeError, SystemExit):  # typer and rich turn a broken pipe into SystemExit
+        _discard_output()
+        return OK
+    except Exception as error:
+        return _failed(error)
+    if code == INTERRUPTED:
+        sys.stderr.write("p2smt: interrupted\n")
+    return code
+
+
+def _failed(error: Exception) -> int:
+    """Explain an error that has an explanation; the others are bugs and go on."""
+    from p2smt.cli.app import USAGE_ERROR, usage
     from p2smt.errors import EncodingBug, InputError
 
-    try:
-        code = app(arguments, prog_name="p2smt", standalone_mode=False)
-        sys.stdout.flush()
-        return code if isinstance(code, int) else OK
-    except InputError as error:
-        return _failed(str(error), BAD_INPUT)
-    except USAGE_ERROR as error:
-        return _failed(getattr(error, "format_message", error.__str__)(), BAD_INPUT)
-    except EncodingBug as error:
-        return _failed(f"internal error: {error}", INTERNAL)
-    except ImportError as error:
-        return _failed(f"{error.name or error}: is not installed; install p2smt's dependencies", 5)
-    except KeyboardInterrupt:
-        return _failed("interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+    match error:
+        case InputError():
+            return _say(str(error), BAD_INPUT)
+        case EncodingBug():
+            return _say(f"internal error: {error}", INTERNAL, most=10_000)
+        case ModuleNotFoundError() if error.name and not error.name.startswith("p2smt"):
+            text = f"{error.name}: is not installed; install p2smt with its dependencies"
+            return _say(text, NO_BACKEND)
+        case OSError():
+            _discard_output()
+            return _say(f"output: cannot be written ({error.strerror or error})", BAD_INPUT)
+    if isinstance(error, USAGE_ERROR):
+        return _say(usage(error), BAD_INPUT)
+    raise error
 
 
-def _failed(message: str, code: int) -> int:
-    sys.stderr.write("p2smt: error: " + " ".join(message.split()) + "\n")
+def _say(message: str, code: int, most: int | None = None) -> int:
+    from p2smt.report.text import MAX_MESSAGE, one_line
+
+    sys.stderr.write(f"p2smt: error: {one_line(message, most or MAX_MESSAGE)}\n")
     return code
+
+
+def _discard_output() -> None:
+    """Send what is still buffered for stdout nowhere: nobody reads it."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

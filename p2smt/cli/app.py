@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from p2smt.cli import (
@@ -13,6 +15,7 @@ from p2smt.cli import (
     topology_command,
     verify_command,
 )
+from p2smt.cli.codes import OK
 
 USAGE_ERROR: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
@@ -21,7 +24,6 @@ USAGE_ERROR: type[Exception] = next(
 app = typer.Typer(
     name="p2smt",
     help="Find, prove and cost parallelism placements and reduction programs.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -35,11 +37,36 @@ app.add_typer(topology_command.app, name="topology")
 app.command("schema")(schema_command.schema)
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from p2smt import __version__
+
+        typer.echo(f"p2smt {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _version() -> None:
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
     """Find, prove and cost parallelism placements and reduction programs.
 
     Results go to stdout, progress and errors to stderr.  Exit codes: 0 optimal, complete or
     verified; 1 refuted; 2 bad input; 3 not settled (a limit was reached); 4 infeasible;
-    5 a backend is missing; 130 interrupted.
+    5 a backend is missing; 70 an error of p2smt itself; 130 interrupted.
     """
+
+
+def call(arguments: list[str]) -> int:
+    """Run a command; returns its exit code, or raises what it raised."""
+    code = app(arguments, prog_name="p2smt", standalone_mode=False)
+    return code if isinstance(code, int) else OK
+
+
+def usage(error: Exception) -> str:
+    """What is wrong with the arguments, and where to look."""
+    message = getattr(error, "format_message", error.__str__)().rstrip(". ")
+    path = getattr(getattr(error, "ctx", None), "command_path", "p2smt")
+    return f"{message}; see {path} --help"

@@ -25,33 +25,35 @@ def placements(
 ) -> int:
     """Every parallelism matrix of a cluster and its axes, each once."""
     from p2smt.api import placements as search
+    from p2smt.cli import given
+    from p2smt.cli.codes import exit_code
+    from p2smt.cli.output import print_json
+    from p2smt.placement import Placement
     from p2smt.problem import PlacementProblem
 
-    names, sizes = o.levels_of(topology, levels)
-    chosen = o.axes_of(axes)
-    rules = o.rules_of(names, chosen, require, forbid, fix)
+    names, sizes = given.levels_of(topology, levels)
+    chosen = given.axes_of(axes)
+    rules = given.rules_of(names, chosen, require, forbid, fix)
     problem = PlacementProblem(sizes, tuple(axis.size for axis in chosen), rules)
-    limits = replace(o.limits_of(time_limit, seed, 1), max_answers=limit)
+    limits = replace(given.limits_of(time_limit, seed, 1), max_answers=limit)
     result = search(problem, limits, solver)
     matrices = result.value or ()
     if json:
-        o.print_json(
+        print_json(
             {
                 "status": result.status.value,
                 "count": len(matrices),
                 "levels": [{"name": n, "size": s} for n, s in zip(names, sizes, strict=True)],
                 "axes": [{"name": axis.name, "size": axis.size} for axis in chosen],
-                "placements": [[list(row) for row in matrix] for matrix in matrices],
+                "placements": matrices,
             }
         )
-        return o.exit_code(result.status)
-    from p2smt.placement import Placement
-
+        return exit_code(result.status)
     for matrix in matrices:
         typer.echo(Placement(matrix).text())
     typer.echo(
-        f"{result.status.value}: {len(matrices)} placements of "
+        f"{result.status.value}: {len(matrices)} placement{'s' * (len(matrices) != 1)} of "
         f"{', '.join(f'{axis.name}={axis.size}' for axis in chosen)} on "
         f"{', '.join(f'{n}={s}' for n, s in zip(names, sizes, strict=True))}"
     )
-    return o.exit_code(result.status)
+    return exit_code(result.status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +10,9 @@ import typer
 from p2smt.cli import options as o
 
 if TYPE_CHECKING:
+    from p2smt.cli.scene_options import Where
+    from p2smt.program import Program
+    from p2smt.result import SearchLimits
     from p2smt.synthesis import Task
 
 
@@ -18,11 +22,12 @@ def programs(
     axes: o.AxesOption = None,
     placement: o.PlacementOption = None,
     reduce: Annotated[str | None, typer.Option(help="Axes, such as dp or dp=1GiB.")] = None,
-    kind: Annotated[
-        str, typer.Option(help="all-reduce, reduce-scatter or all-gather.")
-    ] = "all-reduce",
+    kind: o.KindOption = None,
     top: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Only the so many best, by time or length.")
+        int | None,
+        typer.Option(
+            min=1, max=1000, help="Only the so many best: by time, or without a size by length."
+        ),
     ] = None,
     length: o.LengthOption = 5,
     forbid_form: o.FormOption = None,
@@ -36,8 +41,8 @@ def programs(
     """Every valid reduction program up to a length, or the best ones."""
     from dataclasses import replace
 
-    from p2smt.cli import restrictions, scene_options
-    from p2smt.result import SearchLimits
+    from p2smt.cli import given, restrictions, scene_options
+    from p2smt.errors import InputError
     from p2smt.synthesis import Task
 
     where = scene_options.where(topology, factors, axes, placement, reduce)
@@ -50,59 +55,74 @@ def programs(
         restrictions.step_limits(max_steps_at, levels),
         solver,
     )
-    limits: SearchLimits = o.limits_of(time_limit, seed, 1)
-    if top is not None:
-        return _best(task, where, limits, top, json)
-    return _all(task, replace(limits, max_answers=limit), json)
+    limits = given.limits_of(time_limit, seed, 1)
+    if top is None:
+        return _all(task, replace(limits, max_answers=limit), json)
+    if limit is not None:
+        raise InputError("--limit beside --top", "both bound the list", "drop one of them")
+    return _best(task, where, limits, top, json)
 
 
-def _all(task: Task, limits: Any, as_json: bool) -> int:
+def _all(task: Task, limits: SearchLimits, as_json: bool) -> int:
+    from p2smt.cli.codes import exit_code
+    from p2smt.cli.output import print_json
     from p2smt.synthesis import list_programs
 
     result, checked = list_programs(task, limits)
     found = result.value or ()
-    by_length = [sum(len(p) == n for p in found) for n in range(1, task.max_length + 1)]
     if as_json:
-        data = [_program(str(program), len(program)) for program in found]
-        o.print_json(
-            {
-                "status": result.status.value,
-                "count": len(found),
-                "count_by_length": by_length,
-                "checked": checked,
-                "programs": data,
-            }
-        )
-        return o.exit_code(result.status)
+        data = {"checked": checked, "programs": [_program(program) for program in found]}
+        print_json({"status": result.status.value, **_counts(found, task.max_length), **data})
+        return exit_code(result.status)
     for program in found:
         typer.echo(str(program))
-    counts = ", ".join(f"{count} of length {n}" for n, count in enumerate(by_length, 1) if count)
-    typer.echo(f"{result.status.value}: {len(found)} programs ({counts}), checked on {checked}")
-    return o.exit_code(result.status)
+    typer.echo(f"{result.status.value}: {_counted(found, task.max_length)}, checked on {checked}")
+    return exit_code(result.status)
 
 
-def _program(text: str, _: int) -> dict[str, Any]:
-    return {"text": text, "instructions": text.split("; ")}
-
-
-def _best(task: Task, where: Any, limits: Any, top: int, as_json: bool) -> int:
+def _best(task: Task, where: Where, limits: SearchLimits, top: int, as_json: bool) -> int:
+    from p2smt.cli.codes import exit_code
+    from p2smt.cli.output import print_json
     from p2smt.synthesis import best_few
     from p2smt.units import format_time
 
     status, found, _ = best_few(task, where.scene, where.payload_bytes, limits, top)
+    timed, listed = where.scene is not None, [best.program for best in found]
     if as_json:
         data = [
             {
-                **_program(str(best.program), 0),
-                "seconds": best.seconds if where.scene else None,
+                **_program(best.program),
+                "seconds": best.seconds if timed else None,
                 "checked": best.checked.how,
             }
             for best in found
         ]
-        o.print_json({"status": status.value, "count": len(found), "programs": data})
-        return o.exit_code(status)
+        counts = _counts(listed, task.max_length)
+        print_json({"status": status.value, **counts, "programs": data})
+        return exit_code(status)
     for best in found:
-        time = f"{format_time(best.seconds):>12}  " if where.scene else ""
-        typer.echo(f"{time}{best.program}")
-    typer.echo(f"{status.value}: the {len(found)} best")
-    return o.exit_code(status)
+        typer.echo(
+            f"{format_time(best.seconds):>12}  {best.program}" if timed else str(best.program)
+        )
+    order = "least time first" if timed else "shortest first"
+    typer.echo(f"{status.value}: {_counted(listed, task.max_length)}, {order}")
+    return exit_code(status)
+
+
+def _program(program: Program) -> dict[str, Any]:
+    return {"text": str(program), "instructions": [str(i) for i in program.instructions]}
+
+
+def _by_length(found: Sequence[Program], most: int) -> list[int]:
+    return [sum(len(program) == n for program in found) for n in range(1, most + 1)]
+
+
+def _counts(found: Sequence[Program], most: int) -> dict[str, Any]:
+    return {"count": len(found), "count_by_length": _by_length(found, most)}
+
+
+def _counted(found: Sequence[Program], most: int) -> str:
+    if not found:
+        return f"no program of up to {most} instructions"
+    counts = [f"{n} of length {i}" for i, n in enumerate(_by_length(found, most), 1) if n]
+    return f"{len(found)} program{'s' * (len(found) != 1)} ({', '.join(counts)})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from p2smt.cli import options as o
+from p2smt.cli import given
 from p2smt.collective import RequestKind
 from p2smt.errors import InputError
 from p2smt.program import Hierarchy
@@ -25,9 +25,11 @@ class Where:
     payload_bytes: int = 0
 
 
-def program_kind(text: str) -> RequestKind:
-    """A request kind that has programs."""
+def program_kind(text: str | None) -> RequestKind:
+    """A request kind that has programs; all-reduce where none is given."""
     known = {kind.value: kind for kind in RequestKind if kind.has_programs}
+    if text is None:
+        return RequestKind.ALL_REDUCE
     if text not in known:
         raise InputError(f"kind {text[:40]!r}", f"must be one of {', '.join(known)}")
     return known[text]
@@ -41,12 +43,9 @@ def placement_of(
 
     if text is None:
         raise InputError("placement", "is missing", "give --placement [[4,1],[1,16]]")
-    rows = o.json_of(text, "placement")
-    good = isinstance(rows, list) and all(
-        isinstance(row, list) and all(type(entry) is int for entry in row) for row in rows
-    )
-    if not isinstance(rows, list) or not good:
-        raise InputError(f"placement {text[:60]}", "is not a matrix of whole numbers")
+    rows = [row for row in given.layout_of(text) if isinstance(row, list)]
+    if not rows:
+        raise InputError(f"placement {text[:60]!r}", "is not a matrix", "write [[4,1],[1,16]]")
     found = Placement(tuple(tuple(row) for row in rows))
     found.check(topology.sizes, [axis.size for axis in axes])
     return found
@@ -68,23 +67,26 @@ def where(
     if factors is not None:
         if axes is not None or placement is not None or reduce is not None:
             raise InputError("--factors", "stands alone", "drop --axes, --placement and --reduce")
-        return Where(Hierarchy.plain(o.sizes_of(factors, "factors")))
+        return Where(Hierarchy.plain(given.sizes_of(factors, "factors")))
+    cluster, chosen = given.topology_of(topology), given.axes_of(axes)
     if reduce is None:
         raise InputError("reduce", "is missing", "name the reduced axes, such as --reduce dp")
-    cluster, chosen = o.topology_of(topology), o.axes_of(axes)
     names, equals, size = reduce.partition("=")
     indices = _indices(names, chosen)
     scene = Scene.of(cluster, placement_of(placement, cluster, chosen), indices)
     if not equals:
         return Where(scene.hierarchy)
-    return Where(scene.hierarchy, scene, parse_bytes(size, "size in --reduce"))
+    return Where(scene.hierarchy, scene, parse_bytes(size.strip(), "size in --reduce"))
 
 
 def _indices(text: str, axes: tuple[ParallelismAxis, ...]) -> list[int]:
     known = [axis.name for axis in axes]
-    for name in text.split("+"):
+    names = [name.strip() for name in text.split("+")]
+    for name in names:
         if name not in known:
             raise InputError(
                 f"axis {name[:40]!r} in --reduce", f"is not among the axes {', '.join(known)}"
             )
-    return sorted({known.index(name) for name in text.split("+")})
+        if names.count(name) > 1:
+            raise InputError(f"--reduce {text[:60]!r}", f"names the axis {name} twice")
+    return sorted(known.index(name) for name in names)

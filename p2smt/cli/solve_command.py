@@ -58,41 +58,43 @@ def solve(
 ) -> int:
     """The best placement and program for every request, with a proof."""
     from p2smt.api import solve as search
-    from p2smt.cli import restrictions
+    from p2smt.cli import given, restrictions
     from p2smt.request import Problem
 
-    cluster = o.topology_of(topology)
-    chosen = o.axes_of(axes)
+    cluster = given.topology_of(topology)
+    chosen = given.axes_of(axes)
+    requests = given.requests_of(
+        reduce=reduce,
+        reduce_scatter=reduce_scatter,
+        all_gather=all_gather,
+        all_to_all=all_to_all,
+        send=send,
+    )
     problem = Problem(
         cluster,
         chosen,
-        o.requests_of(
-            reduce=reduce,
-            reduce_scatter=reduce_scatter,
-            all_gather=all_gather,
-            all_to_all=all_to_all,
-            send=send,
-        ),
+        requests,
         objective,
         length,
-        o.rules_of(cluster.names, chosen, require, forbid, fix),
+        given.rules_of(cluster.names, chosen, require, forbid, fix),
         restrictions.forms(forbid_form),
         restrictions.step_limits(max_steps_at, cluster.names),
         restrictions.algorithms(algorithm),
     )
-    layout = None if compare is None else o.json_of(compare, "layout")
+    layout = None if compare is None else given.layout_of(compare)
+    limits = given.limits_of(time_limit, seed, workers)
     restrictions.writable(output)
     with _live() as progress:
         solution = search(
             problem,
             top=top,
-            limits=o.limits_of(time_limit, seed, workers),
+            limits=limits,
             solver=solver,
             compare=layout,
             sensitivity=sensitivity,
             progress=progress,
         )
-    return _show(solution, output, json)
+    return _finish(solution, output, json)
 
 
 def _live() -> AbstractContextManager[Progress | None]:
@@ -107,21 +109,33 @@ def _live() -> AbstractContextManager[Progress | None]:
     return live_line(screen)
 
 
-def _show(solution: Solution, output: str | None, as_json: bool) -> int:
-    from p2smt import cli
+def _finish(solution: Solution, output: str | None, as_json: bool) -> int:
+    """Write the plan first: what is shown may go to a pipe that nobody reads any more."""
+    from p2smt.cli.codes import INTERRUPTED, exit_code
     from p2smt.report.solution_data import solution_data
-    from p2smt.report.tables import console, solution_tables
 
-    data = solution_data(solution)
-    if output is not None and solution.best is not None:
-        _write(output, data["plan"])
+    data, written = solution_data(solution), False
+    try:
+        if output is not None and data["plan"] is not None:
+            _write(output, data["plan"])
+            written = True
+    finally:
+        _show(solution, data, output if written else None, as_json)
+    return INTERRUPTED if solution.interrupted else exit_code(solution.status)
+
+
+def _show(solution: Solution, data: dict[str, Any], written: str | None, as_json: bool) -> None:
+    from p2smt.cli.output import print_json
+    from p2smt.report.solution_tables import solution_tables
+    from p2smt.report.tables import show
+    from p2smt.report.text import printable
+
     if as_json:
-        o.print_json(data)
-    else:
-        console().print(solution_tables(solution))
-        if output is not None and solution.best is not None:
-            console().print(f"\nplan written to {output}")
-    return cli.INTERRUPTED if solution.interrupted else o.exit_code(solution.status)
+        print_json(data)
+        return
+    show(solution_tables(solution))
+    if written is not None:
+        typer.echo(f"\nplan written to {printable(written)}")
 
 
 def _write(output: str, plan: dict[str, Any]) -> None:

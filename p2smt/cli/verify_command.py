@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,48 +14,25 @@ def verify(
     json: o.JsonOption = False,
 ) -> int:
     """Check a plan file: every program by the semantics, every time by the cost model."""
-    from p2smt import cli
+    from p2smt.cli.codes import OK, REFUTED
+    from p2smt.cli.output import print_json
     from p2smt.plan import read_plan
     from p2smt.plan_check import check_plan
+    from p2smt.report.plan_data import report_data
+    from p2smt.report.text import one_line
 
     report = check_plan(read_plan(file), f"plan {file}")
-    verdict = "valid" if report.valid else "invalid"
-    violations = [
-        {
-            "kind": broken.kind.value,
-            "request": n + 1,
-            "step": broken.step,
-            "rank": broken.rank,
-            "chunk": broken.chunk,
-            "message": broken.message,
-        }
-        for n, broken in report.violations
-    ]
-    violations += [
-        {
-            "kind": "cost",
-            "request": None,
-            "step": None,
-            "rank": None,
-            "chunk": None,
-            "message": note,
-        }
-        for note in report.cost_notes
-    ]
+    data = report_data(report)
     if json:
-        o.print_json(
-            {
-                "verdict": verdict,
-                "violations": violations,
-                "objective_s": report.objective_s,
-                "seconds": list(report.seconds),
-                "checked": list(report.checked),
-            }
-        )
+        print_json(data)
     else:
-        for broken in violations:
-            where = f"request {broken['request']}: " if broken["request"] else ""
-            typer.echo(f"{broken['kind']}: {where}{broken['message']}")
-        checked = ", ".join(dict.fromkeys(report.checked))
-        typer.echo(f"{verdict}: {len(report.checked)} requests, checked on {checked}")
-    return cli.OK if report.valid else cli.REFUTED
+        for broken in data["violations"]:
+            typer.echo(f"{broken['kind']}: {_where(broken)}{one_line(broken['message'], 2000)}")
+        checked, count = ", ".join(dict.fromkeys(report.checked)), len(report.checked)
+        requests = f"{count} request{'s' * (count != 1)}"
+        typer.echo(f"{data['verdict']}: {requests}, checked on {checked}")
+    return OK if report.valid else REFUTED
+
+
+def _where(broken: dict[str, Any]) -> str:
+    return f"request {broken['request']}: " if broken["request"] else ""

@@ -1,0 +1,150 @@
+"""What the values of options mean."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from p2smt.placement import ParallelismAxis
+    from p2smt.problem import AxisRule, FixedEntry
+    from p2smt.request import Request
+    from p2smt.result import SearchLimits
+    from p2smt.topology import Topology
+
+_PLAIN_SECONDS = re.compile(r"\s*[0-9]+(\.[0-9]+)?\s*", re.ASCII)
+_MAX_TIME_S = 10**6
+_MAX_ENTRY = 2**31
+
+
+def topology_of(spec: str | None) -> Topology:
+    """The topology of --topology, which must be given."""
+    from p2smt.errors import InputError
+    from p2smt.topology_file import load_topology
+
+    if spec is None:
+        raise InputError("topology", "is missing", "give --topology azure-ndv4:4 or a YAML file")
+    return load_topology(spec)
+
+
+def levels_of(spec: str | None, levels: str | None) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Names and sizes of the levels of --topology, or of --levels (named l1, l2, ..)."""
+    from p2smt.errors import InputError
+
+    if (spec is None) == (levels is None):
+        raise InputError("levels", "give either --topology or --levels")
+    if levels is None:
+        topology = topology_of(spec)
+        return topology.names, topology.sizes
+    sizes = sizes_of(levels, "levels")
+    return tuple(f"l{n}" for n in range(1, len(sizes) + 1)), sizes
+
+
+def sizes_of(text: str, what: str) -> tuple[int, ...]:
+    """Sizes such as ``4,16``; there may be as many as a topology has levels, or fewer."""
+    from p2smt.errors import InputError
+    from p2smt.topology import MAX_DEVICES, MAX_LEVELS
+    from p2smt.units import parse_count
+
+    parts = text.split(",")
+    if len(parts) > MAX_LEVELS:
+        raise InputError(f"{what} {text[:60]!r}", f"1 to {MAX_LEVELS} sizes are supported")
+    return tuple(parse_count(part, f"{what} {text[:60]!r}: size", MAX_DEVICES) for part in parts)
+
+
+def axes_of(text: str | None) -> tuple[ParallelismAxis, ...]:
+    """Axes by name, or sizes that get the names a1, a2, .."""
+    from p2smt.errors import InputError
+    from p2smt.placement import ParallelismAxis
+    from p2smt.request import check_axes, parse_axes
+
+    if text is None:
+        raise InputError("axes", "are missing", "give --axes dp=8,tp=4")
+    if "=" in text:
+        return parse_axes(text)
+    sizes = sizes_of(text, "axes")
+    return check_axes([ParallelismAxis(f"a{n}", size) for n, size in enumerate(sizes, start=1)])
+
+
+def rules_of(
+    levels: Sequence[str],
+    axes: Sequence[ParallelismAxis],
+    require: list[str] | None,
+    forbid: list[str] | None,
+    fix: list[str] | None,
+) -> tuple[AxisRule | FixedEntry, ...]:
+    """The side constraints on the matrix."""
+    from p2smt.rules import parse_fix, parse_rule
+
+    names = [axis.name for axis in axes]
+    given = [(text, True) for text in require or []] + [(text, False) for text in forbid or []]
+    found: list[AxisRule | FixedEntry] = [
+        parse_rule(text, require=wanted, axis_names=names, level_names=levels)
+        for text, wanted in given
+    ]
+    for text in fix or []:
+        found += parse_fix(text, names, levels)
+    return tuple(found)
+
+
+def limits_of(time_limit: str | None, seed: int, workers: int) -> SearchLimits:
+    """The search limits of --time-limit (seconds where no unit is given), --seed, --workers."""
+    from p2smt.errors import InputError
+    from p2smt.result import SearchLimits
+    from p2smt.units import parse_time
+
+    seconds = None
+    if time_limit is not None:
+        plain = _PLAIN_SECONDS.fullmatch(time_limit)
+        seconds = parse_time(time_limit + "s" if plain else time_limit, "time limit")
+        if seconds > _MAX_TIME_S:
+            raise InputError(f"time limit {time_limit!r}", f"is more than {_MAX_TIME_S} s")
+    if not 0 <= seed < 2**31 or not 1 <= workers <= 256:
+        raise InputError(
+            f"seed {seed}, workers {workers}", "seed is 0 to 2^31 - 1, workers 1 to 256"
+        )
+    return SearchLimits(seconds, None, seed, workers)
+
+
+def requests_of(**texts: list[str] | None) -> tuple[Request, ...]:
+    """Requests by kind, in the order of the kinds, then as given."""
+    from p2smt.collective import RequestKind
+    from p2smt.request import parse_request
+
+    kinds = {
+        "reduce": RequestKind.ALL_REDUCE,
+        "reduce_scatter": RequestKind.REDUCE_SCATTER,
+        "all_gather": RequestKind.ALL_GATHER,
+        "all_to_all": RequestKind.ALL_TO_ALL,
+        "send": RequestKind.SEND,
+    }
+    return tuple(
+        parse_request(text, kinds[name]) for name, given in texts.items() for text in given or []
+    )
+
+
+def layout_of(text: str) -> list[int] | list[list[int]]:
+    """A JSON matrix ``[[4,1],[1,16]]``, or a list ``[0,2,1,3]`` of the device of each rank."""
+    from p2smt.errors import InputError
+
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(f"layout {text[:60]!r}", "is not JSON", "write [[4,1],[1,16]]") from None
+    if isinstance(value, list) and all(map(_is_whole, value)):
+        return value
+    if isinstance(value, list) and all(
+        isinstance(v, list) and all(map(_is_whole, v)) for v in value
+    ):
+        return value
+    raise InputError(
+        f"layout {text[:60]!r}",
+        "is neither a matrix nor a list of whole numbers below 2^31",
+        "write [[4,1],[1,16]]",
+    )
+
+
+def _is_whole(value: object) -> bool:
+    return type(value) is int and abs(value) < _MAX_ENTRY

@@ -1,0 +1,24 @@
+"""JSON on stdout."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import typer
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Print exactly one JSON object; numbers that JSON lacks (infinities) become null."""
+    typer.echo(json.dumps(_finite({"schema_version": 1, **data}), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return value

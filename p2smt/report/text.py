@@ -1,0 +1,23 @@
+"""Text that is safe to show: printable, on one line, and short enough."""
+
+from __future__ import annotations
+
+MAX_MESSAGE = 560
+_TAIL = 160
+
+
+def printable(text: str) -> str:
+    """The text with control characters, and all else that does not print, written as escapes."""
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def one_line(text: str, most: int = MAX_MESSAGE) -> str:
+    """The text on one printable line; from the middle of a long one a part is left out."""
+    line = printable(" ".join(text.split()))
+    if len(line) <= most:
+        return line
+    return f"{line[: most - _TAIL - 6]} [..] {line[-_TAIL:]}"
