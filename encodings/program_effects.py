@@ -70,7 +70,7 @@ class _View:
     def reducible(self) -> Flags:
         """C1: all members have the same rows, at least one, with disjoint contributors."""
         same = (self.filled == self.filled[:, :, :1]).all(axis=(1, 2, 3))
-        some = self.filled[:, :, 0].any(axis=2).all(axis=1)
+        some = np.any(self.filled[:, :, 0], axis=2).all(axis=1)
         parts = np.bitwise_count(self.words).sum(axis=2, dtype=np.int64)
         disjoint = (parts == np.bitwise_count(self.union)).all(axis=(1, 2))
         return np.asarray(same & some & disjoint)

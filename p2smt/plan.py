@@ -6,86 +6,21 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field
-
-from p2smt.collective import RequestKind
 from p2smt.cost import StepTime
 from p2smt.errors import InputError
 from p2smt.placement import IntArray, Placement
+from p2smt.plan_model import SCHEMA_VERSION, PlanModel
 from p2smt.program import lower
-from p2smt.result import Status
 from p2smt.solution import Alternative, RequestPlan, Solution
 from p2smt.topology import Topology
-from p2smt.topology_model import TopologyModel, dump_topology
-from p2smt.validation import StrictModel, validated
+from p2smt.topology_model import dump_topology
+from p2smt.validation import validated
 
-SCHEMA_VERSION = 1
+__all__ = ["PlanModel", "plan_data", "read_plan", "write_atomically"]
+
 MAX_PLAN_BYTES = 512 * 2**20
-KindName = Annotated[RequestKind, Field(strict=False)]
-StatusName = Annotated[Status, Field(strict=False)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, lt=2**62)]
-
-
-class AxisModel(StrictModel):
-    """A parallelism axis."""
-
-    name: str
-    size: Count
-
-
-class StepModel(StrictModel):
-    """One step: all ``groups`` (device ids) run the instruction at the same time.
-
-    ``payload_bytes`` is the vector that the algorithm works on; ``bottleneck`` the level
-    whose worst link carries ``load_bytes`` in one direction.
-    """
-
-    instruction: str
-    groups: list[list[int]]
-    payload_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    seconds: Seconds
-    algorithm: str
-    protocol: str
-    bottleneck: str | None
-    load_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class RequestModel(StrictModel):
-    """One request with its program; times are of one execution, in seconds."""
-
-    kind: KindName
-    axes: list[str]
-    bytes: Count
-    times: Count
-    program: str | None
-    status: StatusName
-    seconds: Seconds
-    bound_s: Seconds
-    physical_bound_s: Seconds
-    single_collective_s: Seconds
-    peak_bytes: Annotated[int, Field(ge=0)]
-    shards: list[int] | None
-    checked: str
-    steps: list[StepModel]
-
-
-class PlanModel(StrictModel):
-    """A plan file.  Devices are numbered in hierarchy order of the embedded topology."""
-
-    schema_version: Literal[1]
-    topology: TopologyModel
-    axes: list[AxisModel]
-    matrix: list[list[int]]
-    objective: Literal["sum", "max"]
-    objective_s: Seconds
-    bound_s: Seconds
-    physical_bound_s: Seconds
-    status: StatusName
-    peak_bytes: Annotated[int, Field(ge=0)]
-    requests: list[RequestModel]
 
 
 def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
@@ -159,43 +94,80 @@ def _step_data(
 
 
 def write_atomically(path: str, text: str) -> None:
-    """Write a file by way of a temporary one in the same folder: whole or not at all."""
-    target = Path(path)
+    """Write a file by way of a temporary one in the same folder: whole or not at all.
+
+    Raises:
+        InputError: it cannot be written; what was there before is still there.
+    """
+    target = Path(os.path.realpath(path))
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(name, 0o666 & ~mask)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, 0o666 & ~_umask())
             os.replace(name, target)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
     except OSError as error:
+        reason = error.strerror or str(error)
         raise InputError(
-            f"output {path}", f"cannot be written ({error.strerror})", "give another path"
+            f"output {path[:200]!r}", f"cannot be written ({reason})", "give another path"
         ) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def read_plan(path: str) -> PlanModel:
     """The plan in a JSON file; every problem is an InputError that names the key."""
+    source = f"plan {path[:200]!r}"
     try:
-        if Path(path).stat().st_size > MAX_PLAN_BYTES:
-            raise InputError(f"plan {path}", f"is larger than {MAX_PLAN_BYTES} bytes")
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"plan {path}", f"cannot be read ({error.strerror})") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(
-            f"plan {path}", f"is not JSON ({error})", "give a file of solve -o"
-        ) from None
+        data = json.loads(_text(path, source), object_pairs_hook=_once)
+    except UnicodeDecodeError as error:
+        raise InputError(source, f"is not UTF-8 text (byte {error.start})", _REMEDY) from None
+    except _RepeatedKeyError as error:
+        raise InputError(source, f"has the key {str(error)[:60]!r} twice", _REMEDY) from None
+    except ValueError as error:
+        raise InputError(source, f"is not JSON ({str(error)[:200]})", _REMEDY) from None
     except RecursionError:
-        raise InputError(f"plan {path}", "is nested too deeply") from None
-    if isinstance(data, dict) and data.get("schema_version") != SCHEMA_VERSION:
+        raise InputError(source, "is nested too deeply", _REMEDY) from None
+    if isinstance(data, dict) and data.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
         raise InputError(
-            f"plan {path} of schema_version {str(data.get('schema_version'))[:20]}",
+            f"{source} of schema_version {str(data['schema_version'])[:20]}",
             f"only version {SCHEMA_VERSION} is known",
         )
-    return validated(PlanModel, data, f"plan {path}")
+    return validated(PlanModel, data, source)
+
+
+_REMEDY = "give a file that solve -o wrote"
+
+
+class _RepeatedKeyError(ValueError):
+    """A JSON object has a key twice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _RepeatedKeyError(next(key for key in keys if keys.count(key) > 1))
+    return found
+
+
+def _text(path: str, source: str) -> str:
+    try:
+        if not Path(path).is_file():
+            kind = "is not a regular file" if Path(path).exists() else "does not exist"
+            raise InputError(source, kind, _REMEDY)
+        if Path(path).stat().st_size > MAX_PLAN_BYTES:
+            raise InputError(source, f"is larger than {MAX_PLAN_BYTES} bytes")
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(source, f"cannot be read ({error.strerror})", _REMEDY) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,7 +53,10 @@ def writable(path: str | None) -> None:
     """Raise InputError early if a file could not be written there."""
     if path is None:
         return
-    if Path(path).is_dir() or not Path(path).absolute().parent.is_dir():
-        raise InputError(
-            f"output {path[:200]}", "is not a file in an existing folder", "give another path"
-        )
+    given, target = f"output {path[:200]!r}", Path(os.path.realpath(path.replace("\0", "/")))
+    if not path or "\0" in path or not target.parent.is_dir():
+        raise InputError(given, "is not a file in an existing folder", "give another path")
+    if target.exists() and not target.is_file():
+        raise InputError(given, "exists and is not a regular file", "give another path")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(given, "is in a folder that cannot be written", "give another path")

@@ -1,1 +1,1 @@
-"""Tables for people."""
+"""Tables for people, and the data of ``--json``."""

@@ -33,14 +33,19 @@ def test_solve_command(benchmark: BenchmarkFixture) -> None:
 
 
 def test_check_plan_of_1024_devices(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
-    """One all-reduce over all devices of 128 nodes, device by device with packed bits."""
+    """A three-step all-reduce over 4 x 256 devices, device by device with packed bits."""
+    levels = tuple(
+        p2smt.Level(
+            name, size, p2smt.Link(p2smt.LinkKind.SWITCH, (p2smt.Piece("one", 0.0, speed),))
+        )
+        for name, size, speed in (("node", 4, 1e9), ("gpu", 256, 1e11))
+    )
     problem = p2smt.Problem(
-        p2smt.load_topology("azure-ndv4:128"),
-        p2smt.parse_axes("dp=1024"),
-        (p2smt.reduce("dp=1GiB"),),
+        p2smt.Topology("wide", levels), p2smt.parse_axes("dp=1024"), (p2smt.reduce("dp=1GiB"),)
     )
     solution = p2smt.solve(problem, top=1)
     assert solution.best is not None
+    assert len(solution.best.requests[0].program or ()) == 3
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan_data(solution, solution.best)))
     report = benchmark.pedantic(lambda: check_plan(read_plan(str(path)), "plan"), rounds=3)

@@ -1,0 +1,88 @@
+# From a machine with Python 3.11 or newer and nothing else: `make solve`, `make test`.
+# Set-up happens once; stamps in .venv repeat it when a lock file or pyproject.toml changes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := PIP_ROOT_USER_ACTION=ignore $(BIN)/python -m pip -qq --disable-pip-version-check --no-input
+
+# Processes that run the tests: one per core, at most this many.
+WORKERS ?= 8
+# More arguments for pytest, e.g. make test PYTEST_ARGS='-k topology'
+PYTEST_ARGS ?=
+PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses=$(WORKERS)
+# Marker expression of `make test`; empty: every test.
+SELECT ?=
+FAST := not slow and not cluster
+
+.DEFAULT_GOAL := help
+.PHONY: help solve test check format lint types fast bench setup setup-dev lock clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+solve: setup ## set up, then place dp=8, tp=4 on four DGX A100 nodes and find their programs
+	$(BIN)/p2smt solve --topology dgx-a100:4 --axes dp=8,tp=4 --reduce dp=1GiB --reduce 'tp=64MiB*128'
+
+test: setup-dev ## all tests; tests/bench runs too, without measuring
+	$(PYTEST) -m '$(SELECT)' $(PYTEST_ARGS)
+
+check: format lint types fast ## format, lint, types and the fast tests
+
+format: setup-dev
+	$(BIN)/ruff format --check .
+
+lint: setup-dev
+	$(BIN)/ruff check .
+
+types: setup-dev
+	$(BIN)/mypy
+
+fast: setup-dev
+	$(PYTEST) -m '$(FAST)' $(PYTEST_ARGS)
+
+bench: setup-dev ## measure tests/bench
+	$(BIN)/python -m pytest -q --benchmark-enable --benchmark-only tests/bench $(PYTEST_ARGS)
+
+setup: $(VENV)/.stamp-package
+
+setup-dev: $(VENV)/.stamp-dev $(VENV)/.stamp-package
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "p2smt: $(PYTHON) is not found; install Python 3.11 or newer, or name it: make PYTHON=python3.12" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "p2smt: $(PYTHON) is $$($(PYTHON) --version 2>&1); Python 3.11 or newer is needed, name one: make PYTHON=python3.12" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "p2smt: $(PYTHON) has no venv module; install it (Debian, Ubuntu: apt install python3-venv)" >&2; exit 2; }
+	@echo "p2smt: setting up $(VENV) (once)" >&2
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.stamp-run: requirements.lock | $(BIN)/python
+	@$(PIP) install --require-hashes --requirement requirements.lock
+	@touch $@
+
+$(VENV)/.stamp-dev: requirements-dev.lock | $(VENV)/.stamp-run
+	@$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+# The locked setuptools builds the package, so nothing is downloaded here.
+$(VENV)/.stamp-package: pyproject.toml $(VENV)/.stamp-run
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The pins hold for Python 3.11 and newer; UPGRADE=--upgrade takes the newest versions.
+UPGRADE ?=
+COMPILE = CUSTOM_COMPILE_COMMAND='make lock' $$tools/bin/pip-compile --quiet $(UPGRADE) \
+  --generate-hashes --allow-unsafe --strip-extras --build-deps-for editable \
+  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host pyproject.toml
+
+lock: ## write requirements.lock and requirements-dev.lock anew (network)
+	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && $(PYTHON) -m venv $$tools && \
+	$$tools/bin/python -m pip -qq --disable-pip-version-check install pip-tools && \
+	$(COMPILE) --output-file requirements.lock && \
+	$(COMPILE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+
+clean: ## remove the set-up, caches and build results
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

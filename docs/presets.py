@@ -1,0 +1,45 @@
+"""Writes the table of presets into docs/topology.md.  Usage: python docs/presets.py"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from p2smt.topology import Level, Topology
+from p2smt.topology_file import load_topology, preset_names
+
+PAGE = Path(__file__).parent / "topology.md"
+BEGIN, END = "<!-- presets: written by docs/presets.py -->\n", "<!-- presets end -->\n"
+
+
+def link(level: Level) -> str:
+    """One level: its size, and ports and bandwidth of its link in one direction."""
+    ports = f"{level.link.ports} x " if level.link.ports > 1 else ""
+    rate = f"{level.link.bandwidth_bytes_per_s / 1e9:g} GB/s"
+    return f"{level.name} {level.size}: {level.link.kind.value}, {ports}{rate}"
+
+
+def row(preset: Topology) -> str:
+    """One line of the table."""
+    cells = (
+        f"`{preset.name}`",
+        "<br>".join(link(level) for level in preset.levels),
+        ", ".join(algorithm.value for algorithm in preset.algorithms),
+        preset.description.split(". ")[0].rstrip("."),
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def table() -> str:
+    """The table of all presets."""
+    head = "| preset | levels | algorithms | what |\n|---|---|---|---|\n"
+    return head + "".join(row(load_topology(name)) for name in preset_names())
+
+
+def page(text: str) -> str:
+    """The page's text with the table of now."""
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + table() + END + rest.partition(END)[2]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))

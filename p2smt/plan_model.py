@@ -1,0 +1,80 @@
+"""The shape of a plan file: its keys as pydantic models."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from p2smt.collective import RequestKind
+from p2smt.result import Status
+from p2smt.topology_model import TopologyModel
+from p2smt.validation import StrictModel
+
+SCHEMA_VERSION = 1
+KindName = Annotated[RequestKind, Field(strict=False)]
+StatusName = Annotated[Status, Field(strict=False)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, lt=2**62)]
+Bytes = Annotated[int, Field(ge=0, lt=2**62)]
+Device = Annotated[int, Field(ge=0, lt=2**31)]
+Load = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class AxisModel(StrictModel):
+    """A parallelism axis."""
+
+    name: str
+    size: Count
+
+
+class StepModel(StrictModel):
+    """One step: all ``groups`` (device ids) run the instruction at the same time.
+
+    ``payload_bytes`` is the vector that the algorithm works on; ``bottleneck`` the level
+    whose worst link carries ``load_bytes`` in one direction.
+    """
+
+    instruction: str
+    groups: list[list[Device]]
+    payload_bytes: Load
+    seconds: Seconds
+    algorithm: str
+    protocol: str
+    bottleneck: str | None
+    load_bytes: Load
+
+
+class RequestModel(StrictModel):
+    """One request with its program; times are of one execution, in seconds."""
+
+    kind: KindName
+    axes: list[str]
+    bytes: Count
+    times: Count
+    program: str | None
+    status: StatusName
+    seconds: Seconds
+    bound_s: Seconds
+    physical_bound_s: Seconds
+    single_collective_s: Seconds
+    peak_bytes: Bytes
+    shards: list[Device] | None
+    checked: str
+    steps: list[StepModel]
+
+
+class PlanModel(StrictModel):
+    """A plan file.  Devices are numbered in hierarchy order of the embedded topology."""
+
+    schema_version: Literal[1]
+    topology: TopologyModel
+    axes: list[AxisModel]
+    matrix: list[list[Device]]
+    objective: Literal["sum", "max"]
+    objective_s: Seconds
+    bound_s: Seconds
+    physical_bound_s: Seconds
+    status: StatusName
+    peak_bytes: Bytes
+    requests: list[RequestModel]

@@ -1,0 +1,61 @@
+"""Topologies for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from p2smt.report.tables import table
+from p2smt.report.text import printable
+from p2smt.units import format_bandwidth, format_time
+
+if TYPE_CHECKING:
+    from p2smt.topology import Level, Topology
+
+
+def preset_table(presets: Sequence[Topology]) -> Table:
+    """Presets with their levels and the first sentence of what they describe."""
+    rows = [
+        [
+            preset.name,
+            ", ".join(f"{level.name} {level.size}" for level in preset.levels),
+            printable(preset.description.split(". ")[0].rstrip(".")),
+        ]
+        for preset in presets
+    ]
+    return table("presets", ["name", "levels", "what"], rows)
+
+
+def topology_tables(topology: Topology) -> RenderableType:
+    """A topology: its levels and links, the algorithms it runs, and where its numbers are from."""
+    rows = [
+        row
+        for j, level in enumerate(topology.levels)
+        for row in _level_rows(level, topology.devices_under(j))
+    ]
+    columns = ["level", ">size", "link", "ports", "protocol", ">bandwidth/port", ">latency"]
+    head = f"{topology.name}: {topology.devices} devices; {topology.description}".rstrip("; ")
+    runs = ", ".join(algorithm.value for algorithm in topology.algorithms)
+    sources = [f"source: {printable(source)}" for source in topology.sources]
+    levels = table("levels, outermost first", columns, rows)
+    return Group(printable(head), "", levels, "", f"runs: {runs}", *sources)
+
+
+def _level_rows(level: Level, under: int) -> list[list[str]]:
+    """A row per protocol; what they share stands in the first one."""
+    link = level.link
+    dims = " " + "x".join(map(str, link.torus)) if link.torus else ""
+    ports = f"{link.ports} per " + ("device" if under == 1 else f"{under} devices")
+    shared = [level.name, str(level.size), link.kind.value + dims, ports]
+    return [
+        [
+            *(shared if n == 0 else [""] * len(shared)),
+            printable(piece.name),
+            format_bandwidth(piece.bandwidth_bytes_per_s),
+            format_time(piece.latency_s),
+        ]
+        for n, piece in enumerate(link.pieces)
+    ]

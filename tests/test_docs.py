@@ -1,0 +1,57 @@
+"""The pages agree with the code: the table of presets, the topology example, and its keys."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+from pydantic import BaseModel
+
+from p2smt.topology import Algorithm, LinkKind
+from p2smt.topology_file import parse_topology
+from p2smt.topology_model import InSwitchModel, LevelModel, LinkModel, PieceModel, TopologyModel
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+MODELS: tuple[type[BaseModel], ...] = (
+    TopologyModel,
+    LevelModel,
+    LinkModel,
+    PieceModel,
+    InSwitchModel,
+)
+
+
+def script(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_presets_is_up_to_date() -> None:
+    text = (DOCS / "topology.md").read_text()
+    assert script(DOCS / "presets.py").page(text) == text, "run: python docs/presets.py"
+
+
+def test_the_topology_example_loads() -> None:
+    (example,) = re.findall(r"```yaml\n(.*?)```", (DOCS / "topology.md").read_text(), re.S)
+    topology = parse_topology(example, "example")
+    assert topology.sizes == (2, 4, 8)
+
+
+def test_every_key_of_a_topology_file_is_described() -> None:
+    text = (DOCS / "topology.md").read_text()
+    keys = {key for model in MODELS for key in model.model_fields}
+    values = {value.value for kind in (Algorithm, LinkKind) for value in kind}
+    assert {word for word in keys | values if f"`{word}`" not in text} == set()
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [*DOCS.glob("*.md"), *ROOT.glob("*.md")]:
+        targets = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text())
+        assert [target for target in targets if not (page.parent / target).exists()] == [], page

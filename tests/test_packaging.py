@@ -1,0 +1,125 @@
+"""The wheel and the sdist hold the folders that are linked into the package, and work."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import p2smt
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = "import setuptools.build_meta as b; b.build_{0}('out')"  # PEP 517, without isolation
+FILES = ("pyproject.toml", "README.md", "LICENSE")
+FOLDERS = ("p2smt", "encodings", "topologies")
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV", "PYTEST"))}
+
+
+def run(folder: Path, *command: str | Path) -> str:
+    done = subprocess.run(
+        command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def build(folder: Path, kind: str) -> Path:
+    """Builds a wheel or sdist of the project in ``folder``; nothing is downloaded."""
+    run(folder, sys.executable, "-c", BUILD.format(kind))
+    (found,) = (folder / "out").glob("*.whl" if kind == "wheel" else "*.tar.gz")
+    return found
+
+
+def package_files() -> set[str]:
+    """What an installation must hold, as paths in it."""
+    code = {f"p2smt/encodings/{path.name}" for path in (ROOT / "encodings").glob("*.py")}
+    data = {f"p2smt/topologies/{path.name}" for path in (ROOT / "topologies").glob("*.yaml")}
+    assert code
+    assert data
+    return code | data | {"p2smt/__init__.py", "p2smt/py.typed", "p2smt/cli/__init__.py"}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what is built, so that no build result lands in the working tree."""
+    copy = tmp_path_factory.mktemp("project")
+    for name in FILES:
+        shutil.copy(ROOT / name, copy)
+    for name in FOLDERS:
+        skip = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=skip)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def sdist(project: Path) -> Path:
+    return build(project, "sdist")
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the unpacked sdist, as an installer does it."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    (inner,) = folder.iterdir()
+    return build(inner, "wheel")
+
+
+def test_the_version_is_the_same_everywhere(sdist: Path) -> None:
+    assert sdist.name == f"p2smt-{p2smt.__version__}.tar.gz"
+    for page, line in (
+        ("CITATION.cff", f"version: {p2smt.__version__}\n"),
+        ("CHANGELOG.md", f"## {p2smt.__version__}"),
+    ):
+        assert line in (ROOT / page).read_text(), page
+
+
+def test_sdist_holds_the_linked_folders(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert package_files() <= names
+    assert set(FILES) <= names
+
+
+def test_wheel_from_the_sdist_holds_the_linked_folders(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert package_files() <= names
+    assert "p2smt/encodings/__init__.py" not in names
+    assert not [name for name in names if name.startswith(("encodings/", "tests/"))]
+
+
+def test_wheel_from_the_working_tree_is_the_same(project: Path, wheel: Path) -> None:
+    direct = zipfile.ZipFile(build(project, "wheel")).namelist()
+    assert set(direct) == set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_an_installed_wheel_works(wheel: Path, tmp_path: Path) -> None:
+    """In a new environment that borrows the dependencies of this one."""
+    home = tmp_path / "environment"
+    venv.create(home, with_pip=False)
+    paths = sysconfig.get_paths("venv", vars={"base": str(home), "platbase": str(home)})
+    borrowed = Path(paths["purelib"]) / "borrowed.pth"
+    borrowed.write_text(sysconfig.get_path("purelib") + "\n")
+    python = Path(paths["scripts"]) / "python"
+    pip = (sys.executable, "-m", "pip", "--quiet", "--python", python)
+    run(tmp_path, *pip, "install", "--no-index", "--no-deps", wheel)
+    code = (
+        "import p2smt, p2smt.encodings.placement_cpsat;"
+        "from p2smt.topology_file import load_topology;"
+        "print(p2smt.__file__, load_topology('dgx-a100:4').devices)"
+    )
+    where, devices = run(tmp_path, python, "-c", code).split()
+    assert Path(where).is_relative_to(home)
+    assert devices == "32"
+    assert "solve" in run(tmp_path, Path(paths["scripts"]) / "p2smt", "--help")
