@@ -32,7 +32,8 @@ from dataclasses import dataclass, replace
 from ortools.sat.python import cp_model
 
 from p2smt.encodings import cpsat_run
-from p2smt.encodings.program_table import GOAL, Arc, Table, build_table
+from p2smt.encodings.program_layers import Row, layers_of
+from p2smt.encodings.program_table import Table, build_table
 from p2smt.problem import ProgramProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status
 
@@ -47,63 +48,6 @@ class Vars:
     x: tuple[cp_model.IntVar, ...]
     cost: tuple[cp_model.IntVar, ...]
     use: tuple[tuple[cp_model.IntVar, ...], ...]
-
-
-Row = tuple[int, ...]
-
-
-def _row(problem: ProgramProblem, source: int, arc: Arc | None) -> Row | None:
-    """A tuple of C1 (arc None: stop), or None where the cost table does not allow the step."""
-    if arc is None:
-        return (source, 0, GOAL, 0, *(0 for _ in problem.limits))
-    cost = 0
-    if problem.costs is not None:
-        if (arc.instruction, arc.rows) not in problem.costs:
-            return None
-        cost = problem.costs[arc.instruction, arc.rows]
-    used = (int(arc.instruction in limit.instructions) for limit in problem.limits)
-    return (source, arc.instruction + 1, arc.target, cost, *used)
-
-
-def _layers(problem: ProgramProblem, table: Table) -> list[list[Row]]:
-    """The tuples of C1 for each step: from reachable nodes, to nodes near enough to the goal."""
-    layers, nodes = [], {table.start}
-    for left in range(problem.max_length, 0, -1):
-        rows = [_row(problem, n, arc) for n in sorted(nodes) for arc in table.steps(n, left)]
-        rows += [_row(problem, GOAL, None)] if GOAL in nodes else []
-        kept = [row for row in rows if row is not None]
-        layers.append(kept)
-        nodes = {row[2] for row in kept}
-    return _within(layers, problem.at_most)
-
-
-def _within(layers: list[list[Row]], at_most: int | None) -> list[list[Row]]:
-    """The tuples that lie on a path to the goal, of cost ``at_most`` or less."""
-    ahead: list[dict[int, int]] = [{GOAL: 0}]
-    for rows in reversed(layers):
-        best: dict[int, int] = {}
-        for source, _, target, cost, *_ in rows:
-            if target in ahead[0]:
-                total = cost + ahead[0][target]
-                best[source] = min(best.get(source, total), total)
-        ahead.insert(0, best)
-    behind = dict.fromkeys(ahead[0], 0)
-    kept = []
-    for rows, rest in zip(layers, ahead[1:], strict=True):
-        layer = [
-            row
-            for row in rows
-            if row[0] in behind
-            and row[2] in rest
-            and (at_most is None or behind[row[0]] + row[3] + rest[row[2]] <= at_most)
-        ]
-        after: dict[int, int] = {}
-        for source, _, target, cost, *_ in layer:
-            total = behind[source] + cost
-            after[target] = min(after.get(target, total), total)
-        kept.append(layer)
-        behind = after
-    return kept
 
 
 def c1_step(model: cp_model.CpModel, layers: Sequence[Sequence[Row]]) -> Vars:
@@ -150,7 +94,7 @@ def c4_at_most(model: cp_model.CpModel, problem: ProgramProblem, vs: Vars) -> No
 
 def _build(problem: ProgramProblem, table: Table) -> tuple[cp_model.CpModel, Vars] | None:
     """The model, or None where some step has no arc left: then there is no program."""
-    layers = _layers(problem, table)
+    layers = layers_of(problem, table)
     if not all(layers):
         return None
     model = cp_model.CpModel()

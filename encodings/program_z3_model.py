@@ -171,7 +171,7 @@ def c14_at_most(solver: z3.Solver, problem: ProgramProblem, v: Vars) -> None:
 def groups_of(problem: ProgramProblem, instruction: int) -> list[Group]:
     """Members of the instruction's groups, in device order."""
     _, grouping = problem.instructions.items[instruction]
-    return [tuple(members) for members in localgroups_of(problem.factors, grouping).tolist()]
+    return [tuple(members) for members in local_groups(problem.factors, grouping).tolist()]
 
 
 def build(problem: ProgramProblem, search: Search) -> Vars:

@@ -12,7 +12,7 @@ from p2smt.problem import PlacementProblem
 from p2smt.request import Problem
 from p2smt.result import Result, SearchLimits
 from p2smt.rules import obeys
-from p2smt.sensitivity import perturbations
+from p2smt.sensitivity import FACTORS, perturbations
 from p2smt.solution import Solution
 from p2smt.synthesis import encoding
 
@@ -60,8 +60,10 @@ def solve(
     found = JointSearch(problem, limits, solver, progress).run(top)
     found = replace(found, default=default, compared=compared)
     if sensitivity and found.best is not None and not found.interrupted:
-        checks = perturbations(problem, found.best, limits, solver)
-        found = replace(found, sensitivity=checks)
+        left = limits.after(found.stats.wall_s)
+        checks = perturbations(problem, found.best, left, solver)
+        cut = len(checks) < len(FACTORS) * len(problem.topology.levels)
+        found = replace(found, sensitivity=checks, interrupted=cut)
     return found
 
 

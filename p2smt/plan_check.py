@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from p2smt.errors import InputError
 from p2smt.placement import ParallelismAxis, Placement
 from p2smt.plan_claims import plan_notes, request_notes, step_times
 from p2smt.plan_model import PlanModel
@@ -39,6 +40,9 @@ def plan_problem(plan: PlanModel, source: str) -> tuple[Problem, Placement]:
     """The problem and placement of a plan file, their sizes checked."""
     topology = build_topology(plan.topology, source)
     axes = tuple(ParallelismAxis(axis.name, axis.size) for axis in plan.axes)
+    for request in plan.requests:
+        if len(set(request.axes)) != len(request.axes):
+            raise InputError(f"{source}: request {request.axes}", "names an axis twice")
     requests = tuple(Request(r.kind, tuple(r.axes), r.bytes, r.times) for r in plan.requests)
     placement = Placement(tuple(tuple(row) for row in plan.matrix))
     placement.check(topology.sizes, [axis.size for axis in axes])

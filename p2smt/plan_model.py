@@ -49,7 +49,7 @@ class RequestModel(StrictModel):
     """One request with its program; times are of one execution, in seconds."""
 
     kind: KindName
-    axes: list[str]
+    axes: Annotated[list[str], Field(min_length=1)]
     bytes: Count
     times: Count
     program: str | None

@@ -117,7 +117,8 @@ def _in_devices(trace: Trace, groups: IntArray) -> Trace:
         return trace
     text = broken.message
     if broken.rank is not None and first != list(range(len(first))):
-        text += f" (counted in a reduction group such as {first[:4]}..)"
+        shown = ", ".join(map(str, first[:4])) + (", .." if len(first) > 4 else "")
+        text += f" (counted in a reduction group such as {shown})"
     rank = None if broken.rank is None else first[broken.rank]
     members = tuple(first[position] for position in broken.group)
     return replace(trace, violation=replace(broken, group=members, rank=rank, message=text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Generic, TypeVar
 
@@ -61,3 +61,9 @@ class SearchLimits:
     max_answers: int | None = None
     seed: int = 0
     workers: int = 1
+
+    def after(self, seconds: float) -> SearchLimits:
+        """The same limits with so much of the time used up."""
+        if self.time_limit_s is None:
+            return self
+        return replace(self, time_limit_s=max(0.0, self.time_limit_s - seconds))

@@ -16,12 +16,19 @@ FACTORS = (0.8, 1.2)
 def perturbations(
     problem: Problem, winner: Alternative, limits: SearchLimits, solver: str
 ) -> tuple[Perturbation, ...]:
-    """Re-cost the winner and re-solve the problem with each level 20 % slower and faster."""
-    found = []
+    """Re-cost the winner and re-solve the problem with each level 20 % slower and faster.
+
+    All cases share the time limit.  Fewer cases than ``FACTORS`` times the levels: the search
+    was interrupted.
+    """
+    found: list[Perturbation] = []
     for j, level in enumerate(problem.topology.levels):
         for factor in FACTORS:
             changed = replace(problem, topology=problem.topology.with_bandwidth_factor(j, factor))
             solution = JointSearch(changed, limits, solver).run(top=1)
+            limits = limits.after(solution.stats.wall_s)
+            if solution.interrupted:
+                return tuple(found)
             cost = recost(changed, winner)
             best = min([cost, *(a.objective_s for a in solution.alternatives)])
             status = solution.status if solution.alternatives else Status.UNKNOWN

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from p2smt.bounds import length_bound, request_bound_s
 from p2smt.collective import DIRECT, RequestKind
 from p2smt.cost import regular_model, relevant_digits, send_model
-from p2smt.encodings.program_table import GOAL, Table, build_table
+from p2smt.encodings.program_search import GOAL
+from p2smt.encodings.program_table import Table, build_table
 from p2smt.footprint import Digits, digits_of
 from p2smt.placement import Placement
 from p2smt.problem import InstructionSet, ProgramProblem

@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("request_plan",),
     ("joint", "sensitivity"),
     ("api",),
-    ("plan", "program_cost", "schedules", "runtime", "interop"),
+    ("plan", "schedules", "runtime", "interop"),
     ("p2smt",),
     ("report",),
     ("cli",),

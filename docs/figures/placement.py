@@ -37,7 +37,9 @@ def draw(axes: Axes, axis: int) -> None:
             axes.add_patch(Rectangle(place, 0.84, 0.6, fc=COLOURS[number], ec="black", lw=0.5))
             axes.text(gpu + 0.5, NODES - node - 0.5, str(number), ha="center", va="center")
     row = " x ".join(map(str, PLACEMENT.matrix[axis]))
-    axes.set_title(f"{NAMES[axis]}: split {row} over node x gpu,\n{len(groups)} groups of {groups.shape[1]}")
+    axes.set_title(
+        f"{NAMES[axis]}: split {row} over node x gpu,\n{len(groups)} groups of {groups.shape[1]}"
+    )
     axes.set_xlim(-1.9, GPUS + 0.4)
     axes.set_ylim(0, NODES + 0.1)
     axes.axis("off")

@@ -10,19 +10,22 @@ from p2smt.cli import options as o
 
 
 def cost(
-    plan: Annotated[str | None, typer.Argument(help="A plan file, to be re-costed.")] = None,
+    plan: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="A plan file, to be re-costed.")
+    ] = None,
     topology: o.TopologyOption = None,
     axes: o.AxesOption = None,
     placement: o.PlacementOption = None,
-    reduce: Annotated[str | None, typer.Option(help="Such as dp=1GiB.")] = None,
+    reduce: o.RequestOption = None,
     kind: o.KindOption = None,
     program: Annotated[
-        str | None, typer.Option(help="Program text; default: the single collective.")
+        str | None,
+        typer.Option(metavar="TEXT", help="Program text; default: the single collective."),
     ] = None,
     algorithm: o.AlgorithmOption = None,
     json: o.JsonOption = False,
 ) -> int:
-    """The predicted time of a program on a placement, step by step; or of a plan file."""
+    """The predicted time of a program, or of a plan file."""
     from p2smt.cli.output import print_json
     from p2smt.errors import InputError
 

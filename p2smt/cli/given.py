@@ -89,8 +89,24 @@ def rules_of(
     return tuple(found)
 
 
-def limits_of(time_limit: str | None, seed: int, workers: int) -> SearchLimits:
-    """The search limits of --time-limit (seconds where no unit is given), --seed, --workers."""
+def count_of(text: str, what: str, most: int = 10**9, least: int = 1) -> int:
+    """A whole number from ``least`` (0 or 1) to ``most``."""
+    from p2smt.errors import InputError
+    from p2smt.units import parse_count
+
+    if least == 0 and text.strip() == "0":
+        return 0
+    try:
+        return parse_count(text, what, most)
+    except InputError as error:
+        rule = f"is not a whole number from {least} to {most}"
+        raise InputError(error.given, rule, error.remedy) from None
+
+
+def limits_of(
+    time_limit: str | None, seed: str, workers: str = "1", limit: str | None = None
+) -> SearchLimits:
+    """The search limits of --time-limit (seconds where no unit is given), --seed and so on."""
     from p2smt.errors import InputError
     from p2smt.result import SearchLimits
     from p2smt.units import parse_time
@@ -101,11 +117,12 @@ def limits_of(time_limit: str | None, seed: int, workers: int) -> SearchLimits:
         seconds = parse_time(time_limit + "s" if plain else time_limit, "time limit")
         if seconds > _MAX_TIME_S:
             raise InputError(f"time limit {time_limit!r}", f"is more than {_MAX_TIME_S} s")
-    if not 0 <= seed < 2**31 or not 1 <= workers <= 256:
-        raise InputError(
-            f"seed {seed}, workers {workers}", "seed is 0 to 2^31 - 1, workers 1 to 256"
-        )
-    return SearchLimits(seconds, None, seed, workers)
+    return SearchLimits(
+        seconds,
+        None if limit is None else count_of(limit, "limit"),
+        count_of(seed, "seed", 2**31 - 1, least=0),
+        count_of(workers, "workers", 256),
+    )
 
 
 def requests_of(**texts: list[str] | None) -> tuple[Request, ...]:

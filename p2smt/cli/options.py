@@ -1,4 +1,7 @@
-"""Options that several commands share (what they mean: :mod:`p2smt.cli.given`)."""
+"""Options that several commands share (what they mean: :mod:`p2smt.cli.given`).
+
+Numbers are read by p2smt itself, so that a bad one is reported like every other bad value.
+"""
 
 from __future__ import annotations
 
@@ -8,45 +11,73 @@ import typer
 
 TopologyOption = Annotated[
     str | None,
-    typer.Option("--topology", "-t", help="Preset, preset:NODES, or a YAML file."),
+    typer.Option(
+        "--topology", "-t", metavar="NAME[:N]|FILE", help="Preset, preset:NODES, or a YAML file."
+    ),
 ]
 LevelsOption = Annotated[
-    str | None, typer.Option("--levels", help="Level sizes such as 4,16, outermost first.")
+    str | None,
+    typer.Option("--levels", metavar="N,N,..", help="Level sizes such as 4,16, outermost first."),
 ]
 AxesOption = Annotated[
-    str | None, typer.Option("--axes", "-a", help="Axes such as dp=8,tp=4 (or sizes: 8,4).")
+    str | None,
+    typer.Option(
+        "--axes", "-a", metavar="NAME=N,..", help="Axes such as dp=8,tp=4 (or sizes: 8,4)."
+    ),
 ]
 RequireOption = Annotated[
-    list[str] | None, typer.Option("--require", help='Rule such as "tp within node".')
+    list[str] | None,
+    typer.Option("--require", metavar="RULE", help='Rule such as "tp within node".'),
 ]
 ForbidOption = Annotated[
-    list[str] | None, typer.Option("--forbid", help='Rule such as "dp across rack".')
+    list[str] | None,
+    typer.Option("--forbid", metavar="RULE", help='Rule such as "dp across rack".'),
 ]
 FixOption = Annotated[
-    list[str] | None, typer.Option("--fix", help='Matrix entry such as "pp=rack:2".')
+    list[str] | None,
+    typer.Option("--fix", metavar="AXIS=LEVEL:N", help='Matrix entry such as "pp=rack:2".'),
 ]
 KindOption = Annotated[
     str | None,
-    typer.Option("--kind", help="all-reduce (default), reduce-scatter or all-gather."),
+    typer.Option(
+        "--kind", metavar="KIND", help="all-reduce (default), reduce-scatter or all-gather."
+    ),
 ]
-LengthOption = Annotated[int, typer.Option("--length", help="Most instructions of a program.")]
+LengthOption = Annotated[
+    str, typer.Option("--length", metavar="N", help="Most instructions of a program.")
+]
+LimitOption = Annotated[
+    str | None, typer.Option("--limit", metavar="N", help="Stop after so many.")
+]
 FormOption = Annotated[
-    list[str] | None, typer.Option("--forbid-form", help="inside, parallel or master.")
+    list[str] | None,
+    typer.Option("--forbid-form", metavar="FORM", help="inside, parallel or master."),
 ]
 StepsOption = Annotated[
     list[str] | None,
-    typer.Option("--max-steps-at", help="Such as node=1: at most 1 step crosses nodes."),
+    typer.Option(
+        "--max-steps-at",
+        metavar="LEVEL=N",
+        help="Such as node=1: at most 1 step crosses nodes.",
+    ),
 ]
 AlgorithmOption = Annotated[
-    str | None, typer.Option("--algorithm", help="Such as ring or ring,tree; default: auto.")
+    str | None,
+    typer.Option("--algorithm", metavar="NAMES", help="Such as ring or ring,tree; default: auto."),
 ]
-SolverOption = Annotated[str, typer.Option("--solver", help="cpsat or z3.")]
+SolverOption = Annotated[str, typer.Option("--solver", metavar="NAME", help="cpsat or z3.")]
 TimeOption = Annotated[
-    str | None, typer.Option("--time-limit", help="Wall time such as 30 or 30s.")
+    str | None,
+    typer.Option("--time-limit", metavar="TIME", help="Wall time such as 30 or 30s."),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Solver seed.")]
-WorkersOption = Annotated[int, typer.Option("--workers", help="Solver threads.")]
+SeedOption = Annotated[str, typer.Option("--seed", metavar="N", help="Solver seed.")]
+WorkersOption = Annotated[str, typer.Option("--workers", metavar="N", help="Solver threads.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 PlacementOption = Annotated[
-    str | None, typer.Option("--placement", help="Matrix such as [[4,1],[1,16]].")
+    str | None,
+    typer.Option("--placement", metavar="MATRIX", help="Matrix such as [[4,1],[1,16]]."),
+]
+RequestOption = Annotated[
+    str | None,
+    typer.Option("--reduce", metavar="AXES[=SIZE]", help="Reduced axes, such as dp=1GiB."),
 ]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated
-
 import typer
 
 from p2smt.cli import options as o
@@ -17,10 +14,10 @@ def placements(
     require: o.RequireOption = None,
     forbid: o.ForbidOption = None,
     fix: o.FixOption = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    limit: o.LimitOption = None,
     solver: o.SolverOption = "cpsat",
     time_limit: o.TimeOption = None,
-    seed: o.SeedOption = 0,
+    seed: o.SeedOption = "0",
     json: o.JsonOption = False,
 ) -> int:
     """Every parallelism matrix of a cluster and its axes, each once."""
@@ -35,7 +32,7 @@ def placements(
     chosen = given.axes_of(axes)
     rules = given.rules_of(names, chosen, require, forbid, fix)
     problem = PlacementProblem(sizes, tuple(axis.size for axis in chosen), rules)
-    limits = replace(given.limits_of(time_limit, seed, 1), max_answers=limit)
+    limits = given.limits_of(time_limit, seed, limit=limit)
     result = search(problem, limits, solver)
     matrices = result.value or ()
     if json:

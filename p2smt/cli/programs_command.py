@@ -18,31 +18,30 @@ if TYPE_CHECKING:
 
 def programs(
     topology: o.TopologyOption = None,
-    factors: Annotated[str | None, typer.Option(help="Reduction factors such as 2,4.")] = None,
+    factors: Annotated[
+        str | None, typer.Option(metavar="N,N,..", help="Reduction factors such as 2,4.")
+    ] = None,
     axes: o.AxesOption = None,
     placement: o.PlacementOption = None,
-    reduce: Annotated[str | None, typer.Option(help="Axes, such as dp or dp=1GiB.")] = None,
+    reduce: o.RequestOption = None,
     kind: o.KindOption = None,
     top: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1000, help="Only the so many best: by time, or without a size by length."
-        ),
+        str | None,
+        typer.Option(metavar="N", help="Only the best: by time, or without a size by length."),
     ] = None,
-    length: o.LengthOption = 5,
+    length: o.LengthOption = "5",
     forbid_form: o.FormOption = None,
     max_steps_at: o.StepsOption = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    limit: o.LimitOption = None,
     solver: o.SolverOption = "cpsat",
     time_limit: o.TimeOption = None,
-    seed: o.SeedOption = 0,
+    seed: o.SeedOption = "0",
     json: o.JsonOption = False,
 ) -> int:
-    """Every valid reduction program up to a length, or the best ones."""
-    from dataclasses import replace
-
+    """Every valid reduction program, or the best ones."""
     from p2smt.cli import given, restrictions, scene_options
     from p2smt.errors import InputError
+    from p2smt.problem import MAX_PROGRAM_LENGTH
     from p2smt.synthesis import Task
 
     where = scene_options.where(topology, factors, axes, placement, reduce)
@@ -50,17 +49,19 @@ def programs(
     task = Task(
         scene_options.program_kind(kind),
         where.hierarchy,
-        length,
+        given.count_of(length, "length", MAX_PROGRAM_LENGTH),
         restrictions.forms(forbid_form),
         restrictions.step_limits(max_steps_at, levels),
         solver,
     )
-    limits = given.limits_of(time_limit, seed, 1)
+    if where.hierarchy.depth == 0:
+        raise InputError("a reduction group of one device", "needs no program")
+    limits = given.limits_of(time_limit, seed, limit=limit)
     if top is None:
-        return _all(task, replace(limits, max_answers=limit), json)
+        return _all(task, limits, json)
     if limit is not None:
         raise InputError("--limit beside --top", "both bound the list", "drop one of them")
-    return _best(task, where, limits, top, json)
+    return _best(task, where, limits, given.count_of(top, "top", 1000), json)
 
 
 def _all(task: Task, limits: SearchLimits, as_json: bool) -> int:

@@ -54,7 +54,7 @@ def writable(path: str | None) -> None:
     if path is None:
         return
     given, target = f"output {path[:200]!r}", Path(os.path.realpath(path.replace("\0", "/")))
-    if not path or "\0" in path or not target.parent.is_dir():
+    if not path or path.endswith(os.sep) or "\0" in path or not target.parent.is_dir():
         raise InputError(given, "is not a file in an existing folder", "give another path")
     if target.exists() and not target.is_file():
         raise InputError(given, "exists and is not a regular file", "give another path")

@@ -13,29 +13,36 @@ if TYPE_CHECKING:
     from p2smt.joint import Progress
     from p2smt.solution import Solution
 
-Requests = list[str] | None
+_SIZED = "AXES=SIZE[*N]"
 
 
 def solve(
     topology: o.TopologyOption = None,
     axes: o.AxesOption = None,
     reduce: Annotated[
-        Requests, typer.Option(help="All-reduce, such as dp=1GiB or tp=64MiB*128.")
+        list[str] | None,
+        typer.Option(metavar=_SIZED, help="All-reduce, such as dp=1GiB or tp=64MiB*128."),
     ] = None,
     reduce_scatter: Annotated[
-        Requests, typer.Option(help="Such as dp=1GiB (bytes: the input).")
+        list[str] | None,
+        typer.Option(metavar=_SIZED, help="Such as dp=1GiB (bytes: the input)."),
     ] = None,
     all_gather: Annotated[
-        Requests, typer.Option(help="Such as dp=1GiB (bytes: the output).")
+        list[str] | None,
+        typer.Option(metavar=_SIZED, help="Such as dp=1GiB (bytes: the output)."),
     ] = None,
     all_to_all: Annotated[
-        Requests, typer.Option(help="Such as ep=64MiB (bytes: all a rank sends).")
+        list[str] | None,
+        typer.Option(metavar=_SIZED, help="Such as ep=64MiB (bytes: all a rank sends)."),
     ] = None,
-    send: Annotated[Requests, typer.Option(help="Such as pp=16MiB, to the next rank.")] = None,
-    objective: Annotated[str, typer.Option(help="sum or max.")] = "sum",
-    top: Annotated[int, typer.Option(help="How many placements to rank.")] = 3,
+    send: Annotated[
+        list[str] | None,
+        typer.Option(metavar=_SIZED, help="Such as pp=16MiB, to the next rank."),
+    ] = None,
+    objective: Annotated[str, typer.Option(metavar="NAME", help="sum or max.")] = "sum",
+    top: Annotated[str, typer.Option(metavar="N", help="How many placements to rank.")] = "3",
     compare: Annotated[
-        str | None, typer.Option(help="Your layout: a matrix or a rank list.")
+        str | None, typer.Option(metavar="LAYOUT", help="Your layout: a matrix or a rank list.")
     ] = None,
     sensitivity: Annotated[
         bool, typer.Option("--sensitivity", help="Re-solve with bandwidths 20 % off.")
@@ -43,22 +50,24 @@ def solve(
     require: o.RequireOption = None,
     forbid: o.ForbidOption = None,
     fix: o.FixOption = None,
-    length: o.LengthOption = 5,
+    length: o.LengthOption = "5",
     forbid_form: o.FormOption = None,
     max_steps_at: o.StepsOption = None,
     algorithm: o.AlgorithmOption = None,
     solver: o.SolverOption = "cpsat",
     time_limit: o.TimeOption = None,
-    seed: o.SeedOption = 0,
-    workers: o.WorkersOption = 1,
+    seed: o.SeedOption = "0",
+    workers: o.WorkersOption = "1",
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write the plan here.")
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan here.")
     ] = None,
     json: o.JsonOption = False,
 ) -> int:
-    """The best placement and program for every request, with a proof."""
+    """The best placement and programs, with a proof."""
+    from p2smt.api import MAX_TOP
     from p2smt.api import solve as search
     from p2smt.cli import given, restrictions
+    from p2smt.problem import MAX_PROGRAM_LENGTH
     from p2smt.request import Problem
 
     cluster = given.topology_of(topology)
@@ -75,7 +84,7 @@ def solve(
         chosen,
         requests,
         objective,
-        length,
+        given.count_of(length, "length", MAX_PROGRAM_LENGTH),
         given.rules_of(cluster.names, chosen, require, forbid, fix),
         restrictions.forms(forbid_form),
         restrictions.step_limits(max_steps_at, cluster.names),
@@ -87,7 +96,7 @@ def solve(
     with _live() as progress:
         solution = search(
             problem,
-            top=top,
+            top=given.count_of(top, "top", MAX_TOP),
             limits=limits,
             solver=solver,
             compare=layout,

@@ -10,10 +10,10 @@ from p2smt.cli import options as o
 
 
 def verify(
-    file: Annotated[str, typer.Argument(help="A plan file written by solve -o.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A plan file written by solve -o.")],
     json: o.JsonOption = False,
 ) -> int:
-    """Check a plan file: every program by the semantics, every time by the cost model."""
+    """Check a plan file: what its programs mean, and its times."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
     from p2smt.plan import read_plan

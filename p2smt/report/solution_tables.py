@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from p2smt.report.tables import gap, table
 from p2smt.result import Status
@@ -55,7 +54,7 @@ def _headline(solution: Solution, best: Alternative) -> str:
     return "\n".join(lines)
 
 
-def _matrix_table(solution: Solution, best: Alternative) -> Table:
+def _matrix_table(solution: Solution, best: Alternative) -> Group:
     names = solution.problem.topology.names
     rows = [
         [axis.name, str(axis.size), *map(str, row)]
@@ -64,7 +63,7 @@ def _matrix_table(solution: Solution, best: Alternative) -> Table:
     return table("placement", ["axis", ">size", *(f">{name}" for name in names)], rows)
 
 
-def _request_table(best: Alternative) -> Table:
+def _request_table(best: Alternative) -> Group:
     rows = []
     for plan in best.requests:
         open_ = "" if plan.status is Status.OPTIMAL else f" ({plan.status.value})"
@@ -145,7 +144,7 @@ def _letters(n: int) -> str:
     return (_letters(n // 26 - 1) if n >= 26 else "") + chr(ord("A") + n % 26)
 
 
-def _comparison_table(solution: Solution, best: Alternative) -> Table:
+def _comparison_table(solution: Solution, best: Alternative) -> Group:
     rows = []
     for layout in (solution.default, solution.compared):
         if layout is not None:
@@ -155,7 +154,7 @@ def _comparison_table(solution: Solution, best: Alternative) -> Table:
     return table("compared with this answer", ["layout", ">time", ">ratio"], rows)
 
 
-def _sensitivity_table(cases: Sequence[Perturbation]) -> Table:
+def _sensitivity_table(cases: Sequence[Perturbation]) -> Group:
     rows = [
         [
             f"{case.level} x {case.factor:g}",

@@ -6,23 +6,23 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 _PIPE_WIDTH = 10_000
 _BLANKS = re.compile(r"[ \t]+((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Group:
     """A plain table; columns whose heading starts with ">" are right-aligned."""
-    made = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    made.show_header = any(columns)
+    made = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
     for column in columns:
         right = column.startswith(">")
         made.add_column(column.lstrip(">"), justify="right" if right else "left", overflow="fold")
     for row in rows:
         made.add_row(*row)
-    return made
+    return Group(Text(title, style="italic"), made)  # a table folds its own title
 
 
 def gap(value: float, bound: float) -> str:

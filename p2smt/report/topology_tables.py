@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from p2smt.report.tables import table
 from p2smt.report.text import printable
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from p2smt.topology import Level, Topology
 
 
-def preset_table(presets: Sequence[Topology]) -> Table:
+def preset_table(presets: Sequence[Topology]) -> Group:
     """Presets with their levels and the first sentence of what they describe."""
     rows = [
         [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
@@ -20,9 +23,17 @@ COUNTS = {2: 61, 3: 848, 4: 3611}
 by_depth = pytest.mark.parametrize("factors", FACTORS, ids=lambda f: f"{len(f)}-levels")
 
 
-def fresh() -> None:
-    """Forget the tables, so that every round pays for its own."""
-    program_table._raw_table.cache_clear()
+Round = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def fresh(*arguments: Any) -> Callable[[], Round]:
+    """A set-up that forgets the tables, so that every round pays for its own."""
+
+    def setup() -> Round:
+        program_table._raw_table.cache_clear()
+        return arguments, {}
+
+    return setup
 
 
 def scene(factors: tuple[int, ...]) -> Scene:
@@ -38,8 +49,8 @@ def scene(factors: tuple[int, ...]) -> Scene:
 @by_depth
 def test_all_programs(benchmark: BenchmarkFixture, factors: tuple[int, ...]) -> None:
     task = Task(RequestKind.ALL_REDUCE, Hierarchy.plain(factors), LENGTH)
-    run = (task, SearchLimits())
-    result, _ = benchmark.pedantic(list_programs, setup=lambda: (fresh(), (run, {}))[1], rounds=3)
+    setup = fresh(task, SearchLimits())
+    result, _ = benchmark.pedantic(list_programs, setup=setup, rounds=3)
     assert (result.status, len(result.value or ())) == (Status.COMPLETE, COUNTS[len(factors)])
 
 
@@ -47,6 +58,6 @@ def test_all_programs(benchmark: BenchmarkFixture, factors: tuple[int, ...]) -> 
 def test_best_program(benchmark: BenchmarkFixture, factors: tuple[int, ...]) -> None:
     place = scene(factors)
     task = Task(RequestKind.ALL_REDUCE, place.hierarchy, LENGTH)
-    run = (task, place, 2**30, SearchLimits())
-    found = benchmark.pedantic(best_program, setup=lambda: (fresh(), (run, {}))[1], rounds=3)
+    setup = fresh(task, place, 2**30, SearchLimits())
+    found = benchmark.pedantic(best_program, setup=setup, rounds=3)
     assert found.status is Status.OPTIMAL

@@ -138,7 +138,7 @@ def test_each_side_constraint_alone(
 @both
 def test_a_term_over_several_axes_is_their_product(solver: ModuleType) -> None:
     problem = PlacementProblem((4, 4), (2, 2, 4))
-    rows = {(4,): 3, (2,): 1, (1,): 2}
+    rows: dict[tuple[int, ...], int] = {(4,): 3, (2,): 1, (1,): 2}
     agree(solver, replace(problem, costs=(CostTable((LevelTerm(0, (0, 1)),), rows),)))
     agree(solver, replace(problem, costs=(CostTable((LevelTerm(0, (0, 1, 2)),), rows),)))
     agree(solver, replace(problem, costs=(CostTable((LevelTerm(0, ()),), rows),)))

@@ -161,7 +161,8 @@ def test_bounds_and_entry_values_hold_for_every_matrix(
 def test_a_table_keeps_only_what_can_vary() -> None:
     layout = Layout.of(PlacementProblem((1, 4, 6), (4, 6)))
     terms = (LevelTerm(0, (0,)), LevelTerm(1, (0, 1)), LevelTerm(2, (1,)), LevelTerm(2, (1,)))
-    rows = {(1, 4, 3, 3): 7, (1, 4, 6, 6): 8, (1, 4, 6, 3): 9, (1, 2, 6, 6): 9, (5, 4, 6, 6): 9}
+    keys: list[tuple[int, ...]] = [(1, 4, 3, 3), (1, 4, 6, 6), (1, 4, 6, 3), (1, 2, 6, 6)]
+    rows = dict(zip([*keys, (5, 4, 6, 6)], [7, 8, 9, 9, 9], strict=True))
     table = layout.table(CostTable(terms, rows))
     assert table == ExponentTable((((1, 2, 0),),), (((0,), 7), ((1,), 8)))
 

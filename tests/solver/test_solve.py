@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -151,7 +152,7 @@ def cluster() -> p2smt.Topology:
     )
 
 
-def problem(*requests: str, **more: object) -> Problem:
+def problem(*requests: str, **more: Any) -> Problem:
     """dp=8, tp=4 on the small cluster."""
     wanted = tuple(p2smt.reduce(text) for text in requests)
     return replace(Problem(cluster(), p2smt.parse_axes("dp=8,tp=4"), wanted), **more)

@@ -1,0 +1,50 @@
+"""The README shows real output: its blocks are compared with what the commands print now."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from p2smt.cli import run
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def block_after(opening: str) -> str:
+    """The text between a line and the end of its code block."""
+    return README.split(opening + "\n", 1)[1].split("\n```", 1)[0]
+
+
+def test_make_solve_prints_what_the_readme_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = re.search(r"^\t\$\(BIN\)/p2smt (solve .*)$", (ROOT / "Makefile").read_text(), re.M)
+    assert recipe is not None
+    assert run(shlex.split(recipe[1])) == 0
+    shown = [line.rstrip() for line in capsys.readouterr().out.strip().splitlines()]
+    expected = block_after("$ make solve").splitlines()
+    assert expected[0] == f".venv/bin/p2smt {recipe[1]}"
+    assert shown == expected[1:]
+
+
+def test_the_python_example_prints_what_the_readme_shows() -> None:
+    code = block_after("```python")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    assert printed.getvalue().strip() == block_after("```text").strip()
+
+
+def test_every_command_of_the_table_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in set(re.findall(r"^\| `p2smt (\w+)", README, re.M)):
+        assert run([name, "--help"]) == 0
+        assert name in capsys.readouterr().out
+
+
+def test_every_link_to_a_file_holds() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / target).exists(), target
