@@ -74,6 +74,7 @@ class JointSearch:
     _calls: int = 0
     _physical_s: float = 0.0
     _bound_s: float = 0.0
+    _exhausted: bool = False
 
     def run(self, top: int) -> Solution:
         """The ``top`` best alternatives in order, or as many as the limits allow."""
@@ -139,9 +140,8 @@ class JointSearch:
                 if self._calls == 1:
                     self._physical_s = self._bound_s
             if result.value is None:
-                if result.status is Status.INFEASIBLE and not ranked:
-                    return Status.INFEASIBLE
-                return status
+                self._exhausted = result.status is Status.INFEASIBLE
+                return Status.INFEASIBLE if self._exhausted and not ranked else status
             proved = result.status is Status.OPTIMAL
             exact = self._refine(result.value)
             self._report(ranked)
@@ -196,7 +196,8 @@ class JointSearch:
         if status is Status.UNKNOWN and alternatives:
             status = Status.FEASIBLE
         best = alternatives[0].objective_s if alternatives else None
-        whole = len(ranked) == top or (bool(ranked) and not interrupted and self._time_left())
+        whole = len(ranked) == top or self._exhausted
+        whole = whole and all(a.status is Status.OPTIMAL for a in ranked)
         return Solution(
             self.problem,
             status,
@@ -207,9 +208,6 @@ class JointSearch:
             SolveStats(self.solver, wall_s, self._calls, (("programs", len(self._plans)),)),
             interrupted=interrupted,
         )
-
-    def _time_left(self) -> bool:
-        return self._deadline is None or time.monotonic() < self._deadline
 
 
 def _check_matrix(problem: Problem, matrix: Matrix, excluded: frozenset[Matrix]) -> None:
