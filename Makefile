@@ -41,8 +41,10 @@ types: setup-dev
 fast: setup-dev
 	$(PYTEST) -m '$(FAST)' $(PYTEST_ARGS)
 
-bench: setup-dev ## measure tests/bench
-	$(BIN)/python -m pytest -q --benchmark-enable --benchmark-only tests/bench $(PYTEST_ARGS)
+bench: setup-dev ## measure tests/bench and renew experiments/benchmarks/results.json
+	$(BIN)/python -m pytest -q --benchmark-enable --benchmark-only \
+	  --benchmark-json=$(VENV)/bench.json tests/bench $(PYTEST_ARGS)
+	$(BIN)/python experiments/benchmarks/table.py $(VENV)/bench.json
 
 setup: $(VENV)/.stamp-package
 

@@ -13,6 +13,7 @@ from p2smt.topology import Algorithm, Topology
 from p2smt.units import format_bytes, parse_bytes, parse_count
 
 MAX_REQUESTS = 32
+MAX_NUMBER = 2**62
 DEFAULT_LENGTH = 5
 
 
@@ -31,6 +32,14 @@ class Request:
     times: int = 1
 
     def __post_init__(self) -> None:
+        if not self.axes or len(set(self.axes)) != len(self.axes):
+            raise InputError(
+                f"request along {list(self.axes)}", "needs at least one axis, each named once"
+            )
+        if not 1 <= self.payload_bytes < MAX_NUMBER or not 1 <= self.times < MAX_NUMBER:
+            raise InputError(
+                f"request {'+'.join(self.axes)}", "bytes and times must be from 1 to below 2^62"
+            )
         if self.kind is RequestKind.SEND and len(self.axes) > 1:
             raise InputError(
                 f"send along {'+'.join(self.axes)}",

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from p2smt.joint import JointSearch
 from p2smt.program import parse_program
+from p2smt.result import Status
+from p2smt.solution import Solution
 from p2smt.validation import validated
 from tests.cli_tools import TINY, Outcome, cli
 
@@ -182,6 +186,19 @@ def test_alternatives_name_their_programs_by_letter(tiny: str) -> None:
     assert "their programs, in the order of the requests" in lines
 
 
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("command", ["solve", "topology show tpu-v5p", "topology list"])
+def test_a_terminal_is_not_overrun(
+    tiny: str, monkeypatch: pytest.MonkeyPatch, width: int, command: str
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(width))
+    outcome = solve(tiny, "--sensitivity") if command == "solve" else cli(*command.split())
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", outcome.out).splitlines()
+    assert max(map(len, lines)) <= width
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
 def test_infeasible_is_a_proof(tiny: str) -> None:
     outcome = solve(tiny, "--require", "dp within node", "--fix", "dp=node:2")
     assert outcome.code == 4
@@ -206,6 +223,49 @@ def test_an_interrupt_without_any_plan_is_said(tiny: str, monkeypatch: pytest.Mo
     assert (outcome.code, outcome.err) == (130, "p2smt: interrupted\n")
     assert outcome.out == "interrupted: no plan had been found\n"
     assert solve(tiny, "--json").json()["interrupted"] is True
+
+
+def test_an_interrupt_of_the_sensitivity_keeps_the_answer(
+    tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cut(JointSearch):
+        def run(self, top: int) -> Solution:
+            return replace(super().run(top), interrupted=True)
+
+    monkeypatch.setattr("p2smt.sensitivity.JointSearch", Cut)
+    outcome = solve(tiny, "--sensitivity", "--json")
+    data = outcome.json()
+    assert (outcome.code, data["interrupted"], data["sensitivity"]) == (130, True, [])
+    assert (data["status"], data["plan"]["status"]) == ("optimal", "optimal")
+
+
+def test_an_open_bound_is_not_settled(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def truncated(self: JointSearch, top: int) -> Solution:
+        found = searched(self, top)
+        best = replace(found.alternatives[0], status=Status.FEASIBLE)
+        return replace(
+            found,
+            status=Status.FEASIBLE,
+            bound_s=found.bound_s / 2,
+            alternatives=(best, *found.alternatives[1:]),
+            ranking=Status.TRUNCATED,
+        )
+
+    searched = JointSearch.run
+    monkeypatch.setattr("p2smt.joint.JointSearch.run", truncated)
+    outcome = solve(tiny)
+    assert outcome.code == 3
+    lines = without_numbers(outcome.out)
+    assert lines[0] == "feasible: T per iteration (total)"
+    assert "best placements found; the search stopped before it was done" in lines
+
+
+def test_large_groups_say_what_they_were_checked_on() -> None:
+    axes = ("--axes", "dp=2048", "--fix", "dp=node:256,gpu:8", "--reduce-scatter", "dp=1GiB")
+    lines = cli("solve", "-t", "azure-ndv4:256", *axes, "--top", "1").out.splitlines()
+    assert "checked on quotient 2x3" in lines
+    order = "the order of the shards is not computed for groups of 2048"
+    assert f"reduce-scatter dp 1 GiB: {order}" in lines
 
 
 def test_topologies(tiny: str) -> None:

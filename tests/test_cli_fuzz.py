@@ -92,7 +92,7 @@ def test_random_command_lines(tiny: str, arguments: list[str]) -> None:
         outcome.json()
 
 
-SCALARS = st.sampled_from(
+SCALARS: st.SearchStrategy[object] = st.sampled_from(
     [None, True, 0, 1, -1, 3, 2**31, 10**30, 0.5, float("nan"), 1e308, "", "x", "\n", [], {}]
 )
 

@@ -6,6 +6,8 @@ import contextlib
 import io
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,12 @@ def test_every_command_of_the_table_exists(capsys: pytest.CaptureFixture[str]) -
     for name in set(re.findall(r"^\| `p2smt (\w+)", README, re.M)):
         assert run([name, "--help"]) == 0
         assert name in capsys.readouterr().out
+
+
+def test_the_benchmark_table_is_that_of_the_committed_results() -> None:
+    script = ROOT / "experiments" / "benchmarks" / "table.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() in README
 
 
 def test_every_link_to_a_file_holds() -> None:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 
+from p2smt.collective import RequestKind
+from p2smt.report.comparisons import alternatives, comparison_table, sensitivity
 from p2smt.report.tables import gap, table
 from p2smt.result import Status
-from p2smt.solution import Alternative, Perturbation, RequestPlan, Solution
+from p2smt.solution import Alternative, RequestPlan, Solution
 from p2smt.units import format_bytes, format_time
 
 _SHARDS_SHOWN = 16
@@ -22,10 +24,10 @@ def solution_tables(solution: Solution) -> RenderableType:
     parts: list[RenderableType] = [_headline(solution, best), "", _matrix_table(solution, best), ""]
     parts += [_request_table(best), "", *_notes(best)]
     if len(solution.alternatives) > 1:
-        parts += _alternatives(solution)
-    parts.append(_comparison_table(solution, best))
+        parts += alternatives(solution)
+    parts.append(comparison_table(solution, best))
     if solution.sensitivity:
-        parts += ["", _sensitivity_table(solution.sensitivity), _stability(solution.sensitivity)]
+        parts += ["", *sensitivity(solution.sensitivity)]
     return Group(*parts)
 
 
@@ -101,87 +103,20 @@ def _notes(best: Alternative) -> list[str]:
         for how in hows
     ]
     notes += [
-        f"{plan.request}: the members of a group, in device order, end with shards "
-        f"{_listed(plan.shards)}"
-        for plan in best.requests
-        if plan.shards is not None and plan.shards != tuple(range(len(plan.shards)))
+        f"{plan.request}: {_order(plan)}"
+        for plan in with_programs
+        if plan.request.kind is RequestKind.REDUCE_SCATTER
+        and plan.shards != tuple(range(plan.hierarchy.size))
     ]
     return [*notes, ""] if notes else []
+
+
+def _order(plan: RequestPlan) -> str:
+    if plan.shards is None:
+        return f"the order of the shards is not computed for groups of {plan.hierarchy.size}"
+    return f"the members of a group, in device order, end with shards {_listed(plan.shards)}"
 
 
 def _listed(shards: Sequence[int]) -> str:
     shown = ", ".join(map(str, shards[:_SHARDS_SHOWN]))
     return shown if len(shards) <= _SHARDS_SHOWN else f"{shown}, .. ({len(shards)} in all)"
-
-
-def _alternatives(solution: Solution) -> list[RenderableType]:
-    """The ranking, its programs by letter, and the programs themselves, each once."""
-    programs = [r.program for a in solution.alternatives for r in a.requests if r.program]
-    letters = {str(p): _letters(n) for n, p in enumerate(dict.fromkeys(programs))}
-    rows = [
-        [
-            str(n),
-            format_time(a.objective_s),
-            f"{a.objective_s / max(solution.alternatives[0].objective_s, 1e-300):.3g}x",
-            a.placement.text(),
-            format_bytes(a.peak_bytes),
-            " ".join("-" if r.program is None else letters[str(r.program)] for r in a.requests),
-        ]
-        for n, a in enumerate(solution.alternatives, start=1)
-    ]
-    columns = [">rank", ">time", ">ratio", "placement", ">peak", "programs"]
-    proved = solution.ranking is Status.COMPLETE
-    title = "best placements" + ("" if proved else " found; the search stopped before it was done")
-    parts: list[RenderableType] = [table(title, columns, rows), ""]
-    if letters:
-        legend = [[letter, text] for text, letter in letters.items()]
-        parts += [table("their programs, in the order of the requests", ["", ""], legend), ""]
-    return parts
-
-
-def _letters(n: int) -> str:
-    """A, B, .., Z, AA, AB, .."""
-    return (_letters(n // 26 - 1) if n >= 26 else "") + chr(ord("A") + n % 26)
-
-
-def _comparison_table(solution: Solution, best: Alternative) -> Group:
-    rows = []
-    for layout in (solution.default, solution.compared):
-        if layout is not None:
-            ratio = layout.objective_s / best.objective_s if best.objective_s else 1.0
-            name = f"{layout.name} layout, one collective each"
-            rows.append([name, format_time(layout.objective_s), f"{ratio:.4g}x"])
-    return table("compared with this answer", ["layout", ">time", ">ratio"], rows)
-
-
-def _sensitivity_table(cases: Sequence[Perturbation]) -> Group:
-    rows = [
-        [
-            f"{case.level} x {case.factor:g}",
-            format_time(case.winner_s),
-            format_time(case.optimum_s),
-            _verdict(case),
-        ]
-        for case in cases
-    ]
-    columns = ["bandwidth", ">this answer", ">best there", "still the best"]
-    return table("if the bandwidth of a level is off", columns, rows)
-
-
-def _verdict(case: Perturbation) -> str:
-    if not case.holds:
-        least = "" if case.status is Status.OPTIMAL else "at least "
-        return f"no, {least}{_slower(case):.3g} % slower"
-    return "yes" if case.status is Status.OPTIMAL else f"not settled ({case.status.value})"
-
-
-def _slower(case: Perturbation) -> float:
-    return 100 * (case.winner_s / case.optimum_s - 1)
-
-
-def _stability(cases: Sequence[Perturbation]) -> str:
-    """One line on the whole table."""
-    worst = max(cases, key=_slower)
-    held = sum(case.holds and case.status is Status.OPTIMAL for case in cases)
-    text = f"proved to stay the best in {held} of {len(cases)} cases"
-    return text if worst.holds else f"{text}; at worst {_slower(worst):.3g} % slower than possible"
