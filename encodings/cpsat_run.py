@@ -8,8 +8,6 @@ interrupt the search is stopped, awaited, and the interrupt goes on to the calle
 from __future__ import annotations
 
 import threading
-import time
-from dataclasses import dataclass, replace
 
 from ortools.sat.python import cp_model
 
@@ -18,36 +16,6 @@ from p2smt.result import SearchLimits
 
 _POLL_S = 0.05
 _SEED_RANGE = 2**31
-
-
-@dataclass(frozen=True, slots=True)
-class StopWatch:
-    """One wall-clock limit over several solves: ``started_s`` on the monotonic clock."""
-
-    limits: SearchLimits
-    started_s: float
-
-    @staticmethod
-    def start(limits: SearchLimits) -> StopWatch:
-        """A watch that starts now."""
-        return StopWatch(limits, time.monotonic())
-
-    def elapsed_s(self) -> float:
-        """Wall seconds since the start."""
-        return time.monotonic() - self.started_s
-
-    def remaining_s(self) -> float | None:
-        """Seconds left, never below 0; None if there is no limit."""
-        limit = self.limits.time_limit_s
-        return None if limit is None else max(0.0, limit - self.elapsed_s())
-
-    def expired(self) -> bool:
-        """Whether no time is left."""
-        return self.remaining_s() == 0.0
-
-    def left(self) -> SearchLimits:
-        """The same limits with the time that is left."""
-        return replace(self.limits, time_limit_s=self.remaining_s())
 
 
 def run(

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from p2smt.encodings.cpsat_run import StopWatch, proved_bound, run
+from p2smt.encodings.cpsat_run import proved_bound, run
 from p2smt.encodings.placement_ties import smallest
 from p2smt.encodings.primes import (
     Cell,
@@ -53,7 +53,7 @@ from p2smt.encodings.primes import (
 from p2smt.errors import TooLarge
 from p2smt.placement import Matrix
 from p2smt.problem import AxisRule, FixedEntry, PlacementProblem
-from p2smt.result import Result, SearchLimits, SolveStats, Status
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
 MAX_TICKS = 2**61
 _SOLVER = "cpsat"

@@ -21,9 +21,10 @@ from itertools import product
 
 from ortools.sat.python import cp_model
 
-from p2smt.encodings.cpsat_run import StopWatch, run
+from p2smt.encodings.cpsat_run import run
 from p2smt.encodings.primes import Cell, Layout
 from p2smt.placement import Matrix
+from p2smt.result import StopWatch
 
 MAX_BLOCK = 2**32
 Exponents = Mapping[Cell, cp_model.IntVar]

@@ -37,7 +37,6 @@ from itertools import islice
 
 import z3
 
-from p2smt.encodings.cpsat_run import StopWatch
 from p2smt.encodings.placement_z3_tree import Exponents, decode, leaves_of, number
 from p2smt.encodings.primes import (
     Cell,
@@ -47,10 +46,11 @@ from p2smt.encodings.primes import (
     combine,
     independent_parts,
 )
-from p2smt.encodings.z3_run import OutOfTimeError, new_solver, solution
+from p2smt.encodings.z3_run import new_solver, solution
+from p2smt.errors import OutOfTimeError
 from p2smt.placement import Matrix
 from p2smt.problem import AxisRule, FixedEntry, PlacementProblem
-from p2smt.result import Result, SearchLimits, SolveStats, Status
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
 _SOLVER = "z3"
 

@@ -20,9 +20,9 @@ from itertools import product
 
 import z3
 
-from p2smt.encodings.cpsat_run import StopWatch
 from p2smt.encodings.primes import Cell, Layout
 from p2smt.encodings.z3_run import solution
+from p2smt.result import StopWatch
 
 Variables = Mapping[Cell, z3.ArithRef]
 Exponents = dict[Cell, int]

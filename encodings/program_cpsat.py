@@ -34,8 +34,9 @@ from ortools.sat.python import cp_model
 from p2smt.encodings import cpsat_run
 from p2smt.encodings.program_layers import Row, layers_of
 from p2smt.encodings.program_table import Table, build_table
+from p2smt.errors import OutOfTimeError
 from p2smt.problem import ProgramProblem
-from p2smt.result import Result, SearchLimits, SolveStats, Status
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
 Indices = tuple[int, ...]
 _TIE_LIMIT = 2**50
@@ -129,7 +130,7 @@ def _order(program: Indices) -> tuple[int, Indices]:
     return len(program), program
 
 
-def _stats(watch: cpsat_run.StopWatch, table: Table, *more: tuple[str, int]) -> SolveStats:
+def _stats(watch: StopWatch, table: Table, *more: tuple[str, int]) -> SolveStats:
     return SolveStats("cpsat", watch.elapsed_s(), 1, (("states", table.explored), *more))
 
 
@@ -143,8 +144,11 @@ def enumerate_programs(
     Raises:
         TooLarge: the reachable states exceed the table's limits.
     """
-    watch = cpsat_run.StopWatch.start(limits)
-    table = build_table(problem)
+    watch = StopWatch.start(limits)
+    try:
+        table = build_table(problem, watch)
+    except OutOfTimeError:
+        return Result(Status.TRUNCATED, (), stats=SolveStats("cpsat", watch.elapsed_s()))
     built = _build(problem, table)
     if built is None:
         return Result(Status.COMPLETE, (), stats=_stats(watch, table))
@@ -168,8 +172,11 @@ def optimal_program(
     Raises:
         TooLarge: the reachable states exceed the table's limits.
     """
-    watch = cpsat_run.StopWatch.start(limits)
-    table = table or build_table(problem)
+    watch = StopWatch.start(limits)
+    try:
+        table = table or build_table(problem, watch)
+    except OutOfTimeError:
+        return Result(Status.UNKNOWN, stats=SolveStats("cpsat", watch.elapsed_s()))
     built = _build(problem, table)
     if built is None:
         return Result(Status.INFEASIBLE, stats=_stats(watch, table))
@@ -201,9 +208,7 @@ def _lengths(model: cp_model.CpModel, vs: Vars) -> list[cp_model.IntVar]:
     return used
 
 
-def _first_of(
-    problem: ProgramProblem, table: Table, cost: int, watch: cpsat_run.StopWatch
-) -> Indices | None:
+def _first_of(problem: ProgramProblem, table: Table, cost: int, watch: StopWatch) -> Indices | None:
     """The shortest, then smallest program tied with this optimum; None if the time runs out."""
     limit = cost + problem.slack if problem.costs is not None else problem.at_most
     if problem.at_most is not None:
@@ -248,8 +253,11 @@ def best_programs(
     Raises:
         TooLarge: the reachable states exceed the table's limits.
     """
-    watch = cpsat_run.StopWatch.start(limits)
-    table = build_table(problem)
+    watch = StopWatch.start(limits)
+    try:
+        table = build_table(problem, watch)
+    except OutOfTimeError:
+        return Result(Status.TRUNCATED, (), stats=SolveStats("cpsat", watch.elapsed_s()))
     found: list[Indices] = []
     status = Status.COMPLETE
     while len(found) < k:
@@ -262,7 +270,13 @@ def best_programs(
     return Result(status, tuple(found), stats=_stats(watch, table))
 
 
-def cost_keys(problem: ProgramProblem) -> list[tuple[int, int]]:
-    """The (instruction, payload rows) pairs that a cost table must cover, sorted."""
-    table = build_table(problem)
+def cost_keys(problem: ProgramProblem, limits: SearchLimits) -> list[tuple[int, int]] | None:
+    """The (instruction, payload rows) pairs that a cost table must cover, sorted.
+
+    None: the time ran out before they were known.
+    """
+    try:
+        table = build_table(problem, StopWatch.start(limits))
+    except OutOfTimeError:
+        return None
     return sorted({(a.instruction, a.rows) for arcs in table.arcs.values() for a in arcs})

@@ -124,10 +124,12 @@ def _real_counts(
     """Real divisibility, members' real row counts after the step, each group's payload."""
     first = counts[:, :, :1]
     whole = np.ones(len(counts), dtype=bool)
+    if collective is not Collective.BROADCAST:
+        whole = (counts == first).all(axis=(1, 2))
     payload = first[:, :, 0]
     match collective:
         case Collective.REDUCE_SCATTER:
-            whole = (first % members == 0).all(axis=(1, 2))
+            whole &= (first % members == 0).all(axis=(1, 2))
             return whole, np.broadcast_to(first // members, counts.shape), payload
         case Collective.ALL_GATHER:
             return whole, np.broadcast_to(first * members, counts.shape), payload * members

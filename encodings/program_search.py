@@ -14,9 +14,10 @@ import numpy as np
 
 from p2smt.collective import RequestKind
 from p2smt.encodings.program_effects import Layer, goal_nodes, initial_layer, step_nodes
-from p2smt.errors import TooLarge
+from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.problem import InstructionSet
 from p2smt.program import local_groups
+from p2smt.result import StopWatch
 
 MAX_NODES = 400_000
 GOAL = 0
@@ -54,14 +55,19 @@ class RawTable:
 class Builder:
     """Breadth-first construction of a raw table."""
 
-    def __init__(self, search: Search) -> None:
-        self.search = search
+    def __init__(self, search: Search, watch: StopWatch) -> None:
+        self.search, self.watch = search, watch
         self.index: dict[bytes, int] = {}
         self.arcs: dict[int, list[RawArc]] = defaultdict(list)
         self.explored = 1
 
     def build(self) -> RawTable:
-        """Expand every depth below the length limit."""
+        """Expand every depth below the length limit.
+
+        Raises:
+            OutOfTimeError: the watch expired.
+            TooLarge: more than MAX_NODES states were reached.
+        """
         search = self.search
         one = search.rows // math.prod(search.sizes)
         layer = initial_layer(search.kind, math.prod(search.model), search.rows, one)
@@ -81,6 +87,8 @@ class Builder:
         for number, (collective, grouping) in enumerate(self.search.instructions.items):
             if number in self.search.forbidden:
                 continue
+            if self.watch.expired():
+                raise OutOfTimeError
             members = math.prod(self.search.sizes[grouping.outer : grouping.inner])
             groups = local_groups(self.search.model, grouping)
             kept, after, payload = step_nodes(layer, collective, groups, members)

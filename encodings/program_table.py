@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from p2smt.collective import Collective
 from p2smt.encodings.program_search import GOAL, Builder, RawTable, Search
-from p2smt.errors import TooLarge
+from p2smt.errors import EncodingBug, TooLarge
 from p2smt.problem import ProgramProblem
+from p2smt.result import SearchLimits, StopWatch
 
 MAX_MODEL_DEVICES = 64
 _PRIMES = (2, 3, 5, 7)
@@ -55,9 +56,17 @@ class Table:
         return (a for a in self.arcs.get(node, ()) if self.need[a.target] <= left - 1)
 
 
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """A search with the watch that bounds it, which is no part of its identity."""
+
+    search: Search
+    watch: StopWatch = field(compare=False)
+
+
 @lru_cache(maxsize=16)
-def _raw_table(search: Search) -> RawTable:
-    return Builder(search).build()
+def _raw_table(timed: _Timed) -> RawTable:
+    return Builder(timed.search, timed.watch).build()
 
 
 def _generic(problem: ProgramProblem) -> tuple[Search, Callable[[int], int | None]]:
@@ -77,6 +86,8 @@ def _generic(problem: ProgramProblem) -> tuple[Search, Callable[[int], int | Non
 
     @cache
     def real(count: int) -> int | None:
+        if whole % count:
+            raise EncodingBug("a row count that no division explains", problem, count)
         divisor = 1
         for prime, factor in zip(primes, problem.factors, strict=True):
             left = whole // count
@@ -150,10 +161,15 @@ def _pruned(start: int, arcs: dict[int, list[Arc]], explored: int) -> Table:
     return Table(start, kept, need, explored)
 
 
-def build_table(problem: ProgramProblem) -> Table:
-    """The table of a problem (costs, limits, excluded programs and bounds play no part)."""
+def build_table(problem: ProgramProblem, watch: StopWatch | None = None) -> Table:
+    """The table of a problem (costs, limits, excluded programs and bounds play no part).
+
+    Raises:
+        OutOfTimeError: the watch expired.
+        TooLarge: the devices or the reachable states exceed the limits of this module.
+    """
     if not problem.factors:
         return Table(GOAL, {}, {GOAL: 0}, 1)
     search, real = _generic(problem) if problem.small_model else _exact(problem)
-    raw = _raw_table(search)
+    raw = _raw_table(_Timed(search, watch or StopWatch.start(SearchLimits())))
     return _pruned(raw.start, _filled(problem, raw, real), raw.explored)

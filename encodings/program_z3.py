@@ -16,7 +16,7 @@ from contextlib import suppress
 from p2smt.collective import RequestKind
 from p2smt.encodings.program_z3_model import Indices, Vars, build, c12_excluded, decode, groups_of
 from p2smt.encodings.program_z3_search import Search, at_most, value
-from p2smt.encodings.z3_run import OutOfTimeError
+from p2smt.errors import OutOfTimeError
 from p2smt.problem import ProgramProblem
 from p2smt.result import Result, SearchLimits, Status
 
@@ -93,7 +93,7 @@ def best_programs(
     return Result(status, tuple(found), stats=search.stats())
 
 
-def cost_keys(problem: ProgramProblem) -> list[tuple[int, int]]:
+def cost_keys(problem: ProgramProblem, _: SearchLimits) -> list[tuple[int, int]]:
     """The (instruction, payload rows) pairs that a cost table must cover, sorted.
 
     A superset of those that occur: row counts start at k (all-gather requests: 1), and a step

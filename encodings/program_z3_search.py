@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import z3
 
-from p2smt.encodings.cpsat_run import StopWatch
-from p2smt.encodings.z3_run import OutOfTimeError, new_solver, solution
-from p2smt.result import SearchLimits, SolveStats
+from p2smt.encodings.z3_run import new_solver, solution
+from p2smt.errors import OutOfTimeError
+from p2smt.result import SearchLimits, SolveStats, StopWatch
 
 
 class Search:

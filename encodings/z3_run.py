@@ -10,13 +10,10 @@ import math
 
 import z3
 
-from p2smt.encodings.cpsat_run import StopWatch
+from p2smt.errors import OutOfTimeError
+from p2smt.result import StopWatch
 
 _SEED_RANGE = 2**31
-
-
-class OutOfTimeError(Exception):
-    """z3 gave no verdict within the time limit: neither an answer nor a proof."""
 
 
 def new_solver(seed: int, logic: str | None = None) -> z3.Solver:

@@ -10,7 +10,7 @@ from p2smt.layouts import default_layout, given_ranks, ranks_layout
 from p2smt.placement import Matrix, Placement
 from p2smt.problem import PlacementProblem
 from p2smt.request import Problem
-from p2smt.result import Result, SearchLimits
+from p2smt.result import Result, SearchLimits, StopWatch
 from p2smt.rules import obeys
 from p2smt.sensitivity import FACTORS, perturbations
 from p2smt.solution import Solution
@@ -53,6 +53,7 @@ def solve(
         topology = replace(problem.topology, algorithms=problem.algorithms)
         problem = replace(problem, topology=topology)
     limits = limits or SearchLimits()
+    watch = StopWatch.start(limits)
     compared = None
     if compare is not None:
         compared = ranks_layout(problem, given_ranks(problem, compare), "given")
@@ -60,8 +61,7 @@ def solve(
     found = JointSearch(problem, limits, solver, progress).run(top)
     found = replace(found, default=default, compared=compared)
     if sensitivity and found.best is not None and not found.interrupted:
-        left = limits.after(found.stats.wall_s)
-        checks = perturbations(problem, found.best, left, solver)
+        checks = perturbations(problem, found.best, watch, solver)
         cut = len(checks) < len(FACTORS) * len(problem.topology.levels)
         found = replace(found, sensitivity=checks, interrupted=cut)
     return found

@@ -28,5 +28,9 @@ class EncodingBug(RuntimeError):
         super().__init__(f"{reason}; please report this with the following case: {detail}")
 
 
+class OutOfTimeError(Exception):
+    """The time limit was reached: neither an answer nor a proof.  Never leaves an encoding."""
+
+
 class TooLarge(InputError):
     """A problem exceeds a documented limit of the method that was asked for."""

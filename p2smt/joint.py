@@ -10,24 +10,24 @@ come from excluding the matrices found.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from p2smt.errors import EncodingBug
+from p2smt.errors import EncodingBug, OutOfTimeError
 from p2smt.placement import Matrix, Placement
 from p2smt.pricing import Scene
 from p2smt.problem import CostTable, PlacementProblem
 from p2smt.request import Problem, Request
 from p2smt.request_plan import physical_bound_s, plan_request
-from p2smt.result import Result, SearchLimits, SolveStats, Status
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.rules import obeys
 from p2smt.scenes import SceneTable, Values, scene_table
 from p2smt.solution import Alternative, RequestPlan, Solution, objective
 from p2smt.synthesis import encoding
 
-_RESOLUTION = 2**44
+_RESOLUTION = 2**44  # ticks of the largest single collective, at first
+_COARSE, _CAP, _ZOOM = 2**24, 2**46, 2**20
 Progress = Callable[[float | None, float], None]
 
 
@@ -48,10 +48,14 @@ class _Table:
     columns: SceneTable
     entries: dict[Values, _Entry]
 
+    def bound_s(self, matrix: Matrix) -> float:
+        """The bound in seconds of the entry that a matrix falls into."""
+        return self.entries[self.columns.values(Placement(matrix))].bound_s
+
     def costs(self, tick_s: float) -> CostTable:
-        """The table in ticks, rounded down, of one iteration."""
+        """The table in ticks of one iteration, rounded down and capped: still lower bounds."""
         rows = {
-            values: int(self.request.times * entry.bound_s / tick_s)
+            values: min(int(self.request.times * entry.bound_s / tick_s), _CAP)
             for values, entry in self.entries.items()
             if entry.allowed
         }
@@ -68,7 +72,7 @@ class JointSearch:
     progress: Progress | None = None
     _tables: list[_Table] = field(default_factory=list)
     _tick_s: float = 1.0
-    _deadline: float | None = None
+    _watch: StopWatch = field(default_factory=lambda: StopWatch.start(SearchLimits()))
     _seen: dict[Matrix, Alternative] = field(default_factory=dict)
     _plans: dict[tuple[Any, ...], RequestPlan | None] = field(default_factory=dict)
     _calls: int = 0
@@ -78,17 +82,18 @@ class JointSearch:
 
     def run(self, top: int) -> Solution:
         """The ``top`` best alternatives in order, or as many as the limits allow."""
-        started = time.monotonic()
-        if self.limits.time_limit_s is not None:
-            self._deadline = started + self.limits.time_limit_s
+        self._watch = StopWatch.start(self.limits)
         ranked: list[Alternative] = []
         status, interrupted = Status.UNKNOWN, False
         try:
             self._prepare()
             status = self._rank(ranked, top)
+        except OutOfTimeError:
+            status = ranked[0].status if ranked else Status.UNKNOWN
         except KeyboardInterrupt:
             interrupted = True
-        return self._solution(ranked, status, top, interrupted, time.monotonic() - started)
+            status = ranked[0].status if ranked else Status.UNKNOWN
+        return self._solution(ranked, status, top, interrupted)
 
     def _prepare(self) -> None:
         """Scene tables, filled with physical bounds, and the tick."""
@@ -99,19 +104,33 @@ class JointSearch:
             columns = scene_table(problem.topology, problem.axis_sizes, chosen)
             entries, singles = {}, [0.0]
             for values, scene in columns.scenes.items():
+                if self._watch.expired():
+                    raise OutOfTimeError
                 entries[values] = _Entry(physical_bound_s(scene, request))
                 singles.append(scene.fixed_time(request.kind, request.payload_bytes).seconds)
             largest += request.times * max(singles)
             self._tables.append(_Table(request, columns, entries))
         self._tick_s = largest / _RESOLUTION or 1.0
 
-    def _left(self) -> SearchLimits:
-        if self._deadline is None:
-            return self.limits
-        return replace(self.limits, time_limit_s=max(0.0, self._deadline - time.monotonic()))
-
     def _propose(self, excluded: frozenset[Matrix]) -> Result[Matrix]:
-        """The matrix of least cost under the table as it is."""
+        """The matrix of least cost under the table as it is, at a fitting scale.
+
+        The scale fits if the optimum has enough ticks to tell matrices apart, and none of its
+        entries is capped.
+        """
+        while True:
+            result = self._propose_at_scale(excluded)
+            if result.value is None or result.status is not Status.OPTIMAL:
+                return result
+            terms = [t.request.times * t.bound_s(result.value) for t in self._tables]
+            if any(term / self._tick_s >= _CAP for term in terms):
+                self._tick_s *= _ZOOM
+            elif 0 < max(terms) < _COARSE * self._tick_s:
+                self._tick_s /= _ZOOM
+            else:
+                return result
+
+    def _propose_at_scale(self, excluded: frozenset[Matrix]) -> Result[Matrix]:
         problem = self.problem
         self._calls += 1
         question = PlacementProblem(
@@ -123,7 +142,7 @@ class JointSearch:
             excluded,
         )
         result: Result[Matrix] = encoding("placement", self.solver).optimal_placement(
-            question, self._left()
+            question, self._watch.left()
         )
         if result.value is not None:
             _check_matrix(problem, result.value, excluded)
@@ -137,7 +156,7 @@ class JointSearch:
             result = self._propose(excluded)
             if not ranked and result.bound is not None:
                 self._bound_s = max(self._bound_s, result.bound * self._tick_s)
-                if self._calls == 1:
+                if not self._plans:
                     self._physical_s = self._bound_s
             if result.value is None:
                 self._exhausted = result.status is Status.INFEASIBLE
@@ -183,18 +202,20 @@ class JointSearch:
         """Plans are shared by requests that differ in ``times`` only."""
         key = (request.kind, request.payload_bytes, scene.digits)
         if key not in self._plans:
-            self._plans[key] = plan_request(self.problem, request, scene, self._left(), self.solver)
+            self._plans[key] = plan_request(
+                self.problem, request, scene, self._watch.left(), self.solver
+            )
         plan = self._plans[key]
         return plan and replace(plan, request=request)
 
     def _solution(
-        self, ranked: list[Alternative], status: Status, top: int, interrupted: bool, wall_s: float
+        self, ranked: list[Alternative], status: Status, top: int, interrupted: bool
     ) -> Solution:
-        rest = [a for m, a in self._seen.items() if all(m != r.matrix for r in ranked)]
-        rest.sort(key=lambda a: (a.objective_s, a.matrix))
-        alternatives = (*ranked, *rest)[:top] if not ranked else tuple(ranked)
-        if status is Status.UNKNOWN and alternatives:
-            status = Status.FEASIBLE
+        alternatives = tuple(ranked)
+        if status in (Status.UNKNOWN, Status.FEASIBLE):
+            seen = sorted(self._seen.values(), key=lambda a: (a.objective_s, a.matrix))
+            alternatives = tuple(seen[:top])
+            status = Status.FEASIBLE if seen else Status.UNKNOWN
         best = alternatives[0].objective_s if alternatives else None
         whole = len(ranked) == top or self._exhausted
         whole = whole and all(a.status is Status.OPTIMAL for a in ranked)
@@ -205,7 +226,9 @@ class JointSearch:
             self._bound_s if best is None else min(self._bound_s, best),
             self._physical_s if best is None else min(self._physical_s, best),
             Status.COMPLETE if whole else Status.TRUNCATED,
-            SolveStats(self.solver, wall_s, self._calls, (("programs", len(self._plans)),)),
+            SolveStats(
+                self.solver, self._watch.elapsed_s(), self._calls, (("programs", len(self._plans)),)
+            ),
             interrupted=interrupted,
         )
 

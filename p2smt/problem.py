@@ -50,7 +50,7 @@ class LevelTerm:
 class CostTable:
     """Cost in ticks of each combination of terms; a combination that is absent is not allowed.
 
-    ``rows[(v1, .., vn)]`` is the cost where term i has the value ``vi``.  ``weight`` multiplies.
+    ``rows[(v1, .., vn)]`` is the cost where term i has the value ``vi``.
     """
 
     terms: tuple[LevelTerm, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from p2smt.bounds import request_bound_s
-from p2smt.collective import DIRECT, RequestKind
+from p2smt.collective import DIRECT
+from p2smt.errors import EncodingBug, OutOfTimeError
 from p2smt.pricing import Scene
 from p2smt.program import Grouping, Hierarchy, Program
 from p2smt.request import Problem, Request
@@ -22,8 +23,11 @@ def plan_request(
 ) -> RequestPlan | None:
     """The best way to run a request on a scene; None if the restrictions leave no program.
 
-    Where the time runs out without any program, the single collective stands in (checked),
-    with status UNKNOWN.
+    Where the time runs out without any program, the single collective stands in (checked)
+    with status UNKNOWN, if the restrictions allow it.
+
+    Raises:
+        OutOfTimeError: neither a program nor a proof was found, and nothing may stand in.
     """
     hierarchy = scene.hierarchy
     if hierarchy.size == 1 or not request.kind.has_programs:
@@ -47,6 +51,8 @@ def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced:
     """The single collective over the whole group as a checked program."""
     whole = Grouping(0, task.hierarchy.depth)
     instruction = task.hierarchy.instruction(DIRECT[task.kind], whole)
+    if not task.allows(instruction):
+        raise OutOfTimeError
     return price(task, Program((instruction,)), scene, payload_bytes)
 
 
@@ -55,6 +61,9 @@ def _plan(
 ) -> RequestPlan:
     trace = best.checked.trace
     physical = physical_bound_s(scene, request)
+    if physical > best.seconds * (1 + 1e-9):
+        text = f"a program takes {best.seconds} s, less than its physical bound {physical} s"
+        raise EncodingBug(text, str(scene), str(best.program))
     return RequestPlan(
         request,
         hierarchy,
@@ -90,8 +99,5 @@ def _fixed(request: Request, scene: Scene, hierarchy: Hierarchy) -> RequestPlan:
         (float(request.payload_bytes),) if moved else (),
         twice * request.payload_bytes,
         None,
-        "one fixed step" if moved and request.kind in _FIXED else "nothing to do",
+        "one fixed step" if moved else "nothing to do",
     )
-
-
-_FIXED = (RequestKind.ALL_TO_ALL, RequestKind.SEND)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Generic, TypeVar
@@ -62,8 +63,32 @@ class SearchLimits:
     seed: int = 0
     workers: int = 1
 
-    def after(self, seconds: float) -> SearchLimits:
-        """The same limits with so much of the time used up."""
-        if self.time_limit_s is None:
-            return self
-        return replace(self, time_limit_s=max(0.0, self.time_limit_s - seconds))
+
+@dataclass(frozen=True, slots=True)
+class StopWatch:
+    """One wall-clock limit over several solves: ``started_s`` on the monotonic clock."""
+
+    limits: SearchLimits
+    started_s: float
+
+    @staticmethod
+    def start(limits: SearchLimits) -> StopWatch:
+        """A watch that starts now."""
+        return StopWatch(limits, time.monotonic())
+
+    def elapsed_s(self) -> float:
+        """Wall seconds since the start."""
+        return time.monotonic() - self.started_s
+
+    def remaining_s(self) -> float | None:
+        """Seconds left, never below 0; None if there is no limit."""
+        limit = self.limits.time_limit_s
+        return None if limit is None else max(0.0, limit - self.elapsed_s())
+
+    def expired(self) -> bool:
+        """Whether no time is left."""
+        return self.remaining_s() == 0.0
+
+    def left(self) -> SearchLimits:
+        """The same limits with the time that is left."""
+        return replace(self.limits, time_limit_s=self.remaining_s())

@@ -7,14 +7,14 @@ from dataclasses import replace
 from p2smt.joint import JointSearch
 from p2smt.pricing import Scene
 from p2smt.request import Problem
-from p2smt.result import SearchLimits, Status
+from p2smt.result import Status, StopWatch
 from p2smt.solution import Alternative, Perturbation, RequestPlan, objective
 
 FACTORS = (0.8, 1.2)
 
 
 def perturbations(
-    problem: Problem, winner: Alternative, limits: SearchLimits, solver: str
+    problem: Problem, winner: Alternative, watch: StopWatch, solver: str
 ) -> tuple[Perturbation, ...]:
     """Re-cost the winner and re-solve the problem with each level 20 % slower and faster.
 
@@ -25,8 +25,7 @@ def perturbations(
     for j, level in enumerate(problem.topology.levels):
         for factor in FACTORS:
             changed = replace(problem, topology=problem.topology.with_bandwidth_factor(j, factor))
-            solution = JointSearch(changed, limits, solver).run(top=1)
-            limits = limits.after(solution.stats.wall_s)
+            solution = JointSearch(changed, watch.left(), solver).run(top=1)
             if solution.interrupted:
                 return tuple(found)
             cost = recost(changed, winner)

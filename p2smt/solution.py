@@ -87,9 +87,11 @@ class Perturbation:
     status: Status
 
     @property
-    def holds(self) -> bool:
-        """Whether the winner is still optimal (to one part in 10^9)."""
-        return self.winner_s <= self.optimum_s * (1 + 1e-9)
+    def holds(self) -> bool | None:
+        """Whether the winner is still optimal (to one part in 10^9); None: not settled."""
+        if self.winner_s > self.optimum_s * (1 + 1e-9):
+            return False
+        return True if self.status is Status.OPTIMAL else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from p2smt.cost import StepTime
 from p2smt.errors import EncodingBug, InputError
 from p2smt.pricing import Scene
 from p2smt.problem import InstructionSet, ProgramProblem, StepLimit
-from p2smt.program import Grouping, Hierarchy, Program
-from p2smt.result import Result, SearchLimits, SolveStats, Status
+from p2smt.program import Grouping, Hierarchy, Instruction, Program
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
 SOLVERS = ("cpsat", "z3")
 _RESOLUTION = 2**44
@@ -37,7 +37,9 @@ class ProgramSolver(Protocol):
         self, problem: ProgramProblem, limits: SearchLimits, k: int
     ) -> Result[tuple[Indices, ...]]: ...
 
-    def cost_keys(self, problem: ProgramProblem) -> Sequence[tuple[int, int]]: ...
+    def cost_keys(
+        self, problem: ProgramProblem, limits: SearchLimits
+    ) -> Sequence[tuple[int, int]] | None: ...
 
 
 def encoding(what: str, solver: str) -> Any:
@@ -78,6 +80,13 @@ class Task:
             frozenset(forbidden),
             tuple(limits),
         )
+
+    def allows(self, instruction: Instruction) -> bool:
+        """Whether the restrictions let a program use an instruction at least once."""
+        problem, grouping = self.problem(), self.hierarchy.grouping(instruction)
+        index = problem.instructions.items.index((instruction.collective, grouping))
+        used = [limit for limit in problem.limits if index in limit.instructions]
+        return index not in problem.forbidden and all(limit.at_most > 0 for limit in used)
 
     def _form(self, collective: Collective, grouping: Grouping) -> Form:
         return self.hierarchy.instruction(collective, grouping).form
@@ -162,12 +171,20 @@ class _Costs:
 
 
 def _costs(
-    solver: ProgramSolver, problem: ProgramProblem, scene: Scene, payload_bytes: int
-) -> _Costs:
+    solver: ProgramSolver,
+    problem: ProgramProblem,
+    scene: Scene,
+    payload_bytes: int,
+    limits: SearchLimits,
+) -> _Costs | None:
+    """The cost table; None if the time ran out before it was known what it must cover."""
+    keys = solver.cost_keys(problem, limits)
+    if keys is None:
+        return None
     items, rows = problem.instructions.items, problem.rows
     seconds = {
         (i, count): scene.step_time(*items[i], payload_bytes * count / rows).seconds
-        for i, count in solver.cost_keys(problem)
+        for i, count in keys
     }
     tick = max(seconds.values(), default=0.0) / _RESOLUTION or 1.0
     return _Costs({key: int(value / tick) for key, value in seconds.items()}, tick)
@@ -184,11 +201,13 @@ def best_program(
     """The program of least time (without a scene: the shortest), checked and re-costed."""
     solver = cast(ProgramSolver, encoding("program", task.solver))
     problem = task.problem()
-    tick = 1.0
+    tick, watch = 1.0, StopWatch.start(limits)
     if scene is not None:
-        costs = _costs(solver, problem, scene, payload_bytes)
+        costs = _costs(solver, problem, scene, payload_bytes, limits)
+        if costs is None:
+            return Found(Status.UNKNOWN, None, 0.0, SolveStats(task.solver, watch.elapsed_s()))
         problem, tick = _with_costs(problem, costs), costs.tick_s
-    result = solver.optimal_program(problem, limits)
+    result = solver.optimal_program(problem, watch.left())
     bound = (result.bound or 0) * tick
     if result.value is None:
         return Found(result.status, None, bound, result.stats)
@@ -211,11 +230,13 @@ def best_few(
 ) -> tuple[Status, tuple[Priced, ...], SolveStats]:
     """The k programs of least time in order, checked and re-costed."""
     solver = cast(ProgramSolver, encoding("program", task.solver))
-    problem = task.problem()
+    problem, watch = task.problem(), StopWatch.start(limits)
     if scene is not None:
-        costs = _costs(solver, problem, scene, payload_bytes)
+        costs = _costs(solver, problem, scene, payload_bytes, limits)
+        if costs is None:
+            return Status.TRUNCATED, (), SolveStats(task.solver, watch.elapsed_s())
         problem = _with_costs(problem, costs)
-    result = solver.best_programs(problem, limits, k)
+    result = solver.best_programs(problem, watch.left(), k)
     priced = tuple(
         price(task, task.program(problem, indices), scene, payload_bytes)
         for indices in result.value or ()

@@ -249,7 +249,8 @@ class Topology:
 def _scaled_link(link: Link, factor: float) -> Link:
     def scale(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
         return tuple(
-            replace(p, bandwidth_bytes_per_s=p.bandwidth_bytes_per_s * factor) for p in pieces
+            replace(p, bandwidth_bytes_per_s=max(1.0, p.bandwidth_bytes_per_s * factor))
+            for p in pieces
         )
 
     draw = link.device_bandwidth_bytes_per_s

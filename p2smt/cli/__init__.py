@@ -37,7 +37,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _failed(error: Exception) -> int:
-    """Explain an error that has an explanation; the others are bugs and go on."""
+    """Explain an error that has an explanation; the others are bugs: one line, exit code 70."""
     from p2smt.cli.app import USAGE_ERROR, usage
     from p2smt.errors import EncodingBug, InputError
 
@@ -54,7 +54,8 @@ def _failed(error: Exception) -> int:
             return _say(f"output: cannot be written ({error.strerror or error})", BAD_INPUT)
     if isinstance(error, USAGE_ERROR):
         return _say(usage(error), BAD_INPUT)
-    raise error
+    text = f"internal error: {type(error).__name__}: {error}"
+    return _say(text, INTERNAL, most=10_000)
 
 
 def _say(message: str, code: int, most: int | None = None) -> int:

@@ -73,18 +73,20 @@ def sensitivity(cases: Sequence[Perturbation]) -> list[RenderableType]:
 
 
 def _verdict(case: Perturbation) -> str:
-    if not case.holds:
+    if case.holds is False:
         least = "" if case.status is Status.OPTIMAL else "at least "
         return f"no, {least}{_slower(case):.3g} % slower"
     return "yes" if case.status is Status.OPTIMAL else f"not settled ({case.status.value})"
 
 
 def _slower(case: Perturbation) -> float:
+    if case.optimum_s <= 0:
+        return 0.0
     return 100 * (case.winner_s / case.optimum_s - 1)
 
 
 def _stability(cases: Sequence[Perturbation]) -> str:
     worst = max(cases, key=_slower)
-    held = sum(case.holds and case.status is Status.OPTIMAL for case in cases)
+    held = sum(case.holds is True for case in cases)
     text = f"proved to stay the best in {held} of {len(cases)} cases"
     return text if worst.holds else f"{text}; at worst {_slower(worst):.3g} % slower than possible"

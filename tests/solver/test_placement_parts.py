@@ -14,7 +14,7 @@ from ortools.sat.python import cp_model
 
 from p2smt.encodings import placement_cpsat as cpsat
 from p2smt.encodings import placement_z3 as smt
-from p2smt.encodings.cpsat_run import StopWatch, run
+from p2smt.encodings.cpsat_run import run
 from p2smt.encodings.primes import (
     Cell,
     ExponentTable,
@@ -26,7 +26,7 @@ from p2smt.encodings.primes import (
 )
 from p2smt.encodings.z3_run import new_solver, solution
 from p2smt.problem import AxisRule, CostTable, FixedEntry, LevelTerm, PlacementProblem
-from p2smt.result import SearchLimits, Status
+from p2smt.result import SearchLimits, Status, StopWatch
 from tests.oracles import all_matrices
 from tests.strategies import sizes
 

@@ -19,8 +19,7 @@ from p2smt.collective import Collective, RequestKind
 from p2smt.encodings import program_cpsat, program_z3
 from p2smt.encodings.program_z3_model import build
 from p2smt.encodings.program_z3_search import Search
-from p2smt.encodings.z3_run import OutOfTimeError
-from p2smt.errors import InputError, TooLarge
+from p2smt.errors import InputError, OutOfTimeError, TooLarge
 from p2smt.problem import InstructionSet, ProgramProblem, StepLimit
 from p2smt.result import SearchLimits, Status
 from tests.oracle_programs import Program, all_programs, ranked
@@ -308,7 +307,7 @@ def test_cost_keys_hold_every_pair_that_occurs(
     factors: tuple[int, ...], length: int, kind: RequestKind
 ) -> None:
     task = replace(problem(factors, length, kind), forbidden=frozenset({0}))
-    keys = program_z3.cost_keys(task)
+    keys = program_z3.cost_keys(task, SearchLimits())
     assert keys == sorted(set(keys))
     assert {pair for pair in paid(factors, length, kind) if pair[0]} <= set(keys)
     assert all(i != 0 and 1 <= rows <= task.rows for i, rows in keys)

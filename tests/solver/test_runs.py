@@ -13,10 +13,10 @@ import pytest
 import z3
 from ortools.sat.python import cp_model
 
-from p2smt.encodings.cpsat_run import StopWatch, proved_bound, run
-from p2smt.encodings.z3_run import OutOfTimeError, new_solver, solution
-from p2smt.errors import EncodingBug
-from p2smt.result import SearchLimits
+from p2smt.encodings.cpsat_run import proved_bound, run
+from p2smt.encodings.z3_run import new_solver, solution
+from p2smt.errors import EncodingBug, OutOfTimeError
+from p2smt.result import SearchLimits, StopWatch
 
 NO_LIMIT = SearchLimits()
 
