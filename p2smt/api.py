@@ -58,13 +58,21 @@ def solve(
     if compare is not None:
         compared = ranks_layout(problem, given_ranks(problem, compare), "given")
     default = default_layout(problem)
-    found = JointSearch(problem, limits, solver, progress).run(top)
+    found = JointSearch(problem, watch.left(), solver, progress).run(top)
     found = replace(found, default=default, compared=compared)
-    if sensitivity and found.best is not None and not found.interrupted:
-        checks = perturbations(problem, found.best, watch, solver)
-        cut = len(checks) < len(FACTORS) * len(problem.topology.levels)
-        found = replace(found, sensitivity=checks, interrupted=cut)
-    return found
+    return _with_sensitivity(found, watch, solver) if sensitivity else found
+
+
+def _with_sensitivity(found: Solution, watch: StopWatch, solver: str) -> Solution:
+    """The solution with its sensitivity; an interrupt keeps what was found before it."""
+    if found.best is None or found.interrupted:
+        return found
+    try:
+        checks = perturbations(found.problem, found.best, watch, solver)
+    except KeyboardInterrupt:
+        return replace(found, interrupted=True)
+    cut = len(checks) < len(FACTORS) * len(found.problem.topology.levels)
+    return replace(found, sensitivity=checks, interrupted=cut)
 
 
 def placements(

@@ -13,6 +13,7 @@ from p2smt.errors import InputError
 from p2smt.placement import IntArray, Placement
 from p2smt.plan_model import SCHEMA_VERSION, PlanModel
 from p2smt.program import lower
+from p2smt.result import Status
 from p2smt.solution import Alternative, RequestPlan, Solution
 from p2smt.topology import Topology
 from p2smt.topology_model import dump_topology
@@ -26,8 +27,7 @@ MAX_PLAN_BYTES = 512 * 2**20
 def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
     """The plan of an alternative as plain data, valid under :class:`PlanModel`."""
     problem = solution.problem
-    best = alternative is solution.best
-    status = solution.status if best else alternative.status
+    status = solution.status if alternative is solution.best else Status.FEASIBLE
     return {
         "schema_version": SCHEMA_VERSION,
         "topology": dump_topology(problem.topology),

@@ -41,9 +41,10 @@ def request_notes(
         *_differ(f"{where} seconds", model.seconds, seconds),
         *_differ(f"{where} single_collective_s", model.single_collective_s, single),
         *_differ(f"{where} physical_bound_s", model.physical_bound_s, physical),
-        *_differ(f"{where} peak_bytes", model.peak_bytes, peak),
         *_bounds(where, model.bound_s, model.seconds, model.status),
     ]
+    if model.peak_bytes != peak:
+        found.append(f"{where} peak_bytes says {model.peak_bytes}, the program needs {peak}")
     if model.shards != shards:
         found.append(f"{where} shards are not those that the members end with")
     payloads = [model.bytes * rows / scene.hierarchy.size for rows in trace.payload_rows]
@@ -83,6 +84,9 @@ def plan_notes(plan: PlanModel, objective_s: float) -> list[str]:
         *_differ("peak_bytes", plan.peak_bytes, peak),
         *_bounds("the plan", plan.bound_s, plan.objective_s, plan.status),
     ]
+    settled = all(request.status is Status.OPTIMAL for request in plan.requests)
+    if plan.status is Status.OPTIMAL and not settled:
+        found.append("the plan is called optimal, but not each of its requests is")
     if plan.physical_bound_s > plan.objective_s * (1 + TOLERANCE):
         found.append("physical_bound_s lies above objective_s")
     return found

@@ -148,6 +148,22 @@ class Problem:
             raise InputError(f"objective {self.objective[:20]!r}", "must be sum or max")
         if not 1 <= self.max_length <= MAX_PROGRAM_LENGTH:
             raise InputError(f"length {self.max_length}", f"must be 1 to {MAX_PROGRAM_LENGTH}")
+        self._check_restrictions()
+
+    def _check_restrictions(self) -> None:
+        levels = self.topology.names
+        for rule in self.rules:
+            if not (0 <= rule.axis < len(self.axes) and 0 <= rule.level < len(levels)):
+                raise InputError(
+                    f"rule {rule}", "names an axis or a level by an index out of range"
+                )
+        for level, count in self.step_limits:
+            if level not in levels or count < 0:
+                raise InputError(
+                    f"step limit {level[:40]}={count}",
+                    "must be a level and a number of steps from 0",
+                    f"levels are {', '.join(levels)}",
+                )
 
     @property
     def axis_sizes(self) -> tuple[int, ...]:

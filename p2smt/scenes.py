@@ -1,8 +1,9 @@
-"""All scenes that a request can meet, as the columns of a placement cost table.
+"""All scenes that a request could meet, as the rows of a placement cost table.
 
 The time of a request depends on a placement only through the digits of its axes at each
 level, and on their strides only where positions matter (:func:`p2smt.cost.relevant_digits`).
-Each such combination is one row of the cost table that goes into the placement encodings.
+Each such combination is one row of the cost table that goes into the placement encodings;
+some of them belong to no whole matrix, which does no harm.
 """
 
 from __future__ import annotations

@@ -238,7 +238,12 @@ class Topology:
         return replace(self, levels=(replace(first, size=size), *self.levels[1:]))
 
     def with_bandwidth_factor(self, level: int, factor: float) -> Topology:
-        """The same cluster with every bandwidth of one level multiplied by ``factor``."""
+        """The same cluster with every bandwidth of one level multiplied by ``factor``.
+
+        No bandwidth falls below one byte per second, the least that a link can have.
+        """
+        if not 0 < factor < math.inf:
+            raise InputError(f"bandwidth factor {factor}", "must be positive and finite")
         old = self.levels[level]
         link = _scaled_link(old.link, factor)
         levels = list(self.levels)

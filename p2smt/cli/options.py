@@ -58,7 +58,7 @@ StepsOption = Annotated[
     typer.Option(
         "--max-steps-at",
         metavar="LEVEL=N",
-        help="Such as node=1: at most 1 step crosses nodes.",
+        help="Such as node=1: at most 1 step of a program crosses nodes.",
     ),
 ]
 AlgorithmOption = Annotated[
