@@ -53,6 +53,10 @@ def test_the_benchmark_table_is_that_of_the_committed_results() -> None:
     assert done.stdout.strip() in README
 
 
+def test_nothing_is_left_to_fill_in() -> None:
+    assert re.findall(r"@[A-Z]+@|TODO|TBD", README) == []
+
+
 def test_every_link_to_a_file_holds() -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / target).exists(), target
