@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 
 import numpy as np
 
@@ -114,21 +116,37 @@ def regular_footprint(
     topology: Topology, digits: Sequence[Digits], grouping: Grouping
 ) -> Footprint:
     """Closed form for the groups of ``grouping`` in every reduction group at once."""
-    roles = _roles(digits, grouping)
-    spans = [
-        _span(level.size, d, role)
-        for level, d, role in zip(topology.levels, digits, roles, strict=True)
-    ]
-    spread = [len(span.members) for span in spans]
-    entities = tuple(math.prod(spread[: j + 1]) for j in range(len(spread)))
-    uses = []
+    spans = _spans(topology, digits, _roles(digits, grouping))
+    uses = _uses(topology, spans, _switch_use, closes=True)
+    entities = tuple(accumulate(_spread(spans), mul))
+    return Footprint(entities[-1], (entities,), uses)
+
+
+def _spans(topology: Topology, digits: Sequence[Digits], roles: Sequence[str]) -> list[_Span]:
+    every = zip(topology.levels, digits, roles, strict=True)
+    return [_span(level.size, d, role) for level, d, role in every]
+
+
+def _spread(spans: Sequence[_Span]) -> list[int]:
+    """How many ways a group spreads at each level."""
+    return [len(span.members) for span in spans]
+
+
+SwitchUse = Callable[[Topology, Sequence[_Span], int], LevelUse]
+
+
+def _uses(
+    topology: Topology, spans: Sequence[_Span], switch_use: SwitchUse, closes: bool
+) -> tuple[LevelUse, ...]:
+    """The levels with traffic; ``closes``: rings have their wrap-around edge."""
+    spread, uses = _spread(spans), []
     for j, level in enumerate(topology.levels):
-        if level.link.kind is LinkKind.SWITCH and entities[j] > 1:
-            uses.append(_switch_use(topology, spans, j))
+        outside = math.prod(spread[:j])
+        if level.link.kind is LinkKind.SWITCH and outside * spread[j] > 1:
+            uses.append(switch_use(topology, spans, j))
         elif level.link.kind is not LinkKind.SWITCH and spread[j] > 1:
-            wrap = math.prod(spread[:j]) == 1
-            uses.append(_sibling_use(level, j, spans, wrap))
-    return Footprint(math.prod(spread), (entities,), tuple(uses))
+            uses.append(_sibling_use(level, j, spans, wrap=closes and outside == 1))
+    return tuple(uses)
 
 
 def offsets_under(topology: Topology, spans: Sequence[_Span], j: int) -> tuple[IntArray, IntArray]:
@@ -182,23 +200,12 @@ def _sibling_use(level: Level, j: int, spans: Sequence[_Span], wrap: bool) -> Le
 
 def send_footprint(topology: Topology, digits: Sequence[Digits]) -> Footprint:
     """Closed form for: every device sends to the next one of its group, without wrap-around."""
-    roles = ["varying" if level else "fixed" for level in digits]
-    spans = [
-        _span(level.size, d, role)
-        for level, d, role in zip(topology.levels, digits, roles, strict=True)
-    ]
-    spread = [len(span.members) for span in spans]
-    entities = tuple(math.prod(spread[: j + 1]) for j in range(len(spread)))
-    uses = []
-    for j, level in enumerate(topology.levels):
-        if level.link.kind is LinkKind.SWITCH and entities[j] > 1:
-            uses.append(_send_switch_use(topology, spans, j))
-        elif level.link.kind is not LinkKind.SWITCH and spread[j] > 1:
-            uses.append(_sibling_use(level, j, spans, wrap=False))
+    spans = _spans(topology, digits, ["varying" if level else "fixed" for level in digits])
+    uses, spread = _uses(topology, spans, _send_switch_use, closes=False), _spread(spans)
     # A message meets at one level, where it pays its latency: a profile for each such level.
     meeting = [j for j, count in enumerate(spread) if count > 1]
     profiles = [tuple(1 if i < j else 2 for i in range(len(spread))) for j in meeting]
-    return Footprint(math.prod(spread), tuple(profiles) or (entities,), tuple(uses))
+    return Footprint(math.prod(spread), tuple(profiles) or ((1,) * len(spread),), uses)
 
 
 def _send_switch_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse:

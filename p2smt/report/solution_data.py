@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from p2smt.plan import plan_data
-from p2smt.solution import Alternative, Layout, Solution
+from p2smt.solution import Alternative, Layout, RequestPlan, Solution
 
 
 def solution_data(solution: Solution) -> dict[str, Any]:
@@ -44,7 +44,24 @@ def _alternative(alternative: Alternative) -> dict[str, Any]:
         "peak_bytes": alternative.peak_bytes,
         "programs": [None if r.program is None else str(r.program) for r in alternative.requests],
         "seconds": [r.seconds for r in alternative.requests],
+        "steps": [_steps(r) for r in alternative.requests],
     }
+
+
+def _steps(plan: RequestPlan) -> list[dict[str, Any]]:
+    """Per step: instruction, time, and the level whose worst link bounds it with its load."""
+    levels = [name for name, _ in plan.hierarchy.aliases[1:]]
+    fixed = (plan.request.kind.value,) * len(plan.steps)
+    names = map(str, plan.program.instructions if plan.program else fixed)
+    return [
+        {
+            "instruction": name,
+            "seconds": step.seconds,
+            "bottleneck": None if step.level is None else levels[step.level],
+            "load_bytes": step.load_bytes,
+        }
+        for name, step in zip(names, plan.steps, strict=True)
+    ]
 
 
 def _layout(layout: Layout | None) -> dict[str, Any] | None:
