@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from p2smt.collective import Collective
 from p2smt.encodings.program_search import GOAL, Builder, RawTable, Search
 from p2smt.errors import EncodingBug, TooLarge
-from p2smt.problem import ProgramProblem
+from p2smt.problem import SMALL_MODEL_DEPTH, SMALL_MODEL_LENGTH, ProgramProblem
 from p2smt.result import SearchLimits, StopWatch
 
 MAX_MODEL_DEVICES = 64
@@ -106,7 +106,7 @@ def _exact(problem: ProgramProblem) -> tuple[Search, Callable[[int], int | None]
         raise TooLarge(
             f"programs of length {problem.max_length} over factors {list(problem.factors)}",
             f"need a table on {problem.rows} devices, more than {MAX_MODEL_DEVICES}",
-            "ask for length 6 or less, or for fewer levels",
+            f"no limit holds up to length {SMALL_MODEL_LENGTH} over {SMALL_MODEL_DEPTH} factors",
         )
     search = Search(
         problem.kind,

@@ -65,6 +65,10 @@ __all__ = list(_HOME)
 __version__ = "0.1.0"
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'p2smt' has no attribute {name!r}")

@@ -13,6 +13,7 @@ from p2smt.errors import InputError
 from p2smt.placement import IntArray, Placement
 from p2smt.plan_model import SCHEMA_VERSION, PlanModel
 from p2smt.program import lower
+from p2smt.restrictions import restrictions
 from p2smt.result import Status
 from p2smt.solution import Alternative, RequestPlan, Solution
 from p2smt.topology import Topology
@@ -33,6 +34,8 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
         "topology": dump_topology(problem.topology),
         "axes": [{"name": axis.name, "size": axis.size} for axis in problem.axes],
         "matrix": [list(row) for row in alternative.matrix],
+        "ranks": alternative.placement.rank_tensor().ravel().tolist(),
+        "restrictions": list(restrictions(problem)),
         "objective": problem.objective,
         "objective_s": alternative.objective_s,
         "bound_s": solution.bound_s,

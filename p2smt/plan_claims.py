@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from p2smt.bounds import request_bound_s
 from p2smt.cost import StepTime
+from p2smt.placement import Placement
 from p2smt.plan_model import PlanModel, RequestModel, StepModel
 from p2smt.pricing import Scene
 from p2smt.program import parse_program
@@ -84,6 +85,9 @@ def plan_notes(plan: PlanModel, objective_s: float) -> list[str]:
         *_differ("peak_bytes", plan.peak_bytes, peak),
         *_bounds("the plan", plan.bound_s, plan.objective_s, plan.status),
     ]
+    ranks = Placement(tuple(tuple(row) for row in plan.matrix)).rank_tensor()
+    if plan.ranks != ranks.ravel().tolist():
+        found.append("ranks are not those of the matrix")
     settled = all(request.status is Status.OPTIMAL for request in plan.requests)
     if plan.status is Status.OPTIMAL and not settled:
         found.append("the plan is called optimal, but not each of its requests is")

@@ -65,12 +65,18 @@ class RequestModel(StrictModel):
 
 
 class PlanModel(StrictModel):
-    """A plan file.  Devices are numbered in hierarchy order of the embedded topology."""
+    """A plan file.  Devices are numbered in hierarchy order of the embedded topology.
+
+    ``ranks[r]`` is the device of rank r, ranks being row-major over the axes as listed.
+    ``restrictions`` are those under which the answer was sought, in words.
+    """
 
     schema_version: Literal[1]
     topology: TopologyModel
     axes: list[AxisModel]
     matrix: list[list[Device]]
+    ranks: list[Device]
+    restrictions: list[str]
     objective: Literal["sum", "max"]
     objective_s: Seconds
     bound_s: Seconds

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from p2smt.bounds import request_bound_s
 from p2smt.collective import DIRECT
-from p2smt.errors import EncodingBug, OutOfTimeError
+from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.pricing import Scene
 from p2smt.program import Grouping, Hierarchy, Program
 from p2smt.request import Problem, Request
-from p2smt.result import SearchLimits, Status
+from p2smt.result import SearchLimits, SolveStats, Status
 from p2smt.solution import RequestPlan
 from p2smt.synthesis import Found, Priced, Task, best_program, price
 
@@ -23,8 +23,8 @@ def plan_request(
 ) -> RequestPlan | None:
     """The best way to run a request on a scene; None if the restrictions leave no program.
 
-    Where the time runs out without any program, the single collective stands in (checked)
-    with status UNKNOWN, if the restrictions allow it.
+    Where the time runs out without any program, or the encoding refuses so many devices, the
+    single collective stands in (checked) with status UNKNOWN, if the restrictions allow it.
 
     Raises:
         OutOfTimeError: neither a program nor a proof was found, and nothing may stand in.
@@ -40,7 +40,10 @@ def plan_request(
         problem.step_limits,
         solver,
     )
-    found = best_program(task, scene, request.payload_bytes, limits)
+    try:
+        found = best_program(task, scene, request.payload_bytes, limits)
+    except TooLarge:  # this scene is left unproved; the others need not be
+        found = Found(Status.UNKNOWN, None, 0.0, SolveStats(solver))
     if found.status is Status.INFEASIBLE:
         return None
     best = found.best or _single(task, scene, request.payload_bytes)

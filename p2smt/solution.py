@@ -121,6 +121,15 @@ class Solution:
         return self.alternatives[0] if self.alternatives else None
 
 
+def faster_layouts(solution: Solution) -> tuple[Layout, ...]:
+    """Compared layouts that beat the answer: no matrix expresses them, so none was searched."""
+    best = solution.best
+    layouts = [x for x in (solution.default, solution.compared) if x is not None]
+    if best is None:
+        return ()
+    return tuple(x for x in layouts if x.objective_s < best.objective_s * (1 - 1e-9))
+
+
 def objective(problem: Problem, seconds: tuple[float, ...]) -> float:
     """The objective of these times per execution, in the order of the requests."""
     totals = [r.times * s for r, s in zip(problem.requests, seconds, strict=True)]

@@ -66,7 +66,19 @@ def test_verify_says_valid(plan: Plan, tmp_path: Path) -> None:
     assert data["seconds"] == pytest.approx([r["seconds"] for r in plan["requests"]])
     text = "valid: 5 requests, checked on devices, one fixed step\n"
     assert verify(tmp_path, plan) == Outcome(0, text, "")
-    assert cli("cost", str(tmp_path / "plan.json")).out == text
+    costs = cli("cost", str(tmp_path / "plan.json")).out
+    assert costs.startswith(text)
+    for request in plan["requests"]:
+        assert all(step["instruction"] in costs for step in request["steps"])
+
+
+def test_a_plan_maps_ranks_and_says_its_restrictions(plan: Plan, tmp_path: Path) -> None:
+    assert sorted(plan["ranks"]) == list(range(len(plan["ranks"])))
+    assert "programs of at most 5 instructions" in plan["restrictions"]
+    swapped = {**plan, "ranks": [plan["ranks"][1], plan["ranks"][0], *plan["ranks"][2:]]}
+    outcome = verify(tmp_path, swapped)
+    assert outcome.code == 1
+    assert "ranks are not those of the matrix" in outcome.out
 
 
 def test_an_infeasible_problem_writes_nothing(cluster: str, tmp_path: Path) -> None:

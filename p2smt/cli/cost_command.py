@@ -35,13 +35,31 @@ def cost(
             raise InputError("a plan file", "stands alone", "drop the other options")
         from p2smt.cli.verify_command import verify
 
-        return verify(plan, json)
+        code = verify(plan, json)
+        if not json and code == 0:
+            _show_plan(plan)
+        return code
     data = _data(topology, axes, placement, reduce, kind, program, algorithm)
     if json:
         print_json(data)
     else:
         _show(data)
     return 0
+
+
+def _show_plan(path: str) -> None:
+    """The times of a valid plan, by request and step."""
+    from p2smt.plan import read_plan
+    from p2smt.report.tables import console, table
+    from p2smt.units import format_time
+
+    rows = []
+    for request in read_plan(path).requests:
+        name = f"{request.kind.value} {'+'.join(request.axes)} x {request.times}"
+        rows.append([name, format_time(request.seconds * request.times)])
+        rows += [[f"  {step.instruction}", format_time(step.seconds)] for step in request.steps]
+    title = "requests: time per iteration; steps: time of one execution"
+    console().print(table(title, ["request and steps", ">time"], rows))
 
 
 def _data(

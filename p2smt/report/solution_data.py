@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from p2smt.plan import plan_data
-from p2smt.solution import Alternative, Layout, RequestPlan, Solution
+from p2smt.solution import Alternative, Layout, RequestPlan, Solution, faster_layouts
 
 
 def solution_data(solution: Solution) -> dict[str, Any]:
@@ -24,6 +24,7 @@ def solution_data(solution: Solution) -> dict[str, Any]:
         "alternatives": [_alternative(a) for a in solution.alternatives],
         "default_layout": _layout(solution.default),
         "compared_layout": _layout(solution.compared),
+        "faster_layouts": [layout.name for layout in faster_layouts(solution)],
         "sensitivity": [
             {
                 **{key: getattr(p, key) for key in ("level", "factor", "winner_s", "optimum_s")},

@@ -10,7 +10,7 @@ from p2smt.collective import RequestKind
 from p2smt.report.comparisons import alternatives, comparison_table, sensitivity
 from p2smt.report.tables import gap, table
 from p2smt.result import Status
-from p2smt.solution import Alternative, RequestPlan, Solution
+from p2smt.solution import Alternative, RequestPlan, Solution, faster_layouts
 from p2smt.units import format_bytes, format_time
 
 _SHARDS_SHOWN = 16
@@ -53,6 +53,11 @@ def _headline(solution: Solution, best: Alternative) -> str:
     ]
     if solution.interrupted:
         lines.insert(0, "interrupted: the best found so far")
+    for layout in faster_layouts(solution):
+        lines.append(
+            f"note: the {layout.name} layout is faster ({format_time(layout.objective_s)}); no "
+            "matrix expresses it, and the answer is the best among the matrices only"
+        )
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ import pytest
 import p2smt
 from p2smt import joint
 from p2smt.encodings import placement_cpsat
-from p2smt.problem import PlacementProblem
+from p2smt.problem import FixedEntry, PlacementProblem
 from p2smt.report.solution_data import solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.request import Problem
@@ -89,6 +89,28 @@ def test_a_short_list_of_placements_is_complete() -> None:
     found = p2smt.solve(problem, top=10)
     assert (found.status, found.ranking) == (Status.OPTIMAL, Status.COMPLETE)
     assert len(found.alternatives) == 2
+
+
+def test_a_scene_too_large_for_the_table_is_left_unproved() -> None:
+    sizes = (2, 2, 4, 4, 8)
+    topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
+    tp_on_gpus = FixedEntry(axis=1, level=4, value=4)  # so dp is split at all five levels
+    problem = ask(topology, "dp=128,tp=4", "dp=1GiB", "tp=1MiB", rules=(tp_on_gpus,))
+    found = p2smt.solve(problem, top=1)
+    assert found.status is Status.FEASIBLE
+    assert found.best is not None
+    assert [plan.status for plan in found.best.requests] == [Status.UNKNOWN, Status.OPTIMAL]
+    assert found.bound_s <= found.best.objective_s
+
+
+def test_a_faster_layout_that_no_matrix_expresses_is_named() -> None:
+    topology = cluster(("node", 6, 1e9), ("gpu", 6, 1e12))
+    found = p2smt.solve(ask(topology, "a=9,b=4", "b=1GiB"), top=1)
+    assert found.best is not None
+    assert found.default is not None
+    faster = found.default.objective_s < found.best.objective_s
+    assert solution_data(found)["faster_layouts"] == (["default"] if faster else [])
+    assert faster
 
 
 def test_nothing_to_send_takes_no_time() -> None:
