@@ -133,6 +133,8 @@ def read_plan(path: str) -> PlanModel:
     source = f"plan {path[:200]!r}"
     try:
         data = json.loads(_text(path, source), object_pairs_hook=_once)
+    except InputError:
+        raise
     except UnicodeDecodeError as error:
         raise InputError(source, f"is not UTF-8 text (byte {error.start})", _REMEDY) from None
     except _RepeatedKeyError as error:

@@ -86,8 +86,8 @@ def _shown(text: str) -> str:
 
 
 def _example(names: Sequence[str]) -> str:
-    """The last name: for levels the innermost, where most axes fit."""
-    return names[-1] if names else "NAME"
+    """The last name but one, or the only one: for levels, where most axes fit."""
+    return names[-2:][0] if names else "NAME"
 
 
 def obeys(matrix: Matrix, rules: Sequence[AxisRule | FixedEntry]) -> bool:

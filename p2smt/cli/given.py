@@ -114,7 +114,10 @@ def limits_of(
     seconds = None
     if time_limit is not None:
         plain = _PLAIN_SECONDS.fullmatch(time_limit)
-        seconds = parse_time(time_limit + "s" if plain else time_limit, "time limit")
+        try:
+            seconds = parse_time(time_limit + "s" if plain else time_limit, "time limit")
+        except InputError as error:
+            raise InputError(error.given, error.rule, "write it like 30 or 30s") from None
         if seconds > _MAX_TIME_S:
             raise InputError(f"time limit {time_limit!r}", f"is more than {_MAX_TIME_S} s")
     return SearchLimits(
