@@ -115,7 +115,7 @@ def test_the_best_programs_without_a_size_are_the_shortest() -> None:
     lines = cli("programs", "--factors", "2,2", "--top", "1").out.splitlines()
     assert lines == [
         "all-reduce inside root",
-        "complete: 1 program (1 of length 1), shortest first",
+        "complete: the best 1 program (1 of length 1), shortest first",
     ]
 
 

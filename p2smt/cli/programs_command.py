@@ -67,6 +67,7 @@ def programs(
 def _all(task: Task, limits: SearchLimits, as_json: bool) -> int:
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import print_json
+    from p2smt.result import Status
     from p2smt.synthesis import list_programs
 
     result, checked = list_programs(task, limits)
@@ -77,7 +78,10 @@ def _all(task: Task, limits: SearchLimits, as_json: bool) -> int:
         return exit_code(result.status)
     for program in found:
         typer.echo(str(program))
-    typer.echo(f"{result.status.value}: {_counted(found, task.max_length)}, checked on {checked}")
+    counted = _counted(found, task.max_length)
+    if result.status is not Status.COMPLETE:
+        counted = f"stopped early with {counted if found else 'no program found yet'}"
+    typer.echo(f"{result.status.value}: {counted}, checked on {checked}")
     return exit_code(result.status)
 
 
@@ -106,7 +110,8 @@ def _best(task: Task, where: Where, limits: SearchLimits, top: int, as_json: boo
             f"{format_time(best.seconds):>12}  {best.program}" if timed else str(best.program)
         )
     order = "least time first" if timed else "shortest first"
-    typer.echo(f"{status.value}: {_counted(listed, task.max_length)}, {order}")
+    which = "the best " if listed else ""
+    typer.echo(f"{status.value}: {which}{_counted(listed, task.max_length)}, {order}")
     return exit_code(status)
 
 
