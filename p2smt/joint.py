@@ -27,6 +27,7 @@ from p2smt.solution import Alternative, RequestPlan, Solution, objective
 from p2smt.synthesis import encoding
 
 _RESOLUTION = 2**44  # ticks of the largest single collective, at first
+_MOST_ASIDE = 100  # alternatives set aside before the search gives up
 _COARSE, _CAP, _ZOOM = 2**24, 2**46, 2**20
 Progress = Callable[[float | None, float], None]
 
@@ -79,6 +80,8 @@ class JointSearch:
     _physical_s: float = 0.0
     _bound_s: float = 0.0
     _exhausted: bool = False
+    _aside: frozenset[Matrix] = frozenset()
+    _settled: int = 0
 
     def run(self, top: int) -> Solution:
         """The ``top`` best alternatives in order, or as many as the limits allow."""
@@ -151,25 +154,36 @@ class JointSearch:
     def _rank(self, ranked: list[Alternative], top: int) -> Status:
         """Find alternatives in order; the status of the first one."""
         status = Status.UNKNOWN
-        while len(ranked) < top:
-            excluded = frozenset(a.matrix for a in ranked)
+        while len(ranked) + self._settled < top and len(self._aside) < _MOST_ASIDE:
+            excluded = frozenset(a.matrix for a in ranked) | self._aside
             result = self._propose(excluded)
-            if not ranked and result.bound is not None:
+            if not excluded and result.bound is not None:
                 self._bound_s = max(self._bound_s, result.bound * self._tick_s)
                 if not self._plans:
                     self._physical_s = self._bound_s
             if result.value is None:
                 self._exhausted = result.status is Status.INFEASIBLE
-                return Status.INFEASIBLE if self._exhausted and not ranked else status
+                return Status.INFEASIBLE if self._exhausted and not excluded else status
             proved = result.status is Status.OPTIMAL
             exact = self._refine(result.value)
             self._report(ranked)
             if exact and proved:
-                found = self._seen[result.value]
-                status = status if ranked else found.status
-                ranked.append(found)
+                status = self._place(self._seen[result.value], ranked, status)
             elif not proved:
                 return status
+        return status
+
+    def _place(self, found: Alternative, ranked: list[Alternative], status: Status) -> Status:
+        """Rank an alternative, or set it aside.
+
+        One whose programs are not all proved best has no rank, nor has any after it; the
+        search goes on for settled ones, which may be faster than it is.
+        """
+        if found.status is Status.OPTIMAL and not self._aside:
+            ranked.append(found)
+            return Status.OPTIMAL
+        self._aside |= {found.matrix}
+        self._settled += found.status is Status.OPTIMAL
         return status
 
     def _report(self, ranked: list[Alternative]) -> None:
@@ -217,8 +231,7 @@ class JointSearch:
             alternatives = tuple(seen[:top])
             status = Status.FEASIBLE if seen else Status.UNKNOWN
         best = alternatives[0].objective_s if alternatives else None
-        whole = len(ranked) == top or self._exhausted
-        whole = whole and all(a.status is Status.OPTIMAL for a in ranked)
+        whole = len(ranked) == top or (self._exhausted and not self._aside)
         return Solution(
             self.problem,
             status,
