@@ -7,11 +7,11 @@ from dataclasses import replace
 from p2smt.errors import EncodingBug, InputError
 from p2smt.joint import JointSearch, Progress
 from p2smt.layouts import default_layout, given_ranks, ranks_layout
-from p2smt.placement import Matrix, Placement
+from p2smt.placement import Matrix
 from p2smt.problem import PlacementProblem
 from p2smt.request import Problem
 from p2smt.result import Result, SearchLimits, StopWatch
-from p2smt.rules import obeys
+from p2smt.rules import is_answer
 from p2smt.sensitivity import FACTORS, perturbations
 from p2smt.solution import Solution
 from p2smt.synthesis import encoding
@@ -84,9 +84,7 @@ def placements(
     )
     matrices = result.value or ()
     for matrix in matrices:
-        placement = Placement(matrix)
-        right = (placement.level_sizes, placement.axis_sizes) == (problem.levels, problem.axes)
-        if not right or not obeys(matrix, problem.rules) or matrix in problem.excluded:
+        if not is_answer(problem, matrix):
             raise EncodingBug("a decoded placement is not an answer", problem, matrix)
     if len(set(matrices)) != len(matrices):
         raise EncodingBug("a placement was listed twice", problem, matrices)

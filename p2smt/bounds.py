@@ -1,4 +1,4 @@
-"""Proved lower bounds on the time and the length of programs.
+"""Proved lower bounds on the time of programs.
 
 The time bound holds for every program of the language and every choice of algorithms and
 protocols under the cost model, on all groups of a request at once.  Proof in short, with n
@@ -32,16 +32,6 @@ from p2smt.cost import regular_model, send_model
 from p2smt.footprint import Digits
 from p2smt.program import Grouping
 from p2smt.topology import Algorithm, Level, Link, LinkKind, Topology
-
-
-def length_bound(factors: Sequence[int], kind: RequestKind) -> int:
-    """Least number of steps of a request on these factors.
-
-    One step always answers a request (its own collective over the whole group), and a group
-    of one device needs none.
-    """
-    del kind  # the same for all of them
-    return int(math.prod(factors) > 1)
 
 
 def request_bound_s(

@@ -10,7 +10,7 @@ come from excluding the matrices found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from p2smt.problem import CostTable, PlacementProblem
 from p2smt.request import Problem, Request
 from p2smt.request_plan import physical_bound_s, plan_request
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.rules import obeys
+from p2smt.rules import is_answer
 from p2smt.scenes import SceneTable, Values, scene_table
 from p2smt.solution import Alternative, RequestPlan, Solution, objective
 from p2smt.synthesis import encoding
@@ -147,8 +147,9 @@ class JointSearch:
         result: Result[Matrix] = encoding("placement", self.solver).optimal_placement(
             question, self._watch.left()
         )
-        if result.value is not None:
-            _check_matrix(problem, result.value, excluded)
+        if result.value is not None and not is_answer(question, result.value):
+            sizes = {"levels": question.levels, "axes": question.axes, "rules": question.rules}
+            raise EncodingBug("a decoded placement is not an answer", sizes, result.value)
         return result
 
     def _rank(self, ranked: list[Alternative], top: int) -> Status:
@@ -244,16 +245,3 @@ class JointSearch:
             ),
             interrupted=interrupted,
         )
-
-
-def _check_matrix(problem: Problem, matrix: Matrix, excluded: frozenset[Matrix]) -> None:
-    """Raise EncodingBug unless the matrix has the right products and is a new one."""
-    placement = Placement(matrix)
-    right = placement.level_sizes == problem.topology.sizes
-    right = right and placement.axis_sizes == problem.axis_sizes
-    if not right or matrix in excluded or not obeys(matrix, problem.rules):
-        sizes: Mapping[str, object] = {
-            "levels": problem.topology.sizes,
-            "axes": problem.axis_sizes,
-        }
-        raise EncodingBug("a decoded placement is not an answer", sizes, matrix)

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from p2smt.errors import InputError
-from p2smt.placement import Matrix
-from p2smt.problem import AxisRule, FixedEntry
+from p2smt.placement import Matrix, Placement
+from p2smt.problem import AxisRule, FixedEntry, PlacementProblem
 
 _MAX_SHOWN = 80
 
@@ -88,6 +88,13 @@ def _shown(text: str) -> str:
 def _example(names: Sequence[str]) -> str:
     """The last name but one, or the only one: for levels, where most axes fit."""
     return names[-2:][0] if names else "NAME"
+
+
+def is_answer(problem: PlacementProblem, matrix: Matrix) -> bool:
+    """Whether a matrix has a problem's sizes, obeys its rules and is not excluded."""
+    placement = Placement(matrix)
+    right = (placement.level_sizes, placement.axis_sizes) == (problem.levels, problem.axes)
+    return right and obeys(matrix, problem.rules) and matrix not in problem.excluded
 
 
 def obeys(matrix: Matrix, rules: Sequence[AxisRule | FixedEntry]) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.bounds import length_bound, request_bound_s
+from p2smt.bounds import request_bound_s
 from p2smt.collective import DIRECT, RequestKind
 from p2smt.cost import regular_model, relevant_digits, send_model
 from p2smt.encodings.program_search import GOAL
@@ -216,14 +216,13 @@ def test_two_steps_across_the_outermost_level_are_counted_once_inside() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("factors", [(2,), (3,), (2, 3), (2, 2, 2)])
-def test_the_shortest_program_has_the_bound_as_its_length(
+def test_the_shortest_program_is_the_single_collective(
     kind: RequestKind, factors: tuple[int, ...]
 ) -> None:
     table = table_of(kind, factors, 2)
-    assert table.need[table.start] == length_bound(factors, kind) == 1
+    assert table.need[table.start] == 1
 
 
 def test_one_device_needs_nothing() -> None:
     for kind in RequestKind:
-        assert length_bound((1, 1), kind) == length_bound((), kind) == 0
         assert bound(cluster(2, 2), ((1, 1), (2, 2)), kind) == 0
