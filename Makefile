@@ -48,7 +48,7 @@ bench: setup-dev ## measure tests/bench and renew experiments/benchmarks/results
 
 setup: $(VENV)/.stamp-package
 
-setup-dev: $(VENV)/.stamp-dev $(VENV)/.stamp-package
+setup-dev: $(VENV)/.stamp-dev $(VENV)/.stamp-torch $(VENV)/.stamp-package
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { \
@@ -66,6 +66,15 @@ $(VENV)/.stamp-run: requirements.lock | $(BIN)/python
 
 $(VENV)/.stamp-dev: requirements-dev.lock | $(VENV)/.stamp-run
 	@$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+# torch's builds differ by machine, so no lock file holds one: TORCH names the build, of the version
+# that p2smt is tested with.  A build for CPUs is taken where an index has one; for a GPU say
+# make test TORCH=torch==2.13.0.
+TORCH ?= --retries 0 --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0
+
+$(VENV)/.stamp-torch: $(VENV)/.stamp-dev
+	@$(PIP) install --no-deps $(TORCH)
 	@touch $@
 
 # The locked setuptools builds the package, so nothing is downloaded here.

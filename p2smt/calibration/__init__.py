@@ -1,0 +1,1 @@
+"""Fits the links of a topology to measured times."""
