@@ -34,3 +34,11 @@ class OutOfTimeError(Exception):
 
 class TooLarge(InputError):
     """A problem exceeds a documented limit of the method that was asked for."""
+
+
+class ExecutionError(RuntimeError):
+    """A run on real ranks failed: names the rank.  The command line exits with code 6."""
+
+
+class BackendError(RuntimeError):
+    """What a run needs is not installed or not built in.  The command line exits with code 5."""

@@ -1,0 +1,147 @@
+"""Payloads whose results have a closed form, in every type and for every kind of request.
+
+The exact payload consists of small integers, chosen so that no sum over the ranks leaves the
+range in which the type holds every integer: any order of additions then gives the same bits.
+The random payload is of that type too, and compared with sums in float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PERIOD = 65_521
+"""Values repeat after so many elements: a prime, so that no offset of rows or chunks of a
+realistic size maps an array to itself."""
+
+Array = NDArray[Any]
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class DataType(Enum):
+    """Element types of payloads, by the names that PyTorch has for them."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    INT64 = "int64"
+
+    @property
+    def item_bytes(self) -> int:
+        """Size of an element."""
+        return {"float32": 4, "int64": 8}.get(self.value, 2)
+
+    @property
+    def exact_limit(self) -> int:
+        """All integers from 0 to this one are values of the type."""
+        return {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8}.get(self.value, 2**53)
+
+    @property
+    def unit_roundoff(self) -> float:
+        """Largest relative error of rounding to the type (0: integers)."""
+        return {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}.get(self.value, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Contributions of ranks to a sum over at most ``members`` of them."""
+
+    data_type: DataType
+    members: int
+    seed: int = 0
+
+    def integers(self, rank: int) -> Integers:
+        """One period of a rank's exact payload."""
+        element = np.arange(PERIOD, dtype=np.uint64)
+        mixed = _mix(element, rank, self.seed)
+        most = min(self.data_type.exact_limit // self.members, 2**16)
+        if most >= 1:
+            values: Integers = (mixed % np.uint64(most + 1)).astype(np.int64)
+            return values
+        # More ranks than the type can count: each element gets a one from some ranks only.
+        share = -(-self.members // self.data_type.exact_limit)
+        return ((element.astype(np.int64) + rank) % share == 0).astype(np.int64)
+
+    def floats(self, rank: int) -> Floats:
+        """One period of a rank's random payload in (-1, 1), before rounding to the type."""
+        mixed = _mix(np.arange(PERIOD, dtype=np.uint64), rank, self.seed + 1)
+        signed: Floats = mixed.astype(np.float64) / 2.0**63 - 1.0
+        return signed
+
+    def error_bound(self, magnitude: Floats) -> Floats:
+        """Bound on |computed - exact| of a sum in any order; ``magnitude`` is the sum of |x|.
+
+        N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2:
+        gamma(m - 1) times the sum of magnitudes, gamma(i) = iu / (1 - iu).
+        """
+        gamma = (self.members - 1) * self.data_type.unit_roundoff
+        if gamma >= 0.5:
+            return np.full_like(magnitude, np.inf)
+        return gamma / (1 - gamma) * magnitude
+
+
+def _mix(element: NDArray[np.uint64], rank: int, seed: int) -> NDArray[np.uint64]:
+    """Well-mixed bits of (element, rank, seed): the finaliser of SplitMix64."""
+    salt = (rank * 0x9E3779B97F4A7C15 + seed * 0xD1B54A32D192ED03) % 2**64
+    mixed = element * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(salt)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A payload of ``elements`` cut into pieces (pipeline chunks) of ``rows`` rows each.
+
+    Piece i holds a run of the payload's elements, padded with zeros to ``rows`` rows of equal
+    width.  ``spans`` are (first element, elements, width) per piece.
+    """
+
+    rows: int
+    spans: tuple[tuple[int, int, int], ...]
+
+    @staticmethod
+    def of(payload_bytes: int, data_type: DataType, rows: int, chunks: int) -> Layout:
+        """The layout of a payload; there are fewer pieces where it has fewer elements."""
+        elements = max(1, -(-payload_bytes // data_type.item_bytes))
+        ends = [elements * (i + 1) // chunks for i in range(chunks)]
+        spans, first = [], 0
+        for end in ends:
+            if end > first:
+                spans.append((first, end - first, -(-(end - first) // rows)))
+                first = end
+        return Layout(rows, tuple(spans))
+
+    @property
+    def elements(self) -> int:
+        """Elements of the payload, without padding."""
+        return sum(length for _, length, _ in self.spans)
+
+    @property
+    def padded(self) -> int:
+        """Elements of all pieces, with padding."""
+        return sum(self.rows * width for _, _, width in self.spans)
+
+
+def spread(period: Array, span: tuple[int, int, int], rows: int) -> Array:
+    """One piece (rows, width) of a periodic payload, padded with zeros."""
+    return _stretch(period, span, 0, rows * span[2]).reshape(rows, span[2])
+
+
+def spread_row(period: Array, span: tuple[int, int, int], row: int) -> Array:
+    """One row of a piece."""
+    return _stretch(period, span, row * span[2], (row + 1) * span[2])
+
+
+def _stretch(period: Array, span: tuple[int, int, int], start: int, stop: int) -> Array:
+    """Elements ``start`` to ``stop`` of a piece; those past its end are padding."""
+    first, length, _ = span
+    found = np.zeros(stop - start, dtype=period.dtype)
+    inside = max(0, min(stop, length) - start)
+    found[:inside] = np.resize(np.roll(period, -((first + start) % len(period))), inside)
+    return found

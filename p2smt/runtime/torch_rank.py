@@ -1,0 +1,62 @@
+"""One rank of a job: runs every request, checks its results and times it."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+import torch
+
+from p2smt.runtime.closed_form import wrong_rows
+from p2smt.runtime.job import Job, JobRequest
+from p2smt.runtime.options import RankReport, RequestRun, RunOptions
+from p2smt.runtime.regions import StepError, lower_steps
+from p2smt.runtime.torch_check import check_exact, check_random
+from p2smt.runtime.torch_prepared import Site, prepare_request
+from p2smt.runtime.torch_time import Tell, time_request
+
+
+def run_rank(job: Job, options: RunOptions, site: Site, tell: Tell) -> RankReport:
+    """Run all requests of a job in order; the default process group must exist."""
+    found = []
+    for number, request in enumerate(job.requests, start=1):
+        where = f"request {number} ({request.name})"
+        found.append(_run_request(request, options, site, lambda what: tell(f"{where}, {what}")))  # noqa: B023
+    return RankReport(site.rank, found, machine(site))
+
+
+def _run_request(request: JobRequest, options: RunOptions, site: Site, tell: Tell) -> RequestRun:
+    run = RequestRun()
+    try:
+        lowered = lower_steps(request, request.steps, site.ranks)
+    except StepError as error:
+        run.errors.append(f"{request.name}: {error}")
+        return run
+    if request.size == 1 or not any(site.rank in group for group in request.groups):
+        return run
+    run.errors += [str(w) for w in wrong_rows(request, lowered.held) if w.rank == site.rank]
+    tell("preparation")
+    prepared = prepare_request(site, request, lowered, options)
+    tell("check")
+    if options.data_type.unit_roundoff:
+        check_random(prepared, options, run)
+    check_exact(prepared, options, run)
+    if options.repeat:
+        time_request(prepared, options, run, tell)
+        check_exact(prepared, options, run, " (after the timed runs)")
+    return run
+
+
+def machine(site: Site) -> dict[str, str]:
+    """What the rank runs on."""
+    found = {
+        "host": platform.node(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cores": str(os.cpu_count()),
+        "device": str(site.device),
+    }
+    if site.device.type == "cuda":
+        found["gpu"] = torch.cuda.get_device_name(site.device)
+        found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))  # type: ignore[no-untyped-call]
+    return found
