@@ -15,6 +15,7 @@ from p2smt.rules import is_answer
 from p2smt.sensitivity import FACTORS, perturbations
 from p2smt.solution import Solution
 from p2smt.synthesis import encoding
+from p2smt.synthesis_pipelined import Listings
 
 MAX_TOP = 1000
 
@@ -50,7 +51,7 @@ def solve(
         raise InputError(f"top {top}", f"must be 1 to {MAX_TOP}")
     PlacementProblem(problem.topology.sizes, problem.axis_sizes)
     if problem.algorithms is not None:
-        topology = replace(problem.topology, algorithms=problem.algorithms)
+        topology = problem.topology.running(problem.algorithms)
         problem = replace(problem, topology=topology)
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)
@@ -58,17 +59,20 @@ def solve(
     if compare is not None:
         compared = ranks_layout(problem, given_ranks(problem, compare), "given")
     default = default_layout(problem)
-    found = JointSearch(problem, watch.left(), solver, progress).run(top)
+    listings = Listings()
+    found = JointSearch(problem, watch.left(), solver, progress, listings).run(top)
     found = replace(found, default=default, compared=compared)
-    return _with_sensitivity(found, watch, solver) if sensitivity else found
+    return _with_sensitivity(found, watch, solver, listings) if sensitivity else found
 
 
-def _with_sensitivity(found: Solution, watch: StopWatch, solver: str) -> Solution:
+def _with_sensitivity(
+    found: Solution, watch: StopWatch, solver: str, listings: Listings
+) -> Solution:
     """The solution with its sensitivity; an interrupt keeps what was found before it."""
     if found.best is None or found.interrupted:
         return found
     try:
-        checks = perturbations(found.problem, found.best, watch, solver)
+        checks = perturbations(found.problem, found.best, watch, solver, listings)
     except KeyboardInterrupt:
         return replace(found, interrupted=True)
     cut = len(checks) < len(FACTORS) * len(found.problem.topology.levels)

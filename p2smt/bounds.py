@@ -14,7 +14,10 @@ that share an entity add up; its ports, or the links to its siblings, share the 
 best; and one device draws at least its share.
 
 *Latency.*  A step pays at least one pass's latencies at each level it crosses (direct and
-one-shot: only at the outermost), and each level with a split is crossed.  Before the first
+one-shot: only at the outermost), and each level with a split is crossed.  A binomial tree's
+rounds go to the outermost level that they cross: of k entities at least ceil(log2 k) there,
+and floor(log2 k) further in, where a round of distance 2^r is that level's if 2^(r+1) exceeds
+the members of its entities but not of the next level's.  Before the first
 step across the outermost of them its entities hold the same rows with different
 contributions, so that step reduces.  Reduce and reduce-scatter bring the lowest row into the
 first entity only; hence an all-reduce request crosses that level twice, or by an all-reduce,
@@ -85,7 +88,7 @@ def _spans(
 
 def _in_switch(topology: Topology, link: Link, split: int) -> bool:
     """Whether the switches of a level can reduce for groups of this request."""
-    return Algorithm.IN_SWITCH in topology.algorithms and 0 < link.in_switch_members <= split
+    return Algorithm.IN_SWITCH in topology.known_algorithms and 0 < link.in_switch_members <= split
 
 
 def _sent(span: _Span, kind: RequestKind) -> float:
@@ -127,7 +130,7 @@ def _links(span: _Span) -> int:
 
 def _latency_s(topology: Topology, spans: Sequence[_Span], kind: RequestKind) -> float:
     split = [span for span in spans if span.split > 1]
-    if {Algorithm.DIRECT, Algorithm.ONE_SHOT} & set(topology.algorithms):
+    if {Algorithm.DIRECT, Algorithm.ONE_SHOT} & topology.known_algorithms:
         split = split[:1]
     passes = 2 if kind is RequestKind.ALL_REDUCE else 1
     return sum(
@@ -138,14 +141,15 @@ def _latency_s(topology: Topology, spans: Sequence[_Span], kind: RequestKind) ->
 
 def _least_steps(topology: Topology, span: _Span, passes: int) -> int:
     """Least number of latencies of a level that any program pays."""
-    doublings = (span.split - 1).bit_length()
+    doublings, outermost = (span.split - 1).bit_length(), span.split == span.entities
     one_pass = {
         Algorithm.RING: span.split - 1,  # also where no other algorithm applies
         Algorithm.TREE: 2 * doublings,
         Algorithm.HALVING_DOUBLING: doublings,
         Algorithm.DIRECT: 1,
-    }
-    known = {Algorithm.RING, *topology.algorithms}
+        Algorithm.BINOMIAL: doublings if outermost else span.split.bit_length() - 1,
+    }  # scatter-gather: a ring's, and one more
+    known = {Algorithm.RING, *topology.known_algorithms}
     least = passes * min(count for algorithm, count in one_pass.items() if algorithm in known)
     if Algorithm.ONE_SHOT in known:
         return 1

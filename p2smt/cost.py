@@ -25,6 +25,7 @@ class StepTime:
 
     ``level`` is the index of the bottleneck level (None: nothing is sent), ``load_bytes``
     what its worst link (port) carries in one direction, ``wire_s`` that load over bandwidth.
+    ``level_s_per_byte`` holds the same for the worst link of each level, per byte of payload.
     """
 
     seconds: float
@@ -33,11 +34,21 @@ class StepTime:
     protocol: str
     level: int | None
     load_bytes: float
+    payload_bytes: float
+    level_s_per_byte: tuple[float, ...]
+
+    @property
+    def level_wire_s(self) -> tuple[float, ...]:
+        """Wire seconds on the worst link of each level: how long the step occupies it."""
+        return tuple(rate * self.payload_bytes for rate in self.level_s_per_byte)
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One algorithm with one protocol: seconds per payload byte, and latency."""
+    """One algorithm with one protocol: seconds per payload byte, and latency.
+
+    ``seconds_per_byte`` is the largest of ``level_s_per_byte``, that of ``level``.
+    """
 
     algorithm: str
     protocol: str
@@ -46,6 +57,7 @@ class _Way:
     seconds_per_byte: float
     level: int | None
     load_per_byte: float
+    level_s_per_byte: tuple[float, ...]
 
     def seconds(self, payload: float) -> float:
         """Time for a payload in bytes; ``passes`` > 0 marks a two-tree pipeline."""
@@ -68,13 +80,23 @@ class StepModel:
         seconds, way = min(((w.seconds(payload), w) for w in self.ways), key=lambda x: x[0])
         wire = way.seconds_per_byte * payload
         load = way.load_per_byte * payload
-        return StepTime(seconds, wire, way.algorithm, way.protocol, way.level, load)
+        return StepTime(
+            seconds,
+            wire,
+            way.algorithm,
+            way.protocol,
+            way.level,
+            load,
+            payload,
+            way.level_s_per_byte,
+        )
 
 
 def step_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepModel:
     """The ways in which the groups of a footprint can run an operation."""
     if all(max(profile) == 1 for profile in footprint.profiles):
-        return StepModel((_Way("none", "", 0, 0.0, 0.0, None, 0.0),))
+        silent = (0.0,) * len(topology.levels)
+        return StepModel((_Way("none", "", 0, 0.0, 0.0, None, 0.0, silent),))
     collective = operation if isinstance(operation, Collective) else None
     crossed = [
         j
@@ -113,11 +135,13 @@ def _way(
         for profile in footprint.profiles
     )
     worst: tuple[float, int | None, float] = (0.0, None, 0.0)
+    by_level = [0.0] * len(pieces)
     for use in footprint.uses:
         load, seconds = _load(topology, use, rule, pieces[use.level].bandwidth_bytes_per_s)
         worst = max(worst, (seconds, use.level, load), key=lambda found: found[0])
+        by_level[use.level] = seconds
     passes = 0 if not rule.pipelined else 2 if collective is Collective.ALL_REDUCE else 1
-    return _Way(algorithm, protocol, passes, latency, *worst)
+    return _Way(algorithm, protocol, passes, latency, *worst, tuple(by_level))
 
 
 def _load(topology: Topology, use: LevelUse, rule: Rule, bandwidth: float) -> tuple[float, float]:

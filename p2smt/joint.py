@@ -25,6 +25,7 @@ from p2smt.rules import is_answer
 from p2smt.scenes import SceneTable, Values, scene_table
 from p2smt.solution import Alternative, RequestPlan, Solution, objective
 from p2smt.synthesis import encoding
+from p2smt.synthesis_pipelined import Listings
 
 _RESOLUTION = 2**44  # ticks of the largest single collective, at first
 _MOST_ASIDE = 100  # alternatives set aside before the search gives up
@@ -71,6 +72,7 @@ class JointSearch:
     limits: SearchLimits
     solver: str = "cpsat"
     progress: Progress | None = None
+    listings: Listings = field(default_factory=Listings)
     _tables: list[_Table] = field(default_factory=list)
     _tick_s: float = 1.0
     _watch: StopWatch = field(default_factory=lambda: StopWatch.start(SearchLimits()))
@@ -218,7 +220,7 @@ class JointSearch:
         key = (request.kind, request.payload_bytes, scene.digits)
         if key not in self._plans:
             self._plans[key] = plan_request(
-                self.problem, request, scene, self._watch.left(), self.solver
+                self.problem, request, scene, self._watch.left(), self.solver, self.listings
             )
         plan = self._plans[key]
         return plan and replace(plan, request=request)

@@ -69,6 +69,7 @@ def _request_data(
         "bytes": plan.request.payload_bytes,
         "times": plan.request.times,
         "program": None if plan.program is None else str(plan.program),
+        "chunks": plan.chunks,
         "status": plan.status.value,
         "seconds": plan.seconds,
         "bound_s": plan.bound_s,

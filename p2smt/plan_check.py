@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from p2smt.errors import InputError
-from p2smt.placement import ParallelismAxis, Placement
+from p2smt.pipeline import program_s
 from p2smt.plan_claims import plan_notes, request_notes, step_times
 from p2smt.plan_model import PlanModel
+from p2smt.plan_problem import plan_problem
 from p2smt.plan_steps import check_request
 from p2smt.pricing import Scene
-from p2smt.request import Problem, Request
 from p2smt.semantics import Violation
 from p2smt.solution import objective
-from p2smt.topology_model import build_topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +32,6 @@ class PlanReport:
     def valid(self) -> bool:
         """Whether no rule is broken and no cost is misstated."""
         return not self.violations and not self.cost_notes
-
-
-def plan_problem(plan: PlanModel, source: str) -> tuple[Problem, Placement]:
-    """The problem and placement of a plan file, their sizes checked."""
-    topology = build_topology(plan.topology, source)
-    axes = tuple(ParallelismAxis(axis.name, axis.size) for axis in plan.axes)
-    for request in plan.requests:
-        if len(set(request.axes)) != len(request.axes):
-            raise InputError(f"{source}: request {request.axes}", "names an axis twice")
-    requests = tuple(Request(r.kind, tuple(r.axes), r.bytes, r.times) for r in plan.requests)
-    placement = Placement(tuple(tuple(row) for row in plan.matrix))
-    placement.check(topology.sizes, [axis.size for axis in axes])
-    return Problem(topology, axes, requests, plan.objective), placement
 
 
 def check_plan(plan: PlanModel, source: str) -> PlanReport:
@@ -70,7 +55,7 @@ def check_plan(plan: PlanModel, source: str) -> PlanReport:
             seconds.append(0.0)
             continue
         steps = step_times(model, scene, trace)
-        seconds.append(sum(step.seconds for step in steps))
+        seconds.append(program_s(steps, model.chunks))
         notes += request_notes(n, model, scene, trace, steps)
     total = objective(problem, tuple(seconds))
     if not violations:

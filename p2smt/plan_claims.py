@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from p2smt.bounds import request_bound_s
 from p2smt.cost import StepTime
+from p2smt.pipeline import program_s
 from p2smt.placement import Placement
 from p2smt.plan_model import PlanModel, RequestModel, StepModel
-from p2smt.pricing import Scene
+from p2smt.pricing import Scene, step_payloads
 from p2smt.program import parse_program
 from p2smt.result import Status
 from p2smt.semantics import Trace
@@ -22,10 +23,10 @@ _OPTIMAL = 1e-6  # times are rounded to ticks when a solver proves an optimum
 
 
 def step_times(model: RequestModel, scene: Scene, trace: Trace) -> tuple[StepTime, ...]:
-    """The times of a valid request's steps by the cost model."""
+    """The times of a valid request's steps by the cost model, for one of its chunks."""
     if model.program is not None:
         program = parse_program(model.program)
-        return scene.program_times(program, trace.payload_rows, model.bytes)
+        return scene.program_times(program, trace.payload_rows, model.bytes, model.chunks)
     return (scene.fixed_time(model.kind, model.bytes),) if model.steps else ()
 
 
@@ -33,7 +34,7 @@ def request_notes(
     n: int, model: RequestModel, scene: Scene, trace: Trace, steps: Sequence[StepTime]
 ) -> list[str]:
     """What a valid request misstates; ``n`` counts requests from 0."""
-    where, seconds = f"request {n + 1}", sum(step.seconds for step in steps)
+    where, seconds = f"request {n + 1}", program_s(steps, model.chunks)
     single = scene.fixed_time(model.kind, model.bytes).seconds
     bound = request_bound_s(scene.topology, scene.digits, model.kind, model.bytes)
     physical = bound if model.program is not None else seconds
@@ -46,10 +47,14 @@ def request_notes(
     ]
     if model.peak_bytes != peak:
         found.append(f"{where} peak_bytes says {model.peak_bytes}, the program needs {peak}")
+    if model.chunks > 1 and len(steps) <= 1:
+        found.append(f"{where} chunks says {model.chunks}, but only several steps are pipelined")
     if model.shards != shards:
         found.append(f"{where} shards are not those that the members end with")
-    payloads = [model.bytes * rows / scene.hierarchy.size for rows in trace.payload_rows]
-    payloads = payloads if model.program is not None else [model.bytes] * len(steps)
+    payloads: Sequence[float] = [model.bytes] * len(steps)
+    if model.program is not None:
+        size = scene.hierarchy.size
+        payloads = step_payloads(trace.payload_rows, size, model.bytes, model.chunks)
     for number, (step, time, payload) in enumerate(
         zip(model.steps, steps, payloads, strict=True), start=1
     ):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from p2smt.collective import RequestKind
+from p2smt.request import MAX_CHUNKS
 from p2smt.result import Status
 from p2smt.topology_model import TopologyModel
 from p2smt.validation import StrictModel
@@ -46,13 +47,18 @@ class StepModel(StrictModel):
 
 
 class RequestModel(StrictModel):
-    """One request with its program; times are of one execution, in seconds."""
+    """One request with its program; times are of one execution, in seconds.
+
+    In ``chunks`` chunks the program is pipelined: ``seconds`` is the time of all of them, and
+    the numbers of ``steps`` are those of one.
+    """
 
     kind: KindName
     axes: Annotated[list[str], Field(min_length=1)]
     bytes: Count
     times: Count
     program: str | None
+    chunks: Annotated[int, Field(ge=1, le=MAX_CHUNKS)] = 1
     status: StatusName
     seconds: Seconds
     bound_s: Seconds

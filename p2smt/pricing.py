@@ -13,6 +13,13 @@ from p2smt.program import Grouping, Hierarchy, Program
 from p2smt.topology import Topology
 
 
+def step_payloads(
+    payload_rows: Sequence[int], rows: int, payload_bytes: int, chunks: int = 1
+) -> tuple[float, ...]:
+    """Bytes per device that each step works on, for one of so many equal chunks."""
+    return tuple(payload_bytes * count / rows / chunks for count in payload_rows)
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """Where a request runs: the topology and, per level, the digits of the request's axes.
@@ -46,15 +53,19 @@ class Scene:
         return regular_model(self.topology, self.digits, grouping, collective).time(payload_bytes)
 
     def program_times(
-        self, program: Program, payload_rows: Sequence[int], payload_bytes: int
+        self,
+        program: Program,
+        payload_rows: Sequence[int],
+        payload_bytes: int,
+        chunks: int = 1,
     ) -> tuple[StepTime, ...]:
-        """Time of each step; ``payload_rows`` of the k rows are a step's payload."""
+        """Time of each step for one of so many chunks; ``payload_rows`` of the k rows are a
+        step's payload."""
         hierarchy = self.hierarchy
+        payloads = step_payloads(payload_rows, hierarchy.size, payload_bytes, chunks)
         return tuple(
-            self.step_time(
-                i.collective, hierarchy.grouping(i), payload_bytes * rows / hierarchy.size
-            )
-            for i, rows in zip(program.instructions, payload_rows, strict=True)
+            self.step_time(i.collective, hierarchy.grouping(i), payload)
+            for i, payload in zip(program.instructions, payloads, strict=True)
         )
 
     def fixed_time(self, kind: RequestKind, payload_bytes: int) -> StepTime:

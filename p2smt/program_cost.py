@@ -8,6 +8,7 @@ from p2smt.bounds import request_bound_s
 from p2smt.checking import check_program
 from p2smt.collective import DIRECT, RequestKind
 from p2smt.errors import InputError
+from p2smt.pipeline import best_chunks, chunk_counts
 from p2smt.pricing import Scene
 from p2smt.program import Grouping, Hierarchy, Program, parse_program
 
@@ -23,9 +24,16 @@ def given_program(kind: RequestKind, hierarchy: Hierarchy, text: str | None) -> 
 
 
 def program_report(
-    kind: RequestKind, scene: Scene, program: Program, payload_bytes: int
+    kind: RequestKind,
+    scene: Scene,
+    program: Program,
+    payload_bytes: int,
+    pipeline: int | None = 1,
 ) -> dict[str, Any]:
     """Check a program and give its time step by step, as plain data.
+
+    ``pipeline`` is the number of chunks of a program of several steps, None the best one;
+    with several chunks the numbers of the steps are those of one of them.
 
     Raises:
         InputError: the program breaks a rule of the semantics; names step and rule.
@@ -36,11 +44,16 @@ def program_report(
             f"program '{str(program)[:200]}'",
             f"is not valid: {broken.message} ({broken.kind.value})",
         )
-    steps = scene.program_times(program, checked.trace.payload_rows, payload_bytes)
+    rows = checked.trace.payload_rows
+    timed = best_chunks(
+        chunk_counts(pipeline, len(program)),
+        lambda chunks: scene.program_times(program, rows, payload_bytes, chunks),
+    )
     names = scene.topology.names
     return {
         "program": str(program),
-        "seconds": sum(step.seconds for step in steps),
+        "chunks": timed.chunks,
+        "seconds": timed.seconds,
         "single_collective_s": scene.fixed_time(kind, payload_bytes).seconds,
         "physical_bound_s": request_bound_s(scene.topology, scene.digits, kind, payload_bytes),
         "checked": checked.how,
@@ -53,6 +66,6 @@ def program_report(
                 "bottleneck": None if step.level is None else names[step.level],
                 "load_bytes": step.load_bytes,
             }
-            for instruction, step in zip(program.instructions, steps, strict=True)
+            for instruction, step in zip(program.instructions, timed.steps, strict=True)
         ],
     }

@@ -15,6 +15,7 @@ from p2smt.units import format_bytes, parse_bytes, parse_count
 MAX_REQUESTS = 32
 MAX_NUMBER = 2**62
 DEFAULT_LENGTH = 5
+MAX_CHUNKS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,8 @@ class Problem:
     ``rules`` restrict the matrix; ``forbidden_forms`` and ``step_limits`` (level name, at
     most so many steps whose groups cross that level) restrict the programs.  ``algorithms``
     restricts how a collective may run (None: whatever the topology's library offers).
+    ``pipeline`` is the number of chunks in which a program of several steps runs, its steps
+    overlapping (:mod:`p2smt.pipeline`); None chooses the best number with the program.
     """
 
     topology: Topology
@@ -133,6 +136,7 @@ class Problem:
     forbidden_forms: frozenset[Form] = frozenset()
     step_limits: tuple[tuple[str, int], ...] = ()
     algorithms: tuple[Algorithm, ...] | None = field(default=None)
+    pipeline: int | None = 1
 
     def __post_init__(self) -> None:
         check_axes(self.axes)
@@ -148,6 +152,12 @@ class Problem:
             raise InputError(f"objective {self.objective[:20]!r}", "must be sum or max")
         if not 1 <= self.max_length <= MAX_PROGRAM_LENGTH:
             raise InputError(f"length {self.max_length}", f"must be 1 to {MAX_PROGRAM_LENGTH}")
+        if self.pipeline is not None and not 1 <= self.pipeline <= MAX_CHUNKS:
+            raise InputError(
+                f"pipeline {self.pipeline}",
+                f"must be 1 to {MAX_CHUNKS} chunks",
+                "give None for the best number of them",
+            )
         self._check_restrictions()
 
     def _check_restrictions(self) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from p2smt.bounds import request_bound_s
 from p2smt.collective import DIRECT
 from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
-from p2smt.pricing import Scene
+from p2smt.pricing import Scene, step_payloads
 from p2smt.program import Grouping, Hierarchy, Program
 from p2smt.request import Problem, Request
 from p2smt.result import SearchLimits, SolveStats, Status
 from p2smt.solution import RequestPlan
 from p2smt.synthesis import Found, Priced, Task, best_program, price
+from p2smt.synthesis_pipelined import Listings, best_pipelined
 
 
 def physical_bound_s(scene: Scene, request: Request) -> float:
@@ -19,7 +20,12 @@ def physical_bound_s(scene: Scene, request: Request) -> float:
 
 
 def plan_request(
-    problem: Problem, request: Request, scene: Scene, limits: SearchLimits, solver: str
+    problem: Problem,
+    request: Request,
+    scene: Scene,
+    limits: SearchLimits,
+    solver: str,
+    listings: Listings,
 ) -> RequestPlan | None:
     """The best way to run a request on a scene; None if the restrictions leave no program.
 
@@ -41,7 +47,12 @@ def plan_request(
         solver,
     )
     try:
-        found = best_program(task, scene, request.payload_bytes, limits)
+        if problem.pipeline == 1:
+            found = best_program(task, scene, request.payload_bytes, limits)
+        else:
+            found = best_pipelined(
+                task, scene, request.payload_bytes, limits, problem.pipeline, listings
+            )
     except TooLarge:  # this scene is left unproved; the others need not be
         found = Found(Status.UNKNOWN, None, 0.0, SolveStats(solver))
     if found.status is Status.INFEASIBLE:
@@ -77,10 +88,11 @@ def _plan(
         scene.fixed_time(request.kind, request.payload_bytes).seconds,
         physical,
         best.steps,
-        tuple(request.payload_bytes * rows / hierarchy.size for rows in trace.payload_rows),
+        step_payloads(trace.payload_rows, hierarchy.size, request.payload_bytes, best.chunks),
         -(-request.payload_bytes * trace.peak_rows // hierarchy.size),
         trace.shards,
         best.checked.how,
+        best.chunks,
     )
 
 

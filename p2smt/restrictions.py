@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from p2smt.pipeline import chunk_counts
 from p2smt.problem import FixedEntry
 from p2smt.request import Problem
 
@@ -19,4 +20,7 @@ def restrictions(problem: Problem) -> tuple[str, ...]:
     found.append(f"programs of at most {problem.max_length} instructions")
     found += [f"no {form}" for form in sorted(form.value for form in problem.forbidden_forms)]
     found += [f"at most {n} steps across {level}" for level, n in problem.step_limits]
+    if problem.pipeline != 1:
+        counts = " or ".join(map(str, chunk_counts(problem.pipeline, steps=2)))
+        found.append(f"programs of several steps in {counts} chunks")
     return tuple(found)

@@ -5,27 +5,34 @@ from __future__ import annotations
 from dataclasses import replace
 
 from p2smt.joint import JointSearch
+from p2smt.pipeline import program_s
 from p2smt.pricing import Scene
 from p2smt.request import Problem
 from p2smt.result import Status, StopWatch
 from p2smt.solution import Alternative, Perturbation, RequestPlan, objective
+from p2smt.synthesis_pipelined import Listings
 
 FACTORS = (0.8, 1.2)
 
 
 def perturbations(
-    problem: Problem, winner: Alternative, watch: StopWatch, solver: str
+    problem: Problem,
+    winner: Alternative,
+    watch: StopWatch,
+    solver: str,
+    listings: Listings | None = None,
 ) -> tuple[Perturbation, ...]:
     """Re-cost the winner and re-solve the problem with each level 20 % slower and faster.
 
     All cases share the time limit.  Fewer cases than ``FACTORS`` times the levels: the search
-    was interrupted.
+    was interrupted.  ``listings`` may pass the lists of programs of an earlier search.
     """
     found: list[Perturbation] = []
+    listings = listings or Listings()
     for j, level in enumerate(problem.topology.levels):
         for factor in FACTORS:
             changed = replace(problem, topology=problem.topology.with_bandwidth_factor(j, factor))
-            solution = JointSearch(changed, watch.left(), solver).run(top=1)
+            solution = JointSearch(changed, watch.left(), solver, listings=listings).run(top=1)
             if solution.interrupted:
                 return tuple(found)
             cost = recost(changed, winner)
@@ -48,8 +55,8 @@ def _seconds(problem: Problem, winner: Alternative, plan: RequestPlan) -> float:
         moved = plan.hierarchy.size > 1
         request = plan.request
         return scene.fixed_time(request.kind, request.payload_bytes).seconds if moved else 0.0
-    total = 0.0
-    for instruction, payload in zip(plan.program.instructions, plan.payloads, strict=True):
-        grouping = plan.hierarchy.grouping(instruction)
-        total += scene.step_time(instruction.collective, grouping, payload).seconds
-    return total
+    steps = [
+        scene.step_time(instruction.collective, plan.hierarchy.grouping(instruction), payload)
+        for instruction, payload in zip(plan.program.instructions, plan.payloads, strict=True)
+    ]
+    return program_s(steps, plan.chunks)

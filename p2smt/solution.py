@@ -11,11 +11,17 @@ from p2smt.request import Problem, Request
 from p2smt.result import SolveStats, Status
 
 
+def in_chunks(chunks: int) -> str:
+    """`` in 8 chunks``, or nothing for one."""
+    return f" in {chunks} chunks" if chunks > 1 else ""
+
+
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
     """One request on one placement.
 
-    ``seconds`` is the time of one execution, ``bound_s`` the solver's proved bound on it,
+    ``seconds`` is the time of one execution in ``chunks`` chunks, ``steps`` and ``payloads``
+    are those of one chunk, ``bound_s`` is the solver's proved bound on ``seconds``,
     ``single_s`` the time of the one collective that answers it alone on the same placement,
     ``physical_bound_s`` what no program can beat there.  ``program`` is None for all-to-all,
     send and groups of one device.  ``peak_bytes`` is the most a device holds of the vector,
@@ -36,6 +42,12 @@ class RequestPlan:
     peak_bytes: int
     shards: tuple[int, ...] | None
     checked: str
+    chunks: int = 1
+
+    @property
+    def label(self) -> str:
+        """The request in words, with its chunks where there are several."""
+        return f"{self.request}{in_chunks(self.chunks)}"
 
     @property
     def total_s(self) -> float:

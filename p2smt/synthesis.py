@@ -14,6 +14,7 @@ from p2smt.checking import Checked, ListChecker, check_program
 from p2smt.collective import Collective, Form, RequestKind
 from p2smt.cost import StepTime
 from p2smt.errors import EncodingBug, InputError
+from p2smt.pipeline import program_s
 from p2smt.pricing import Scene
 from p2smt.problem import InstructionSet, ProgramProblem, StepLimit
 from p2smt.program import Grouping, Hierarchy, Instruction, Program
@@ -104,12 +105,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A checked program with its recomputed time (no steps and 0 s where there is no cost)."""
+    """A checked program with its recomputed time (no steps and 0 s where there is no cost).
+
+    ``steps`` are those of one of ``chunks`` chunks.
+    """
 
     program: Program
     seconds: float
     steps: tuple[StepTime, ...]
     checked: Checked
+    chunks: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +129,39 @@ class Found:
 
 def list_programs(task: Task, limits: SearchLimits) -> tuple[Result[tuple[Program, ...]], str]:
     """Every valid program up to the length once, checked; and what it was checked on."""
-    solver = cast(ProgramSolver, encoding("program", task.solver))
     problem = task.problem()
+    result, how = checked_listing(task, problem, task.hierarchy, limits)
+    programs = _decoded(problem, task.hierarchy, result.value or ())
+    return Result(result.status, programs, stats=result.stats), how
+
+
+def checked_listing(
+    task: Task, problem: ProgramProblem, hierarchy: Hierarchy, limits: SearchLimits
+) -> tuple[Result[tuple[Indices, ...]], str]:
+    """Every program of a problem by instruction indices, checked on a hierarchy of its depth.
+
+    Raises:
+        EncodingBug: a program is not valid there, or was listed twice.
+    """
+    solver = cast(ProgramSolver, encoding("program", task.solver))
     result = solver.enumerate_programs(problem, limits)
-    programs = tuple(task.program(problem, indices) for indices in result.value or ())
-    checker = ListChecker(task.kind, task.hierarchy)
+    programs = _decoded(problem, hierarchy, result.value or ())
+    checker = ListChecker(task.kind, hierarchy)
     for program in programs:
         if broken := checker.violation(program):
             raise EncodingBug(broken.message, _describe(task), str(program))
     if len(set(programs)) != len(programs):
         raise EncodingBug("a program was listed twice", _describe(task), list(map(str, programs)))
     how = "devices" if checker.exact else "quotient " + "x".join(map(str, checker.factors))
-    return Result(result.status, programs, stats=result.stats), how
+    return result, how
+
+
+def _decoded(
+    problem: ProgramProblem, hierarchy: Hierarchy, listed: Sequence[Indices]
+) -> tuple[Program, ...]:
+    """The programs with these instruction indices; each instruction is named once."""
+    named = [hierarchy.instruction(*item) for item in problem.instructions.items]
+    return tuple(Program(tuple(named[i] for i in indices)) for indices in listed)
 
 
 def _describe(task: Task) -> dict[str, object]:
@@ -147,7 +173,9 @@ def _describe(task: Task) -> dict[str, object]:
     }
 
 
-def price(task: Task, program: Program, scene: Scene | None, payload_bytes: int) -> Priced:
+def price(
+    task: Task, program: Program, scene: Scene | None, payload_bytes: int, chunks: int = 1
+) -> Priced:
     """Check a program by the semantics and recompute its time (0 without a scene).
 
     Raises:
@@ -158,8 +186,8 @@ def price(task: Task, program: Program, scene: Scene | None, payload_bytes: int)
         raise EncodingBug(checked.trace.violation.message, _describe(task), str(program))
     if scene is None:
         return Priced(program, 0.0, (), checked)
-    steps = scene.program_times(program, checked.trace.payload_rows, payload_bytes)
-    return Priced(program, sum(step.seconds for step in steps), steps, checked)
+    steps = scene.program_times(program, checked.trace.payload_rows, payload_bytes, chunks)
+    return Priced(program, program_s(steps, chunks), steps, checked, chunks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,17 @@ class Algorithm(Enum):
     DIRECT = "direct"
     ONE_SHOT = "one-shot"
     IN_SWITCH = "in-switch"
+    BINOMIAL = "binomial"
+    SCATTER_GATHER = "scatter-gather"
+
+
+ANY_ALGORITHM: tuple[Algorithm, ...] = tuple(
+    algorithm
+    for algorithm in Algorithm
+    if algorithm not in (Algorithm.BINOMIAL, Algorithm.SCATTER_GATHER)
+)
+"""What a library can be expected to choose from; the others never beat these, and describe
+libraries that use them all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +179,18 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A cluster: levels outermost first, and the algorithms its library can run."""
+    """A cluster: levels outermost first, and the algorithms its library can run.
+
+    ``library`` names the one algorithm that the library always runs for a collective; for the
+    others the fastest of ``algorithms`` is taken.
+    """
 
     name: str
     levels: tuple[Level, ...]
-    algorithms: tuple[Algorithm, ...] = tuple(Algorithm)
+    algorithms: tuple[Algorithm, ...] = ANY_ALGORITHM
     description: str = ""
     sources: tuple[str, ...] = ()
+    library: tuple[tuple[Collective, Algorithm], ...] = ()
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]
@@ -183,6 +199,9 @@ class Topology:
         if not self.algorithms or len(set(self.algorithms)) != len(self.algorithms):
             shown = [algorithm.value for algorithm in self.algorithms]
             raise InputError(f"algorithms {shown}", "name at least one, each once", "edit the list")
+        if len(dict(self.library)) != len(self.library):
+            shown = [collective.value for collective, _ in self.library]
+            raise InputError(f"library {shown}", "a collective is named twice", "keep one of them")
         if not 1 <= len(names) <= MAX_LEVELS:
             raise InputError(f"{len(names)} levels", f"a topology has 1 to {MAX_LEVELS} levels")
         if len(set(names)) != len(names):
@@ -206,6 +225,15 @@ class Topology:
     def names(self) -> tuple[str, ...]:
         """Level names, outermost first."""
         return tuple(level.name for level in self.levels)
+
+    @property
+    def known_algorithms(self) -> frozenset[Algorithm]:
+        """Every algorithm that some collective may run by."""
+        return frozenset(self.algorithms) | {algorithm for _, algorithm in self.library}
+
+    def running(self, algorithms: tuple[Algorithm, ...]) -> Topology:
+        """The same cluster with a library that runs every collective by one of these."""
+        return replace(self, algorithms=algorithms, library=())
 
     @property
     def devices(self) -> int:

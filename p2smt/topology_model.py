@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from p2smt.collective import Collective
 from p2smt.errors import InputError
-from p2smt.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.topology import ANY_ALGORITHM, Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.units import exact_bandwidth, exact_time, parse_bandwidth, parse_time
 from p2smt.validation import StrictModel
 
@@ -77,7 +77,8 @@ class TopologyModel(StrictModel):
     name: Annotated[str, Field(min_length=1)]
     description: str = ""
     sources: list[str] = Field(default_factory=list)
-    algorithms: list[AlgorithmName] = Field(default_factory=lambda: list(Algorithm))
+    algorithms: list[AlgorithmName] = Field(default_factory=lambda: list(ANY_ALGORITHM))
+    library: dict[CollectiveName, AlgorithmName] = Field(default_factory=dict)
     levels: list[LevelModel]
 
 
@@ -95,6 +96,7 @@ def build_topology(model: TopologyModel, source: str) -> Topology:
             algorithms=tuple(model.algorithms),
             description=model.description,
             sources=tuple(model.sources),
+            library=tuple(model.library.items()),
         )
 
 
@@ -155,6 +157,8 @@ def dump_topology(topology: Topology) -> dict[str, object]:
     if topology.sources:
         found["sources"] = list(topology.sources)
     found["algorithms"] = [algorithm.value for algorithm in topology.algorithms]
+    if topology.library:
+        found["library"] = {c.value: algorithm.value for c, algorithm in topology.library}
     found["levels"] = [
         {"name": level.name, "size": level.size, "link": _dump_link(level.link)}
         for level in topology.levels

@@ -2,8 +2,8 @@
 
 Volumes are fractions of the payload n (bytes of the whole vector per device; all-gather: of
 its output).  Sources: Thakur, Rabenseifner, Gropp, IJHPCA 19(1) 2005 (ring, recursive
-halving and doubling, pairwise); Sanders, Speck, Traff 2009 (double binary tree).  Reduction
-arithmetic (gamma) is not modelled.
+halving and doubling, pairwise, binomial tree, scatter and all-gather); Sanders, Speck, Traff
+2009 (double binary tree).  Reduction arithmetic (gamma) is not modelled.
 """
 
 from __future__ import annotations
@@ -119,6 +119,53 @@ def _one_shot(op: Collective, p: int) -> Rule | None:
     )
 
 
+def _distances(p: int) -> list[int]:
+    """Of a binomial tree's rounds: in each, members i < d meet i + d, as far as these exist."""
+    return [2**r for r in range((p - 1).bit_length())]
+
+
+def _binomial_steps(profile: Profile) -> tuple[int, ...]:
+    """A round pays for the outermost level that it crosses.
+
+    It crosses a level if the furthest member that it reaches is outside the root's entity.
+    """
+    p = profile[-1]
+    reached = [min(2 * d, p) for d in _distances(p)]
+    crossed = [next(j for j, m in enumerate(profile) if r * m > p) for r in reached]
+    return tuple(crossed.count(j) for j in range(len(profile)))
+
+
+def _binomial(op: Collective, p: int) -> Rule | None:
+    """A binomial tree whose distances double from 1: the near members first, then the far."""
+    if op not in (Collective.REDUCE, Collective.BROADCAST):
+        return None
+
+    def crossing(q: int) -> float:
+        """Messages out of (into) the root's entity, of members 0 to q - 1.
+
+        No other exchanges as many: in a round fewer of its members have the vector.
+        """
+        return float(sum(max(0, min(q, d, p - d) - max(0, q - d)) for d in _distances(p)))
+
+    return Rule(crossing, lambda _: math.inf, _binomial_steps)
+
+
+def _scatter_gather(op: Collective, p: int) -> Rule | None:
+    """Reduce: a ring reduce-scatter, then each member sends its part to the root, all at once.
+
+    Broadcast: the reverse, a scatter and a ring all-gather.  The root's entity has the most
+    traffic: the ring's, and the parts of all members outside.
+    """
+    if op not in (Collective.REDUCE, Collective.BROADCAST):
+        return None
+
+    def steps(profile: Profile) -> tuple[int, ...]:
+        ring, last = _new_entities(profile), _outermost(profile, 1)
+        return tuple(a + b for a, b in zip(ring, last, strict=True))
+
+    return Rule(lambda q: (p - 1) / p + (p - q) / p, lambda _: math.inf, steps)
+
+
 def _in_switch(op: Collective, _: int) -> Rule | None:
     if op is not Collective.ALL_REDUCE:
         return None
@@ -132,6 +179,8 @@ _RULES: dict[Algorithm, Callable[[Collective, int], Rule | None]] = {
     Algorithm.DIRECT: _direct,
     Algorithm.ONE_SHOT: _one_shot,
     Algorithm.IN_SWITCH: _in_switch,
+    Algorithm.BINOMIAL: _binomial,
+    Algorithm.SCATTER_GATHER: _scatter_gather,
 }
 
 
@@ -144,7 +193,8 @@ def rules(topology: Topology, footprint: Footprint, operation: Operation) -> lis
     if operation is RequestKind.ALL_TO_ALL:
         return _exchanges(topology, footprint)
     found = []
-    for algorithm in topology.algorithms:
+    fixed = dict(topology.library).get(operation)
+    for algorithm in topology.algorithms if fixed is None else (fixed,):
         rule = _RULES[algorithm](operation, p)
         if rule is not None and _applies(algorithm, topology, footprint, operation):
             found.append((algorithm.value, rule))
@@ -174,6 +224,8 @@ def _applies(
             return True
         case Algorithm.TREE:
             return switched
+        case Algorithm.BINOMIAL | Algorithm.SCATTER_GATHER:  # rooted: see below
+            return switched and footprint.regular
         case Algorithm.HALVING_DOUBLING:
             powers = all(n & (n - 1) == 0 for profile in footprint.profiles for n in profile)
             return switched and footprint.regular and powers

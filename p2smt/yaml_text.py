@@ -17,7 +17,7 @@ import yaml
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 Plain: TypeAlias = "bool | int | str | list[Plain] | dict[str, Plain] | None"
 
@@ -162,3 +162,15 @@ def _scalar(node: yaml.ScalarNode, source: str) -> Plain:
 def _tag_refused(node: yaml.Node, source: str) -> InputError:
     where = f"{source}, line {_line(node)}"
     return InputError(where, f"the tag {node.tag[:60]} is refused", "write plain YAML values")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what :func:`load_yaml` reads: no anchors for parts that occur twice."""
+
+    def ignore_aliases(self, _data: object) -> bool:
+        return True
+
+
+def dump_yaml(data: Mapping[str, object]) -> str:
+    """Plain data as YAML in the order given; :func:`load_yaml` reads it back."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=100)

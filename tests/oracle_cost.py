@@ -19,6 +19,7 @@ from tests.oracle_loads import (
     Loads,
     Operation,
     Way,
+    binomial_rounds,
     distances,
     entity,
     meeting_level,
@@ -53,6 +54,13 @@ def latency_steps(topology: Topology, group: Group, operation: Operation, way: W
                 meeting_level(topology, group[0], group[d]) for d in distances(len(group))
             )
             return Counter({j: passes * n for j, n in rounds.items()})
+        case Algorithm.BINOMIAL:  # a round pays for its message that goes the furthest out
+            return Counter(
+                min(meeting_level(topology, a, b) for a, b in pairs)
+                for pairs in binomial_rounds(group)
+            )
+        case Algorithm.SCATTER_GATHER:
+            return meets + Counter({outermost: 1})
         case Algorithm.IN_SWITCH:
             return Counter({outermost: 2})
         case Algorithm.ONE_SHOT:
@@ -94,6 +102,8 @@ def applies(topology: Topology, groups: Sequence[Group], operation: Operation, w
         case Algorithm.HALVING_DOUBLING:
             powers = all(n & (n - 1) == 0 for span in spans for n in span)
             return powers and even(topology, groups) and carrying <= {LinkKind.SWITCH}
+        case Algorithm.BINOMIAL | Algorithm.SCATTER_GATHER:
+            return even(topology, groups) and carrying <= {LinkKind.SWITCH}
         case Algorithm.TREE:
             return carrying <= {LinkKind.SWITCH}
     met = {meeting_level(topology, a, b) for g in groups for a in g for b in g if a != b}
@@ -138,6 +148,24 @@ def step_seconds(
 
     ``send`` goes from each member of a group to the next one, without wrap-around.
     """
+    times = []
+    for name in _protocols(topology, groups, operation) or {""}:
+        pieces = [_piece(level.link, name, operation) for level in topology.levels]
+        wire = max(level_seconds(topology, groups, operation, way, name, payload))
+        latency = max(_latency(topology, g, operation, way, pieces) for g in groups)
+        times.append(_total(operation, way, wire, latency))
+    return min(times)
+
+
+def level_seconds(
+    topology: Topology,
+    groups: Sequence[Group],
+    operation: Operation,
+    way: Way,
+    protocol: str,
+    payload: float,
+) -> list[float]:
+    """Seconds that the worst link of each level transfers in one step."""
     sent = [m for group in groups for m in messages(group, operation, way) or []]
     loads = []
     for j, level in enumerate(topology.levels):
@@ -148,16 +176,12 @@ def step_seconds(
         else:
             loads.append(switch_loads(topology, j, groups, operation, way))
     worst = [(max(a.values(), default=0), max(b.values(), default=0)) for a, b in loads]
-    times = []
-    for name in _protocols(topology, groups, operation) or {""}:
-        pieces = [_piece(level.link, name, operation) for level in topology.levels]
-        wire = 0.0
-        for (load, draw), piece, level in zip(worst, pieces, topology.levels, strict=True):
-            cap = level.link.device_bandwidth_bytes_per_s or math.inf
-            wire = max(wire, payload * load / piece.bandwidth_bytes_per_s, payload * draw / cap)
-        latency = max(_latency(topology, g, operation, way, pieces) for g in groups)
-        times.append(_total(operation, way, wire, latency))
-    return min(times)
+    found = []
+    for (load, draw), level in zip(worst, topology.levels, strict=True):
+        bandwidth = _piece(level.link, protocol, operation).bandwidth_bytes_per_s
+        cap = level.link.device_bandwidth_bytes_per_s or math.inf
+        found.append(max(payload * load / bandwidth, payload * draw / cap))
+    return found
 
 
 def _total(operation: Operation, way: Way, wire: float, latency: float) -> float:
@@ -178,7 +202,9 @@ def best_seconds(
     elif operation is RequestKind.ALL_TO_ALL:
         ways = ["at-once"] if applies(topology, groups, operation, "at-once") else ["pairwise"]
     else:
-        ways = [a for a in topology.algorithms if applies(topology, groups, operation, a)]
+        fixed = [a for collective, a in topology.library if collective is operation]
+        offered = fixed or topology.algorithms
+        ways = [a for a in offered if applies(topology, groups, operation, a)]
     ways = ways or [Algorithm.RING]
     times = {way: step_seconds(topology, groups, operation, way, payload) for way in ways}
     return min(times.values()), set(ways)

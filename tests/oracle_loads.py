@@ -73,7 +73,27 @@ def messages(group: Group, operation: Operation, way: Way) -> Messages | None:
             return [(a, b, 1.0) for a, b in pairs]
         case Algorithm.HALVING_DOUBLING if operation not in CHAINS and p & (p - 1) == 0:
             return [m for d in distances(p) for m in _round(group, d, passes)]
+        case Algorithm.BINOMIAL if operation in CHAINS:
+            down = [(a, b, 1.0) for meetings in binomial_rounds(group) for a, b in meetings]
+            return _towards(operation, down)
+        case Algorithm.SCATTER_GATHER if operation in CHAINS:
+            ring = [(a, b, (p - 1) / p) for a, b in edges + wrap]
+            return ring + _towards(operation, [(group[0], b, 1 / p) for b in group[1:]])
     return None
+
+
+def _towards(operation: Operation, down: Messages) -> Messages:
+    """Messages from a broadcast's root, or the same ones back to a reduce's root."""
+    return [(b, a, x) for a, b, x in down] if operation is Collective.REDUCE else down
+
+
+def binomial_rounds(group: Group) -> list[list[tuple[int, int]]]:
+    """Pairs per round: all who have the vector pass it on, the first one to the next without."""
+    rounds, reached = [], 1
+    while reached < len(group):
+        rounds.append(list(zip(group[:reached], group[reached:], strict=False)))
+        reached += len(rounds[-1])
+    return rounds
 
 
 def distances(p: int) -> list[int]:

@@ -20,6 +20,8 @@ _COLUMNS = [
 ]
 """Columns of a matrix (a level's split over the axes); two axes are drawn more often."""
 
+LIBRARY_KEYS = st.sampled_from([Collective.REDUCE, Collective.BROADCAST, *Collective])
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -76,14 +78,15 @@ def placements(draw: st.DrawFn, devices: int = MAX_DEVICES) -> Placement:
 
 @st.composite
 def topologies(draw: st.DrawFn, sizes: tuple[int, ...]) -> Topology:
-    """A cluster with these level sizes and some of the algorithms."""
+    """A cluster with these level sizes, some of the algorithms, and perhaps a library's own."""
     levels = tuple(
         Level(f"l{j}", size, draw(links(size, math.prod(sizes[j + 1 :]))))
         for j, size in enumerate(sizes)
     )
     chosen = draw(st.sets(st.sampled_from(Algorithm), min_size=1))
     some = draw(st.sampled_from([tuple(Algorithm), tuple(sorted(chosen, key=str))]))
-    return Topology("random", levels, algorithms=some)
+    library = draw(st.just({}) | st.dictionaries(LIBRARY_KEYS, st.sampled_from(Algorithm)))
+    return Topology("random", levels, algorithms=some, library=tuple(library.items()))
 
 
 @st.composite

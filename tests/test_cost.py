@@ -30,7 +30,7 @@ PAYLOADS = st.sampled_from([0.0, 1.0, 12.0, 997.0, 1e9])
 
 
 def only(topology: Topology, algorithm: Algorithm) -> Topology:
-    return replace(topology, algorithms=(algorithm,))
+    return topology.running((algorithm,))
 
 
 def steps(case: Case) -> Iterator[tuple[tuple[Digits, ...], Grouping, IntArray]]:
@@ -72,6 +72,30 @@ def test_each_algorithm_costs_its_messages(
             assert chosen is (algorithm if allowed else Algorithm.RING)
             expected = oracle.step_seconds(topology, groups.tolist(), operation, chosen, payload)
             assert same(time.seconds, expected), (grouping, operation)
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(cases(), PAYLOADS)
+def test_a_step_knows_the_wire_time_of_each_level(case: Case, payload: float) -> None:
+    for digits, grouping, groups in steps(case):
+        for operation in Collective:
+            time = regular_model(case.topology, digits, grouping, operation).time(payload)
+            way = Algorithm(time.algorithm)
+            expected = oracle.level_seconds(
+                case.topology, groups.tolist(), operation, way, time.protocol, payload
+            )
+            assert time.level_wire_s == pytest.approx(expected, rel=1e-9, abs=1e-12)
+            assert max(time.level_wire_s) == time.wire_s
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(cases(), PAYLOADS, st.integers(2, 64))
+def test_a_step_in_parts_is_never_faster(case: Case, payload: float, parts: int) -> None:
+    for digits, grouping, _ in steps(case):
+        for operation in OPERATIONS:
+            model = regular_model(case.topology, digits, grouping, operation)
+            whole, part = model.time(payload).seconds, model.time(payload / parts).seconds
+            assert parts * part >= whole * (1 - 1e-12)
 
 
 @settings(derandomize=True, deadline=None, max_examples=100)

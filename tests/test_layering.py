@@ -37,6 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "scenes",
         "solution",
         "layouts",
+        "pipeline",
         "program_cost",
         "restrictions",
     ),

@@ -7,7 +7,7 @@ import io
 import os
 import sys
 
-from p2smt.cli.codes import BAD_INPUT, INTERNAL, INTERRUPTED, NO_BACKEND, OK
+from p2smt.cli.codes import BAD_INPUT, FAILED, INTERNAL, INTERRUPTED, NO_BACKEND, OK
 
 
 def main() -> None:
@@ -39,11 +39,15 @@ def run(arguments: list[str]) -> int:
 def _failed(error: Exception) -> int:
     """Explain an error that has an explanation; the others are bugs: one line, exit code 70."""
     from p2smt.cli.app import USAGE_ERROR, usage
-    from p2smt.errors import EncodingBug, InputError
+    from p2smt.errors import BackendError, EncodingBug, ExecutionError, InputError
 
     match error:
         case InputError():
             return _say(str(error), BAD_INPUT)
+        case BackendError():
+            return _say(str(error), NO_BACKEND)
+        case ExecutionError():
+            return _say(str(error), FAILED)
         case EncodingBug():
             return _say(f"internal error: {error}", INTERNAL, most=10_000)
         case ModuleNotFoundError() if error.name and not error.name.startswith("p2smt"):

@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from p2smt.cli import (
+    calibrate_command,
     cost_command,
     placements_command,
     programs_command,
+    run_command,
     schema_command,
     solve_command,
     topology_command,
@@ -32,7 +34,9 @@ app.command("solve")(solve_command.solve)
 app.command("placements")(placements_command.placements)
 app.command("programs")(programs_command.programs)
 app.command("cost")(cost_command.cost)
+app.command("run")(run_command.run)
 app.command("verify")(verify_command.verify)
+app.command("calibrate")(calibrate_command.calibrate)
 app.add_typer(topology_command.app, name="topology")
 app.command("schema")(schema_command.schema)
 
@@ -56,7 +60,7 @@ def _main(
 
     Results go to stdout, progress and errors to stderr.  Exit codes: 0 optimal, complete or
     verified; 1 refuted; 2 bad input; 3 not settled (a limit was reached); 4 infeasible;
-    5 a backend is missing; 70 an error of p2smt itself; 130 interrupted.
+    5 a backend is missing; 6 execution failed; 70 an error of p2smt itself; 130 interrupted.
     """
 
 

@@ -103,6 +103,21 @@ def count_of(text: str, what: str, most: int = 10**9, least: int = 1) -> int:
         raise InputError(error.given, rule, error.remedy) from None
 
 
+def pipeline_of(text: str | None) -> int | None:
+    """A number of chunks (1 where none is given), or None for ``auto``."""
+    from p2smt.errors import InputError
+    from p2smt.request import MAX_CHUNKS
+    from p2smt.units import parse_count
+
+    if text == "auto":
+        return None
+    try:
+        return parse_count(text, "pipeline", MAX_CHUNKS) if text is not None else 1
+    except InputError as error:
+        rule = f"is neither a whole number from 1 to {MAX_CHUNKS} nor auto"
+        raise InputError(error.given, rule, "write it like 8 or auto") from None
+
+
 def limits_of(
     time_limit: str | None, seed: str, workers: str = "1", limit: str | None = None
 ) -> SearchLimits:

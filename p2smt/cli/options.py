@@ -65,6 +65,14 @@ AlgorithmOption = Annotated[
     str | None,
     typer.Option("--algorithm", metavar="NAMES", help="Such as ring or ring,tree; default: auto."),
 ]
+PipelineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pipeline",
+        metavar="M|auto",
+        help="Chunks in which programs of several steps run, overlapping; default: 1.",
+    ),
+]
 SolverOption = Annotated[str, typer.Option("--solver", metavar="NAME", help="cpsat or z3.")]
 TimeOption = Annotated[
     str | None,

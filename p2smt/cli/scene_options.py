@@ -25,6 +25,17 @@ class Where:
     payload_bytes: int = 0
 
 
+@dataclass(frozen=True)
+class Place:
+    """Axes of a placement on a topology (by ``names`` as given), and a payload (0: no size)."""
+
+    placement: Placement
+    axes: tuple[int, ...]
+    names: str
+    scene: Scene
+    payload_bytes: int
+
+
 def program_kind(text: str | None) -> RequestKind:
     """A request kind that has programs; all-reduce where none is given."""
     known = {kind.value: kind for kind in RequestKind if kind.has_programs}
@@ -59,24 +70,34 @@ def where(
     reduce: str | None,
 ) -> Where:
     """The place that the options describe."""
-    from p2smt.pricing import Scene
-    from p2smt.units import parse_bytes
-
     if (topology is None) == (factors is None):
         raise InputError("factors", "give either --factors, or --topology with a placement")
     if factors is not None:
         if axes is not None or placement is not None or reduce is not None:
             raise InputError("--factors", "stands alone", "drop --axes, --placement and --reduce")
         return Where(Hierarchy.plain(given.sizes_of(factors, "factors")))
+    found = place(topology, axes, placement, reduce)
+    if not found.payload_bytes:
+        return Where(found.scene.hierarchy)
+    return Where(found.scene.hierarchy, found.scene, found.payload_bytes)
+
+
+def place(
+    topology: str | None, axes: str | None, placement: str | None, reduce: str | None
+) -> Place:
+    """Where --reduce AXES[=SIZE] runs."""
+    from p2smt.pricing import Scene
+    from p2smt.units import parse_bytes
+
     cluster, chosen = given.topology_of(topology), given.axes_of(axes)
     if reduce is None:
         raise InputError("reduce", "is missing", "name the reduced axes, such as --reduce dp")
     names, equals, size = reduce.partition("=")
     indices = _indices(names, chosen)
-    scene = Scene.of(cluster, placement_of(placement, cluster, chosen), indices)
-    if not equals:
-        return Where(scene.hierarchy)
-    return Where(scene.hierarchy, scene, parse_bytes(size.strip(), "size in --reduce"))
+    matrix = placement_of(placement, cluster, chosen)
+    payload = parse_bytes(size.strip(), "size in --reduce") if equals else 0
+    scene = Scene.of(cluster, matrix, indices)
+    return Place(matrix, tuple(indices), names, scene, payload)
 
 
 def _indices(text: str, axes: tuple[ParallelismAxis, ...]) -> list[int]:

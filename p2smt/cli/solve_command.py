@@ -54,6 +54,7 @@ def solve(
     forbid_form: o.FormOption = None,
     max_steps_at: o.StepsOption = None,
     algorithm: o.AlgorithmOption = None,
+    pipeline: o.PipelineOption = None,
     solver: o.SolverOption = "cpsat",
     time_limit: o.TimeOption = None,
     seed: o.SeedOption = "0",
@@ -89,6 +90,7 @@ def solve(
         restrictions.forms(forbid_form),
         restrictions.step_limits(max_steps_at, cluster.names),
         restrictions.algorithms(algorithm),
+        given.pipeline_of(pipeline),
     )
     layout = None if compare is None else given.layout_of(compare)
     limits = given.limits_of(time_limit, seed, workers)

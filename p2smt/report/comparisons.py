@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 
 from p2smt.report.tables import table
 from p2smt.result import Status
-from p2smt.solution import Alternative, Perturbation, Solution
+from p2smt.solution import Alternative, Perturbation, RequestPlan, Solution
 from p2smt.units import format_bytes, format_time
 
 
@@ -23,7 +23,7 @@ def alternatives(solution: Solution) -> list[RenderableType]:
             f"{a.objective_s / max(solution.alternatives[0].objective_s, 1e-300):.3g}x",
             a.placement.text(),
             format_bytes(a.peak_bytes),
-            " ".join("-" if r.program is None else letters[str(r.program)] for r in a.requests),
+            " ".join(_letter(letters, r) for r in a.requests),
         ]
         for n, a in enumerate(solution.alternatives, start=1)
     ]
@@ -33,8 +33,17 @@ def alternatives(solution: Solution) -> list[RenderableType]:
     parts: list[RenderableType] = [table(title, columns, rows), ""]
     if letters:
         legend = [[letter, text] for text, letter in letters.items()]
-        parts += [table("their programs, in the order of the requests", ["", ""], legend), ""]
+        split = any(r.chunks > 1 for a in solution.alternatives for r in a.requests)
+        title = "their programs, in the order of the requests" + "; A/M: in M chunks" * split
+        parts += [table(title, ["", ""], legend), ""]
     return parts
+
+
+def _letter(letters: Mapping[str, str], plan: RequestPlan) -> str:
+    """A program's letter with its chunks; a dash where there is no program."""
+    if plan.program is None:
+        return "-"
+    return letters[str(plan.program)] + f"/{plan.chunks}" * (plan.chunks > 1)
 
 
 def _letters(n: int) -> str:

@@ -44,13 +44,17 @@ def _alternative(alternative: Alternative) -> dict[str, Any]:
         "status": alternative.status.value,
         "peak_bytes": alternative.peak_bytes,
         "programs": [None if r.program is None else str(r.program) for r in alternative.requests],
+        "chunks": [r.chunks for r in alternative.requests],
         "seconds": [r.seconds for r in alternative.requests],
         "steps": [_steps(r) for r in alternative.requests],
     }
 
 
 def _steps(plan: RequestPlan) -> list[dict[str, Any]]:
-    """Per step: instruction, time, and the level whose worst link bounds it with its load."""
+    """Per step: instruction, time, and the level whose worst link bounds it with its load.
+
+    The numbers are those of one chunk.
+    """
     levels = [name for name, _ in plan.hierarchy.aliases[1:]]
     fixed = (plan.request.kind.value,) * len(plan.steps)
     names = map(str, plan.program.instructions if plan.program else fixed)

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 
 from p2smt.collective import RequestKind
 from p2smt.report.comparisons import alternatives, comparison_table, sensitivity
-from p2smt.report.tables import gap, table
+from p2smt.report.tables import gap, table, times_title
 from p2smt.result import Status
 from p2smt.solution import Alternative, RequestPlan, Solution, faster_layouts
 from p2smt.units import format_bytes, format_time
@@ -74,10 +74,10 @@ def _request_table(best: Alternative) -> Group:
     rows = []
     for plan in best.requests:
         open_ = "" if plan.status is Status.OPTIMAL else f" ({plan.status.value})"
-        rows.append([f"{plan.request}{open_}", format_time(plan.total_s), "", ""])
+        rows.append([f"{plan.label}{open_}", format_time(plan.total_s), "", ""])
         rows += _step_rows(plan)
     columns = ["request and steps", ">time", "algorithm", "bottleneck"]
-    return table("requests: time per iteration; steps: time of one execution", columns, rows)
+    return table(times_title(plan.chunks for plan in best.requests), columns, rows)
 
 
 def _step_rows(plan: RequestPlan) -> list[list[str]]:

@@ -25,6 +25,12 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     return Group(Text(title, style="italic"), made)  # a table folds its own title
 
 
+def times_title(chunks: Iterable[int]) -> str:
+    """What the times of a table of requests and their steps are, given the requests' chunks."""
+    one = "one chunk" if max(chunks, default=1) > 1 else "one execution"
+    return f"requests: time per iteration; steps: time of {one}"
+
+
 def gap(value: float, bound: float) -> str:
     """How far a value lies above a bound, in percent."""
     if value <= 0 or bound >= value * (1 - 1e-9):

@@ -9,7 +9,16 @@ import numpy as np
 
 from p2smt.collective import RequestKind
 from p2smt.runtime.job import JobRequest
-from p2smt.runtime.payload import Array, Floats, Layout, Numbers, spread, spread_row
+from p2smt.runtime.options import RunOptions
+from p2smt.runtime.payload import (
+    PERIOD,
+    Array,
+    Floats,
+    Layout,
+    Numbers,
+    spread,
+    spread_row,
+)
 from p2smt.runtime.regions import Held
 
 Values = Callable[[int], Array]
@@ -87,7 +96,9 @@ def expected_pieces(request: JobRequest, layout: Layout, rank: int, values: Valu
     place = group.index(rank)
     match request.kind:
         case RequestKind.ALL_REDUCE | RequestKind.REDUCE_SCATTER:
-            sums = np.sum([values(member) for member in group], axis=0)
+            sums = values(group[0]).copy()
+            for member in group[1:]:
+                sums += values(member)
             return [spread(sums, span, layout.rows) for span in layout.spans]
         case RequestKind.SEND:
             period = values(group[max(place - 1, 0)])
@@ -126,6 +137,12 @@ def compare(
                 float(result.ravel()[place]),
             )
     return None
+
+
+def numbers_of(request: JobRequest, layout: Layout, options: RunOptions, ranks: int) -> Numbers:
+    """The contributions of so many ranks to a request's payload."""
+    period = min(PERIOD, layout.elements)
+    return Numbers(options.data_type, request.size, ranks, options.seed, period)
 
 
 def exact_results(request: JobRequest, layout: Layout, rank: int, numbers: Numbers) -> list[Array]:

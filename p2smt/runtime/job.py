@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from p2smt.collective import DIRECT, RequestKind
 from p2smt.errors import InputError
+from p2smt.request import MAX_CHUNKS
 from p2smt.traffic import Operation
 
 Groups = tuple[tuple[int, ...], ...]
-MAX_CHUNKS = 1024
 
 
 @dataclass(frozen=True, slots=True)

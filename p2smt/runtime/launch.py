@@ -72,6 +72,7 @@ class _Process:
     """The process of one machine; its events arrive in a queue shared by all."""
 
     def __init__(self, machine: Machine, setup: NodeSetup, events: queue.Queue[Any]) -> None:
+        self.ranks = set(range(setup.first_rank, setup.first_rank + setup.local_ranks))
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
         self.process = subprocess.Popen(
             [*machine.prefix, sys.executable, "-P", "-m", "p2smt.runtime.node"],
@@ -188,7 +189,7 @@ class _Run:
                     self.failures.append(event)
             case "error" | "node":
                 self.failures.append(event)
-            case "gone" if len(self.ended) < self.job.ranks:
+            case "gone" if not event["process"].ranks <= self.ended:
                 self.failures.append(event)
 
     def _explain(self) -> Exception:

@@ -24,7 +24,8 @@ from typing import IO, Any
 from p2smt.errors import BackendError, ExecutionError, InputError
 from p2smt.runtime.board import Board
 from p2smt.runtime.node_setup import NodeSetup
-from p2smt.runtime.worker import Place, run_worker
+from p2smt.runtime.place import Place
+from p2smt.runtime.worker import run_worker
 
 
 @dataclass(slots=True)

@@ -8,12 +8,17 @@ from dataclasses import dataclass, field
 from p2smt.errors import InputError
 from p2smt.runtime.payload import DataType
 
-BACKENDS = ("gloo", "nccl")
+BACKENDS = ("gloo", "nccl", "reference")
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """``device``: where tensors live (cpu, cuda); NCCL needs cuda, Gloo takes both."""
+    """``device``: where tensors live (cpu, cuda); NCCL needs cuda, Gloo takes both.
+
+    ``warmup`` and ``repeat`` count repetitions (0 repetitions: results are checked, nothing is
+    timed); ``ranks_per_gpu`` above 1 is for checking results, its times mean nothing.  ``check``:
+    compare results with the closed form; ``timed`` says what is timed, of those named.
+    """
 
     backend: str = "gloo"
     device: str = "cpu"
@@ -23,11 +28,19 @@ class RunOptions:
     seed: int = 0
     time_limit_s: float = 600.0
     ranks_per_gpu: int = 1
+    check: bool = True
+    timed: tuple[str, ...] = ("program", "baseline", "steps")
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
-            known = ", ".join((*BACKENDS, "reference"))
+            known = ", ".join(BACKENDS)
             raise InputError(f"backend {self.backend[:20]!r}", f"must be one of {known}")
+        if self.device not in ("cpu", "cuda"):
+            raise InputError(f"device {self.device[:20]!r}", "must be cpu or cuda")
+        if (self.backend, self.device) in (("nccl", "cpu"), ("reference", "cuda")):
+            raise InputError(f"backend {self.backend}", f"does not run on device {self.device}")
+        if self.ranks_per_gpu > 1 and self.device == "cpu":
+            raise InputError(f"{self.ranks_per_gpu} ranks per GPU", "needs a backend on GPUs")
 
 
 @dataclass(slots=True)

@@ -49,27 +49,35 @@ class DataType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Contributions of ranks to a sum over at most ``members`` of them."""
+    """Contributions of ``ranks`` ranks to sums over at most ``members`` of them.
+
+    ``period``: values repeat after so many elements; as few as the payload has are enough.
+    """
 
     data_type: DataType
     members: int
+    ranks: int
     seed: int = 0
+    period: int = PERIOD
 
     def integers(self, rank: int) -> Integers:
         """One period of a rank's exact payload."""
-        element = np.arange(PERIOD, dtype=np.uint64)
-        mixed = _mix(element, rank, self.seed)
-        most = min(self.data_type.exact_limit // self.members, 2**16)
-        if most >= 1:
-            values: Integers = (mixed % np.uint64(most + 1)).astype(np.int64)
-            return values
-        # More ranks than the type can count: each element gets a one from some ranks only.
-        share = -(-self.members // self.data_type.exact_limit)
-        return ((element.astype(np.int64) + rank) % share == 0).astype(np.int64)
+        element = np.arange(self.period, dtype=np.uint64)
+        limit = self.data_type.exact_limit
+        most = min(limit // self.members, 2**16)
+        if most >= 2:  # no zeros: each missing or doubled contribution changes a sum
+            mixed = _mix(element, rank, self.seed) % np.uint64(most)
+            return np.asarray(mixed + np.uint64(1), np.int64)
+        # More ranks than the type can tell apart and count: an element gets ones from at most
+        # ``limit`` of all ranks, those that a permutation of its own puts first.
+        size = 1 << (self.ranks - 1).bit_length()
+        mixed = _mix(element, 0, self.seed)
+        place = (mixed | np.uint64(1)) * np.uint64(rank) + (mixed >> np.uint64(32))
+        return np.asarray(place % np.uint64(size) < np.uint64(min(limit, size // 2)), np.int64)
 
     def floats(self, rank: int) -> Floats:
         """One period of a rank's random payload in (-1, 1), before rounding to the type."""
-        mixed = _mix(np.arange(PERIOD, dtype=np.uint64), rank, self.seed + 1)
+        mixed = _mix(np.arange(self.period, dtype=np.uint64), rank, self.seed + 1)
         signed: Floats = mixed.astype(np.float64) / 2.0**63 - 1.0
         return signed
 

@@ -7,9 +7,9 @@ import hashlib
 import torch
 
 from p2smt.collective import RequestKind
-from p2smt.runtime.closed_form import compare, exact_results, rounded_sum
+from p2smt.runtime.closed_form import compare, exact_results, numbers_of, rounded_sum
 from p2smt.runtime.options import RequestRun, RunOptions
-from p2smt.runtime.payload import Array, Numbers
+from p2smt.runtime.payload import Array
 from p2smt.runtime.torch_prepared import Prepared
 
 _REPLICATED = (RequestKind.ALL_REDUCE, RequestKind.ALL_GATHER)
@@ -18,7 +18,7 @@ _REPLICATED = (RequestKind.ALL_REDUCE, RequestKind.ALL_GATHER)
 def check_exact(prepared: Prepared, options: RunOptions, run: RequestRun, when: str = "") -> None:
     """Run on small integers, which every order of additions sums exactly."""
     request, layout, rank = prepared.request, prepared.layout, prepared.site.rank
-    numbers = Numbers(options.data_type, request.size, options.seed)
+    numbers = numbers_of(request, layout, options, prepared.site.ranks)
     prepared.set_period(numbers.integers(rank))
     prepared.execute()
     right = exact_results(request, layout, rank, numbers)
@@ -31,7 +31,7 @@ def check_exact(prepared: Prepared, options: RunOptions, run: RequestRun, when: 
 def check_random(prepared: Prepared, options: RunOptions, run: RequestRun) -> None:
     """Run on random values and compare with sums in float64."""
     request, layout, rank = prepared.request, prepared.layout, prepared.site.rank
-    numbers = Numbers(options.data_type, request.size, options.seed)
+    numbers = numbers_of(request, layout, options, prepared.site.ranks)
 
     def values(of: int) -> Array:
         rounded = torch.from_numpy(numbers.floats(of)).to(prepared.flat.dtype)

@@ -32,17 +32,20 @@ def _run_request(request: JobRequest, options: RunOptions, site: Site, tell: Tel
     except StepError as error:
         run.errors.append(f"{request.name}: {error}")
         return run
-    if request.size == 1 or not any(site.rank in group for group in request.groups):
+    if request.size == 1:
         return run
-    run.errors += [str(w) for w in wrong_rows(request, lowered.held) if w.rank == site.rank]
     tell("preparation")
     prepared = prepare_request(site, request, lowered, options)
-    tell("check")
-    if options.data_type.unit_roundoff:
-        check_random(prepared, options, run)
-    check_exact(prepared, options, run)
+    check = options.check and any(site.rank in group for group in request.groups)
+    if check:
+        tell("check")
+        run.errors += [str(w) for w in wrong_rows(request, lowered.held) if w.rank == site.rank]
+        if options.data_type.unit_roundoff:
+            check_random(prepared, options, run)
+        check_exact(prepared, options, run)
     if options.repeat:
         time_request(prepared, options, run, tell)
+    if options.repeat and check:
         check_exact(prepared, options, run, " (after the timed runs)")
     return run
 

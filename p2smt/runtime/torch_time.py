@@ -20,20 +20,23 @@ def time_request(prepared: Prepared, options: RunOptions, run: RequestRun, tell:
     All ranks enter a timed section together, behind a barrier; each notes how long it takes
     until its own part is complete.
     """
-    steps = len(prepared.request.steps)
-    run.steps_s = [[] for _ in range(steps)]
+    run.steps_s = [[] for _ in prepared.request.steps]
     for repetition in range(-options.warmup, options.repeat):
-        times = _repetition(prepared, repetition % 3, tell)
+        times = _repetition(prepared, options, repetition, tell)
         if repetition < 0:
             continue
-        run.total_s.append(times.pop("program"))
-        if "baseline" in times:
-            run.baseline_s.append(times.pop("baseline"))
-        for step in range(steps):
-            run.steps_s[step].append(times[f"step {step + 1}"])
+        for name, samples in (("program", run.total_s), ("baseline", run.baseline_s)):
+            if name in times:
+                samples.append(times[name])
+        for step, taken in enumerate(run.steps_s, start=1):
+            if f"step {step}" in times:
+                taken.append(times[f"step {step}"])
 
 
-def _repetition(prepared: Prepared, first: int, tell: Tell) -> dict[str, float]:
+def _repetition(
+    prepared: Prepared, options: RunOptions, repetition: int, tell: Tell
+) -> dict[str, float]:
+    """Times of one repetition by name; the order of the turns rotates."""
     times: dict[str, float] = {}
 
     def measure(name: str, run: Callable[[], None]) -> None:
@@ -49,13 +52,15 @@ def _repetition(prepared: Prepared, first: int, tell: Tell) -> dict[str, float]:
             prepared.load()
             measure("baseline", prepared.baseline.run)
 
-    def single_steps() -> None:
+    def steps() -> None:
         prepared.load()
         for step in range(len(prepared.request.steps)):
             measure(f"step {step + 1}", lambda: prepared.program.run_step(step))  # noqa: B023
 
-    turns = [program, baseline, single_steps]
-    for turn in turns[first:] + turns[:first]:
+    turns = {"program": program, "baseline": baseline, "steps": steps}
+    chosen = [turns[name] for name in options.timed]
+    first = repetition % len(chosen)
+    for turn in chosen[first:] + chosen[:first]:
         turn()
     return times
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
 
 import torch
@@ -17,6 +17,7 @@ from torch.distributed import (  # type: ignore[attr-defined]  # exported at run
 from p2smt.errors import BackendError, ExecutionError
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RankReport, RunOptions, named, report_of
+from p2smt.runtime.place import Place
 from p2smt.runtime.torch_groups import Groups
 from p2smt.runtime.torch_prepared import Site
 from p2smt.runtime.torch_rank import run_rank
@@ -25,24 +26,6 @@ from p2smt.runtime.torch_time import Tell
 START_LIMIT_S = 60.0
 """Ranks must have joined after so long, or after the time limit if that is shorter."""
 _MULTI_RANK_NCCL = (2, 30)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A rank among all, its number among those of its machine, and where the store is.
-
-    ``listen_fd`` is a listening socket for the store that this rank is to serve; ``serves``
-    that it is to open one itself.
-    """
-
-    rank: int
-    ranks: int
-    local_rank: int
-    local_ranks: int
-    host: str
-    port: int
-    listen_fd: int | None = None
-    serves: bool = False
 
 
 def run_worker(job: Job, options: RunOptions, place: Place, tell: Tell) -> list[RankReport] | None:

@@ -1,0 +1,180 @@
+"""Every short all-reduce program on a shaped test cluster: measured, and predicted.
+
+    python experiments/programs_on_testbed/study.py --nodes 2 --ranks-per-node 8 --rate 200mbit \
+        --out experiments/programs_on_testbed/2x8.json
+
+First the cluster is calibrated: each collective on each level, with all groups at once.  Then
+every program of length <= 3 for an all-reduce over all ranks runs on the same cluster, checked,
+and timed against one all-reduce in node order.  The calibrated model has not seen these times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+from collections.abc import Sequence
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from experiments.testbed.model import topology as nominal_topology
+from experiments.testbed.network import cluster
+from experiments.testbed.spec import NetworkSpec, Node, parse_rate
+from p2smt.calibration.build import Calibration, calibrate
+from p2smt.calibration.library import with_library
+from p2smt.calibration.yaml_file import calibrated_yaml
+from p2smt.collective import RequestKind
+from p2smt.placement import Placement
+from p2smt.pricing import Scene
+from p2smt.program import Program
+from p2smt.result import SearchLimits
+from p2smt.runtime.job import Job
+from p2smt.runtime.jobs import program_job
+from p2smt.runtime.launch import Fleet, Machine, launch
+from p2smt.runtime.measure import measure
+from p2smt.runtime.options import RunOptions
+from p2smt.runtime.summary import RequestResult, RunResult, summarize
+from p2smt.synthesis import Task, list_programs
+from p2smt.topology import Topology
+from p2smt.units import parse_bytes
+
+CALIBRATION_BYTES = (2**16, 2**18, 2**20, 2**21, 2**22, 2**23)
+LENGTH = 3
+LIMIT_S = 3000.0
+
+
+def study(
+    spec: NetworkSpec, ranks_per_node: int, payload_bytes: int, repeat: int
+) -> dict[str, Any]:
+    """Calibrate a cluster, then measure and predict every program on it."""
+    nominal = nominal_topology(spec, ranks_per_node)
+    with cluster(spec) as nodes:
+        fleet = fleet_of(nodes)
+        calibrated = calibrate_here(nominal, fleet, repeat)
+        job = programs_job(calibrated.topology, payload_bytes)
+        options = RunOptions(repeat=repeat, time_limit_s=LIMIT_S)
+        result = summarize(job, launch(job, options, fleet))
+    return {
+        "cluster": {
+            "racks": spec.racks,
+            "nodes_per_rack": spec.nodes,
+            "ranks_per_node": ranks_per_node,
+            "uplink_mbit_per_s": spec.uplink_bytes_per_s * 8 / 1e6,
+            "rack_mbit_per_s": spec.rack_bytes_per_s and spec.rack_bytes_per_s * 8 / 1e6,
+        },
+        "machine": f"{os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in ("p2smt", "torch", "numpy", "scipy")},
+        "date": date.today().isoformat(),
+        "payload_bytes": payload_bytes,
+        "repeat": repeat,
+        "verified": result.verified,
+        "topology": calibrated_yaml(calibrated, date.today().isoformat()),
+        **summary(result),
+        "programs": [program_data(request) for request in by_time(result)],
+    }
+
+
+def fleet_of(nodes: Sequence[Node]) -> Fleet:
+    """The nodes as machines of the launcher."""
+    machines = tuple(Machine(node.prefix, node.variables) for node in nodes)
+    return Fleet(machines, nodes[0].address, int(nodes[0].variables["MASTER_PORT"]))
+
+
+def calibrate_here(nominal: Topology, fleet: Fleet, repeat: int) -> Calibration:
+    """Measure every collective on every level, and fit."""
+    options = RunOptions(repeat=repeat, time_limit_s=LIMIT_S)
+    samples = measure(nominal, options, CALIBRATION_BYTES, lambda job, how: launch(job, how, fleet))
+    return calibrate(with_library(nominal, samples), samples)
+
+
+def programs_job(topology: Topology, payload_bytes: int) -> Job:
+    """Every program of an all-reduce over all ranks, one request each."""
+    placement = Placement((topology.sizes,))
+    task = Task(RequestKind.ALL_REDUCE, Scene.of(topology, placement, (0,)).hierarchy, LENGTH)
+    programs, _ = list_programs(task, SearchLimits())
+    jobs = [_job(topology, placement, program, payload_bytes) for program in programs.value or ()]
+    return Job(topology.devices, tuple(request for job in jobs for request in job.requests))
+
+
+def _job(topology: Topology, placement: Placement, program: Program, payload_bytes: int) -> Job:
+    kind = RequestKind.ALL_REDUCE
+    return program_job(topology, placement, (0,), kind, program, payload_bytes, name=str(program))
+
+
+def by_time(result: RunResult) -> list[RequestResult]:
+    """The programs, the fastest first."""
+    return sorted(result.requests, key=lambda request: request.total.median_s or 0.0)
+
+
+def summary(result: RunResult) -> dict[str, Any]:
+    """The figures of the study."""
+    order = by_time(result)
+    predicted = sorted(result.requests, key=lambda r: r.request.predicted_s or 0.0)
+    errors = [
+        abs(step.predicted_s / times.median_s - 1)
+        for request in result.requests
+        for step, times in zip(request.request.steps, request.steps, strict=True)
+        if step.predicted_s and times.median_s
+    ]
+    baseline = statistics.median(s for r in result.requests for s in r.baseline.samples)
+    best = order[0]
+    return {
+        "baseline_s": baseline,
+        "best": best.request.name,
+        "best_s": best.total.median_s,
+        "speedup": best.speedup,
+        "step_error_median": statistics.median(errors),
+        "step_error_max": max(errors),
+        "steps": len(errors),
+        "measured_first_three": [request.request.name for request in order[:3]],
+        "predicted_first_three": [request.request.name for request in predicted[:3]],
+    }
+
+
+def program_data(result: RequestResult) -> dict[str, Any]:
+    """One program: its times, and those of its steps, in seconds."""
+    return {
+        "program": result.request.name,
+        "predicted_s": result.request.predicted_s,
+        "measured_s": result.total.median_s,
+        "samples_s": [round(s, 6) for s in result.total.samples],
+        "baseline_samples_s": [round(s, 6) for s in result.baseline.samples],
+        "steps": [
+            {"predicted_s": step.predicted_s, "measured_s": times.median_s}
+            for step, times in zip(result.request.steps, result.steps, strict=True)
+        ],
+    }
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the study and write its JSON."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--nodes", type=int, required=True, help="nodes, in each rack")
+    parser.add_argument("--ranks-per-node", type=int, required=True)
+    parser.add_argument("--rate", required=True, help="rate of a node's uplink, like 200mbit")
+    parser.add_argument("--racks", type=int, default=1)
+    parser.add_argument("--rack-rate", help="rate of a rack's uplink")
+    parser.add_argument("--payload", default="8MiB")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    spec = NetworkSpec(
+        nodes=given.nodes,
+        uplink_bytes_per_s=parse_rate(given.rate, "--rate"),
+        racks=given.racks,
+        rack_bytes_per_s=given.rack_rate and parse_rate(given.rack_rate, "--rack-rate"),
+    )
+    found = study(spec, given.ranks_per_node, parse_bytes(given.payload, "--payload"), given.repeat)
+    given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,52 @@
+"""The p2smt topology of a test cluster, with the rates that its links are shaped to."""
+
+from __future__ import annotations
+
+import yaml
+
+from experiments.testbed.spec import NetworkSpec
+from p2smt.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.topology_file import dump_topology
+from p2smt.topology_model import SIMPLE
+
+# Rough, and to be replaced by calibration on the machine: ranks of a node share the loopback, and
+# the processors, with all other ranks.
+LOOPBACK_BYTES_PER_S = 1e9
+LOOPBACK_LATENCY_S = 50e-6
+UPLINK_LATENCY_S = 100e-6
+
+DESCRIPTION = (
+    "Network namespaces on one machine. The rates of rack and node are nominal, as shaped; "
+    "the gpu level (loopback) and all latencies are rough figures, to be calibrated."
+)
+
+
+def topology(spec: NetworkSpec, ranks_per_node: int) -> Topology:
+    """Levels rack (where there are several), node and gpu; a gpu is a rank, a process of a node.
+
+    Gloo's collectives run as rings, its broadcast as a tree.
+
+    Raises:
+        InputError: ``ranks_per_node`` is below 1.
+    """
+    levels = [
+        _level("node", spec.nodes, spec.uplink_bytes_per_s, UPLINK_LATENCY_S),
+        _level("gpu", ranks_per_node, LOOPBACK_BYTES_PER_S, LOOPBACK_LATENCY_S),
+    ]
+    if spec.rack_bytes_per_s is not None:
+        levels.insert(0, _level("rack", spec.racks, spec.rack_bytes_per_s, UPLINK_LATENCY_S))
+    return Topology(
+        name="testbed",
+        levels=tuple(levels),
+        algorithms=(Algorithm.RING, Algorithm.TREE),
+        description=DESCRIPTION,
+    )
+
+
+def _level(name: str, size: int, bytes_per_s: float, latency_s: float) -> Level:
+    return Level(name, size, Link(LinkKind.SWITCH, (Piece(SIMPLE, latency_s, bytes_per_s),)))
+
+
+def topology_yaml(spec: NetworkSpec, ranks_per_node: int) -> str:
+    """The same as the text of a topology file."""
+    return yaml.safe_dump(dump_topology(topology(spec, ranks_per_node)), sort_keys=False, width=99)

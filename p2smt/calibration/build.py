@@ -1,0 +1,220 @@
+"""A calibrated topology: its links fitted to measured times, from the inside outwards.
+
+A level's measurements are those whose groups cross it and nothing outside it, so what they pay
+at the levels inside is known when it is fitted.  A level without measurements keeps its link.
+Each collective is fitted alone, which also finds its outliers; then one link is fitted to all
+of them, and a collective that this link serves clearly worse than its own pieces do gets
+``measured`` pieces.  The pieces hold for the algorithms of the fit, a ring unless others are
+asked for: they take up what the library really ran, so the calibrated topology offers no other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from p2smt.calibration.fit import Fit, fit_kept, fit_pieces
+from p2smt.calibration.rows import Row, make_row
+from p2smt.calibration.samples import Sample, footprint_of, usages
+from p2smt.collective import Collective
+from p2smt.cost import step_model
+from p2smt.errors import InputError
+from p2smt.topology import Algorithm, Link, Piece, Topology
+
+_CLEARLY = 0.02  # a mean held-out error that is higher by no more is no reason for own pieces
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveFit:
+    """One collective at one level.
+
+    ``own``: it has ``measured`` pieces, those of ``fit``; else it runs by the link's.
+    ``predicted_s`` are the calibrated model's times of ``samples``, ``outliers`` the indices of
+    those that were left out of the fit.
+    """
+
+    collective: Collective
+    samples: tuple[Sample, ...]
+    predicted_s: tuple[float, ...]
+    outliers: tuple[int, ...]
+    own: bool
+    fit: Fit
+
+    @property
+    def median_error(self) -> float:
+        """Median of abs(predicted / measured - 1), outliers left out."""
+        return float(np.median(self._errors()))
+
+    @property
+    def max_error(self) -> float:
+        """Largest abs(predicted / measured - 1), outliers left out."""
+        return max(self._errors())
+
+    def _errors(self) -> list[float]:
+        return [
+            abs(predicted / sample.seconds - 1)
+            for i, (sample, predicted) in enumerate(
+                zip(self.samples, self.predicted_s, strict=True)
+            )
+            if i not in self.outliers
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelFit:
+    """What became of one level; ``link`` is None where it kept its link, not being measured."""
+
+    level: str
+    link: Fit | None
+    collectives: tuple[CollectiveFit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A calibrated topology, a report per level, outermost first, and what it was fitted to."""
+
+    topology: Topology
+    levels: tuple[LevelFit, ...]
+    sources: tuple[str, ...] = ()
+
+
+def calibrate(
+    topology: Topology,
+    samples: Sequence[Sample],
+    algorithms: Sequence[Algorithm] = (Algorithm.RING,),
+    sources: Sequence[str] = (),
+) -> Calibration:
+    """The topology with every measured level's link fitted to ``samples``.
+
+    Level kinds, ports and caps per device stay as they are; ``sources`` join those it has.
+
+    Raises:
+        InputError: no sample, too few message sizes of a collective at a level, or a sample
+            whose groups the topology does not have.
+    """
+    if not samples:
+        raise InputError("a calibration", "has no measurement", "give at least one file")
+    current = replace(topology, algorithms=tuple(algorithms), sources=(*topology.sources, *sources))
+    where = [usages(current, sample)[0].level for sample in samples]
+    reports: list[LevelFit] = []
+    for level in reversed(range(len(topology.levels))):
+        mine = [sample for sample, at in zip(samples, where, strict=True) if at == level]
+        current, report = _calibrate_level(current, level, mine)
+        reports.insert(0, report)
+    return Calibration(current, tuple(reports), tuple(sources))
+
+
+def _calibrate_level(
+    topology: Topology, level: int, samples: Sequence[Sample]
+) -> tuple[Topology, LevelFit]:
+    name = topology.levels[level].name
+    if not samples:
+        return topology, LevelFit(name, None)
+    groups = {c: [s for s in samples if s.collective is c] for c in Collective}
+    groups = {c: found for c, found in groups.items() if found}
+    rows = {c: [make_row(topology, sample) for sample in found] for c, found in groups.items()}
+    alone = {
+        c: fit_pieces(rows[c], _inner_names(topology, level, c), f"level {name}, {c.value}")
+        for c in rows
+    }
+    inner = _inner_names(topology, level, None)
+    link, deviating = _shared_link(rows, alone, inner, name)
+    fitted = _with_link(topology, level, link, {c: alone[c] for c in deviating}, set(rows))
+    reports = tuple(
+        CollectiveFit(
+            c,
+            tuple(groups[c]),
+            tuple(predicted_s(fitted, sample) for sample in groups[c]),
+            alone[c].outliers,
+            c in deviating,
+            alone[c],
+        )
+        for c in rows
+    )
+    return fitted, LevelFit(name, link, reports)
+
+
+def _inner_names(topology: Topology, level: int, collective: Collective | None) -> tuple[str, ...]:
+    """Names of the pieces at the nearest inner level that has several."""
+    inside = (lv.link.pieces_for(collective) for lv in topology.levels[level + 1 :])
+    names = (tuple(piece.name for piece in pieces) for pieces in inside)
+    return next((found for found in names if len(found) > 1), ())
+
+
+def _shared_link(
+    rows: Mapping[Collective, list[Row]],
+    alone: Mapping[Collective, Fit],
+    inner: tuple[str, ...],
+    name: str,
+) -> tuple[Fit, set[Collective]]:
+    """The link that serves all collectives, and those that need pieces of their own.
+
+    The link is fitted again without those that deviate, if any collective remains.
+    """
+    if len(rows) == 1:
+        return next(iter(alone.values())), set()
+    link = _pooled(rows, alone, inner, name)
+    deviating = {c for c in rows if _deviates(c, rows, alone, link)}
+    if 0 < len(deviating) < len(rows):
+        rest = {c: found for c, found in rows.items() if c not in deviating}
+        link = _pooled(rest, alone, inner, name)
+    return link, deviating
+
+
+def _pooled(
+    rows: Mapping[Collective, list[Row]],
+    alone: Mapping[Collective, Fit],
+    inner: tuple[str, ...],
+    name: str,
+) -> Fit:
+    every = [row for found in rows.values() for row in found]
+    kept = np.array(
+        [i not in alone[c].outliers for c, found in rows.items() for i in range(len(found))]
+    )
+    return fit_kept(every, kept, inner, f"level {name}")
+
+
+def _deviates(
+    collective: Collective,
+    rows: Mapping[Collective, list[Row]],
+    alone: Mapping[Collective, Fit],
+    link: Fit,
+) -> bool:
+    """Whether held-out errors with the link's pieces are clearly worse than with its own."""
+    start = 0
+    for c, found in rows.items():
+        if c is collective:
+            break
+        start += len(found)
+    own = np.array(alone[collective].held_out_errors)
+    kept = np.isfinite(own)
+    worse = np.array(link.held_out_errors)[start : start + len(own)][kept] - own[kept]
+    noise = 2 * float(worse.std(ddof=1)) / math.sqrt(len(worse))
+    return float(worse.mean()) > max(_CLEARLY, noise)
+
+
+def _with_link(
+    topology: Topology,
+    level: int,
+    link: Fit,
+    own: Mapping[Collective, Fit],
+    measured: set[Collective],
+) -> Topology:
+    """The topology with fitted pieces at one level; other collectives keep what they have."""
+    old = topology.levels[level]
+    kept = [(c, pieces) for c, pieces in old.link.measured if c not in measured]
+    found: list[tuple[Collective, tuple[Piece, ...]]] = [(c, fit.pieces) for c, fit in own.items()]
+    new: Link = replace(old.link, pieces=link.pieces, measured=(*found, *kept))
+    levels = list(topology.levels)
+    levels[level] = replace(old, link=new)
+    return replace(topology, levels=tuple(levels))
+
+
+def predicted_s(topology: Topology, sample: Sample) -> float:
+    """The cost model's time of a sample on a topology."""
+    cluster = sample.cluster(topology)
+    footprint = footprint_of(cluster, sample.grouping)
+    return step_model(cluster, footprint, sample.collective).time(sample.payload_bytes).seconds

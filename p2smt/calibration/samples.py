@@ -1,0 +1,141 @@
+"""A measured collective, and what it asks of the links under each algorithm.
+
+A measurement names its groups as the cost model does: all devices of the topology are one axis,
+and a :class:`Grouping` over its levels (those of size 1 do not count) forms the groups, which
+all ran at once.  So the inside of every node is ``Grouping(1, 2)`` of two levels, all devices
+``Grouping(0, 2)``, and one device of each node ``Grouping(0, 1, master=True)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from p2smt.collective import Collective
+from p2smt.errors import InputError
+from p2smt.footprint import Digits, Footprint, LevelUse, regular_footprint
+from p2smt.program import Grouping
+from p2smt.topology import LinkKind, Topology
+from p2smt.traffic import Rule, rules
+
+MAX_BYTES = 2**62
+MAX_SECONDS = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One measured time.
+
+    ``payload_bytes`` is the whole vector per device (all-gather: its output; reduce-scatter:
+    its input), ``seconds`` the median or mean of the repetitions, ``spread_s`` how far they lie
+    apart (0: unknown).  ``outermost`` is the number of entities of the outermost level that
+    took part where it is not the topology's (a run on 2 nodes of a cluster of 4).  ``source``
+    says where it is from, for reports.
+    """
+
+    collective: Collective
+    grouping: Grouping
+    payload_bytes: int
+    seconds: float
+    spread_s: float = 0.0
+    outermost: int | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.payload_bytes < MAX_BYTES:
+            raise InputError(f"payload {self.payload_bytes} B", "must be from 1 B to 2^62 B")
+        if not 0 < self.seconds < MAX_SECONDS:
+            raise InputError(f"measured time {self.seconds} s", "must be positive, at most 1e6 s")
+        if not 0 <= self.spread_s < math.inf:
+            raise InputError(f"spread {self.spread_s} s", "must be zero or more")
+
+    def cluster(self, topology: Topology) -> Topology:
+        """The part of the cluster that took part."""
+        if self.outermost in (None, topology.levels[0].size):
+            return topology
+        return topology.with_outermost(self.outermost or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one sample asks of the links if it runs by one algorithm, per level from outermost.
+
+    ``level`` is the outermost level that its groups cross, ``steps`` counts latencies,
+    ``loads`` is bytes on the worst link (port), ``drawn`` bytes that one device sends over it
+    (0 where nothing caps that).  ``passes`` > 0 marks a pipelined tree.
+    """
+
+    level: int
+    steps: tuple[int, ...]
+    loads: tuple[float, ...]
+    drawn: tuple[float, ...]
+    passes: int = 0
+
+    def times(self, payload_bytes: float) -> Usage:
+        """The same for a payload of so many bytes."""
+        return replace(
+            self,
+            loads=tuple(load * payload_bytes for load in self.loads),
+            drawn=tuple(drawn * payload_bytes for drawn in self.drawn),
+        )
+
+
+def usages(topology: Topology, sample: Sample) -> list[Usage]:
+    """Steps and loads of a sample by each algorithm of the topology, as the model counts them.
+
+    Raises:
+        InputError: the grouping is not one of the topology.
+    """
+    units = _unit_usages(sample.cluster(topology), sample.grouping, sample.collective)
+    return [unit.times(sample.payload_bytes) for unit in units]
+
+
+def digits_of_all(topology: Topology) -> tuple[Digits, ...]:
+    """The digits of one axis over all devices."""
+    return tuple(((size, 1),) if size > 1 else () for size in topology.sizes)
+
+
+def footprint_of(topology: Topology, grouping: Grouping) -> Footprint:
+    """The footprint of the groups of ``grouping`` among all devices of ``topology``.
+
+    Raises:
+        InputError: the topology has no such grouping.
+    """
+    depth = sum(size > 1 for size in topology.sizes)
+    if not 0 <= grouping.outer < grouping.inner <= depth:
+        raise InputError(
+            f"groups over levels {grouping.outer} to {grouping.inner}",
+            f"{topology.name} has {depth} levels with more than one sibling",
+            "name the topology that was measured",
+        )
+    return regular_footprint(topology, digits_of_all(topology), grouping)
+
+
+@lru_cache(maxsize=4096)
+def _unit_usages(
+    topology: Topology, grouping: Grouping, collective: Collective
+) -> tuple[Usage, ...]:
+    """The usages of one byte."""
+    footprint = footprint_of(topology, grouping)
+    found = rules(topology, footprint, collective)
+    return tuple(_usage(topology, footprint, rule, collective) for _, rule in found)
+
+
+def _usage(topology: Topology, footprint: Footprint, rule: Rule, collective: Collective) -> Usage:
+    (profile,) = footprint.profiles
+    loads, drawn = [0.0] * len(profile), [0.0] * len(profile)
+    for use in footprint.uses:
+        loads[use.level], drawn[use.level] = _load(topology, use, rule)
+    level = next(j for j, entities in enumerate(profile) if entities > 1)
+    passes = 0 if not rule.pipelined else 2 if collective is Collective.ALL_REDUCE else 1
+    return Usage(level, rule.steps(profile), tuple(loads), tuple(drawn), passes)
+
+
+def _load(topology: Topology, use: LevelUse, rule: Rule) -> tuple[float, float]:
+    link = topology.levels[use.level].link
+    if link.kind is not LinkKind.SWITCH:
+        return rule.siblings(use), 0.0
+    capped = link.device_bandwidth_bytes_per_s is not None
+    drawn = rule.crossing(use.least_inside) / use.least_inside if capped else 0.0
+    return use.port_load(rule.crossing), drawn

@@ -1,0 +1,43 @@
+"""A calibrated topology as a YAML file that says what it was fitted from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from p2smt.calibration.build import Calibration, CollectiveFit
+from p2smt.topology_model import dump_topology
+from p2smt.yaml_text import dump_yaml
+
+
+def calibrated_yaml(calibration: Calibration, date: str) -> str:
+    """The file's text; reading it back gives ``calibration.topology``.
+
+    The comments at its head say what it was fitted to, how well, and on which ``date``.
+    """
+    head = "".join(f"# {_printable(line)}\n" for line in _head(calibration, date))
+    return f"{head}\n{dump_yaml(dump_topology(calibration.topology))}"
+
+
+def _head(calibration: Calibration, date: str) -> Iterator[str]:
+    yield f"Fitted by p2smt calibrate on {date}, from"
+    yield from (f"  {source}" for source in calibration.sources)
+    yield "Latencies and bandwidths are effective: what a run by these algorithms would need."
+    yield "Errors are abs(predicted / measured - 1), outliers left out."
+    for level in calibration.levels:
+        if level.link is None:
+            yield f"level {level.level}: not measured, kept as it was"
+        yield from (f"level {level.level}, {_line(found)}" for found in level.collectives)
+
+
+def _line(found: CollectiveFit) -> str:
+    pieces = "own pieces" if found.own else "the link's pieces"
+    return (
+        f"{found.collective.value} by {pieces}: median {100 * found.median_error:.2g} %, "
+        f"largest {100 * found.max_error:.2g} %; {len(found.samples)} times, "
+        f"{len(found.outliers)} outliers left out"
+    )
+
+
+def _printable(text: str) -> str:
+    """One line of a comment: YAML allows no control characters even there."""
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,113 @@
+"""`p2smt calibrate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from p2smt.cli import options as o
+
+if TYPE_CHECKING:
+    from p2smt.calibration.nccl_files import Measurements
+    from p2smt.collective import Collective
+
+
+def calibrate(
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE]...", help="Measurements.")
+    ] = None,
+    from_nccl_tests: Annotated[
+        bool,
+        typer.Option("--from-nccl-tests", help="FILEs are outputs of nccl-tests, or -J reports."),
+    ] = False,
+    topology: o.TopologyOption = None,
+    collective: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What ran, where a file does not tell."),
+    ] = None,
+    ranks: Annotated[
+        str | None, typer.Option(metavar="N", help="Ranks of every file, if not as it says.")
+    ] = None,
+    algorithm: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES", help="Of the fit: ring, or such as ring,tree; auto: the topology's."
+        ),
+    ] = "ring",
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the topology here.")
+    ] = None,
+    json: o.JsonOption = False,
+) -> int:
+    """Fit the links of a topology to measured times."""
+    from p2smt.cli import restrictions
+
+    restrictions.writable(output)
+    return _finish(
+        _measurements(files or [], from_nccl_tests, topology, collective, ranks),
+        algorithm,
+        output,
+        json,
+    )
+
+
+def _measurements(
+    files: list[str],
+    from_nccl_tests: bool,
+    topology: str | None,
+    collective: str | None,
+    ranks: str | None,
+) -> Measurements:
+    """What to fit: the one place where a way to get measurements is chosen."""
+    from p2smt.calibration.nccl_files import measurements_of
+    from p2smt.cli import given
+    from p2smt.errors import InputError
+    from p2smt.topology import MAX_DEVICES
+
+    if not from_nccl_tests:
+        raise InputError("calibrate", "needs measurements", "give --from-nccl-tests FILE..")
+    return measurements_of(
+        files,
+        None if topology is None else given.topology_of(topology),
+        None if collective is None else _collective(collective),
+        None if ranks is None else given.count_of(ranks, "ranks", MAX_DEVICES),
+    )
+
+
+def _collective(name: str) -> Collective:
+    from p2smt.collective import Collective
+    from p2smt.errors import InputError
+
+    known = {collective.value: collective for collective in Collective}
+    if name not in known:
+        raise InputError(f"collective {name[:40]!r}", f"must be one of {', '.join(known)}")
+    return known[name]
+
+
+def _finish(found: Measurements, algorithm: str, output: str | None, as_json: bool) -> int:
+    """Fit, write the topology, and report."""
+    from datetime import date
+
+    from p2smt.calibration.build import calibrate as fit
+    from p2smt.calibration.yaml_file import calibrated_yaml
+    from p2smt.cli import restrictions
+    from p2smt.cli.output import print_json
+    from p2smt.plan import write_atomically
+    from p2smt.report.calibration_tables import calibration_data, calibration_tables
+    from p2smt.report.tables import show
+    from p2smt.report.text import printable
+
+    algorithms = restrictions.algorithms(algorithm) or found.topology.algorithms
+    calibration = fit(found.topology, found.samples, algorithms, found.sources)
+    if output is not None:
+        write_atomically(output, calibrated_yaml(calibration, date.today().isoformat()))
+    if as_json:
+        print_json(calibration_data(calibration, found.wrong))
+        return 0
+    show(calibration_tables(calibration))
+    if found.wrong:
+        typer.echo(f"\nleft out, wrong results: {printable(', '.join(found.wrong))[:500]}")
+    if output is not None:
+        typer.echo(f"\ntopology written to {printable(output)}")
+    return 0

@@ -1,0 +1,95 @@
+"""`p2smt run`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from p2smt.cli import options as o
+
+if TYPE_CHECKING:
+    from p2smt.runtime.options import RunOptions
+    from p2smt.runtime.summary import RunResult
+
+
+def run(
+    plan: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="A plan file written by solve -o.")
+    ] = None,
+    backend: Annotated[
+        str, typer.Option(metavar="NAME", help="gloo, nccl, or reference (numpy, one process).")
+    ] = "gloo",
+    ranks: Annotated[
+        str | None, typer.Option(metavar="N", help="Ranks to start; must be the plan's.")
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option(metavar="NAME", help="float32, float16, bfloat16 or int64.")
+    ] = "float32",
+    payload: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Instead of the sizes in the plan.")
+    ] = None,
+    pipeline: Annotated[
+        str | None, typer.Option(metavar="M", help="Chunks, instead of those in the plan.")
+    ] = None,
+    topology: Annotated[
+        str | None,
+        typer.Option("--topology", "-t", metavar="T", help="Links to predict from, or see below."),
+    ] = None,
+    axes: o.AxesOption = None,
+    placement: o.PlacementOption = None,
+    reduce: o.RequestOption = None,
+    kind: o.KindOption = None,
+    program: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Program text; default: the single collective."),
+    ] = None,
+    warmup: Annotated[str, typer.Option(metavar="N", help="Untimed repetitions.")] = "1",
+    repeat: Annotated[str, typer.Option(metavar="N", help="Timed repetitions.")] = "5",
+    time_limit: Annotated[
+        str, typer.Option(metavar="TIME", help="For the whole run, such as 30 or 30s.")
+    ] = "600",
+    port: Annotated[
+        str, typer.Option(metavar="N", help="Port that the ranks meet at; 0: any.")
+    ] = "0",
+    device: Annotated[
+        str | None, typer.Option(metavar="NAME", help="cpu or cuda; default: the backend's.")
+    ] = None,
+    ranks_per_gpu: Annotated[
+        str, typer.Option(metavar="N", help="Above 1: checks results, times mean nothing.")
+    ] = "1",
+    seed: Annotated[str, typer.Option(metavar="N", help="Of the payloads.")] = "0",
+    json: o.JsonOption = False,
+) -> int:
+    """Run a plan on real ranks: check the results, time every step.
+
+    Without a plan: one program, by --topology, --axes, --placement, --reduce and --program as
+    for `cost`.  Under torchrun or srun the ranks that exist are used.
+    """
+    from p2smt.cli import given, run_options
+    from p2smt.runtime.run import run_job
+
+    job = run_options.job_of(
+        plan, payload, pipeline, (topology, axes, placement, reduce, kind, program)
+    )
+    options = run_options.options_of(
+        backend, device, dtype, warmup, repeat, time_limit, seed, ranks_per_gpu
+    )
+    if ranks is not None:
+        run_options.check_ranks(given.count_of(ranks, "ranks"), job)
+    result = run_job(job, options, port=given.count_of(port, "port", 65_535, least=0))
+    return 0 if result is None else _finish(result, options, json)
+
+
+def _finish(result: RunResult, options: RunOptions, as_json: bool) -> int:
+    from p2smt.cli.codes import OK, REFUTED
+    from p2smt.cli.output import print_json
+    from p2smt.report.run_data import run_data
+    from p2smt.report.run_tables import run_tables
+    from p2smt.report.tables import show
+
+    if as_json:
+        print_json(run_data(result, options))
+    else:
+        show(*run_tables(result, options))
+    return OK if result.verified else REFUTED

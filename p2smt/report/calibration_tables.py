@@ -1,0 +1,126 @@
+"""Calibrations for people and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+
+from p2smt.report.tables import table
+from p2smt.report.text import printable
+from p2smt.topology_file import dump_topology
+from p2smt.units import format_bandwidth, format_bytes, format_time
+
+if TYPE_CHECKING:
+    from p2smt.calibration.build import Calibration, CollectiveFit, LevelFit
+    from p2smt.calibration.samples import Sample
+    from p2smt.topology import Link, Piece
+
+MAX_ROWS = 30
+
+
+def calibration_tables(calibration: Calibration) -> RenderableType:
+    """Pieces, errors and outliers of every level, outermost first."""
+    links = [level.link for level in calibration.topology.levels]
+    pairs = list(zip(calibration.levels, links, strict=True))
+    pieces = [row for level, link in pairs for row in _piece_rows(level, link)]
+    errors = [row for level in calibration.levels for row in _error_rows(level)]
+    held_out = "held-out error of 1, 2, 3 pieces"
+    columns = ["level", "collective", ">times", ">median error", ">largest", ">outliers", held_out]
+    parts: list[RenderableType] = [
+        table("pieces", ["level", "for", "piece", ">latency", ">bandwidth/port"], pieces),
+        "",
+        table("the calibrated model against the measurements", columns, errors),
+    ]
+    if outliers := [row for level in calibration.levels for row in _outlier_rows(level)]:
+        columns = ["level", "collective", ">size", ">measured", ">predicted", "from"]
+        parts += ["", table("outliers, left out", columns, outliers[:MAX_ROWS])]
+        if len(outliers) > MAX_ROWS:
+            parts.append(f"and {len(outliers) - MAX_ROWS} more")
+    return Group(*parts)
+
+
+def _piece_rows(level: LevelFit, link: Link) -> Iterator[list[str]]:
+    name = level.level
+    for what, pieces in (("link", link.pieces), *((c.value, ps) for c, ps in link.measured)):
+        kept = ", not measured" if level.link is None and what == "link" else ""
+        for piece in pieces:
+            yield [name, what + kept, printable(piece.name), *_piece(piece)]
+            name = kept = ""
+
+
+def _piece(piece: Piece) -> list[str]:
+    return [format_time(piece.latency_s), format_bandwidth(piece.bandwidth_bytes_per_s)]
+
+
+def _error_rows(level: LevelFit) -> Iterator[list[str]]:
+    for found in level.collectives:
+        yield [
+            level.level,
+            found.collective.value,
+            str(len(found.samples)),
+            _percent(found.median_error),
+            _percent(found.max_error),
+            str(len(found.outliers)),
+            ", ".join(_percent(error) for error in found.fit.held_out),
+        ]
+
+
+def _percent(error: float) -> str:
+    return f"{100 * error:.2g} %" if error < 0.995 else f"{100 * error:.0f} %"
+
+
+def _outliers(found: CollectiveFit) -> Iterator[tuple[Sample, float]]:
+    return ((found.samples[i], found.predicted_s[i]) for i in found.outliers)
+
+
+def _outlier_rows(level: LevelFit) -> Iterator[list[str]]:
+    for found in level.collectives:
+        for sample, predicted in _outliers(found):
+            yield [
+                level.level,
+                found.collective.value,
+                format_bytes(sample.payload_bytes),
+                format_time(sample.seconds),
+                format_time(predicted),
+                printable(sample.source),
+            ]
+
+
+def calibration_data(calibration: Calibration, wrong: Sequence[str] = ()) -> dict[str, Any]:
+    """A calibration as plain data; ``wrong`` are rows left out for wrong results."""
+    return {
+        "topology": dump_topology(calibration.topology),
+        "levels": [_level_data(level) for level in calibration.levels],
+        "wrong_results": list(wrong),
+    }
+
+
+def _level_data(level: LevelFit) -> dict[str, Any]:
+    return {
+        "level": level.level,
+        "measured": level.link is not None,
+        "link_held_out_errors": None if level.link is None else list(level.link.held_out),
+        "collectives": [_collective_data(found) for found in level.collectives],
+    }
+
+
+def _collective_data(found: CollectiveFit) -> dict[str, Any]:
+    return {
+        "collective": found.collective.value,
+        "own_pieces": found.own,
+        "times": len(found.samples),
+        "median_error": found.median_error,
+        "max_error": found.max_error,
+        "held_out_errors": list(found.fit.held_out),
+        "outliers": [
+            {
+                "payload_bytes": sample.payload_bytes,
+                "measured_s": sample.seconds,
+                "predicted_s": predicted,
+                "source": sample.source,
+            }
+            for sample, predicted in _outliers(found)
+        ],
+    }

@@ -1,0 +1,162 @@
+"""Makes jobs of plan files and of programs, with the times that the cost model predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from p2smt.collective import RequestKind
+from p2smt.cost import StepTime
+from p2smt.errors import InputError
+from p2smt.pipeline import program_s
+from p2smt.placement import IntArray, Placement
+from p2smt.plan_model import PlanModel, RequestModel
+from p2smt.plan_problem import plan_problem
+from p2smt.pricing import Scene
+from p2smt.program import Program, lower, parse_instruction
+from p2smt.runtime.job import Groups, Job, JobRequest, JobStep, ordered
+from p2smt.runtime.regions import GroupStep, StepError, count, lower_steps
+from p2smt.topology import Topology
+from p2smt.traffic import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a run takes otherwise than the plan says; None: as it says.
+
+    ``topology`` has the links that predictions are made from.
+    """
+
+    payload_bytes: int | None = None
+    chunks: int | None = None
+    topology: Topology | None = None
+
+
+def plan_job(plan: PlanModel, source: str, changes: Changes) -> Job:
+    """The job of a plan file: every request, with its groups as the file lists them.
+
+    Programs are not checked: running them is a check of its own.
+
+    Raises:
+        InputError: sizes that do not fit, unknown axes, or instructions that do not parse.
+    """
+    problem, placement = plan_problem(plan, source)
+    topology = _links(problem.topology, changes.topology)
+    requests = []
+    for model, request in zip(plan.requests, problem.requests, strict=True):
+        axes = problem.axis_indices(request)
+        scene = Scene.of(topology, placement, axes)
+        requests.append(_plan_request(model, scene, placement.groups(axes), changes))
+    return Job(topology.devices, tuple(requests))
+
+
+def _links(topology: Topology, other: Topology | None) -> Topology:
+    if other is None:
+        return topology
+    if (topology.names, topology.sizes) != (other.names, other.sizes):
+        raise InputError(
+            f"topology {other.name}",
+            f"has levels {_levels(other)}, the plan has {_levels(topology)}",
+            "give one of the same levels and sizes",
+        )
+    return other
+
+
+def _levels(topology: Topology) -> str:
+    return ", ".join(f"{n} {s}" for n, s in zip(topology.names, topology.sizes, strict=True))
+
+
+def _plan_request(
+    model: RequestModel, scene: Scene, groups: IntArray, changes: Changes
+) -> JobRequest:
+    steps = [
+        JobStep(s.instruction, _operation(model, s.instruction), ordered(s.groups))
+        for s in model.steps
+    ]
+    request = JobRequest(
+        f"{model.kind.value} {'+'.join(model.axes)}",
+        model.kind,
+        ordered(groups.tolist()),
+        tuple(steps),
+        changes.payload_bytes or model.bytes,
+        model.times,
+        (changes.chunks or model.chunks) if len(steps) > 1 else 1,
+        None if model.shards is None else tuple(model.shards),
+    )
+    return predicted(request, scene)
+
+
+def _operation(model: RequestModel, instruction: str) -> Operation:
+    if model.kind is RequestKind.ALL_TO_ALL or model.kind is RequestKind.SEND:
+        return model.kind
+    return parse_instruction(instruction).collective
+
+
+def program_job(
+    topology: Topology,
+    placement: Placement,
+    axes: Sequence[int],
+    kind: RequestKind,
+    program: Program,
+    payload_bytes: int,
+    chunks: int = 1,
+    name: str = "",
+) -> Job:
+    """The job of one program on the groups of some axes (indices) of a placement."""
+    scene, groups = Scene.of(topology, placement, axes), placement.groups(axes)
+    hierarchy = scene.hierarchy
+    steps = tuple(
+        JobStep(
+            str(i),
+            i.collective,
+            ordered(lower(groups, hierarchy.factors, hierarchy.grouping(i)).tolist()),
+        )
+        for i in program.instructions
+    )
+    request = JobRequest(
+        name or kind.value,
+        kind,
+        ordered(groups.tolist()),
+        steps,
+        payload_bytes,
+        chunks=chunks if len(steps) > 1 else 1,
+    )
+    return Job(topology.devices, (predicted(request, scene),))
+
+
+def predicted(request: JobRequest, scene: Scene) -> JobRequest:
+    """The request with the cost model's times; without, if its steps cannot be carried out."""
+    ranks = 1 + max(rank for group in request.groups for rank in group)
+    try:
+        lowered = lower_steps(request, request.steps, ranks)
+    except StepError:
+        return request
+    times = [
+        _step_time(request, scene, step, moves)
+        for step, moves in zip(request.steps, lowered.steps, strict=True)
+    ]
+    steps = tuple(
+        replace(step, predicted_s=time.seconds)
+        for step, time in zip(request.steps, times, strict=True)
+    )
+    return replace(
+        request,
+        steps=steps,
+        predicted_s=program_s(times, request.chunks),
+        baseline_predicted_s=scene.fixed_time(request.kind, request.payload_bytes).seconds,
+    )
+
+
+def _step_time(
+    request: JobRequest, scene: Scene, step: JobStep, moves: Sequence[GroupStep]
+) -> StepTime:
+    """The predicted time of a step for one chunk."""
+    if isinstance(step.operation, RequestKind):
+        return scene.fixed_time(step.operation, request.payload_bytes)
+    rows = max(count(move.region) for move in moves)
+    payload = request.payload_bytes * rows / request.size / request.chunks
+    grouping = scene.hierarchy.grouping(parse_instruction(step.name))
+    return scene.step_time(step.operation, grouping, payload)
+
+
+__all__ = ["Changes", "Groups", "plan_job", "predicted", "program_job"]

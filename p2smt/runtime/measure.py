@@ -1,0 +1,86 @@
+"""Measures every collective on every grouping of a cluster's levels, for calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from p2smt.calibration.samples import Sample
+from p2smt.collective import Collective, RequestKind
+from p2smt.errors import ExecutionError
+from p2smt.program import Grouping, groupings, local_groups
+from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
+from p2smt.runtime.options import RankReport, RunOptions
+from p2smt.runtime.summary import Times, summarize
+from p2smt.topology import Topology
+
+DEFAULT_SIZES = (2**14, 2**16, 2**18, 2**20, 2**22, 2**23)
+"""Payloads in bytes: six per collective and grouping."""
+
+Run = Callable[[Job, RunOptions], list[RankReport]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    collective: Collective
+    grouping: Grouping
+    payload_bytes: int
+
+
+def points(topology: Topology, sizes: Sequence[int]) -> Iterator[_Point]:
+    """What is measured.  All groups of a grouping run at once, so sharing is measured too:
+    one device of each entity (master), all of them side by side (parallel), whole subtrees.
+    """
+    depth = sum(size > 1 for size in topology.sizes)
+    for grouping in groupings(depth):
+        for collective in Collective:
+            for payload in sizes:
+                yield _Point(collective, grouping, payload)
+
+
+def measurement_job(topology: Topology, sizes: Sequence[int]) -> Job:
+    """A request of one step per point; its results are not those of a request."""
+    factors = [size for size in topology.sizes if size > 1]
+    return Job(topology.devices, tuple(_request(factors, p) for p in points(topology, sizes)))
+
+
+def _request(factors: Sequence[int], point: _Point) -> JobRequest:
+    groups = ordered(local_groups(factors, point.grouping).tolist())
+    kinds = {
+        Collective.REDUCE_SCATTER: RequestKind.REDUCE_SCATTER,
+        Collective.ALL_GATHER: RequestKind.ALL_GATHER,
+    }
+    step = JobStep(point.collective.value, point.collective, groups)
+    kind = kinds.get(point.collective, RequestKind.ALL_REDUCE)
+    name = f"{point.collective.value} over levels {point.grouping.outer} to {point.grouping.inner}"
+    return JobRequest(name, kind, groups, (step,), point.payload_bytes)
+
+
+def measure(
+    topology: Topology, options: RunOptions, sizes: Sequence[int], run: Run
+) -> list[Sample]:
+    """Measured times of every point, medians over the repetitions of the slowest rank.
+
+    Raises:
+        ExecutionError: a rank died or failed.
+    """
+    job = measurement_job(topology, sizes)
+    quiet = replace(options, check=False, timed=("program",))
+    found = summarize(job, run(job, quiet))
+    return [
+        _sample(point, result.total)
+        for point, result in zip(points(topology, sizes), found.requests, strict=True)
+    ]
+
+
+def _sample(point: _Point, times: Times) -> Sample:
+    if times.median_s is None:
+        raise ExecutionError(f"{point.collective.value}: was not timed on any rank")
+    return Sample(
+        point.collective,
+        point.grouping,
+        point.payload_bytes,
+        times.median_s,
+        times.spread_s or 0.0,
+        source="measured",
+    )

@@ -1,0 +1,94 @@
+"""A rank's place among all: given, or found where torchrun or srun started it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from p2smt.errors import InputError
+
+_PORT = 29_500
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A rank among all, its number among those of its machine, and where the store is.
+
+    ``listen_fd`` is a listening socket for the store that this rank is to serve; ``serves``
+    that it is to open one itself.
+    """
+
+    rank: int
+    ranks: int
+    local_rank: int
+    local_ranks: int
+    host: str
+    port: int
+    listen_fd: int | None = None
+    serves: bool = False
+
+
+def existing_place(environment: Mapping[str, str] = os.environ) -> Place | None:
+    """This process's place among ranks that a launcher started; None: there is no launcher.
+
+    torchrun sets RANK and WORLD_SIZE; a step that srun started has SLURM_PROCID and
+    SLURM_STEP_NUM_TASKS.
+
+    Raises:
+        InputError: a variable is missing or no number.
+    """
+    if "RANK" in environment and "WORLD_SIZE" in environment:
+        return _torchrun(environment)
+    if "SLURM_PROCID" in environment and int(environment.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
+        return _srun(environment)
+    return None
+
+
+def _torchrun(environment: Mapping[str, str]) -> Place:
+    rank, ranks = _number(environment, "RANK"), _number(environment, "WORLD_SIZE")
+    host = environment.get("MASTER_ADDR")
+    if host is None or "MASTER_PORT" not in environment:
+        raise InputError(
+            "RANK and WORLD_SIZE without MASTER_ADDR and MASTER_PORT",
+            "ranks need an address to meet at",
+            "start them with torchrun, or set all four",
+        )
+    return Place(
+        rank,
+        ranks,
+        _number(environment, "LOCAL_RANK", rank),
+        _number(environment, "LOCAL_WORLD_SIZE", ranks),
+        host,
+        _number(environment, "MASTER_PORT"),
+        serves=rank == 0 and environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True",
+    )
+
+
+def _srun(environment: Mapping[str, str]) -> Place:
+    rank, ranks = _number(environment, "SLURM_PROCID"), _number(environment, "SLURM_STEP_NUM_TASKS")
+    local = _number(environment, "SLURM_LOCALID", 0)
+    tasks = environment.get("SLURM_STEP_TASKS_PER_NODE", "1")
+    job = _number(environment, "SLURM_JOB_ID", 0)
+    port = _number(environment, "MASTER_PORT", _PORT + job % 10_000)
+    host = environment.get("MASTER_ADDR") or first_host(environment.get("SLURM_STEP_NODELIST", ""))
+    each = int(re.split(r"\D", tasks)[0] or 1)
+    return Place(rank, ranks, local, each, host, port, serves=rank == 0)
+
+
+def first_host(hosts: str) -> str:
+    """The first name of a Slurm host list: ``a[03-05,7],b`` gives ``a03``."""
+    first = re.match(r"([^,\[]+)(?:\[(\w+))?", hosts)
+    if first is None:
+        raise InputError("SLURM_STEP_NODELIST", "is empty", "set MASTER_ADDR to rank 0's host")
+    return first[1] + (first[2] or "")
+
+
+def _number(environment: Mapping[str, str], name: str, default: int | None = None) -> int:
+    text = environment.get(name)
+    if text is None and default is not None:
+        return default
+    if text is None or not text.isdecimal():
+        raise InputError(f"{name}={text}", "must be a whole number", "use torchrun or srun")
+    return int(text)

@@ -1,0 +1,77 @@
+"""Runs a job on the backend that is asked for, and joins what its ranks report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from p2smt.errors import InputError
+from p2smt.runtime.job import Job
+from p2smt.runtime.launch import LOCAL, Fleet, launch
+from p2smt.runtime.options import RunOptions
+from p2smt.runtime.place import existing_place
+from p2smt.runtime.reference_run import run_reference
+from p2smt.runtime.summary import RunResult, summarize
+from p2smt.units import format_bytes
+
+_COPIES = 3  # payload, its source, and buffers of rows that are not in one run
+
+
+def run_job(
+    job: Job,
+    options: RunOptions,
+    *,
+    port: int = 0,
+    environment: Mapping[str, str] = os.environ,
+) -> RunResult | None:
+    """Run a job: under torchrun or srun as one of its ranks, else on ranks of its own.
+
+    Returns None on every rank but 0 of ranks that existed already.
+
+    Raises:
+        InputError: more ranks, or more memory, than there are.
+        BackendError: torch or the backend is missing.
+        ExecutionError: a rank died, failed, or did not finish within the time limit.
+    """
+    if options.backend == "reference":
+        check_memory(job, options, job.ranks)
+        return summarize(job, run_reference(job, options))
+    place = existing_place(environment)
+    if place is None:
+        check_memory(job, options, job.ranks)
+        machine = LOCAL if "GLOO_SOCKET_IFNAME" not in environment else type(LOCAL)()
+        return summarize(job, launch(job, options, Fleet((machine,), port=port)))
+    if place.ranks != job.ranks:
+        raise InputError(
+            f"{place.ranks} ranks that a launcher started",
+            f"the plan is for {job.ranks}",
+            f"start {job.ranks}",
+        )
+    from p2smt.runtime.joined import run_joined
+
+    reports = run_joined(job, options, place)
+    return None if reports is None else summarize(job, reports)
+
+
+def check_memory(job: Job, options: RunOptions, local_ranks: int) -> None:
+    """Refuse payloads that this machine's memory cannot hold for all its ranks."""
+    free = _free_bytes()
+    each = max((request.payload_bytes for request in job.requests), default=0)
+    need = _COPIES * each * local_ranks
+    if options.device == "cpu" and free is not None and need > free:
+        raise InputError(
+            f"{format_bytes(each)} on each of {local_ranks} ranks",
+            f"needs about {format_bytes(need)} of memory, {format_bytes(free)} are free",
+            "give a smaller payload, such as --payload 16MiB",
+        )
+
+
+def _free_bytes() -> int | None:
+    """Memory that could be used without swapping (Linux; elsewhere None)."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = [line.split() for line in lines if line.startswith("MemAvailable:")]
+    return int(found[0][1]) * 1024 if found else None

@@ -1,0 +1,1 @@
+"""Tests of the encodings: solvers against each other and against brute force."""
