@@ -16,7 +16,7 @@ SELECT ?=
 FAST := not slow and not cluster
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test check format lint types fast bench setup setup-dev lock clean
+.PHONY: help solve test check format lint types fast bench testbed-study setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -87,6 +87,13 @@ UPGRADE ?=
 COMPILE = CUSTOM_COMPILE_COMMAND='make lock' $$tools/bin/pip-compile --quiet $(UPGRADE) \
   --generate-hashes --allow-unsafe --strip-extras --build-deps-for editable \
   --no-emit-index-url --no-emit-find-links --no-emit-trusted-host pyproject.toml
+
+testbed-study: setup-dev ## run and time programs on shaped test clusters (root, Linux, half an hour)
+	$(BIN)/python experiments/programs_on_testbed/study.py --nodes 2 --ranks-per-node 8 \
+	  --rate 100mbit --out experiments/programs_on_testbed/2x8.json
+	$(BIN)/python experiments/programs_on_testbed/study.py --nodes 4 --ranks-per-node 4 \
+	  --rate 100mbit --out experiments/programs_on_testbed/4x4.json
+	$(BIN)/python experiments/programs_on_testbed/table.py
 
 lock: ## write requirements.lock and requirements-dev.lock anew (network)
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && $(PYTHON) -m venv $$tools && \

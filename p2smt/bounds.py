@@ -14,14 +14,13 @@ that share an entity add up; its ports, or the links to its siblings, share the 
 best; and one device draws at least its share.
 
 *Latency.*  A step pays at least one pass's latencies at each level it crosses (direct and
-one-shot: only at the outermost), and each level with a split is crossed.  A binomial tree's
-rounds go to the outermost level that they cross: of k entities at least ceil(log2 k) there,
-and floor(log2 k) further in, where a round of distance 2^r is that level's if 2^(r+1) exceeds
-the members of its entities but not of the next level's.  Before the first
-step across the outermost of them its entities hold the same rows with different
-contributions, so that step reduces.  Reduce and reduce-scatter bring the lowest row into the
-first entity only; hence an all-reduce request crosses that level twice, or by an all-reduce,
-which pays for two passes (one-shot: one).
+one-shot: only at the outermost), and each level with a split is crossed.  (A binomial tree of
+distances 2^r <= p - 1 pays a round at the outermost level whose entities have less than
+min(2^(r+1), p) members: with split k at least ceil(log2 k) at the outermost level, and
+floor(log2 k) further in.)  Before the first step across the outermost of them its entities
+hold the same rows with different contributions, so that step reduces.  Reduce and
+reduce-scatter bring the lowest row into the first entity only; hence an all-reduce request
+crosses that level twice, or by an all-reduce, which pays for two passes (one-shot: one).
 """
 
 from __future__ import annotations

@@ -98,13 +98,13 @@ def _sibling_use(topology: Topology, groups: IntArray, j: int) -> LevelUse | Non
     if not _spans_siblings(sibling, level.size):
         return None
     ends = sibling[:, :-1], following[:, :-1]
-    path = load(*ends, np.ones(ends[0].shape))
+    both = [load(*way, np.ones(ends[0].shape)) for way in (ends, ends[::-1])]
     where, count = _entity_of(topology, groups, j)
     return LevelUse(
         j,
         least_inside=int(count[where].min()),
         ring=ring,
-        path=path,
+        path=max(both),  # a chain to or from the root; half-way ties make them differ
         pairs=_pair_load(sibling, load),
     )
 

@@ -48,8 +48,8 @@ ANY_ALGORITHM: tuple[Algorithm, ...] = tuple(
     for algorithm in Algorithm
     if algorithm not in (Algorithm.BINOMIAL, Algorithm.SCATTER_GATHER)
 )
-"""What a library can be expected to choose from; the others never beat these, and describe
-libraries that use them all the same."""
+"""What a library is taken to choose from, unless its topology says so; the others describe
+libraries that use them whatever they cost."""
 
 
 @dataclass(frozen=True, slots=True)

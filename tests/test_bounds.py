@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.bounds import request_bound_s
-from p2smt.collective import DIRECT, RequestKind
+from p2smt.collective import DIRECT, Collective, RequestKind
 from p2smt.cost import regular_model, relevant_digits, send_model
 from p2smt.encodings.program_search import GOAL
 from p2smt.encodings.program_table import Table, build_table
@@ -204,6 +204,8 @@ def test_one_protocol_gives_the_latency_and_another_the_bandwidth() -> None:
         ((Algorithm.DIRECT,), ALL, 2),
         ((Algorithm.DIRECT,), RequestKind.REDUCE_SCATTER, 1),
         ((Algorithm.ONE_SHOT,), ALL, 1),
+        ((Algorithm.BINOMIAL,), ALL, 2 * 3),
+        ((Algorithm.SCATTER_GATHER,), ALL, 2 * 7),
     ],
 )
 def test_least_latencies(algorithms: tuple[Algorithm, ...], kind: RequestKind, steps: int) -> None:
@@ -212,6 +214,27 @@ def test_least_latencies(algorithms: tuple[Algorithm, ...], kind: RequestKind, s
 
 def test_two_steps_across_the_outermost_level_are_counted_once_inside() -> None:
     assert bound(cluster(4, 3, algorithms=RING), ((4, 3), (1, 1)), ALL, 0) == 2 * 3 + 2
+
+
+def test_a_binomial_tree_pays_fewer_rounds_inside() -> None:
+    """Its rounds to 3 further on already leave an entity of 3, but one round stays inside."""
+    tree = cluster(3, 3, algorithms=(Algorithm.BINOMIAL,))
+    assert bound(tree, ((3, 3), (1, 1)), ALL, 0) == 2 * 2 + 1
+    digits = (((3, 1),), ((3, 1),))
+    model = regular_model(tree, digits, Grouping(0, 2), Collective.BROADCAST)
+    assert model.time(0).seconds == 3 + 1  # distances 2, 4 and 8; 1
+
+
+def test_the_library_counts_for_the_bound() -> None:
+    fixed = ((Collective.BROADCAST, Algorithm.BINOMIAL),)
+    library = cluster(8, algorithms=RING, library=fixed)
+    assert bound(library, ((8,), (1,)), ALL, 0) == 2 * 3
+    shot = replace(library, library=((Collective.ALL_REDUCE, Algorithm.ONE_SHOT),))
+    assert bound(shot, ((8,), (1,)), ALL, 0) == 1
+    reducing = with_link(cluster(4, algorithms=RING), 0, in_switch_members=2)
+    library = replace(reducing, library=((Collective.ALL_REDUCE, Algorithm.IN_SWITCH),))
+    assert bound(reducing, ((4,), (1,)), ALL) == 2 * 90 + 6
+    assert bound(library, ((4,), (1,)), ALL) == 120 + 2
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,7 +20,7 @@ from p2smt.footprint import Digits, digits_of
 from p2smt.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.placement import IntArray, Placement, rank_groups
 from p2smt.program import Grouping, groupings, lower
-from p2smt.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.topology import ANY_ALGORITHM, Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.traffic import Operation
 from tests import oracle_cost as oracle
 from tests.strategies_topology import Case, cases
@@ -165,6 +165,18 @@ def test_groups_of_any_rank_order_cost_their_messages(
                 assert same(seconds, best), (operation, ways)
 
 
+def test_a_chain_is_charged_in_the_worse_direction() -> None:
+    """Half-way ties on a ring go forward, so a reduce may load other links than a broadcast."""
+    ring = Link(LinkKind.RING, (Piece("simple", 0.0, 1.0),))
+    topology = cluster((6, ring), (2, switch(1e6, 0.0)), algorithms=(Algorithm.RING,))
+    groups = [[2, 9], [1, 4], [3, 10], [5, 6], [0, 8], [7, 11]]
+    footprint = explicit_footprint(topology, np.array(groups))
+    loads = {Collective.REDUCE: 3.0, Collective.BROADCAST: 2.0}
+    for operation, load in loads.items():
+        assert oracle.best_seconds(topology, groups, operation, 1.0)[0] == load
+        assert step_model(topology, footprint, operation).time(1.0).seconds == 3.0
+
+
 # Properties -------------------------------------------------------------------------------
 
 
@@ -228,6 +240,10 @@ TWO_TREES = N * BETA + 2 * L * ALPHA + math.sqrt(8 * ALPHA * BETA * N * L)
         (Algorithm.DIRECT, Collective.ALL_REDUCE, 2 * ALPHA + 14 / 8 * N * BETA),
         (Algorithm.DIRECT, Collective.BROADCAST, ALPHA + 7 * N * BETA),
         (Algorithm.ONE_SHOT, Collective.ALL_REDUCE, ALPHA + 7 * N * BETA),
+        (Algorithm.BINOMIAL, Collective.BROADCAST, L * ALPHA + L * N * BETA),
+        (Algorithm.BINOMIAL, Collective.REDUCE, L * ALPHA + L * N * BETA),
+        (Algorithm.SCATTER_GATHER, Collective.REDUCE, 8 * ALPHA + 14 / 8 * N * BETA),
+        (Algorithm.SCATTER_GATHER, Collective.BROADCAST, 8 * ALPHA + 14 / 8 * N * BETA),
         (Algorithm.DIRECT, RequestKind.ALL_TO_ALL, ALPHA + 7 / 8 * N * BETA),
         (Algorithm.RING, RequestKind.SEND, ALPHA + N * BETA),
     ],
@@ -256,6 +272,37 @@ def test_hierarchical_all_reduce() -> None:
         wire = 2 * N * (k - 1) / product * betas[level] * sharing
         expected += 2 * (k - 1) * alphas[level] + wire
     assert seconds == pytest.approx(expected)
+
+
+def test_a_binomial_tree_pays_for_what_its_rounds_cross() -> None:
+    """Six ranks in two nodes: 0-1 inside; 0-2 and 1-3; 0-4 and 1-5.  Three leave node 0."""
+    topology = cluster(
+        (2, switch(2.0, 10.0)), (3, switch(1e9, 1.0)), algorithms=(Algorithm.BINOMIAL,)
+    )
+    digits = (((2, 1),), ((3, 1),))
+    for operation in (Collective.BROADCAST, Collective.REDUCE):
+        time = regular_model(topology, digits, Grouping(0, 2), operation).time(N)
+        assert (time.algorithm, time.load_bytes) == ("binomial", 3 * N)
+        assert time.seconds == 3 * N / 2.0 + 10.0 + 10.0 + 1.0
+
+
+def test_a_library_always_runs_the_algorithm_of_a_collective() -> None:
+    library = (
+        (Collective.BROADCAST, Algorithm.BINOMIAL),
+        (Collective.REDUCE, Algorithm.SCATTER_GATHER),
+        (Collective.ALL_GATHER, Algorithm.BINOMIAL),
+    )
+    topology = replace(cluster((8, switch()), algorithms=ANY_ALGORITHM), library=library)
+
+    def algorithm(of: Topology, operation: Operation) -> str:
+        return regular_model(of, (((8, 1),),), Grouping(0, 1), operation).time(N).algorithm
+
+    assert algorithm(topology, Collective.BROADCAST) == "binomial"
+    assert algorithm(topology, Collective.REDUCE) == "scatter-gather"
+    assert algorithm(topology, Collective.ALL_GATHER) == "ring"  # no binomial all-gather
+    assert algorithm(topology, Collective.REDUCE_SCATTER) == "direct"
+    free = topology.running((Algorithm.TREE,))
+    assert {algorithm(free, o) for o in (Collective.BROADCAST, Collective.REDUCE)} == {"tree"}
 
 
 A100 = cluster((4, switch(8e9, 0.0)), (16, switch(270e9, 0.0)), algorithms=(Algorithm.RING,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -11,7 +12,16 @@ from hypothesis import strategies as st
 
 from p2smt.collective import Collective
 from p2smt.errors import InputError
-from p2smt.topology import MAX_DEVICES, Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.topology import (
+    ANY_ALGORITHM,
+    MAX_DEVICES,
+    Algorithm,
+    Level,
+    Link,
+    LinkKind,
+    Piece,
+    Topology,
+)
 
 SIMPLE = Piece("simple", 14e-6, 25e9)
 LL = Piece("ll", 2e-6, 12e9)
@@ -77,6 +87,10 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         lambda: Topology("t", (Level("a", 2, SWITCH),), (Algorithm.RING,) * 2),
         "algorithms",
     ),
+    "library twice": (
+        lambda: replace(cluster(2), library=((Collective.BROADCAST, Algorithm.RING),) * 2),
+        "broadcast.*twice",
+    ),
     "device too large": (lambda: cluster(2, 3).coordinates(6), "0 to 5"),
     "device negative": (lambda: cluster(2, 3).coordinates(-1), "0 to 5"),
     "factor zero": (lambda: cluster(2, 3).with_bandwidth_factor(0, 0.0), "bandwidth"),
@@ -140,3 +154,30 @@ def test_measured_pieces_replace_the_own_ones_for_one_collective() -> None:
     assert link.pieces_for(Collective.REDUCE) == (SIMPLE,)
     assert link.pieces_for(None) == (SIMPLE,)
     assert (link.latency_s, link.bandwidth_bytes_per_s) == (2e-6, 25e9)
+
+
+GLOO = (
+    (Collective.BROADCAST, Algorithm.BINOMIAL),
+    (Collective.REDUCE, Algorithm.SCATTER_GATHER),
+)
+
+
+def test_a_topology_offers_what_a_library_may_choose() -> None:
+    assert cluster(2).algorithms == ANY_ALGORITHM
+    always = {Algorithm.BINOMIAL, Algorithm.SCATTER_GATHER}
+    assert set(ANY_ALGORITHM) == set(Algorithm) - always
+
+
+def test_known_algorithms_are_those_of_every_collective() -> None:
+    ring = replace(cluster(2), algorithms=(Algorithm.RING,))
+    assert ring.known_algorithms == {Algorithm.RING}
+    fixed = replace(ring, library=GLOO)
+    assert fixed.known_algorithms == {Algorithm.RING, Algorithm.BINOMIAL, Algorithm.SCATTER_GATHER}
+
+
+def test_running_replaces_the_library_too() -> None:
+    fixed = replace(cluster(2, 8), library=GLOO)
+    free = fixed.running((Algorithm.RING, Algorithm.TREE))
+    assert free == replace(cluster(2, 8), algorithms=(Algorithm.RING, Algorithm.TREE))
+    assert free.library == ()
+    assert fixed.with_outermost(4).with_bandwidth_factor(0, 0.5).library == GLOO

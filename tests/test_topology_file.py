@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from p2smt.collective import Collective
 from p2smt.errors import InputError
-from p2smt.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.topology import ANY_ALGORITHM, Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.topology_file import (
     dump_topology,
     load_topology,
@@ -44,6 +44,12 @@ levels:
         - {name: ll, latency: 600 ns, bandwidth: 87.7 GB/s}
 """
 
+LIBRARY = """\
+library:
+  broadcast: binomial
+  reduce: scatter-gather
+"""
+
 
 def changed(old: str, new: str) -> str:
     assert old in GOOD
@@ -54,13 +60,26 @@ def test_reads_every_key() -> None:
     topology = parse_topology(GOOD, "small.yaml")
     node, gpu = (level.link for level in topology.levels)
     assert (topology.name, topology.sizes, topology.names) == ("small", (2, 8), ("node", "gpu"))
-    assert topology.algorithms == tuple(Algorithm)
+    assert topology.algorithms == ANY_ALGORITHM
+    assert topology.library == ()
     assert (node.kind, node.ports) == (LinkKind.SWITCH, 4)
     assert node.pieces == (Piece("simple", 14e-6, 12.5e9),)
     assert gpu.device_bandwidth_bytes_per_s == 200e9
     assert gpu.in_switch_members == 5
     assert gpu.measured == ((Collective.ALL_REDUCE, (Piece("a", 9e-6, 90e9),)),)
     assert gpu.pieces == (Piece("simple", 3.4e-6, 300e9), Piece("ll", 600e-9, 87.7e9))
+
+
+def test_reads_the_library() -> None:
+    topology = parse_topology(GOOD + LIBRARY, "small.yaml")
+    assert topology.algorithms == ANY_ALGORITHM
+    assert topology.library == (
+        (Collective.BROADCAST, Algorithm.BINOMIAL),
+        (Collective.REDUCE, Algorithm.SCATTER_GATHER),
+    )
+    dumped = dump_topology(topology)
+    assert dumped["library"] == {"broadcast": "binomial", "reduce": "scatter-gather"}
+    assert "library" not in dump_topology(parse_topology(GOOD, "small.yaml"))
 
 
 BAD_QUANTITIES = {
@@ -232,6 +251,27 @@ BAD_FILES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "no algorithms": (GOOD + "algorithms: []\n", ("algorithms", "at least one")),
     "algorithms is a word": (GOOD + "algorithms: ring\n", ("algorithms 'ring'", "must be a list")),
+    "unknown collective of the library": (
+        GOOD + LIBRARY.replace("broadcast", "brodcast"),
+        ("library.brodcast", "did you mean 'broadcast'"),
+    ),
+    "a request in the library": (
+        GOOD + "library: {all-to-all: ring}\n",
+        ("library.all-to-all", "all-gather"),
+    ),
+    "unknown algorithm of the library": (
+        GOOD + LIBRARY.replace("binomial", "binomal"),
+        ("library.broadcast 'binomal'", "did you mean 'binomial'"),
+    ),
+    "library twice": (
+        GOOD + LIBRARY + "  broadcast: ring\n",
+        ("'broadcast'", "twice", "line"),
+    ),
+    "library is a list": (GOOD + "library: [binomial]\n", ("library", "must be a mapping")),
+    "several algorithms in the library": (
+        GOOD + "library: {broadcast: [ring, tree]}\n",
+        ("library.broadcast",),
+    ),
     "no levels": ("name: x\nlevels: []", ("0 levels",)),
     "levels is a mapping": ("name: x\nlevels: {a: b}", ("levels", "must be a list")),
     "level is a word": ("name: x\nlevels: [node]", ("levels[0]", "must be a mapping")),
@@ -383,6 +423,9 @@ LEVELS = st.lists(
         algorithms=st.permutations(list(Algorithm)).map(lambda found: tuple(found[:3])),
         description=TEXTS,
         sources=st.lists(TEXTS, max_size=2).map(tuple),
+        library=st.dictionaries(st.sampled_from(Collective), st.sampled_from(Algorithm)).map(
+            lambda found: tuple(found.items())
+        ),
     )
 )
 def test_every_topology_reads_back(topology: Topology) -> None:

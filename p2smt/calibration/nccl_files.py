@@ -20,13 +20,15 @@ MAX_FILES = 100
 class Measurements:
     """What a calibration starts from; ``wrong`` are rows left out for wrong results.
 
-    ``sources`` say in a line each what was measured.
+    ``sources`` say in a line each what was measured.  ``always_own``: collectives get pieces of
+    their own even where they agree with the link's.
     """
 
     topology: Topology
     samples: tuple[Sample, ...]
     sources: tuple[str, ...]
     wrong: tuple[str, ...] = ()
+    always_own: bool = False
 
 
 def measurements_of(

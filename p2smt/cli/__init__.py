@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import sys
+import threading
 
 from p2smt.cli.codes import BAD_INPUT, FAILED, INTERNAL, INTERRUPTED, NO_BACKEND, OK
 
@@ -14,7 +15,12 @@ def main() -> None:
     """Run the command line; every error is one line on stderr and an exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if threading.active_count() > 1:  # a rank waits in a library, which would abort the process
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:

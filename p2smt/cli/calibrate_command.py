@@ -35,38 +35,76 @@ def calibrate(
             metavar="NAMES", help="Of the fit: ring, or such as ring,tree; auto: the topology's."
         ),
     ] = "ring",
+    backend: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Measure here, with gloo or nccl; no FILEs then."),
+    ] = None,
+    sizes: Annotated[
+        str, typer.Option(metavar="SIZE,..", help="Payloads to measure.")
+    ] = "16KiB,64KiB,256KiB,1MiB,4MiB,8MiB",
+    repeat: Annotated[str, typer.Option(metavar="N", help="Timed repetitions of each.")] = "5",
+    time_limit: Annotated[
+        str, typer.Option(metavar="TIME", help="For all measurements, such as 30 or 30s.")
+    ] = "1800",
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the topology here.")
     ] = None,
     json: o.JsonOption = False,
 ) -> int:
-    """Fit the links of a topology to measured times."""
+    """Fit the links of a topology to measured times.
+
+    Either to outputs of nccl-tests, or, with --backend, to collectives that are run here, on a
+    rank per device of --topology: on ranks of its own, or under torchrun or srun.
+    """
     from p2smt.cli import restrictions
+    from p2smt.errors import InputError
 
     restrictions.writable(output)
-    return _finish(
-        _measurements(files or [], from_nccl_tests, topology, collective, ranks),
-        algorithm,
-        output,
-        json,
-    )
+    if backend is None:
+        found = _from_files(files or [], from_nccl_tests, topology, collective, ranks)
+        return _finish(found, algorithm, output, json)
+    if files or from_nccl_tests or collective is not None:
+        rule = "measures here; FILE, --from-nccl-tests and --collective are for files"
+        raise InputError(f"--backend {backend[:20]}", rule, "drop one or the other")
+    measured = _measure(backend, topology, ranks, sizes, repeat, time_limit)
+    return 0 if measured is None else _finish(measured, algorithm, output, json)
 
 
-def _measurements(
+def _measure(
+    backend: str, topology: str | None, ranks: str | None, sizes: str, repeat: str, limit: str
+) -> Measurements | None:
+    """Run collectives here; None on ranks that have nothing to say."""
+    from p2smt.cli import given, run_options
+    from p2smt.errors import InputError
+    from p2smt.runtime.measured import measurements_here
+    from p2smt.units import parse_bytes
+
+    cluster = given.topology_of(topology)
+    if backend == "reference":
+        raise InputError("backend reference", "has no links to measure", "use gloo or nccl")
+    if ranks is not None:
+        run_options.check_ranks(given.count_of(ranks, "ranks"), cluster.devices)
+    payloads = sorted({parse_bytes(size.strip(), "sizes") for size in sizes.split(",")})
+    options = run_options.options_of(backend, None, "float32", "1", repeat, limit, "0", "1")
+    return measurements_here(cluster, options, payloads)
+
+
+def _from_files(
     files: list[str],
     from_nccl_tests: bool,
     topology: str | None,
     collective: str | None,
     ranks: str | None,
 ) -> Measurements:
-    """What to fit: the one place where a way to get measurements is chosen."""
     from p2smt.calibration.nccl_files import measurements_of
     from p2smt.cli import given
     from p2smt.errors import InputError
     from p2smt.topology import MAX_DEVICES
 
     if not from_nccl_tests:
-        raise InputError("calibrate", "needs measurements", "give --from-nccl-tests FILE..")
+        raise InputError(
+            "calibrate", "needs measurements", "give --from-nccl-tests FILE.., or --backend gloo"
+        )
     return measurements_of(
         files,
         None if topology is None else given.topology_of(topology),
@@ -99,7 +137,7 @@ def _finish(found: Measurements, algorithm: str, output: str | None, as_json: bo
     from p2smt.report.text import printable
 
     algorithms = restrictions.algorithms(algorithm) or found.topology.algorithms
-    calibration = fit(found.topology, found.samples, algorithms, found.sources)
+    calibration = fit(found.topology, found.samples, algorithms, found.sources, found.always_own)
     if output is not None:
         write_atomically(output, calibrated_yaml(calibration, date.today().isoformat()))
     if as_json:

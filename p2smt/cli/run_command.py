@@ -76,7 +76,7 @@ def run(
         backend, device, dtype, warmup, repeat, time_limit, seed, ranks_per_gpu
     )
     if ranks is not None:
-        run_options.check_ranks(given.count_of(ranks, "ranks"), job)
+        run_options.check_ranks(given.count_of(ranks, "ranks"), job.ranks)
     result = run_job(job, options, port=given.count_of(port, "port", 65_535, least=0))
     return 0 if result is None else _finish(result, options, json)
 

@@ -99,7 +99,7 @@ def _program_job(
     )
 
 
-def check_ranks(ranks: int, job: Job) -> None:
-    """The number of ranks must be the plan's."""
-    if ranks != job.ranks:
-        raise InputError(f"{ranks} ranks", f"the plan has {job.ranks} devices", "start as many")
+def check_ranks(ranks: int, devices: int) -> None:
+    """There must be a rank for each device."""
+    if ranks != devices:
+        raise InputError(f"{ranks} ranks", f"there are {devices} devices", "start as many")

@@ -37,10 +37,15 @@ def topology_tables(topology: Topology) -> RenderableType:
     ]
     columns = ["level", ">size", "link", "ports", "protocol", ">bandwidth/port", ">latency"]
     head = f"{topology.name}: {topology.devices} devices; {topology.description}".rstrip("; ")
-    runs = ", ".join(algorithm.value for algorithm in topology.algorithms)
     sources = [f"source: {printable(source)}" for source in topology.sources]
     levels = table("levels, outermost first", columns, rows)
-    return Group(printable(head), "", levels, "", f"runs: {runs}", *sources)
+    return Group(printable(head), "", levels, "", f"runs: {_runs(topology)}", *sources)
+
+
+def _runs(topology: Topology) -> str:
+    chosen = ", ".join(algorithm.value for algorithm in topology.algorithms)
+    always = ", ".join(f"{c.value} always {algorithm.value}" for c, algorithm in topology.library)
+    return f"{chosen}; {always}" if always else chosen
 
 
 def _level_rows(level: Level, under: int) -> list[list[str]]:

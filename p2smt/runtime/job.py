@@ -56,9 +56,12 @@ class JobRequest:
             raise InputError(f"request {self.name}", "its groups are not of one size")
         if not 1 <= self.chunks <= MAX_CHUNKS:
             raise InputError(f"{self.chunks} chunks", f"must be 1 to {MAX_CHUNKS}")
-        _check_disjoint(f"request {self.name}", self.groups)
+        if self.shards is not None and len(self.shards) != self.size:
+            text = f"names {len(self.shards)} shards, a group has {self.size} ranks"
+            raise InputError(f"request {self.name}", text)
+        _check_groups(f"request {self.name}", self.groups)
         for number, step in enumerate(self.steps, start=1):
-            _check_disjoint(f"request {self.name}, step {number}", step.groups)
+            _check_groups(f"request {self.name}, step {number}", step.groups)
 
     @property
     def size(self) -> int:
@@ -90,7 +93,9 @@ def ordered(groups: Iterable[Sequence[int]]) -> Groups:
     return tuple(tuple(sorted(group)) for group in groups)
 
 
-def _check_disjoint(where: str, groups: Groups) -> None:
+def _check_groups(where: str, groups: Groups) -> None:
+    if not groups or not all(groups):
+        raise InputError(where, "has no groups, or an empty one", "give each group its ranks")
     members = [rank for group in groups for rank in group]
     if len(set(members)) != len(members):
         raise InputError(where, "a rank is in two groups, or twice in one", "make them disjoint")
@@ -100,6 +105,6 @@ def _check_disjoint(where: str, groups: Groups) -> None:
 
 def _check_range(where: str, groups: Groups, ranks: int) -> None:
     for group in groups:
-        if group and not 0 <= group[0] <= group[-1] < ranks:
+        if not 0 <= group[0] <= group[-1] < ranks:
             wrong = group[0] if group[0] < 0 else group[-1]
             raise InputError(f"request {where}", f"rank {wrong} is not among 0 to {ranks - 1}")

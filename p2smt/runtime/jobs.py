@@ -13,7 +13,7 @@ from p2smt.placement import IntArray, Placement
 from p2smt.plan_model import PlanModel, RequestModel
 from p2smt.plan_problem import plan_problem
 from p2smt.pricing import Scene
-from p2smt.program import Program, lower, parse_instruction
+from p2smt.program import Grouping, Program, lower, parse_instruction
 from p2smt.runtime.job import Groups, Job, JobRequest, JobStep, ordered
 from p2smt.runtime.regions import GroupStep, StepError, count, lower_steps
 from p2smt.topology import Topology
@@ -42,12 +42,14 @@ def plan_job(plan: PlanModel, source: str, changes: Changes) -> Job:
     """
     problem, placement = plan_problem(plan, source)
     topology = _links(problem.topology, changes.topology)
-    requests = []
-    for model, request in zip(plan.requests, problem.requests, strict=True):
-        axes = problem.axis_indices(request)
-        scene = Scene.of(topology, placement, axes)
-        requests.append(_plan_request(model, scene, placement.groups(axes), changes))
-    return Job(topology.devices, tuple(requests))
+    axes = [problem.axis_indices(request) for request in problem.requests]
+    requests = [
+        _plan_request(model, placement.groups(along), changes)
+        for model, along in zip(plan.requests, axes, strict=True)
+    ]
+    job = Job(topology.devices, tuple(requests))  # checks the ranks, on which predictions rely
+    scenes = [Scene.of(topology, placement, along) for along in axes]
+    return replace(job, requests=tuple(map(predicted, job.requests, scenes)))
 
 
 def _links(topology: Topology, other: Topology | None) -> Topology:
@@ -66,14 +68,12 @@ def _levels(topology: Topology) -> str:
     return ", ".join(f"{n} {s}" for n, s in zip(topology.names, topology.sizes, strict=True))
 
 
-def _plan_request(
-    model: RequestModel, scene: Scene, groups: IntArray, changes: Changes
-) -> JobRequest:
+def _plan_request(model: RequestModel, groups: IntArray, changes: Changes) -> JobRequest:
     steps = [
         JobStep(s.instruction, _operation(model, s.instruction), ordered(s.groups))
         for s in model.steps
     ]
-    request = JobRequest(
+    return JobRequest(
         f"{model.kind.value} {'+'.join(model.axes)}",
         model.kind,
         ordered(groups.tolist()),
@@ -83,7 +83,6 @@ def _plan_request(
         (changes.chunks or model.chunks) if len(steps) > 1 else 1,
         None if model.shards is None else tuple(model.shards),
     )
-    return predicted(request, scene)
 
 
 def _operation(model: RequestModel, instruction: str) -> Operation:
@@ -125,15 +124,20 @@ def program_job(
 
 
 def predicted(request: JobRequest, scene: Scene) -> JobRequest:
-    """The request with the cost model's times; without, if its steps cannot be carried out."""
+    """The request with the cost model's times; without, if its steps cannot be carried out.
+
+    Raises:
+        InputError: a step names a level that there is not.
+    """
+    places = [_grouping(step, scene) for step in request.steps]
     ranks = 1 + max(rank for group in request.groups for rank in group)
     try:
         lowered = lower_steps(request, request.steps, ranks)
     except StepError:
         return request
     times = [
-        _step_time(request, scene, step, moves)
-        for step, moves in zip(request.steps, lowered.steps, strict=True)
+        _step_time(request, scene, step.operation, place, moves)
+        for step, place, moves in zip(request.steps, places, lowered.steps, strict=True)
     ]
     steps = tuple(
         replace(step, predicted_s=time.seconds)
@@ -147,16 +151,26 @@ def predicted(request: JobRequest, scene: Scene) -> JobRequest:
     )
 
 
+def _grouping(step: JobStep, scene: Scene) -> Grouping | None:
+    """What an instruction's groups are by its text; None: it is an all-to-all or a send."""
+    if isinstance(step.operation, RequestKind):
+        return None
+    return scene.hierarchy.grouping(parse_instruction(step.name))
+
+
 def _step_time(
-    request: JobRequest, scene: Scene, step: JobStep, moves: Sequence[GroupStep]
+    request: JobRequest,
+    scene: Scene,
+    operation: Operation,
+    place: Grouping | None,
+    moves: Sequence[GroupStep],
 ) -> StepTime:
     """The predicted time of a step for one chunk."""
-    if isinstance(step.operation, RequestKind):
-        return scene.fixed_time(step.operation, request.payload_bytes)
+    if place is None or isinstance(operation, RequestKind):
+        return scene.fixed_time(request.kind, request.payload_bytes)
     rows = max(count(move.region) for move in moves)
     payload = request.payload_bytes * rows / request.size / request.chunks
-    grouping = scene.hierarchy.grouping(parse_instruction(step.name))
-    return scene.step_time(step.operation, grouping, payload)
+    return scene.step_time(operation, place, payload)
 
 
 __all__ = ["Changes", "Groups", "plan_job", "predicted", "program_job"]

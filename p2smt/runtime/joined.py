@@ -6,7 +6,7 @@ import threading
 
 from p2smt.errors import BackendError, ExecutionError, InputError
 from p2smt.runtime.job import Job
-from p2smt.runtime.options import RankReport, RunOptions
+from p2smt.runtime.options import RankReport, RunOptions, in_short
 from p2smt.runtime.place import Place
 from p2smt.runtime.worker import run_worker
 
@@ -38,6 +38,6 @@ def run_joined(job: Job, options: RunOptions, place: Place) -> list[RankReport] 
     if isinstance(result, BackendError | ExecutionError | InputError):
         raise result
     if isinstance(result, Exception):
-        first = next(iter(str(result).splitlines()), "")[:300]
-        raise ExecutionError(f"{where}: {type(result).__name__} during {doing[-1]}: {first}")
+        text = f"{type(result).__name__} during {doing[-1]}: {in_short(result)}"
+        raise ExecutionError(f"{where}: {text}")
     return result

@@ -82,6 +82,7 @@ class _Process:
             env={**_ENVIRONMENT, **os.environ, **machine.environment},
             start_new_session=True,  # Ctrl-C reaches the launcher alone, which ends all ranks
         )
+        self.heard = threading.Event()
         self.reader = threading.Thread(target=self._read, args=(events,), daemon=True)
         self.reader.start()
         assert self.process.stdin is not None
@@ -92,6 +93,7 @@ class _Process:
     def _read(self, events: queue.Queue[Any]) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            self.heard.set()
             events.put(json.loads(line))
         events.put({"event": "gone", "process": self})
 
@@ -108,14 +110,17 @@ class _Process:
             self.process.stdin.close()
 
     def stop(self) -> None:
-        """End the machine's process and its ranks for good."""
+        """End the machine's process and its ranks for good.
+
+        One that was never heard of may still be importing torch; it gets no time to end by
+        itself.  The signal is for ranks too: a stopped one does not notice its parent's death.
+        """
         self.release()
-        try:
-            self.process.wait(_GRACE_S)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_GRACE_S if self.heard.is_set() else 0)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
         self.reader.join(_GRACE_S)
         assert self.process.stdout is not None
         self.process.stdout.close()
@@ -166,6 +171,8 @@ class _Run:
         event = self._next(limit)
         if event is not None and event["event"] == "listening":
             return int(event["port"])
+        if event is None and limit == self.deadline:
+            raise self._late()
         if event is None:
             raise ExecutionError(f"rank 0: did not start within {_START_S:g} s")
         self._note(event)

@@ -17,7 +17,8 @@ from p2smt.topology import Topology
 DEFAULT_SIZES = (2**14, 2**16, 2**18, 2**20, 2**22, 2**23)
 """Payloads in bytes: six per collective and grouping."""
 
-Run = Callable[[Job, RunOptions], list[RankReport]]
+Run = Callable[[Job, RunOptions], list[RankReport] | None]
+"""Runs a job; None on ranks that do not get the reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,19 @@ def _request(factors: Sequence[int], point: _Point) -> JobRequest:
 
 def measure(
     topology: Topology, options: RunOptions, sizes: Sequence[int], run: Run
-) -> list[Sample]:
+) -> list[Sample] | None:
     """Measured times of every point, medians over the repetitions of the slowest rank.
+
+    Returns None where ``run`` does.
 
     Raises:
         ExecutionError: a rank died or failed.
     """
     job = measurement_job(topology, sizes)
-    quiet = replace(options, check=False, timed=("program",))
-    found = summarize(job, run(job, quiet))
+    reports = run(job, replace(options, check=False, timed=("program",)))
+    if reports is None:
+        return None
+    found = summarize(job, reports)
     return [
         _sample(point, result.total)
         for point, result in zip(points(topology, sizes), found.requests, strict=True)

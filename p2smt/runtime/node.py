@@ -24,6 +24,7 @@ from typing import IO, Any
 from p2smt.errors import BackendError, ExecutionError, InputError
 from p2smt.runtime.board import Board
 from p2smt.runtime.node_setup import NodeSetup
+from p2smt.runtime.options import in_short
 from p2smt.runtime.place import Place
 from p2smt.runtime.worker import run_worker
 
@@ -74,8 +75,8 @@ class Node:
         reading, writing = os.pipe()
         process = os.fork()
         if process == 0:
-            os.close(self.life[1])
-            os.close(reading)
+            for inherited in (self.life[1], reading, self.events.fileno()):
+                os.close(inherited)
             self._be_rank(local, writing, listener)
         os.close(writing)
         number = self.setup.first_rank + local
@@ -108,8 +109,8 @@ class Node:
         except (BackendError, ExecutionError, InputError) as error:
             return {"event": "error", "kind": type(error).__name__, "text": str(error)}
         except Exception as error:
-            text = next(iter(str(error).splitlines()), "")
-            return {"event": "error", "kind": "failure", "text": f"{type(error).__name__}: {text}"}
+            text = f"{type(error).__name__}: {in_short(error)}"
+            return {"event": "error", "kind": "failure", "text": text}
         return {"event": "done", "reports": reports and [asdict(report) for report in reports]}
 
     def _watch(self) -> None:

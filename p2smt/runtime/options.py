@@ -81,3 +81,9 @@ def named(ranks: Sequence[int]) -> str:
     """The ranks in words: "rank 3", "ranks 3, 5"."""
     shown = ", ".join(map(str, ranks[:16])) + (", .." if len(ranks) > 16 else "")
     return f"rank{'s' * (len(ranks) != 1)} {shown}"
+
+
+def in_short(error: BaseException) -> str:
+    """What an error says in one line: its first, and its last, where NCCL gives the reason."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return "; ".join(dict.fromkeys(line[:200] for line in lines[:1] + lines[-1:]))

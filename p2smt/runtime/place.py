@@ -41,13 +41,14 @@ def existing_place(environment: Mapping[str, str] = os.environ) -> Place | None:
     """
     if "RANK" in environment and "WORLD_SIZE" in environment:
         return _torchrun(environment)
-    if "SLURM_PROCID" in environment and int(environment.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
+    if "SLURM_PROCID" in environment and _number(environment, "SLURM_STEP_NUM_TASKS", 1) > 1:
         return _srun(environment)
     return None
 
 
 def _torchrun(environment: Mapping[str, str]) -> Place:
-    rank, ranks = _number(environment, "RANK"), _number(environment, "WORLD_SIZE")
+    ranks = _number(environment, "WORLD_SIZE")
+    rank = _number(environment, "RANK", below=ranks)
     host = environment.get("MASTER_ADDR")
     if host is None or "MASTER_PORT" not in environment:
         raise InputError(
@@ -61,17 +62,18 @@ def _torchrun(environment: Mapping[str, str]) -> Place:
         _number(environment, "LOCAL_RANK", rank),
         _number(environment, "LOCAL_WORLD_SIZE", ranks),
         host,
-        _number(environment, "MASTER_PORT"),
+        _number(environment, "MASTER_PORT", below=2**16),
         serves=rank == 0 and environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True",
     )
 
 
 def _srun(environment: Mapping[str, str]) -> Place:
-    rank, ranks = _number(environment, "SLURM_PROCID"), _number(environment, "SLURM_STEP_NUM_TASKS")
+    ranks = _number(environment, "SLURM_STEP_NUM_TASKS")
+    rank = _number(environment, "SLURM_PROCID", below=ranks)
     local = _number(environment, "SLURM_LOCALID", 0)
     tasks = environment.get("SLURM_STEP_TASKS_PER_NODE", "1")
     job = _number(environment, "SLURM_JOB_ID", 0)
-    port = _number(environment, "MASTER_PORT", _PORT + job % 10_000)
+    port = _number(environment, "MASTER_PORT", _PORT + job % 10_000, below=2**16)
     host = environment.get("MASTER_ADDR") or first_host(environment.get("SLURM_STEP_NODELIST", ""))
     each = int(re.split(r"\D", tasks)[0] or 1)
     return Place(rank, ranks, local, each, host, port, serves=rank == 0)
@@ -79,16 +81,19 @@ def _srun(environment: Mapping[str, str]) -> Place:
 
 def first_host(hosts: str) -> str:
     """The first name of a Slurm host list: ``a[03-05,7],b`` gives ``a03``."""
-    first = re.match(r"([^,\[]+)(?:\[(\w+))?", hosts)
+    first = re.match(r"(?:[^,\[]|\[[^\]]*\])+", hosts)
     if first is None:
         raise InputError("SLURM_STEP_NODELIST", "is empty", "set MASTER_ADDR to rank 0's host")
-    return first[1] + (first[2] or "")
+    return re.sub(r"\[(\w*)[^\]]*\]", r"\1", first[0])
 
 
-def _number(environment: Mapping[str, str], name: str, default: int | None = None) -> int:
+def _number(
+    environment: Mapping[str, str], name: str, default: int | None = None, below: int = 2**31
+) -> int:
     text = environment.get(name)
     if text is None and default is not None:
         return default
-    if text is None or not text.isdecimal():
-        raise InputError(f"{name}={text}", "must be a whole number", "use torchrun or srun")
+    if text is None or not text.isdecimal() or int(text) >= below:
+        rule = f"must be a whole number from 0 to {below - 1}"
+        raise InputError(f"{name}={text}", rule, "use torchrun or srun")
     return int(text)

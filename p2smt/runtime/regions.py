@@ -87,14 +87,23 @@ def lower_steps(request: JobRequest, steps: Sequence[JobStep], ranks: int) -> Lo
     held, found = start_rows(request, ranks), []
     for number, step in enumerate(steps, start=1):
         if isinstance(step.operation, RequestKind):
-            whole = ((0, request.size),)
-            found.append(tuple(GroupStep(step.operation, g, whole) for g in step.groups))
+            found.append(tuple(_exchange(number, step.operation, g, request) for g in step.groups))
             continue
         moves = [_move(number, step.operation, group, held) for group in step.groups]
         for move in moves:
             _apply(move, held)
         found.append(tuple(moves))
     return Lowered(tuple(found), held)
+
+
+def _exchange(
+    number: int, operation: Operation, group: tuple[int, ...], request: JobRequest
+) -> GroupStep:
+    """An all-to-all or a send: the whole payload, a part for each member."""
+    if len(group) != request.size:
+        text = f"is in a group of {len(group)} ranks, the payload has {request.size} parts"
+        raise StepError(number, group[0], text)
+    return GroupStep(operation, group, ((0, request.size),))
 
 
 def _move(number: int, operation: Collective, group: tuple[int, ...], held: Held) -> GroupStep:

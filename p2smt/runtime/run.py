@@ -9,7 +9,7 @@ from pathlib import Path
 from p2smt.errors import InputError
 from p2smt.runtime.job import Job
 from p2smt.runtime.launch import LOCAL, Fleet, launch
-from p2smt.runtime.options import RunOptions
+from p2smt.runtime.options import RankReport, RunOptions
 from p2smt.runtime.place import existing_place
 from p2smt.runtime.reference_run import run_reference
 from p2smt.runtime.summary import RunResult, summarize
@@ -25,6 +25,18 @@ def run_job(
     port: int = 0,
     environment: Mapping[str, str] = os.environ,
 ) -> RunResult | None:
+    """Run a job and join the reports of its ranks; as for :func:`execute`."""
+    reports = execute(job, options, port=port, environment=environment)
+    return None if reports is None else summarize(job, reports)
+
+
+def execute(
+    job: Job,
+    options: RunOptions,
+    *,
+    port: int = 0,
+    environment: Mapping[str, str] = os.environ,
+) -> list[RankReport] | None:
     """Run a job: under torchrun or srun as one of its ranks, else on ranks of its own.
 
     Returns None on every rank but 0 of ranks that existed already.
@@ -36,22 +48,22 @@ def run_job(
     """
     if options.backend == "reference":
         check_memory(job, options, job.ranks)
-        return summarize(job, run_reference(job, options))
+        return run_reference(job, options)
     place = existing_place(environment)
     if place is None:
         check_memory(job, options, job.ranks)
         machine = LOCAL if "GLOO_SOCKET_IFNAME" not in environment else type(LOCAL)()
-        return summarize(job, launch(job, options, Fleet((machine,), port=port)))
+        return launch(job, options, Fleet((machine,), port=port))
     if place.ranks != job.ranks:
         raise InputError(
             f"{place.ranks} ranks that a launcher started",
             f"the plan is for {job.ranks}",
             f"start {job.ranks}",
         )
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # what fails is told in one line of ours
     from p2smt.runtime.joined import run_joined
 
-    reports = run_joined(job, options, place)
-    return None if reports is None else summarize(job, reports)
+    return run_joined(job, options, place)
 
 
 def check_memory(job: Job, options: RunOptions, local_ranks: int) -> None:

@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import torch
 import torch.distributed as dist
 
 
 @dataclass(slots=True)
 class Groups:
-    """The groups that a rank belongs to, made once and shared by steps with the same members.
+    """Groups of ranks, made once and shared by steps with the same members.
 
-    All ranks must ask for their groups in the same order.  Members are sorted: ``new_group``
-    sorts them anyway by default, so an order of our own would be lost silently.  A group is
-    made by its members alone (``use_local_synchronization``); otherwise every rank would take
-    part in making every group, which is what does not scale.  With NCCL that needs a default
-    group without a bound device: with one, torch makes groups by splitting it, for which all
-    ranks would be needed again.
+    Every rank calls ``make`` with the same groups in the same order, those without it too: that
+    costs a rank outside a group no communication, only a count that names the next group.
+    (``use_local_synchronization`` would spare it even that, but then the name holds how many
+    groups a rank has made before, and members with different counts wait for each other for
+    ever.)  Members are sorted: ``new_group`` sorts them anyway, so an order of our own would be
+    lost silently.
     """
 
     world: int
-    known: dict[tuple[int, ...], dist.ProcessGroup] = field(default_factory=dict)
+    known: dict[tuple[int, ...], dist.ProcessGroup | None] = field(default_factory=dict)
+
+    def make(self, every: Iterable[Sequence[int]]) -> None:
+        """Make the groups that do not exist yet; single ranks need none."""
+        for members in every:
+            key = tuple(sorted(members))
+            if len(key) > 1 and key not in self.known:
+                self.known[key] = self._made(key)
 
     def of(self, members: Sequence[int]) -> dist.ProcessGroup:
         """The group of these ranks, of which the caller is one."""
-        key = tuple(sorted(members))
-        if key not in self.known:
-            self.known[key] = self._make(key)
-        return self.known[key]
-
-    def _make(self, members: tuple[int, ...]) -> dist.ProcessGroup:
-        whole = dist.group.WORLD
-        if len(members) == self.world and whole is not None:
-            return whole
-        made = dist.new_group(list(members), use_local_synchronization=True)
-        if not isinstance(made, dist.ProcessGroup):
+        found = self.known.get(tuple(sorted(members)))
+        if found is None:
             raise RuntimeError(f"a rank asked for a group {members} that it is no member of")
+        return found
+
+    def _made(self, members: tuple[int, ...]) -> dist.ProcessGroup | None:
+        whole = dist.group.WORLD if len(members) == self.world else None
+        made = whole or dist.new_group(list(members))
+        if not isinstance(made, dist.ProcessGroup):
+            return None
+        _connect(made)
         return made
+
+
+def _connect(group: dist.ProcessGroup) -> None:
+    """Let a group's ranks meet: NCCL's do so at their first call, which would then be timed.
+
+    That call must also be one that all members take part in, unlike a send.
+    """
+    if dist.get_backend(group) == dist.Backend.NCCL:
+        dist.barrier(group, device_ids=[torch.cuda.current_device()])

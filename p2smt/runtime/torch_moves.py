@@ -166,9 +166,21 @@ def _all_gather_move(
 
 def _send_move(move: GroupStep, piece: torch.Tensor, rank: int, group: dist.ProcessGroup) -> Move:
     place, source = move.members.index(rank), piece.clone()
+    through_host = piece.is_cuda and dist.get_backend(group) == dist.Backend.GLOO
+    outgoing, incoming = (source.cpu(), piece.cpu()) if through_host else (source, piece)
     calls = []
     if place + 1 < len(move.members):
-        calls.append(dist.P2POp(dist.isend, source, move.members[place + 1], group))
+        calls.append(dist.P2POp(dist.isend, outgoing, move.members[place + 1], group))
     if place > 0:
-        calls.append(dist.P2POp(dist.irecv, piece, move.members[place - 1], group))
-    return Move(lambda: dist.batch_isend_irecv(calls), load=lambda: _copy(piece, source))
+        calls.append(dist.P2POp(dist.irecv, incoming, move.members[place - 1], group))
+
+    def start() -> list[Any]:
+        if through_host:  # Gloo's collectives do this themselves, its sends do not
+            outgoing.copy_(source)
+        return list(dist.batch_isend_irecv(calls))
+
+    def finish() -> None:
+        if through_host and place > 0:
+            piece.copy_(incoming)
+
+    return Move(start, finish, lambda: _copy(piece, source))

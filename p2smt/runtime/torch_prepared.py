@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch.distributed as dist
 
 from p2smt.runtime.job import JobRequest
 from p2smt.runtime.options import RunOptions
@@ -28,6 +29,15 @@ class Site:
         """Wait until the device has done all that was issued."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
+
+    def barrier(self) -> None:
+        """Wait until every rank is here.
+
+        NCCL's barrier is a collective on a GPU, by default on the one with the rank's number,
+        which is another one where ranks share GPUs.
+        """
+        nccl = dist.get_backend() == dist.Backend.NCCL
+        dist.barrier(device_ids=[self.device.index] if nccl else None)
 
 
 @dataclass(slots=True)

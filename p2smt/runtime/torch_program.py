@@ -31,7 +31,11 @@ class RankProgram:
     def prepare(
         lowered: Lowered, pieces: Sequence[torch.Tensor], rank: int, groups: Groups
     ) -> RankProgram:
-        """The moves of a rank on its pieces (rows, width) of the payload."""
+        """The moves of a rank on its pieces (rows, width) of the payload.
+
+        Every rank prepares the same programs in the same order, for the groups' sake.
+        """
+        groups.make(move.members for moves in lowered.steps for move in moves)
         own = [_own(moves, rank) for moves in lowered.steps]
         moves: list[list[Move | None]] = [
             [None if m is None else prepare(m, piece, rank, groups.of(m.members)) for m in own]

@@ -6,6 +6,7 @@ import os
 import platform
 
 import torch
+import torch.distributed as dist
 
 from p2smt.runtime.closed_form import wrong_rows
 from p2smt.runtime.job import Job, JobRequest
@@ -40,12 +41,12 @@ def _run_request(request: JobRequest, options: RunOptions, site: Site, tell: Tel
     if check:
         tell("check")
         run.errors += [str(w) for w in wrong_rows(request, lowered.held) if w.rank == site.rank]
+        check_exact(prepared, options, run)
         if options.data_type.unit_roundoff:
             check_random(prepared, options, run)
-        check_exact(prepared, options, run)
     if options.repeat:
         time_request(prepared, options, run, tell)
-    if options.repeat and check:
+    if options.repeat and check and not run.errors:
         check_exact(prepared, options, run, " (after the timed runs)")
     return run
 
@@ -61,5 +62,6 @@ def machine(site: Site) -> dict[str, str]:
     }
     if site.device.type == "cuda":
         found["gpu"] = torch.cuda.get_device_name(site.device)
+    if site.device.type == "cuda" and dist.is_nccl_available():
         found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))  # type: ignore[no-untyped-call]
     return found

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import torch.distributed as dist
-
 from p2smt.runtime.options import RequestRun, RunOptions
 from p2smt.runtime.torch_prepared import Prepared
 
@@ -67,7 +65,7 @@ def _repetition(
 
 def _timed(prepared: Prepared, run: Callable[[], None]) -> float:
     prepared.site.synchronize()
-    dist.barrier()
+    prepared.site.barrier()
     begin = time.perf_counter()
     run()
     prepared.site.synchronize()

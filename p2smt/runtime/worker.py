@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import asdict
@@ -16,7 +17,7 @@ from torch.distributed import (  # type: ignore[attr-defined]  # exported at run
 
 from p2smt.errors import BackendError, ExecutionError
 from p2smt.runtime.job import Job
-from p2smt.runtime.options import RankReport, RunOptions, named, report_of
+from p2smt.runtime.options import RankReport, RunOptions, in_short, named, report_of
 from p2smt.runtime.place import Place
 from p2smt.runtime.torch_groups import Groups
 from p2smt.runtime.torch_prepared import Site
@@ -24,7 +25,9 @@ from p2smt.runtime.torch_rank import run_rank
 from p2smt.runtime.torch_time import Tell
 
 START_LIMIT_S = 60.0
-"""Ranks must have joined after so long, or after the time limit if that is shorter."""
+"""Ranks must have joined after so long, or after half of the time limit if that is shorter."""
+_TELL = timedelta(seconds=2)
+"""What rank 0 and the others give each other to tell and to hear who is missing."""
 _MULTI_RANK_NCCL = (2, 30)
 
 
@@ -36,6 +39,8 @@ def run_worker(job: Job, options: RunOptions, place: Place, tell: Tell) -> list[
         ExecutionError: other ranks did not join, or there are too few GPUs.
     """
     device = _device(options, place)
+    if options.backend == "nccl":
+        _prepare_nccl(job, options, place)
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // place.local_ranks))
     tell("joining the others")
     store = _store(place, options)
@@ -57,23 +62,36 @@ def run_worker(job: Job, options: RunOptions, place: Place, tell: Tell) -> list[
 
 
 def _device(options: RunOptions, place: Place) -> torch.device:
-    if options.backend == "nccl" and not (dist.is_nccl_available() and torch.cuda.is_available()):
-        raise BackendError(
-            "backend nccl: this torch finds no CUDA GPU, or has no NCCL; install a CUDA build of "
-            "torch on a machine with GPUs, or use --backend gloo"
-        )
     if options.device == "cpu":
         return torch.device("cpu")
+    nccl = options.backend == "nccl"
+    if not torch.cuda.is_available() or (nccl and not dist.is_nccl_available()):
+        what, also = ("backend nccl", ", or has no NCCL") if nccl else ("device cuda", "")
+        raise BackendError(
+            f"{what}: this torch finds no CUDA GPU{also}; install a CUDA build of torch on a "
+            "machine with GPUs, or use --backend gloo --device cpu"
+        )
     gpu, count = place.local_rank // options.ranks_per_gpu, torch.cuda.device_count()
     if gpu >= count:
         raise ExecutionError(
             f"rank {place.rank}: needs GPU {gpu}, but this machine has {count}; start fewer ranks, "
             "or put several on a GPU with --ranks-per-gpu (a check of results, not of times)"
         )
-    if options.ranks_per_gpu > 1:
-        _share_gpu(place)
     torch.cuda.set_device(gpu)
     return torch.device("cuda", gpu)
+
+
+def _prepare_nccl(job: Job, options: RunOptions, place: Place) -> None:
+    """Settings that NCCL reads when its first communicator is made.
+
+    The pieces of a pipelined request run on streams of their own, in groups of their own.  Their
+    kernels may fill the GPU in another order on each rank, and then wait for each other for
+    ever, unless NCCL (2.26 or newer) keeps them in the order in which they were issued.
+    """
+    if any(request.chunks > 1 for request in job.requests):
+        os.environ.setdefault("NCCL_LAUNCH_ORDER_IMPLICIT", "1")
+    if options.ranks_per_gpu > 1:
+        _share_gpu(place)
 
 
 def _share_gpu(place: Place) -> None:
@@ -85,12 +103,17 @@ def _share_gpu(place: Place) -> None:
     version: tuple[int, ...] = torch.cuda.nccl.version()  # type: ignore[no-untyped-call]
     if version[:2] >= _MULTI_RANK_NCCL:
         os.environ.setdefault("NCCL_MULTI_RANK_GPU_ENABLE", "1")
+        os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # multicast is between GPUs
     else:
         os.environ["NCCL_HOSTID"] = f"p2smt-rank-{place.rank}"
 
 
+def start_limit(options: RunOptions) -> timedelta:
+    """How long ranks may take to find each other."""
+    return timedelta(seconds=min(START_LIMIT_S, options.time_limit_s / 2))
+
+
 def _store(place: Place, options: RunOptions) -> TCPStore:
-    limit = timedelta(seconds=min(START_LIMIT_S, options.time_limit_s))
     serves = place.serves or place.listen_fd is not None
     try:
         return TCPStore(
@@ -98,32 +121,46 @@ def _store(place: Place, options: RunOptions) -> TCPStore:
             place.port,
             place.ranks,
             is_master=serves,
-            timeout=limit,
+            timeout=start_limit(options),
             wait_for_workers=False,
             master_listen_fd=place.listen_fd,
         )
     except (dist.DistError, RuntimeError) as error:
         where = f"{place.host}:{place.port}"
         text = f"cannot listen on {where}" if serves else f"rank 0 did not answer at {where}"
-        raise ExecutionError(f"rank {place.rank}: {text} ({_first_line(error)})") from None
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "")[:200]
+        raise ExecutionError(f"rank {place.rank}: {text} ({in_short(error)})") from None
 
 
 def _join(store: TCPStore, place: Place, options: RunOptions) -> None:
-    """Wait until every rank is there."""
-    limit = timedelta(seconds=min(START_LIMIT_S, options.time_limit_s))
+    """Wait until every rank is there; rank 0 says who is missing, so that all give up together."""
+    limit = start_limit(options)
     store.set(f"joined/{place.rank}", "yes")
+    if place.rank == 0:
+        store.set("missing", json.dumps(_missing(store, place, limit)))
+    try:
+        store.wait(["missing"], limit + _TELL)
+        missing = json.loads(store.get("missing"))
+    except (dist.DistError, RuntimeError):
+        missing = [0]
+    if not missing:
+        return
+    store.set(f"told/{place.rank}", "yes")
+    if place.rank == 0:  # it may serve the store that the others read
+        with contextlib.suppress(dist.DistError, RuntimeError):
+            store.wait(
+                [f"told/{rank}" for rank in range(place.ranks) if rank not in missing], _TELL
+            )
+    text = f"{named(missing)} did not start within {limit.total_seconds():g} s"
+    raise ExecutionError(f"{text} (rank {place.rank} waited)")
+
+
+def _missing(store: TCPStore, place: Place, limit: timedelta) -> list[int]:
+    """Ranks that have not joined after ``limit``."""
     try:
         store.wait([f"joined/{rank}" for rank in range(place.ranks)], limit)
     except (dist.DistError, RuntimeError):
-        missing = [r for r in range(place.ranks) if not store.check([f"joined/{r}"])]
-        raise ExecutionError(
-            f"{named(missing)} did not start within {limit.total_seconds():g} s "
-            f"(rank {place.rank} waited)"
-        ) from None
+        return [rank for rank in range(place.ranks) if not store.check([f"joined/{rank}"])]
+    return []
 
 
 def _exchange(
