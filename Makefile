@@ -88,7 +88,7 @@ COMPILE = CUSTOM_COMPILE_COMMAND='make lock' $$tools/bin/pip-compile --quiet $(U
   --generate-hashes --allow-unsafe --strip-extras --build-deps-for editable \
   --no-emit-index-url --no-emit-find-links --no-emit-trusted-host pyproject.toml
 
-testbed-study: setup-dev ## run and time programs on shaped test clusters (root, Linux, half an hour)
+testbed-study: setup-dev ## run and time programs on shaped test clusters (root, Linux, twenty minutes)
 	$(BIN)/python experiments/programs_on_testbed/study.py --nodes 2 --ranks-per-node 8 \
 	  --rate 100mbit --out experiments/programs_on_testbed/2x8.json
 	$(BIN)/python experiments/programs_on_testbed/study.py --nodes 4 --ranks-per-node 4 \

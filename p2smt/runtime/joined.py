@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 
 from p2smt.errors import BackendError, ExecutionError, InputError
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RankReport, RunOptions, in_short
 from p2smt.runtime.place import Place
-from p2smt.runtime.worker import run_worker
+from p2smt.runtime.worker import run_worker, start_limit
+
+_RETRY_S = 0.2
 
 
 def run_joined(job: Job, options: RunOptions, place: Place) -> list[RankReport] | None:
@@ -23,6 +27,7 @@ def run_joined(job: Job, options: RunOptions, place: Place) -> list[RankReport] 
 
     def work() -> None:
         try:
+            _reach_rank_0(place, start_limit(options).total_seconds())
             outcome.append(run_worker(job, options, place, lambda text: doing.append(text)))
         except Exception as error:  # handed to the caller's thread
             outcome.append(error)
@@ -41,3 +46,18 @@ def run_joined(job: Job, options: RunOptions, place: Place) -> list[RankReport] 
         text = f"{type(result).__name__} during {doing[-1]}: {in_short(result)}"
         raise ExecutionError(f"{where}: {text}")
     return result
+
+
+def _reach_rank_0(place: Place, limit_s: float) -> None:
+    """Wait until the store can be reached: torch's own attempts may take twice their limit."""
+    end = time.monotonic() + limit_s
+    while not place.serves:
+        try:
+            socket.create_connection((place.host, place.port), limit_s).close()
+            return
+        except OSError as error:
+            if time.monotonic() > end:
+                where = f"{place.host}:{place.port} ({error.strerror or error})"
+                text = f"rank 0 did not answer within {limit_s:g} s at {where}"
+                raise ExecutionError(f"rank {place.rank}: {text}") from None
+            time.sleep(_RETRY_S)

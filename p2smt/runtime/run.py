@@ -16,6 +16,7 @@ from p2smt.runtime.summary import RunResult, summarize
 from p2smt.units import format_bytes
 
 _COPIES = 3  # payload, its source, and buffers of rows that are not in one run
+_CHECKED_BYTES = 48  # per element, measured: results and what is expected are held in 64 bits
 
 
 def run_job(
@@ -70,7 +71,8 @@ def check_memory(job: Job, options: RunOptions, local_ranks: int) -> None:
     """Refuse payloads that this machine's memory cannot hold for all its ranks."""
     free = _free_bytes()
     each = max((request.payload_bytes for request in job.requests), default=0)
-    need = _COPIES * each * local_ranks
+    copies = _CHECKED_BYTES // options.data_type.item_bytes if options.check else _COPIES
+    need = copies * each * local_ranks
     if options.device == "cpu" and free is not None and need > free:
         raise InputError(
             f"{format_bytes(each)} on each of {local_ranks} ranks",

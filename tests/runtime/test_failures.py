@@ -68,6 +68,13 @@ def test_the_command_line_is_killed(busy: Running, number: signal.Signals) -> No
     busy.assert_nothing_left()
 
 
+def test_it_is_killed_and_a_rank_is_stopped(busy: Running) -> None:
+    os.kill(busy.ranks()[2], signal.SIGSTOP)
+    os.kill(busy.process.pid, signal.SIGKILL)
+    assert busy.outcome().code == -signal.SIGKILL
+    busy.assert_nothing_left()
+
+
 def test_ctrl_c(busy: Running) -> None:
     os.kill(busy.process.pid, signal.SIGINT)
     assert busy.outcome() == Outcome(130, "", "p2smt: interrupted\n")

@@ -130,6 +130,19 @@ def test_pipelined_pieces() -> None:
     assert_verified(*asked)
 
 
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_rows_that_are_not_one_run(chunks: int) -> None:
+    """Rows are packed for the call in the middle, here 0, 1, 4, 5 and 2, 3, 6, 7."""
+    before = "reduce-scatter inside l2; reduce-scatter parallel l2 in l1; all-gather inside l2; "
+    middles = (
+        "all-reduce parallel l1 in root; ",
+        "reduce-scatter parallel l1 in root; all-gather parallel l1 in root; ",
+        "reduce parallel l1 in root; broadcast parallel l1 in root; ",
+    )
+    texts = [f"{before}{middle}all-gather parallel l2 in l1" for middle in middles]
+    assert_verified(*(program_request(ALL, text, (2, 2, 2), 1234, chunks) for text in texts))
+
+
 def axes(strided: bool) -> JobRequest:
     """All-reduces over groups that are no runs of ranks, side by side."""
     groups = ordered([[0, 2, 4, 6], [1, 3, 5, 7]] if strided else [[7, 0, 3, 4], [6, 5, 1, 2]])
