@@ -35,7 +35,7 @@ from p2smt.collective import RequestKind
 from p2smt.placement import Placement
 from p2smt.pricing import Scene
 from p2smt.program import Program, parse_program
-from p2smt.result import SearchLimits
+from p2smt.result import SearchLimits, Status
 from p2smt.runtime.job import Job
 from p2smt.runtime.jobs import program_job
 from p2smt.runtime.launch import Fleet, Machine, launch
@@ -46,7 +46,8 @@ from p2smt.synthesis import Task, list_programs
 from p2smt.topology import Topology
 from p2smt.units import parse_bytes
 
-CALIBRATION_BYTES = (2**16, 2**18, 2**20, 2**22, 2**23)
+CALIBRATION_BYTES = (96 * 2**10, 384 * 2**10, 3 * 2**19, 5 * 2**20, 10 * 2**20)
+"""None of them is a part of 8 MiB that a step works on: every prediction is for a new size."""
 LENGTH = 3
 FASTEST = 8
 CHUNKS = (2, 4, 8)
@@ -121,6 +122,8 @@ def programs_job(topology: Topology, payload_bytes: int) -> Job:
     placement = Placement((topology.sizes,))
     task = Task(RequestKind.ALL_REDUCE, Scene.of(topology, placement, (0,)).hierarchy, LENGTH)
     programs, _ = list_programs(task, SearchLimits())
+    if programs.status is not Status.COMPLETE:
+        raise RuntimeError(f"the list of programs is {programs.status.value}")
     jobs = [_job(topology, placement, program, payload_bytes) for program in programs.value or ()]
     return Job(topology.devices, tuple(request for job in jobs for request in job.requests))
 
@@ -157,12 +160,12 @@ def summary(every: RunResult, fastest: RunResult) -> dict[str, Any]:
     predicted = sorted(every.requests, key=lambda result: result.request.predicted_s or 0.0)
     errors = step_errors(every.requests)
     best = order[0]
-    baselines = [s for result in fastest.requests for s in result.baseline.samples]
+    baseline = statistics.median(s for r in fastest.requests for s in r.baseline.samples)
     return {
-        "baseline_s": statistics.median(baselines),
+        "baseline_s": baseline,
         "best": best.request.name,
         "best_s": best.total.median_s,
-        "speedup": best.speedup,
+        "speedup": baseline / (best.total.median_s or baseline),
         "step_error_median": statistics.median(errors),
         "step_error_max": max(errors),
         "step_error_median_of_fastest": statistics.median(step_errors(order)),
