@@ -60,3 +60,14 @@ def test_nothing_is_left_to_fill_in() -> None:
 def test_every_link_to_a_file_holds() -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / target).exists(), target
+
+
+def test_the_test_cluster_tables_are_those_of_the_committed_results() -> None:
+    folder = ROOT / "experiments" / "programs_on_testbed"
+    done = subprocess.run(
+        [sys.executable, folder / "table.py"], capture_output=True, text=True, check=True
+    )
+    overview, *details = done.stdout.strip().split("\n\n", 1)
+    assert overview in README
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    assert all(text.strip() in page for text in details)

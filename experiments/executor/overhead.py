@@ -35,7 +35,7 @@ from p2smt.runtime.job import Groups as RankGroups
 from p2smt.runtime.job import JobRequest, JobStep
 from p2smt.runtime.payload import DataType, Layout
 from p2smt.runtime.regions import lower_steps
-from p2smt.runtime.torch_groups import Groups
+from p2smt.runtime.torch_groups import GroupCache
 from p2smt.runtime.torch_program import RankProgram, cut
 from p2smt.units import parse_bytes
 
@@ -51,7 +51,7 @@ def program_on(tensor: torch.Tensor, rank: int, ranks: int) -> RankProgram:
     size = tensor.numel() * tensor.element_size()
     request = JobRequest("all-reduce", RequestKind.ALL_REDUCE, whole, steps, size)
     pieces = cut(tensor, Layout.of(size, DataType.FLOAT32, ranks, 1))
-    return RankProgram.prepare(lower_steps(request, steps, ranks), pieces, rank, Groups(ranks))
+    return RankProgram.prepare(lower_steps(request, steps, ranks), pieces, rank, GroupCache(ranks))
 
 
 def timed(run: Callable[[], object], tensor: torch.Tensor) -> float:

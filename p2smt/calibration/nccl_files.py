@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from p2smt.calibration.nccl_samples import derived_topology, samples_of
 from p2smt.calibration.nccl_tests import Measured, read_nccl_tests
-from p2smt.calibration.samples import Sample
+from p2smt.calibration.samples import Measurements
 from p2smt.collective import Collective
 from p2smt.errors import InputError
 from p2smt.topology import Topology
 
 MAX_FILES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Measurements:
-    """What a calibration starts from; ``wrong`` are rows left out for wrong results.
-
-    ``sources`` say in a line each what was measured.  ``always_own``: collectives get pieces of
-    their own even where they agree with the link's.
-    """
-
-    topology: Topology
-    samples: tuple[Sample, ...]
-    sources: tuple[str, ...]
-    wrong: tuple[str, ...] = ()
-    always_own: bool = False
 
 
 def measurements_of(

@@ -58,6 +58,21 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Measurements:
+    """What a calibration starts from; ``wrong`` are rows left out for wrong results.
+
+    ``sources`` say in a line each what was measured.  ``always_own``: collectives get pieces of
+    their own even where they agree with the link's.
+    """
+
+    topology: Topology
+    samples: tuple[Sample, ...]
+    sources: tuple[str, ...]
+    wrong: tuple[str, ...] = ()
+    always_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """What one sample asks of the links if it runs by one algorithm, per level from outermost.
 

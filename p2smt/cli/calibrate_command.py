@@ -9,7 +9,7 @@ import typer
 from p2smt.cli import options as o
 
 if TYPE_CHECKING:
-    from p2smt.calibration.nccl_files import Measurements
+    from p2smt.calibration.samples import Measurements
     from p2smt.collective import Collective
 
 
@@ -74,9 +74,10 @@ def _measure(
     backend: str, topology: str | None, ranks: str | None, sizes: str, repeat: str, limit: str
 ) -> Measurements | None:
     """Run collectives here; None on ranks that have nothing to say."""
+    from p2smt.calibration.fit import SIZES_PER_PIECE
     from p2smt.cli import given, run_options
     from p2smt.errors import InputError
-    from p2smt.runtime.measured import measurements_here
+    from p2smt.runtime.measure import measurements_here
     from p2smt.units import parse_bytes
 
     cluster = given.topology_of(topology)
@@ -85,6 +86,9 @@ def _measure(
     if ranks is not None:
         run_options.check_ranks(given.count_of(ranks, "ranks"), cluster.devices)
     payloads = sorted({parse_bytes(size.strip(), "sizes") for size in sizes.split(",")})
+    if len(payloads) < SIZES_PER_PIECE:
+        rule = f"a fit needs at least {SIZES_PER_PIECE} different ones"
+        raise InputError(f"sizes {sizes[:60]!r}", rule, "give more, up to what matters to you")
     options = run_options.options_of(backend, None, "float32", "1", repeat, limit, "0", "1")
     return measurements_here(cluster, options, payloads)
 

@@ -19,7 +19,8 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class JobStep:
-    """One operation on all ``groups`` at the same time; ``name`` is for people.
+    """One operation on all ``groups`` at the same time; ``name`` is for people, and
+    for the cost model where it is the text of an instruction.
 
     ``predicted_s`` is the cost model's time of the step (of one chunk, where the request has
     several); None: not predicted.

@@ -14,7 +14,7 @@ from p2smt.plan_model import PlanModel, RequestModel
 from p2smt.plan_problem import plan_problem
 from p2smt.pricing import Scene
 from p2smt.program import Grouping, Program, lower, parse_instruction
-from p2smt.runtime.job import Groups, Job, JobRequest, JobStep, ordered
+from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
 from p2smt.runtime.regions import GroupStep, StepError, count, lower_steps
 from p2smt.topology import Topology
 from p2smt.traffic import Operation
@@ -171,6 +171,3 @@ def _step_time(
     rows = max(count(move.region) for move in moves)
     payload = request.payload_bytes * rows / request.size / request.chunks
     return scene.step_time(operation, place, payload)
-
-
-__all__ = ["Changes", "Groups", "plan_job", "predicted", "program_job"]

@@ -53,7 +53,8 @@ def _reach_rank_0(place: Place, limit_s: float) -> None:
     end = time.monotonic() + limit_s
     while not place.serves:
         try:
-            socket.create_connection((place.host, place.port), limit_s).close()
+            left_s = max(0.1, end - time.monotonic())
+            socket.create_connection((place.host, place.port), left_s).close()
             return
         except OSError as error:
             if time.monotonic() > end:

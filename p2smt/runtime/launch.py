@@ -85,10 +85,8 @@ class _Process:
         self.heard = threading.Event()
         self.reader = threading.Thread(target=self._read, args=(events,), daemon=True)
         self.reader.start()
-        assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(pickle.dumps(setup))
-            self.process.stdin.flush()
+        # A setup can be larger than a pipe holds, and is read only once torch is imported.
+        threading.Thread(target=self._send, args=(pickle.dumps(setup),), daemon=True).start()
 
     def _read(self, events: queue.Queue[Any]) -> None:
         assert self.process.stdout is not None
@@ -96,6 +94,12 @@ class _Process:
             self.heard.set()
             events.put(json.loads(line))
         events.put({"event": "gone", "process": self})
+
+    def _send(self, setup: bytes) -> None:
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # ended, or released, in the meantime
+            self.process.stdin.write(setup)
+            self.process.stdin.flush()
 
     def last_words(self) -> str:
         """The last line that the machine's process or its ranks wrote to stderr."""

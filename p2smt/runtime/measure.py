@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from p2smt.calibration.samples import Sample
+from p2smt.calibration.library import with_library
+from p2smt.calibration.samples import Measurements, Sample
 from p2smt.collective import Collective, RequestKind
 from p2smt.errors import ExecutionError
 from p2smt.program import Grouping, groupings, local_groups
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
 from p2smt.runtime.options import RankReport, RunOptions
+from p2smt.runtime.run import execute
 from p2smt.runtime.summary import Times, summarize
 from p2smt.topology import Topology
-
-DEFAULT_SIZES = (2**14, 2**16, 2**18, 2**20, 2**22, 2**23)
-"""Payloads in bytes: six per collective and grouping."""
 
 Run = Callable[[Job, RunOptions], list[RankReport] | None]
 """Runs a job; None on ranks that do not get the reports."""
@@ -89,3 +88,22 @@ def _sample(point: _Point, times: Times) -> Sample:
         times.spread_s or 0.0,
         source="measured",
     )
+
+
+def measurements_here(
+    topology: Topology, options: RunOptions, sizes: Sequence[int]
+) -> Measurements | None:
+    """Measure every level of a topology on this cluster's ranks, a rank per device.
+
+    The topology gives levels and sizes; its library becomes the one that the times show.
+    Returns None on every rank but 0 of ranks that existed already.
+
+    Raises:
+        InputError, BackendError, ExecutionError: as for :func:`p2smt.runtime.run.execute`.
+    """
+    samples = measure(topology, options, sizes, execute)
+    if samples is None:
+        return None
+    what = f"measured: {topology.devices} ranks, {options.backend}, {options.data_type.value}"
+    found = with_library(topology, samples)
+    return Measurements(found, tuple(samples), (what,), always_own=True)

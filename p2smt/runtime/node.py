@@ -100,6 +100,8 @@ class Node:
         setup, rank = self.setup, self.setup.first_rank + local
         name_process(rank)
         fd = listener.fileno() if listener is not None and rank == 0 else None
+        if listener is not None and rank:
+            listener.close()
         ranks, host = setup.job.ranks, setup.host
         place = Place(rank, ranks, local, setup.local_ranks, host, setup.port, fd)
         try:
@@ -125,7 +127,8 @@ class Node:
                     self.tell(event="where", ranks=self._where())
                     return
                 line = self.ranks[key.fd].events.readline()
-                if not line:
+                if not line.endswith(b"\n"):  # the end, or cut short by one
+                    line = b""
                     waiting.unregister(key.fd)
                     left.discard(key.fd)
                 self._pass_on(self.ranks[key.fd], line)

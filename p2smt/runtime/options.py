@@ -47,8 +47,9 @@ class RunOptions:
 class RequestRun:
     """One request on one rank.
 
-    ``errors`` are wrong results in words, ``digest`` a hash of the exact result by part of the
-    payload held ("" if it is not replicated), ``random_digest`` the same of the random one.
+    ``checked``: the exact result was compared (or there is nothing to do), ``float_checked``: the
+    random one too, within a finite bound.  ``errors`` are wrong results in words, ``digest`` is a
+    hash of the exact result ("" if it is not replicated), ``random_digest`` of the random one.
     Times are in seconds, one per repetition; ``steps_s`` has a list per step.
     """
 
@@ -59,6 +60,7 @@ class RequestRun:
     total_s: list[float] = field(default_factory=list)
     baseline_s: list[float] = field(default_factory=list)
     steps_s: list[list[float]] = field(default_factory=list)
+    checked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ class Place:
     """A rank among all, its number among those of its machine, and where the store is.
 
     ``listen_fd`` is a listening socket for the store that this rank is to serve; ``serves``
-    that it is to open one itself.
+    that it is to open one itself.  ``joined``: somebody else started the ranks; ``run`` tells
+    apart runs that meet at the same store.
     """
 
     rank: int
@@ -28,6 +29,8 @@ class Place:
     port: int
     listen_fd: int | None = None
     serves: bool = False
+    joined: bool = False
+    run: str = ""
 
 
 def existing_place(environment: Mapping[str, str] = os.environ) -> Place | None:
@@ -64,6 +67,8 @@ def _torchrun(environment: Mapping[str, str]) -> Place:
         host,
         _number(environment, "MASTER_PORT", below=2**16),
         serves=rank == 0 and environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True",
+        joined=True,
+        run=environment.get("TORCHELASTIC_RESTART_COUNT", ""),
     )
 
 
@@ -72,11 +77,15 @@ def _srun(environment: Mapping[str, str]) -> Place:
     rank = _number(environment, "SLURM_PROCID", below=ranks)
     local = _number(environment, "SLURM_LOCALID", 0)
     tasks = environment.get("SLURM_STEP_TASKS_PER_NODE", "1")
+    step = _number(environment, "SLURM_STEP_ID", 0)
     job = _number(environment, "SLURM_JOB_ID", 0)
-    port = _number(environment, "MASTER_PORT", _PORT + job % 10_000, below=2**16)
+    port = _number(environment, "MASTER_PORT", _PORT + (16 * job + step) % 10_000, below=2**16)
     host = environment.get("MASTER_ADDR") or first_host(environment.get("SLURM_STEP_NODELIST", ""))
     each = int(re.split(r"\D", tasks)[0] or 1)
-    return Place(rank, ranks, local, each, host, port, serves=rank == 0)
+    serves = rank == 0
+    return Place(
+        rank, ranks, local, each, host, port, serves=serves, joined=True, run=f"{job}.{step}"
+    )
 
 
 def first_host(hosts: str) -> str:

@@ -66,6 +66,7 @@ class _Check:
         for rank in self._ranks():
             right = expected_pieces(self.request, self.layout, rank, periods.__getitem__)
             self._compare(rank, results[rank], right)
+            self.runs[rank].checked = True
 
     def random(self) -> None:
         periods: dict[int, Array] = {
@@ -76,7 +77,8 @@ class _Check:
         for rank in self._ranks():
             right, bounds = rounded_sum(self.request, self.layout, rank, values, self.numbers)
             self._compare(rank, results[rank], right, bounds)
-            self.runs[rank].float_checked = True
+            finite = all(bool(np.isfinite(bound).all()) for bound in bounds)
+            self.runs[rank].float_checked = finite
 
     def _ranks(self) -> list[int]:
         return [rank for group in self.request.groups for rank in group]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from p2smt.errors import InputError
 from p2smt.runtime.job import Job
-from p2smt.runtime.launch import LOCAL, Fleet, launch
-from p2smt.runtime.options import RankReport, RunOptions
+from p2smt.runtime.launch import LOCAL, Fleet, Machine, launch
+from p2smt.runtime.options import RankReport, RunOptions, named
 from p2smt.runtime.place import existing_place
 from p2smt.runtime.reference_run import run_reference
 from p2smt.runtime.summary import RunResult, summarize
@@ -53,7 +53,7 @@ def execute(
     place = existing_place(environment)
     if place is None:
         check_memory(job, options, job.ranks)
-        machine = LOCAL if "GLOO_SOCKET_IFNAME" not in environment else type(LOCAL)()
+        machine = LOCAL if "GLOO_SOCKET_IFNAME" not in environment else Machine()
         return launch(job, options, Fleet((machine,), port=port))
     if place.ranks != job.ranks:
         raise InputError(
@@ -61,10 +61,31 @@ def execute(
             f"the plan is for {job.ranks}",
             f"start {job.ranks}",
         )
+    check_memory(job, options, place.local_ranks)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # what fails is told in one line of ours
     from p2smt.runtime.joined import run_joined
 
-    return run_joined(job, options, place)
+    reports = run_joined(job, options, place)
+    return reports and in_host_order(reports)
+
+
+def in_host_order(reports: list[RankReport]) -> list[RankReport]:
+    """The reports, if the ranks of each host follow each other.
+
+    Raises:
+        InputError: they do not; ranks are then not the devices that the topology says.
+    """
+    hosts = [report.machine["host"] for report in reports]
+    starts = [host for rank, host in enumerate(hosts) if rank == 0 or hosts[rank - 1] != host]
+    for host in starts:
+        if starts.count(host) > 1:
+            ranks = [rank for rank, found in enumerate(hosts) if found == host]
+            raise InputError(
+                f"{named(ranks)} on host {host}",
+                "ranks must be numbered host by host, as devices are",
+                "start them so, with srun --distribution=block for instance",
+            )
+    return reports
 
 
 def check_memory(job: Job, options: RunOptions, local_ranks: int) -> None:

@@ -36,11 +36,13 @@ class RequestResult:
 
     ``errors`` say which results are wrong.  ``replicas_agree``: the ranks of every group have
     the same bits after the random payload (None: nothing is replicated, or not tried).
+    ``checked``: every rank of the request has compared its result.
     ``speedup`` is the baseline's median time over the program's.
     """
 
     request: JobRequest
     errors: tuple[str, ...]
+    checked: bool
     replicas_agree: bool | None
     float_checked: bool
     total: Times
@@ -50,7 +52,7 @@ class RequestResult:
     @property
     def verified(self) -> bool:
         """Whether every rank had the right result."""
-        return not self.errors
+        return self.checked and not self.errors
 
     @property
     def speedup(self) -> float | None:
@@ -109,6 +111,7 @@ def _request(request: JobRequest, runs: Sequence[RequestRun]) -> RequestResult:
     return RequestResult(
         request,
         tuple(errors),
+        all(runs[rank].checked for group in request.groups for rank in group),
         agree,
         any(run.float_checked for run in runs),
         _slowest([run.total_s for run in runs]),

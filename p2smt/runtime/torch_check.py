@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+import numpy as np
 import torch
 
 from p2smt.collective import RequestKind
@@ -23,9 +24,9 @@ def check_exact(prepared: Prepared, options: RunOptions, run: RequestRun, when: 
     prepared.execute()
     right = exact_results(request, layout, rank, numbers)
     wrong = compare(request, layout, rank, prepared.held, prepared.results(), right)
-    if wrong is not None:
+    if wrong is not None and not run.errors:
         run.errors.append(f"{wrong}{when}")
-    run.digest = _digest(prepared)
+    run.digest, run.checked = _digest(prepared), True
 
 
 def check_random(prepared: Prepared, options: RunOptions, run: RequestRun) -> None:
@@ -43,7 +44,8 @@ def check_random(prepared: Prepared, options: RunOptions, run: RequestRun) -> No
     wrong = compare(request, layout, rank, prepared.held, prepared.results(), right, bounds)
     if wrong is not None:
         run.errors.append(str(wrong))
-    run.random_digest, run.float_checked = _digest(prepared), True
+    run.random_digest = _digest(prepared)
+    run.float_checked = all(bool(np.isfinite(bound).all()) for bound in bounds)
 
 
 def _digest(prepared: Prepared) -> str:

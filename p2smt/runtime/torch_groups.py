@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 
 @dataclass(slots=True)
-class Groups:
+class GroupCache:
     """Groups of ranks, made once and shared by steps with the same members.
 
     Every rank calls ``make`` with the same groups in the same order, those without it too: that

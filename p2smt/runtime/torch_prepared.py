@@ -12,7 +12,7 @@ from p2smt.runtime.job import JobRequest
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.payload import Array, Layout, spread
 from p2smt.runtime.regions import Held, Lowered, lower_steps
-from p2smt.runtime.torch_groups import Groups
+from p2smt.runtime.torch_groups import GroupCache
 from p2smt.runtime.torch_program import RankProgram, cut
 
 
@@ -23,7 +23,7 @@ class Site:
     rank: int
     ranks: int
     device: torch.device
-    groups: Groups
+    groups: GroupCache
 
     def synchronize(self) -> None:
         """Wait until the device has done all that was issued."""

@@ -12,7 +12,7 @@ import torch
 from p2smt.runtime.payload import Layout
 from p2smt.runtime.regions import GroupStep, Lowered
 from p2smt.runtime.schedule import pipeline_order
-from p2smt.runtime.torch_groups import Groups
+from p2smt.runtime.torch_groups import GroupCache
 from p2smt.runtime.torch_moves import Move, prepare
 
 Stage = Callable[[], AbstractContextManager[Any]]
@@ -29,7 +29,7 @@ class RankProgram:
 
     @staticmethod
     def prepare(
-        lowered: Lowered, pieces: Sequence[torch.Tensor], rank: int, groups: Groups
+        lowered: Lowered, pieces: Sequence[torch.Tensor], rank: int, groups: GroupCache
     ) -> RankProgram:
         """The moves of a rank on its pieces (rows, width) of the payload.
 

@@ -19,7 +19,7 @@ from p2smt.errors import BackendError, ExecutionError
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RankReport, RunOptions, in_short, named, report_of
 from p2smt.runtime.place import Place
-from p2smt.runtime.torch_groups import Groups
+from p2smt.runtime.torch_groups import GroupCache
 from p2smt.runtime.torch_prepared import Site
 from p2smt.runtime.torch_rank import run_rank
 from p2smt.runtime.torch_time import Tell
@@ -43,17 +43,17 @@ def run_worker(job: Job, options: RunOptions, place: Place, tell: Tell) -> list[
         _prepare_nccl(job, options, place)
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // place.local_ranks))
     tell("joining the others")
-    store = _store(place, options)
+    store = PrefixStore(f"p2smt/{place.run}", _store(place, options))
     _join(store, place, options)
     limit = timedelta(seconds=options.time_limit_s)
     dist.init_process_group(
         options.backend,
-        store=PrefixStore("p2smt", store),
+        store=PrefixStore("groups", store),
         rank=place.rank,
         world_size=place.ranks,
         timeout=limit,
     )
-    site = Site(place.rank, place.ranks, device, Groups(place.ranks))
+    site = Site(place.rank, place.ranks, device, GroupCache(place.ranks))
     report = run_rank(job, options, site, tell)
     tell("handing in the report")
     reports = _exchange(store, place, report, limit)
@@ -72,6 +72,8 @@ def _device(options: RunOptions, place: Place) -> torch.device:
             "machine with GPUs, or use --backend gloo --device cpu"
         )
     gpu, count = place.local_rank // options.ranks_per_gpu, torch.cuda.device_count()
+    if place.joined and count == 1:  # a launcher may show each rank its own GPU alone
+        gpu = 0
     if gpu >= count:
         raise ExecutionError(
             f"rank {place.rank}: needs GPU {gpu}, but this machine has {count}; start fewer ranks, "
@@ -131,7 +133,7 @@ def _store(place: Place, options: RunOptions) -> TCPStore:
         raise ExecutionError(f"rank {place.rank}: {text} ({in_short(error)})") from None
 
 
-def _join(store: TCPStore, place: Place, options: RunOptions) -> None:
+def _join(store: PrefixStore, place: Place, options: RunOptions) -> None:
     """Wait until every rank is there; rank 0 says who is missing, so that all give up together."""
     limit = start_limit(options)
     store.set(f"joined/{place.rank}", "yes")
@@ -154,7 +156,7 @@ def _join(store: TCPStore, place: Place, options: RunOptions) -> None:
     raise ExecutionError(f"{text} (rank {place.rank} waited)")
 
 
-def _missing(store: TCPStore, place: Place, limit: timedelta) -> list[int]:
+def _missing(store: PrefixStore, place: Place, limit: timedelta) -> list[int]:
     """Ranks that have not joined after ``limit``."""
     try:
         store.wait([f"joined/{rank}" for rank in range(place.ranks)], limit)
@@ -164,7 +166,7 @@ def _missing(store: TCPStore, place: Place, limit: timedelta) -> list[int]:
 
 
 def _exchange(
-    store: TCPStore, place: Place, report: RankReport, limit: timedelta
+    store: PrefixStore, place: Place, report: RankReport, limit: timedelta
 ) -> list[RankReport] | None:
     """Hand in a report; rank 0 waits for those of all."""
     store.set(f"report/{place.rank}", json.dumps(asdict(report)))

@@ -243,8 +243,15 @@ def test_groups_that_mix_two_reductions() -> None:
         assert found.errors[0].startswith("request: rank 0, element 0: wrong value: expected ")
 
 
-def test_the_request_goes_on_after_a_wrong_one() -> None:
-    wrong = program_request(ALL, "all-reduce inside l1; all-reduce inside root", (2, 2))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "all-reduce inside l1; all-reduce inside root",  # wrong on every rank
+        "reduce inside root",  # right on one
+    ],
+)
+def test_the_request_goes_on_after_a_wrong_one(text: str) -> None:
+    wrong = program_request(ALL, text, (2, 2))
     result = gloo(wrong, program_request(ALL, BLUE, (2, 2)), options=replace(CHECK, repeat=1))
     assert [found.verified for found in result.requests] == [False, True]
     assert not result.verified

@@ -39,24 +39,30 @@ def test_no_launcher() -> None:
 
 
 def test_torchrun() -> None:
-    assert existing_place(TORCHRUN) == Place(9, 16, 1, 8, "node0", 29400)
+    assert existing_place(TORCHRUN) == Place(9, 16, 1, 8, "node0", 29400, joined=True)
     first = {**TORCHRUN, "RANK": "0"}
-    assert existing_place(first) == Place(0, 16, 1, 8, "node0", 29400)  # its agent serves
+    assert existing_place(first) == Place(
+        0, 16, 1, 8, "node0", 29400, joined=True
+    )  # its agent serves
 
 
 def test_by_hand_rank_0_serves() -> None:
     hand = {"RANK": "0", "WORLD_SIZE": "4", "MASTER_ADDR": "localhost", "MASTER_PORT": "2"}
-    assert existing_place(hand) == Place(0, 4, 0, 4, "localhost", 2, serves=True)
-    assert existing_place({**hand, "RANK": "3"}) == Place(3, 4, 3, 4, "localhost", 2)
+    assert existing_place(hand) == Place(0, 4, 0, 4, "localhost", 2, serves=True, joined=True)
+    assert existing_place({**hand, "RANK": "3"}) == Place(3, 4, 3, 4, "localhost", 2, joined=True)
 
 
 def test_srun() -> None:
-    assert existing_place(SRUN) == Place(9, 16, 1, 8, "gpu02", 29_500 + 4711)
+    assert existing_place(SRUN) == Place(
+        9, 16, 1, 8, "gpu02", 29_500 + 16 * 4711 % 10_000, joined=True, run="4711.0"
+    )
     first = existing_place({**SRUN, "SLURM_PROCID": "0", "SLURM_LOCALID": "0"})
     assert first is not None
     assert first.serves
     chosen = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "1234"}
-    assert existing_place({**SRUN, **chosen}) == Place(9, 16, 1, 8, "10.0.0.1", 1234)
+    assert existing_place({**SRUN, **chosen}) == Place(
+        9, 16, 1, 8, "10.0.0.1", 1234, joined=True, run="4711.0"
+    )
 
 
 def test_srun_of_one_task_starts_ranks_of_its_own() -> None:

@@ -22,7 +22,7 @@ def joined(*runs: RequestRun, asked: JobRequest = ASKED) -> RunResult:
 
 
 def timed(total: list[float], baseline: list[float]) -> RequestRun:
-    return RequestRun(total_s=total, baseline_s=baseline, steps_s=[total, baseline])
+    return RequestRun(total_s=total, baseline_s=baseline, steps_s=[total, baseline], checked=True)
 
 
 def test_times_are_of_the_slowest_rank() -> None:
@@ -62,8 +62,14 @@ def test_one_wrong_rank_is_enough() -> None:
     assert result.requests[0].errors == ("b", "a")
 
 
+def test_what_was_not_compared_is_not_verified() -> None:
+    good = RequestRun(checked=True)
+    assert joined(good, good, good, good).verified
+    assert not joined(good, good, RequestRun(), good).verified
+
+
 def test_digests_of_a_group_must_agree() -> None:
-    same = [RequestRun(digest=d, random_digest=d) for d in ("x", "x", "y", "y")]
+    same = [RequestRun(digest=d, random_digest=d, checked=True) for d in ("x", "x", "y", "y")]
     assert joined(*same).verified
     assert joined(*same).requests[0].replicas_agree is True
     differ = [RequestRun(digest=d, random_digest="r") for d in ("x", "x", "y", "x")]
@@ -75,7 +81,7 @@ def test_digests_of_a_group_must_agree() -> None:
 
 
 def test_random_digests_are_told_apart_from_errors() -> None:
-    runs = [RequestRun(digest="x", random_digest=r) for r in ("a", "b", "a", "a")]
+    runs = [RequestRun(digest="x", random_digest=r, checked=True) for r in ("a", "b", "a", "a")]
     result = joined(*runs)
     assert result.verified
     assert result.requests[0].replicas_agree is False
