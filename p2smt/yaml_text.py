@@ -39,19 +39,29 @@ def read_text(path: str, what: str = "file") -> str:
         raise InputError(given, "is a directory", "name a file in it")
     if os.path.exists(path) and not os.path.isfile(path):
         raise InputError(given, "is not a regular file", "save its text in a file")
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(given, f"cannot be read: {reason}", "check its path") from None
-    if len(raw) > MAX_BYTES:
-        raise InputError(given, f"is larger than {MAX_BYTES} bytes", "shorten it")
+    raw = read_bytes(path, given, MAX_BYTES)
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         rule = f"is not UTF-8 text (byte {error.start})"
         raise InputError(given, rule, "save it as UTF-8") from None
+
+
+def read_bytes(path: str, given: str, most: int, remedy: str = "shorten it") -> bytes:
+    """A file of at most so many bytes; ``given`` names it in messages, ``remedy`` is for more.
+
+    Raises:
+        InputError: it cannot be read, or is larger.
+    """
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(given, f"cannot be read: {reason}", "check its path") from None
+    if len(raw) > most:
+        raise InputError(given, f"is larger than {most} bytes", remedy)
+    return raw
 
 
 def load_yaml(text: str, source: str) -> Plain:

@@ -25,6 +25,13 @@ levels:
   - {name: gpu, size: 4, link: {kind: switch, bandwidth: 100 GB/s, latency: 2 us}}
 """
 
+# One request of every kind on it.
+EVERY_KIND = (
+    *("--axes", "dp=2,tp=4", "--reduce", "tp=1GiB", "--reduce-scatter", "tp=1GiB"),
+    *("--all-gather", "dp+tp=8MiB*3", "--all-to-all", "tp=1MiB", "--send", "dp=1MiB"),
+    *("--fix", "tp=node:2"),
+)
+
 # Many placements and long lists of programs: a search of at least several seconds.
 DEEP = """
 name: deep

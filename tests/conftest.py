@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.cli_tools import EVERY_KIND, TINY, cli
 
 BENCH = Path(__file__).parent / "bench"
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A topology file of two nodes with four devices each."""
+    path = tmp_path_factory.mktemp("cluster") / "tiny.yaml"
+    path.write_text(TINY)
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def plan(tiny: str) -> dict[str, Any]:
+    """A plan on it with a request of every kind; copy it before changing it."""
+    data = cli("solve", "-t", tiny, *EVERY_KIND, "--json").json()
+    assert isinstance(data["plan"], dict)
+    return data["plan"]
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects

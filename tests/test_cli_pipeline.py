@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli_tools import TINY, Outcome, assert_one_error, cli
+from tests.cli_tools import Outcome, assert_one_error, cli
 
 Plan = dict[str, Any]
 REQUESTS = (
@@ -22,15 +22,8 @@ SCENE = ("--axes", "dp=8", "--placement", "[[2,4]]", "--reduce", "dp=1GiB")
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("cluster") / "tiny.yaml"
-    path.write_text(TINY)
-    return str(path)
-
-
-@pytest.fixture(scope="module")
-def plan(cluster: str) -> Plan:
-    data = cli("solve", "-t", cluster, *REQUESTS, "--pipeline", "8", "--json").json()
+def plan(tiny: str) -> Plan:
+    data = cli("solve", "-t", tiny, *REQUESTS, "--pipeline", "8", "--json").json()
     assert data["status"] == "optimal"
     assert data["alternatives"][0]["chunks"] == [8, 1, 8, 1]
     assert isinstance(data["plan"], dict)
@@ -57,18 +50,18 @@ def test_a_plan_says_chunks_and_the_steps_of_one(plan: Plan, tmp_path: Path) -> 
     assert "steps: time of one chunk" in costs
 
 
-def test_tables_show_chunks_where_there_are_several(cluster: str) -> None:
-    out = cli("solve", "-t", cluster, *REQUESTS[:-2], "--pipeline", "auto", "--top", "2").out
+def test_tables_show_chunks_where_there_are_several(tiny: str) -> None:
+    out = cli("solve", "-t", tiny, *REQUESTS[:-2], "--pipeline", "auto", "--top", "2").out
     assert "all-reduce dp+tp 1 GiB in 64 chunks" in out
     assert "A/64 " in out
     assert "A/M: in M chunks" in out
-    whole = cli("solve", "-t", cluster, *REQUESTS).out
-    assert whole == cli("solve", "-t", cluster, *REQUESTS, "--pipeline", "1").out
+    whole = cli("solve", "-t", tiny, *REQUESTS).out
+    assert whole == cli("solve", "-t", tiny, *REQUESTS, "--pipeline", "1").out
     assert "chunks" not in whole
 
 
-def test_older_plans_have_one_chunk(cluster: str, tmp_path: Path) -> None:
-    plan = cli("solve", "-t", cluster, *REQUESTS, "--json").json()["plan"]
+def test_older_plans_have_one_chunk(tiny: str, tmp_path: Path) -> None:
+    plan = cli("solve", "-t", tiny, *REQUESTS, "--json").json()["plan"]
     for request in plan["requests"]:
         assert request.pop("chunks") == 1
     assert verify(tmp_path, plan).code == 0
@@ -124,9 +117,9 @@ def test_chunks_that_are_no_number_of_chunks(plan: Plan, tmp_path: Path, chunks:
     assert "chunks" in outcome.err
 
 
-def test_cost_of_a_program_in_chunks(cluster: str) -> None:
+def test_cost_of_a_program_in_chunks(tiny: str) -> None:
     def cost(*more: str) -> dict[str, Any]:
-        return cli("cost", "-t", cluster, *SCENE, "--program", PROGRAM, *more, "--json").json()
+        return cli("cost", "-t", tiny, *SCENE, "--program", PROGRAM, *more, "--json").json()
 
     whole, four, auto = cost(), cost("--pipeline", "4"), cost("--pipeline", "auto")
     assert [data["chunks"] for data in (whole, four)] == [1, 4]
@@ -137,11 +130,11 @@ def test_cost_of_a_program_in_chunks(cluster: str) -> None:
     assert auto["seconds"] <= four["seconds"] < whole["seconds"]
     for data in (whole, four, auto):
         assert data["physical_bound_s"] <= data["seconds"]
-    shown = cli("cost", "-t", cluster, *SCENE, "--program", PROGRAM, "--pipeline", "4").out
+    shown = cli("cost", "-t", tiny, *SCENE, "--program", PROGRAM, "--pipeline", "4").out
     assert "steps of one chunk" in shown
     assert " in 4 chunks; single collective" in shown
 
 
-def test_one_step_stays_whole(cluster: str) -> None:
-    data = cli("cost", "-t", cluster, *SCENE, "--pipeline", "8", "--json").json()
+def test_one_step_stays_whole(tiny: str) -> None:
+    data = cli("cost", "-t", tiny, *SCENE, "--pipeline", "8", "--json").json()
     assert (data["chunks"], data["seconds"]) == (1, data["single_collective_s"])

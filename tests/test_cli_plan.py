@@ -12,28 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli_tools import TINY, Outcome, assert_one_error, cli
+from tests.cli_tools import EVERY_KIND, Outcome, assert_one_error, cli
 
 Plan = dict[str, Any]
-REQUESTS = (
-    *("--axes", "dp=2,tp=4", "--reduce", "tp=1GiB", "--reduce-scatter", "tp=1GiB"),
-    *("--all-gather", "dp+tp=8MiB*3", "--all-to-all", "tp=1MiB", "--send", "dp=1MiB"),
-    *("--fix", "tp=node:2"),
-)
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("cluster") / "tiny.yaml"
-    path.write_text(TINY)
-    return str(path)
-
-
-@pytest.fixture(scope="module")
-def plan(cluster: str) -> Plan:
-    data = cli("solve", "-t", cluster, *REQUESTS, "--json").json()
-    assert isinstance(data["plan"], dict)
-    return data["plan"]
 
 
 def verify(folder: Path, plan: object, *more: str) -> Outcome:
@@ -42,12 +23,12 @@ def verify(folder: Path, plan: object, *more: str) -> Outcome:
     return cli("verify", str(path), *more)
 
 
-def test_the_file_is_the_plan_of_the_answer(cluster: str, tmp_path: Path) -> None:
+def test_the_file_is_the_plan_of_the_answer(tiny: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    outcome = cli("solve", "-t", cluster, *REQUESTS, "-o", str(path), "--json")
+    outcome = cli("solve", "-t", tiny, *EVERY_KIND, "-o", str(path), "--json")
     assert json.loads(path.read_text()) == outcome.json()["plan"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~_umask()
-    assert cli("solve", "-t", cluster, *REQUESTS, "-o", str(path)).out.endswith(
+    assert cli("solve", "-t", tiny, *EVERY_KIND, "-o", str(path)).out.endswith(
         f"\nplan written to {path}\n"
     )
     assert [p.name for p in tmp_path.iterdir()] == ["plan.json"]
@@ -81,15 +62,15 @@ def test_a_plan_maps_ranks_and_says_its_restrictions(plan: Plan, tmp_path: Path)
     assert "ranks are not those of the matrix" in outcome.out
 
 
-def test_an_infeasible_problem_writes_nothing(cluster: str, tmp_path: Path) -> None:
+def test_an_infeasible_problem_writes_nothing(tiny: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     more = ("--require", "tp within node", "-o", str(path))
-    assert cli("solve", "-t", cluster, *REQUESTS, *more).code == 4
+    assert cli("solve", "-t", tiny, *EVERY_KIND, *more).code == 4
     assert not path.exists()
 
 
 def test_a_failing_write_keeps_the_old_file_and_shows_the_answer(
-    cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -97,7 +78,7 @@ def test_a_failing_write_keeps_the_old_file_and_shows_the_answer(
     path = tmp_path / "plan.json"
     path.write_text("old")
     monkeypatch.setattr(os, "replace", fail)
-    outcome = cli("solve", "-t", cluster, *REQUESTS, "-o", str(path), "--json")
+    outcome = cli("solve", "-t", tiny, *EVERY_KIND, "-o", str(path), "--json")
     assert outcome.code == 2
     assert "No space left on device" in outcome.err
     assert outcome.json()["status"] == "optimal"
@@ -106,35 +87,35 @@ def test_a_failing_write_keeps_the_old_file_and_shows_the_answer(
 
 
 def test_an_interrupted_write_leaves_nothing(
-    cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(_: int) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "fsync", interrupt)
-    outcome = cli("solve", "-t", cluster, *REQUESTS, "-o", str(tmp_path / "plan.json"))
+    outcome = cli("solve", "-t", tiny, *EVERY_KIND, "-o", str(tmp_path / "plan.json"))
     assert outcome.code == 130
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_no_regular_file_is_not_replaced(cluster: str, tmp_path: Path) -> None:
+def test_what_is_no_regular_file_is_not_replaced(tiny: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert_one_error(cli("solve", "-t", cluster, *REQUESTS, "-o", str(tmp_path / "pipe")))
+    assert_one_error(cli("solve", "-t", tiny, *EVERY_KIND, "-o", str(tmp_path / "pipe")))
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
-    assert_one_error(cli("solve", "-t", cluster, *REQUESTS, "-o", str(tmp_path)))
+    assert_one_error(cli("solve", "-t", tiny, *EVERY_KIND, "-o", str(tmp_path)))
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_the_search(
-    cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # who runs tests as root may write all
-    assert_one_error(cli("solve", "-t", cluster, *REQUESTS, "-o", str(tmp_path / "plan.json")))
+    assert_one_error(cli("solve", "-t", tiny, *EVERY_KIND, "-o", str(tmp_path / "plan.json")))
 
 
-def test_a_link_is_followed(cluster: str, tmp_path: Path) -> None:
+def test_a_link_is_followed(tiny: str, tmp_path: Path) -> None:
     (tmp_path / "real.json").write_text("old")
     (tmp_path / "link.json").symlink_to("real.json")
-    assert cli("solve", "-t", cluster, *REQUESTS, "-o", str(tmp_path / "link.json")).code == 0
+    assert cli("solve", "-t", tiny, *EVERY_KIND, "-o", str(tmp_path / "link.json")).code == 0
     assert (tmp_path / "link.json").is_symlink()
     assert cli("verify", str(tmp_path / "real.json")).code == 0
 

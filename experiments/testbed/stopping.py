@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
@@ -35,13 +35,8 @@ def stops_as_exceptions() -> Iterator[None]:
             acted_s = time.monotonic()
             raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
-    for number in usual:
-        signal.signal(number, act)
-    try:
+    with _replaced(usual, act):
         yield
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -54,16 +49,24 @@ def stops_later() -> Iterator[None]:
     def wait(number: int, _frame: FrameType | None) -> None:
         waiting.append(number)
 
-    usual = _handlers()
+    try:
+        with _replaced(_handlers(), wait):
+            yield
+    finally:
+        if waiting:
+            signal.raise_signal(waiting[0])
+
+
+@contextmanager
+def _replaced(usual: Mapping[signal.Signals, Handler], handler: Handler) -> Iterator[None]:
+    """Inside, ``handler`` takes the signals of ``usual``, which get their handlers back."""
     for number in usual:
-        signal.signal(number, wait)
+        signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
-        if waiting:
-            signal.raise_signal(waiting[0])
+        for number, before in usual.items():
+            signal.signal(number, before)
 
 
 def _handlers() -> dict[signal.Signals, Handler]:

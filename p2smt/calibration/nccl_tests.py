@@ -11,6 +11,7 @@ from p2smt.calibration.nccl_text import read_text_tables
 from p2smt.collective import Collective
 from p2smt.errors import InputError
 from p2smt.topology import MAX_DEVICES
+from p2smt.yaml_text import read_bytes
 
 MAX_BYTES = 4 * 1024 * 1024
 
@@ -48,14 +49,7 @@ def _text(path: str) -> str:
     given = f"file {path!r}"
     if not os.path.isfile(path):
         raise InputError(given, "is not a regular file", "name the output of nccl-tests")
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(given, f"cannot be read: {reason}", "check its path") from None
-    if len(raw) > MAX_BYTES:
-        raise InputError(given, f"is larger than {MAX_BYTES} bytes", "keep the tables only")
+    raw = read_bytes(path, given, MAX_BYTES, "keep the tables only")
     return raw.decode("utf-8", errors="replace")  # names of hosts may be in any encoding
 
 

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from p2smt.cli import options as o
 
 
 def cost(
-    plan: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="A plan file, to be re-costed.")
-    ] = None,
+    plan: o.PlanArgument = None,
     topology: o.TopologyOption = None,
     axes: o.AxesOption = None,
     placement: o.PlacementOption = None,
     reduce: o.RequestOption = None,
     kind: o.KindOption = None,
-    program: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Program text; default: the single collective."),
-    ] = None,
+    program: o.ProgramOption = None,
     algorithm: o.AlgorithmOption = None,
     pipeline: o.PipelineOption = None,
     json: o.JsonOption = False,

@@ -80,6 +80,13 @@ TimeOption = Annotated[
 ]
 SeedOption = Annotated[str, typer.Option("--seed", metavar="N", help="Solver seed.")]
 WorkersOption = Annotated[str, typer.Option("--workers", metavar="N", help="Solver threads.")]
+PlanArgument = Annotated[
+    str | None, typer.Argument(metavar="FILE", help="A plan file written by solve -o.")
+]
+ProgramOption = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Program text; default: the single collective."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 PlacementOption = Annotated[
     str | None,

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    plan: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="A plan file written by solve -o.")
-    ] = None,
+    plan: o.PlanArgument = None,
     backend: Annotated[
         str, typer.Option(metavar="NAME", help="gloo, nccl, or reference (numpy, one process).")
     ] = "gloo",
@@ -40,10 +38,7 @@ def run(
     placement: o.PlacementOption = None,
     reduce: o.RequestOption = None,
     kind: o.KindOption = None,
-    program: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Program text; default: the single collective."),
-    ] = None,
+    program: o.ProgramOption = None,
     warmup: Annotated[str, typer.Option(metavar="N", help="Untimed repetitions.")] = "1",
     repeat: Annotated[str, typer.Option(metavar="N", help="Timed repetitions.")] = "5",
     time_limit: Annotated[

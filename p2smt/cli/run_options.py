@@ -52,7 +52,7 @@ def job_of(
     topology, *others = program
     if plan is None:
         return _program_job(size, chunks, topology, *others)
-    if any(given is not None for given in others):
+    if any(option is not None for option in others):
         raise InputError(
             "a plan file with --axes, --placement, --reduce, --kind or --program",
             "holds its own",

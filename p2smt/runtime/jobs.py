@@ -13,9 +13,9 @@ from p2smt.placement import IntArray, Placement
 from p2smt.plan_model import PlanModel, RequestModel
 from p2smt.plan_problem import plan_problem
 from p2smt.pricing import Scene
-from p2smt.program import Grouping, Program, lower, parse_instruction
+from p2smt.program import Program, lower, parse_instruction
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
-from p2smt.runtime.regions import GroupStep, StepError, count, lower_steps
+from p2smt.runtime.regions import StepError, count, lower_steps
 from p2smt.topology import Topology
 from p2smt.traffic import Operation
 
@@ -129,16 +129,18 @@ def predicted(request: JobRequest, scene: Scene) -> JobRequest:
     Raises:
         InputError: a step names a level that there is not.
     """
-    places = [_grouping(step, scene) for step in request.steps]
+    program = _program(request, scene)
     ranks = 1 + max(rank for group in request.groups for rank in group)
     try:
         lowered = lower_steps(request, request.steps, ranks)
     except StepError:
         return request
-    times = [
-        _step_time(request, scene, step.operation, place, moves)
-        for step, place, moves in zip(request.steps, places, lowered.steps, strict=True)
-    ]
+    single = scene.fixed_time(request.kind, request.payload_bytes)
+    if program is None:
+        times: tuple[StepTime, ...] = (single,) * len(request.steps)
+    else:
+        rows = [max(count(move.region) for move in moves) for moves in lowered.steps]
+        times = scene.program_times(program, rows, request.payload_bytes, request.chunks)
     steps = tuple(
         replace(step, predicted_s=time.seconds)
         for step, time in zip(request.steps, times, strict=True)
@@ -147,27 +149,14 @@ def predicted(request: JobRequest, scene: Scene) -> JobRequest:
         request,
         steps=steps,
         predicted_s=program_s(times, request.chunks),
-        baseline_predicted_s=scene.fixed_time(request.kind, request.payload_bytes).seconds,
+        baseline_predicted_s=single.seconds,
     )
 
 
-def _grouping(step: JobStep, scene: Scene) -> Grouping | None:
-    """What an instruction's groups are by its text; None: it is an all-to-all or a send."""
-    if isinstance(step.operation, RequestKind):
+def _program(request: JobRequest, scene: Scene) -> Program | None:
+    """The program of a request by the text of its steps, its levels known; None: it has none."""
+    if not request.kind.has_programs:
         return None
-    return scene.hierarchy.grouping(parse_instruction(step.name))
-
-
-def _step_time(
-    request: JobRequest,
-    scene: Scene,
-    operation: Operation,
-    place: Grouping | None,
-    moves: Sequence[GroupStep],
-) -> StepTime:
-    """The predicted time of a step for one chunk."""
-    if place is None or isinstance(operation, RequestKind):
-        return scene.fixed_time(request.kind, request.payload_bytes)
-    rows = max(count(move.region) for move in moves)
-    payload = request.payload_bytes * rows / request.size / request.chunks
-    return scene.step_time(operation, place, payload)
+    return scene.hierarchy.canonical(
+        Program(tuple(parse_instruction(step.name) for step in request.steps))
+    )

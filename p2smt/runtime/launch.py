@@ -20,7 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from p2smt.errors import BackendError, ExecutionError
+from p2smt.errors import ExecutionError
+from p2smt.runtime.failures import failure_of, likeliest_cause, no_start
 from p2smt.runtime.job import Job
 from p2smt.runtime.node_setup import NodeSetup
 from p2smt.runtime.options import RankReport, RunOptions, named, report_of
@@ -85,8 +86,10 @@ class _Process:
         self.heard = threading.Event()
         self.reader = threading.Thread(target=self._read, args=(events,), daemon=True)
         self.reader.start()
-        # A setup can be larger than a pipe holds, and is read only once torch is imported.
-        threading.Thread(target=self._send, args=(pickle.dumps(setup),), daemon=True).start()
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(pickle.dumps(setup))
+            self.process.stdin.flush()
 
     def _read(self, events: queue.Queue[Any]) -> None:
         assert self.process.stdout is not None
@@ -94,12 +97,6 @@ class _Process:
             self.heard.set()
             events.put(json.loads(line))
         events.put({"event": "gone", "process": self})
-
-    def _send(self, setup: bytes) -> None:
-        assert self.process.stdin is not None
-        with contextlib.suppress(OSError, ValueError):  # ended, or released, in the meantime
-            self.process.stdin.write(setup)
-            self.process.stdin.flush()
 
     def last_words(self) -> str:
         """The last line that the machine's process or its ranks wrote to stderr."""
@@ -208,16 +205,11 @@ class _Run:
         settled = time.monotonic() + _SETTLE_S
         while (event := self._next(settled)) is not None:
             self._note(event)
-        worst = min(self.failures, key=_weight)
-        match worst["event"]:
-            case "exit":
-                return ExecutionError(f"rank {worst['rank']}: {_end(worst)}")
-            case "node":
-                return ExecutionError(f"rank 0: cannot open the port of the ranks: {worst['text']}")
-            case "gone":
-                process = worst["process"]
-                return _no_start(process.process.wait(), process.last_words())
-        return _error(worst)
+        worst = likeliest_cause(self.failures)
+        if worst["event"] == "gone":
+            process = worst["process"]
+            return no_start(process.process.wait(), process.last_words())
+        return failure_of(worst)
 
     def _late(self) -> Exception:
         """The error for a time limit: what each rank was doing."""
@@ -232,41 +224,3 @@ class _Run:
         return ExecutionError(
             f"no result within {self.options.time_limit_s:g} s ({shown or 'no rank answered'})"
         )
-
-
-def _weight(failure: Mapping[str, Any]) -> int:
-    """Which of several failures is the cause: 0 most likely."""
-    if failure["event"] == "exit":
-        return 0 if failure["code"] < 0 else 3
-    if failure["event"] == "error":
-        return 1 if failure["kind"] != "failure" else 2
-    return 4
-
-
-def _end(event: Mapping[str, Any]) -> str:
-    code, where = event["code"], event["where"] or "its start"
-    if code >= 0:
-        return f"ended with exit code {code} during {where}"
-    with contextlib.suppress(ValueError):
-        return f"was killed by {signal.Signals(-code).name} during {where}"
-    return f"was killed by signal {-code} during {where}"
-
-
-def _error(event: Mapping[str, Any]) -> Exception:
-    match event["kind"]:
-        case "BackendError":
-            return BackendError(event["text"])
-        case "failure":
-            return ExecutionError(f"rank {event['rank']}: {event['text']}")
-    return ExecutionError(event["text"])
-
-
-def _no_start(code: int, last_words: str) -> Exception:
-    if "No module named 'torch'" in last_words:
-        return BackendError(
-            "torch: is not installed; install p2smt with its torch extra, "
-            "or use --backend reference"
-        )
-    return ExecutionError(
-        f"the process that starts the ranks ended with code {code}: {last_words or 'no message'}"
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from p2smt.calibration.library import with_library
 from p2smt.calibration.samples import Measurements, Sample
-from p2smt.collective import Collective, RequestKind
+from p2smt.collective import DIRECT, Collective, RequestKind
 from p2smt.errors import ExecutionError
 from p2smt.program import Grouping, groupings, local_groups
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
@@ -18,6 +18,9 @@ from p2smt.topology import Topology
 
 Run = Callable[[Job, RunOptions], list[RankReport] | None]
 """Runs a job; None on ranks that do not get the reports."""
+
+_KINDS = {collective: kind for kind, collective in DIRECT.items()}
+"""Requests whose ranks start with the rows that a collective needs; the others start with all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,8 @@ def measurement_job(topology: Topology, sizes: Sequence[int]) -> Job:
 
 def _request(factors: Sequence[int], point: _Point) -> JobRequest:
     groups = ordered(local_groups(factors, point.grouping).tolist())
-    kinds = {
-        Collective.REDUCE_SCATTER: RequestKind.REDUCE_SCATTER,
-        Collective.ALL_GATHER: RequestKind.ALL_GATHER,
-    }
     step = JobStep(point.collective.value, point.collective, groups)
-    kind = kinds.get(point.collective, RequestKind.ALL_REDUCE)
+    kind = _KINDS.get(point.collective, RequestKind.ALL_REDUCE)
     name = f"{point.collective.value} over levels {point.grouping.outer} to {point.grouping.inner}"
     return JobRequest(name, kind, groups, (step,), point.payload_bytes)
 

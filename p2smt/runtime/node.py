@@ -17,16 +17,23 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from p2smt.errors import BackendError, ExecutionError, InputError
 from p2smt.runtime.board import Board
 from p2smt.runtime.node_setup import NodeSetup
 from p2smt.runtime.options import in_short
 from p2smt.runtime.place import Place
-from p2smt.runtime.worker import run_worker
+
+if TYPE_CHECKING:
+    from p2smt.runtime.job import Job
+    from p2smt.runtime.options import RankReport, RunOptions
+
+    Worker = Callable[[Job, RunOptions, Place, Callable[[str], None]], list[RankReport] | None]
+    """:func:`p2smt.runtime.worker.run_worker`."""
 
 
 @dataclass(slots=True)
@@ -39,8 +46,8 @@ class _Rank:
 class Node:
     """Forks the ranks of a setup and passes their events on."""
 
-    def __init__(self, setup: NodeSetup, events: IO[str]) -> None:
-        self.setup, self.events = setup, events
+    def __init__(self, setup: NodeSetup, events: IO[str], worker: Worker) -> None:
+        self.setup, self.events, self.worker = setup, events, worker
         self.board = Board(setup.local_ranks)
         self.ranks: dict[int, _Rank] = {}
         # Ranks hold the reading end: it ends for them when this process does.
@@ -105,7 +112,7 @@ class Node:
         ranks, host = setup.job.ranks, setup.host
         place = Place(rank, ranks, local, setup.local_ranks, host, setup.port, fd)
         try:
-            reports = run_worker(
+            reports = self.worker(
                 setup.job, setup.options, place, lambda text: self.board.write(local, text)
             )
         except (BackendError, ExecutionError, InputError) as error:
@@ -172,8 +179,10 @@ def main() -> None:
     """Read the setup, run it."""
     events = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not mix with the events
-    setup = pickle.load(sys.stdin.buffer)
-    node = Node(setup, events)
+    setup = pickle.load(sys.stdin.buffer)  # before torch is imported: the launcher waits for it
+    from p2smt.runtime.worker import run_worker
+
+    node = Node(setup, events, run_worker)
     try:
         node.run()
     except OSError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from p2smt.errors import InputError
@@ -16,28 +15,16 @@ from p2smt.runtime.summary import RunResult, summarize
 from p2smt.units import format_bytes
 
 _COPIES = 3  # payload, its source, and buffers of rows that are not in one run
-_CHECKED_BYTES = 48  # per element, measured: results and what is expected are held in 64 bits
+_CHECKED_BYTES = 48  # per element: what is found, expected and allowed is held in 64 bits each
 
 
-def run_job(
-    job: Job,
-    options: RunOptions,
-    *,
-    port: int = 0,
-    environment: Mapping[str, str] = os.environ,
-) -> RunResult | None:
+def run_job(job: Job, options: RunOptions, *, port: int = 0) -> RunResult | None:
     """Run a job and join the reports of its ranks; as for :func:`execute`."""
-    reports = execute(job, options, port=port, environment=environment)
+    reports = execute(job, options, port=port)
     return None if reports is None else summarize(job, reports)
 
 
-def execute(
-    job: Job,
-    options: RunOptions,
-    *,
-    port: int = 0,
-    environment: Mapping[str, str] = os.environ,
-) -> list[RankReport] | None:
+def execute(job: Job, options: RunOptions, *, port: int = 0) -> list[RankReport] | None:
     """Run a job: under torchrun or srun as one of its ranks, else on ranks of its own.
 
     Returns None on every rank but 0 of ranks that existed already.
@@ -50,10 +37,10 @@ def execute(
     if options.backend == "reference":
         check_memory(job, options, job.ranks)
         return run_reference(job, options)
-    place = existing_place(environment)
+    place = existing_place()
     if place is None:
         check_memory(job, options, job.ranks)
-        machine = LOCAL if "GLOO_SOCKET_IFNAME" not in environment else Machine()
+        machine = LOCAL if "GLOO_SOCKET_IFNAME" not in os.environ else Machine()
         return launch(job, options, Fleet((machine,), port=port))
     if place.ranks != job.ranks:
         raise InputError(

@@ -18,29 +18,10 @@ from p2smt.program import parse_program
 from p2smt.runtime.job import Job, ordered
 from p2smt.runtime.jobs import Changes, plan_job, program_job
 from p2smt.topology_file import load_topology
-from tests.cli_tools import TINY, cli
+from tests.cli_tools import EVERY_KIND, TINY, cli
 from tests.runtime.tools import ALL, reference
 
 Plan = dict[str, Any]
-REQUESTS = (
-    *("--axes", "dp=2,tp=4", "--reduce", "tp=1GiB", "--reduce-scatter", "tp=1GiB"),
-    *("--all-gather", "dp+tp=8MiB*3", "--all-to-all", "tp=1MiB", "--send", "dp=1MiB"),
-    *("--fix", "tp=node:2"),
-)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("cluster") / "tiny.yaml"
-    path.write_text(TINY)
-    return str(path)
-
-
-@pytest.fixture(scope="module")
-def plan(tiny: str) -> Plan:
-    data = cli("solve", "-t", tiny, *REQUESTS, "--json").json()
-    assert isinstance(data["plan"], dict)
-    return data["plan"]
 
 
 def job_of(folder: Path, plan: Plan, changes: Changes | None = None) -> Job:
@@ -73,7 +54,7 @@ def test_a_plan_runs(tmp_path: Path, plan: Plan) -> None:
 
 
 def test_changed_payload_and_chunks(tmp_path: Path, tiny: str) -> None:
-    pipelined = cli("solve", "-t", tiny, *REQUESTS, "--pipeline", "4", "--json").json()["plan"]
+    pipelined = cli("solve", "-t", tiny, *EVERY_KIND, "--pipeline", "4", "--json").json()["plan"]
     job = job_of(tmp_path, pipelined)
     for request, model in zip(job.requests, pipelined["requests"], strict=True):
         assert request.chunks == model["chunks"]
