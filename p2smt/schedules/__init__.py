@@ -1,0 +1,1 @@
+"""Collective schedules, chunk by chunk: one representation, its readers, writers and checker."""

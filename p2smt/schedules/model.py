@@ -1,0 +1,163 @@
+"""A collective schedule: what every thread block of every rank does, chunk by chunk.
+
+A schedule is a flat tuple of :class:`Step` in document order.  Every step has one meaning::
+
+    value := message received (if any)  +  chunks read (added up, chunk by chunk)
+    value is stored to every span in ``writes`` and sent as one message (if ``send``)
+
+so that the nine step types of MSCCL XML, the one-sided operations of MSCCL++ and plain copies
+are the same thing with different fields filled in.  docs/schedules.md has the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from p2smt.schedules.contract import Contract
+
+
+class Buffer(StrEnum):
+    """The buffers of a rank; in place, input and output share memory (Contract.shift)."""
+
+    INPUT = "i"
+    OUTPUT = "o"
+    SCRATCH = "s"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """``count`` chunks of a buffer of a rank from chunk ``start`` on.
+
+    ``packet``: accessed by a protocol that carries a flag with every word: a read waits until a
+    packet has been written there, and needs no other synchronisation with its writer.
+    """
+
+    rank: int
+    buffer: Buffer
+    start: int
+    count: int
+    packet: bool = False
+
+    def __str__(self) -> str:
+        last = self.start + self.count - 1
+        chunks = f"{self.start}" if self.count == 1 else f"{self.start}..{last}"
+        return f"{self.buffer.value}[{chunks}] of rank {self.rank}"
+
+
+class Connection(NamedTuple):
+    """A first-in first-out channel of messages from one rank to another."""
+
+    source: int
+    target: int
+    channel: int
+
+    def __str__(self) -> str:
+        return f"{self.source}->{self.target} channel {self.channel}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRef:
+    """A step by its thread block and its position there (same rank as who refers to it)."""
+
+    block: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a thread block; the module's docstring says what it does to data.
+
+    rank, block, index: whose step it is; steps of a block are numbered 0, 1, .. in order.
+    kind: the name it has in its format ("rrcs", "put"), for people.
+    count: chunks handled; every span in ``reads`` and ``writes`` has as many.
+    reads, writes: sources that are added up; destinations.  Chunk j of a destination is the sum
+        of chunk j of the sources (and of the message).  Any rank's buffers may be named.
+    receive, send: the connection a message of ``count`` chunks is taken from, or put on.  A step
+        that does both waits until the message is there *and* there is room for the next one.
+    waits: steps of the same rank that must be complete before this one starts.
+    after: None: starts after the step before it in its block (program order).  Otherwise
+        exactly these steps of the same rank come before it; empty: from the start of the rank.
+    posts, awaits: counting semaphores that it raises by one when complete, and takes one from
+        before it starts (a signal and its wait; release and acquire).
+    relaxed: posts and awaits order control only: they do not publish what was written before.
+    barrier: complete only when every step of its rank with the same barrier name and the same
+        occurrence in its block has been reached.
+    background: runs beside its block, as a proxy's transfer does: the rank's end does not wait
+        for it.
+    line: line in the file it was read from.
+    """
+
+    rank: int
+    block: int
+    index: int
+    kind: str
+    count: int = 0
+    reads: tuple[Span, ...] = ()
+    writes: tuple[Span, ...] = ()
+    receive: Connection | None = None
+    send: Connection | None = None
+    waits: tuple[StepRef, ...] = ()
+    after: tuple[StepRef, ...] | None = None
+    posts: tuple[str, ...] = ()
+    awaits: tuple[str, ...] = ()
+    relaxed: bool = False
+    barrier: str | None = None
+    background: bool = False
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = f" (line {self.line})" if self.line is not None else ""
+        return f"rank {self.rank} block {self.block} step {self.index} {self.kind}{where}"
+
+
+class Sizes(NamedTuple):
+    """Chunks in each buffer of a rank."""
+
+    input: int
+    output: int
+    scratch: int
+
+    def of(self, buffer: Buffer) -> int:
+        """Chunks of one buffer."""
+        match buffer:
+            case Buffer.INPUT:
+                return self.input
+            case Buffer.OUTPUT:
+                return self.output
+            case Buffer.SCRATCH:
+                return self.scratch
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule of one collective.
+
+    contract: what it is given and what it must produce; also says whether it runs in place.
+    sizes: buffer sizes by rank, in chunks.
+    steps: in document order; the steps of one block are consecutive indices 0, 1, ..
+    initial: counting semaphores that do not start at 0.
+    form: the file format it came from ("msccl-xml", "mscclpp-json", "yaml", "program").
+    warnings: what a reader noticed that is not about correctness (limits of the runtime).
+    """
+
+    name: str
+    contract: Contract
+    sizes: tuple[Sizes, ...]
+    steps: tuple[Step, ...]
+    form: str = "yaml"
+    protocol: str = "Simple"
+    initial: tuple[tuple[str, int], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks take part."""
+        return len(self.sizes)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether output and input share memory."""
+        return self.contract.in_place

@@ -1,0 +1,43 @@
+"""What can be wrong with a schedule, and the report of a check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """Kinds of violations of a schedule."""
+
+    DOUBLED = "doubled-contribution"
+    MISSING = "missing-contribution"
+    FOREIGN = "foreign-contribution"
+    UNINITIALISED = "uninitialised-data"
+    STALE = "stale-data"
+    UNMATCHED = "unmatched-message"
+    COUNT = "count-mismatch"
+    PEER = "wrong-peer"
+    BOUNDS = "out-of-bounds"
+    UNMATCHED_SIGNAL = "unmatched-signal"
+    DEPENDENCY = "unknown-dependency"
+    OVERLAP = "overlapping-copy"
+    DEADLOCK = "deadlock"
+    RACE = "race"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that is wrong.
+
+    steps: numbers (positions in Schedule.steps) of the steps involved, the culprit first.
+    rank, chunk: the output chunk that is wrong, where one is.
+    order: an interleaving that shows it, as step numbers; empty if every interleaving does.
+    message: in words, for people.
+    """
+
+    kind: Kind
+    message: str
+    steps: tuple[int, ...] = ()
+    rank: int | None = None
+    chunk: int | None = None
+    order: tuple[int, ...] = ()
