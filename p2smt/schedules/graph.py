@@ -1,0 +1,162 @@
+"""What must happen before what: the order of steps that every interleaving has.
+
+Nodes: steps 0 .. n-1; then the start of each rank, the end of each rank, and one node per
+meeting at a barrier.  An edge a -> b says that a is complete before b starts.  *Control* edges
+order execution; *visible* ones also make what was written before a visible after b: all but those
+of relaxed signals.
+
+Sources of edges: program order (or ``after``), waits, barriers; the k-th message of a connection;
+posts that an await cannot do without; the only packet writer of a cell that is read as a packet.
+With a depth, also room: the (k - depth)-th receive comes before the k-th send.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from p2smt.schedules.index import Index
+
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Numbers of the nodes that are not steps."""
+
+    steps: int
+    ranks: int
+    meetings: int
+
+    def start(self, rank: int) -> int:
+        """The start of a rank: its input is there."""
+        return self.steps + rank
+
+    def end(self, rank: int) -> int:
+        """The end of a rank: its output is read."""
+        return self.steps + self.ranks + rank
+
+    def meeting(self, number: int) -> int:
+        """A meeting at a barrier."""
+        return self.steps + 2 * self.ranks + number
+
+    @property
+    def total(self) -> int:
+        """How many nodes there are."""
+        return self.steps + 2 * self.ranks + self.meetings
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """The edges of a schedule; ``relaxed`` ones order control only."""
+
+    nodes: Nodes
+    visible: Sequence[Edge]
+    relaxed: Sequence[Edge]
+
+
+def edges_of(index: Index, depth: int | None = None) -> Edges:
+    """All edges; with a depth, also those that full connections cause."""
+    nodes = Nodes(len(index.schedule.steps), index.schedule.ranks, len(index.barriers))
+    done = {step: nodes.meeting(k) for k, steps in enumerate(index.barriers) for step in steps}
+    visible = [*_local(index, nodes, done), *_messages(index, depth), *_packets(index)]
+    relaxed: list[Edge] = []
+    for post, wait in _signals(index):
+        steps = index.schedule.steps
+        quiet = steps[post].relaxed or steps[wait].relaxed
+        (relaxed if quiet else visible).append((post, wait))
+    return Edges(nodes, visible, relaxed)
+
+
+def _local(index: Index, nodes: Nodes, done: dict[int, int]) -> Iterator[Edge]:
+    """Program order, waits, barriers, starts and ends."""
+    yield from done.items()
+    followed = set()
+    for number, step in enumerate(index.schedule.steps):
+        earlier = index.before(number)
+        yield from ((done.get(e, e), number) for e in earlier)
+        if not earlier:
+            yield nodes.start(step.rank), number
+        if not step.background:
+            followed.update(earlier)
+    for number, step in enumerate(index.schedule.steps):
+        if number not in followed and not step.background:
+            yield done.get(number, number), nodes.end(step.rank)
+    for rank in range(nodes.ranks):
+        yield nodes.start(rank), nodes.end(rank)
+
+
+def _messages(index: Index, depth: int | None) -> Iterator[Edge]:
+    for connection, sends in index.sends.items():
+        receives = index.receives.get(connection, ())
+        yield from zip(sends, receives, strict=False)
+        if depth is not None:
+            yield from zip(receives, sends[depth:], strict=False)
+
+
+def _signals(index: Index) -> Iterator[Edge]:
+    """Posts that must come before an await, whoever else posts first.
+
+    The k-th await of a block needs k values.  If all other posts of the counter together with
+    what it held at the start are fewer, this block's first posts make up the rest.
+    """
+    for counter, awaits in index.awaits.items():
+        groups = _sequences(index, index.posts.get(counter, ()))
+        there = index.initial(counter) + sum(map(len, groups))
+        for waits in _sequences(index, awaits):
+            for k, wait in enumerate(waits, start=1):
+                for posts in groups:
+                    needed = k - (there - len(posts))
+                    if 1 <= needed <= len(posts):
+                        yield posts[needed - 1], wait
+
+
+def _sequences(index: Index, numbers: Sequence[int]) -> list[list[int]]:
+    """Steps on one counter, grouped into runs that are certainly in order."""
+    steps = index.schedule.steps
+    runs: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
+    for number in numbers:
+        mine = runs[steps[number].rank, steps[number].block]
+        fits = next((run for run in mine if _follows(index, run[-1], number)), None)
+        if fits is not None:
+            fits.append(number)
+        else:
+            mine.append([number])
+    return [run for group in runs.values() for run in group]
+
+
+def _follows(index: Index, earlier: int, later: int) -> bool:
+    """Whether a step of a block surely comes after another, by its own account.
+
+    Explicit predecessors are followed back through the block; a step in program order is after
+    all the steps before it up to the next one with explicit predecessors.
+    """
+    seen, todo = set(), [later]
+    while todo:
+        step = todo.pop()
+        for before in index.before(step):
+            if before == earlier:
+                return True
+            if before > earlier and before not in seen:
+                seen.add(before)
+                todo.append(before)
+    return False
+
+
+def _packets(index: Index) -> Iterator[Edge]:
+    """The writer of a packet comes before its readers, if it is the only one for that cell."""
+    writers: dict[int, list[int]] = defaultdict(list)
+    steps = index.schedule.steps
+    for number, step in enumerate(steps):
+        for span in step.writes:
+            if span.packet:
+                for cell in index.memory.cells(span):
+                    writers[cell].append(number)
+    for number, step in enumerate(steps):
+        cells = (c for span in step.reads if span.packet for c in index.memory.cells(span))
+        first = {writers[cell][0] for cell in cells if len(writers[cell]) == 1}
+        yield from ((writer, number) for writer in sorted(first) if writer != number)
