@@ -62,7 +62,8 @@ def _outcomes(state: Progress) -> Iterator[Progress]:
         if step in state.arrived or _lacks_more(state, step):
             continue
         later = _copy(state)
-        later.blocked = {w: [s for s in b if s != step] for w, b in later.blocked.items()}
+        for waiting in later.blocked.values():
+            waiting[:] = [other for other in waiting if other != step]
         later.do(step)
         later.run()
         yield later

@@ -104,7 +104,7 @@ def wrong_goals(state: State) -> Iterator[tuple[Goal, Mapping[Part, int]]]:
     wanted: dict[tuple[Contribution, ...], int] = {}
     for goal in state.index.schedule.contract.goals:
         if goal.parts not in wanted:
-            wanted[goal.parts] = state.table.number(Counter[Part](goal.parts))
+            wanted[goal.parts] = state.table.number(Counter(goal.parts))
         got = state.read(state.index.memory.output_cell(goal.rank, goal.chunk))
         if got != wanted[goal.parts]:
             yield goal, state.table.found[got]

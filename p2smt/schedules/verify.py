@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from p2smt.schedules.accesses import find_races
 from p2smt.schedules.deadlock import deadlock, longest_queue, smallest_depth, stuck
+from p2smt.schedules.explain import explained
 from p2smt.schedules.graph import edges_of
 from p2smt.schedules.index import index_of
 from p2smt.schedules.progress import local_order, run
@@ -81,6 +82,7 @@ def _data(index: Index, local: Local, depth: int, time_limit_s: float) -> Report
     violations = tuple(islice(wrong_values(run_values(index, order), order * bool(races)), _MOST))
     smallest = smallest_depth(index, local, depth)
     if violations:
+        violations = explained(index, order, violations)
         return Report(
             Verdict.INVALID, violations, tuple(warnings), depth, smallest, races=_cells(races)
         )

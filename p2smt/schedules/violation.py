@@ -32,7 +32,9 @@ class Violation:
     steps: numbers (positions in Schedule.steps) of the steps involved, the culprit first.
     rank, chunk: the output chunk that is wrong, where one is.
     order: an interleaving that shows it, as step numbers; empty if every interleaving does.
+    shortest: whether no shorter interleaving shows it (None: not looked for).
     message: in words, for people.
+    details: further lines for people: the way of each contribution.
     """
 
     kind: Kind
@@ -41,3 +43,5 @@ class Violation:
     rank: int | None = None
     chunk: int | None = None
     order: tuple[int, ...] = ()
+    details: tuple[str, ...] = ()
+    shortest: bool | None = None

@@ -34,7 +34,7 @@ def _untouched(state: State, goal: Goal) -> bool:
 
 def classify(goal: Goal, got: Mapping[Part, int], untouched: bool) -> tuple[Kind, str]:
     """The kind of violation, and in words what the chunk holds instead of its goal."""
-    wanted = Counter[Part](goal.parts)
+    wanted: Counter[Part] = Counter(goal.parts)
     undefined = [part for part in got if isinstance(part, str)]
     extra = {part: n for part, n in got.items() if n > wanted[part] and part not in undefined}
     missing = [part for part in wanted if got.get(part, 0) < wanted[part]]

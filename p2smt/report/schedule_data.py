@@ -1,0 +1,136 @@
+"""The verdict on a schedule as plain data for ``--json``, and as lines for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from p2smt.report.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from p2smt.schedules.model import Schedule, Step
+    from p2smt.schedules.repair import Search
+    from p2smt.schedules.report import Report
+    from p2smt.schedules.violation import Violation
+
+# Violations, ways of contributions and steps of an interleaving that are printed.
+_VIOLATIONS, _DETAILS, _STEPS = 3, 4, 40
+_WIDTH = 2000
+
+
+def schedule_data(schedule: Schedule, report: Report) -> dict[str, Any]:
+    """The fields that tools rely on."""
+    return {
+        "verdict": report.verdict.value,
+        "violations": [_violation(schedule, broken) for broken in report.violations],
+        "warnings": list(report.warnings),
+        "schedule": {
+            "name": schedule.name,
+            "format": schedule.form,
+            "collective": schedule.contract.collective,
+            "in_place": schedule.in_place,
+            "ranks": schedule.ranks,
+            "steps": len(schedule.steps),
+        },
+        "fifo_depth": report.fifo_depth,
+        "min_fifo_depth": report.min_depth,
+        "racy_chunks": report.races,
+        "races_harmless": report.harmless,
+        "reason": report.reason,
+    }
+
+
+def _violation(schedule: Schedule, broken: Violation) -> dict[str, Any]:
+    steps = [_step(schedule.steps[number]) for number in broken.steps]
+    return {
+        "kind": broken.kind.value,
+        "rank": broken.rank,
+        "chunk": broken.chunk,
+        "step": steps[0]["step"] if steps else None,
+        "message": broken.message,
+        "steps": steps,
+        "details": list(broken.details),
+        "interleaving": [_step(schedule.steps[number]) for number in broken.order],
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "rank": step.rank,
+        "block": step.block,
+        "step": step.index,
+        "kind": step.kind,
+        "line": step.line,
+    }
+
+
+def schedule_lines(schedule: Schedule, report: Report) -> Iterator[str]:
+    """The verdict for people, the verdict itself first."""
+    yield f"{report.verdict.value}: {one_line(_what(schedule))}{_claim(report)}"
+    for broken in report.violations[:_VIOLATIONS]:
+        yield from _violation_lines(schedule, broken)
+    if len(report.violations) > _VIOLATIONS:
+        yield f"and {len(report.violations) - _VIOLATIONS} more (all with --json)"
+    if report.min_depth is not None:
+        yield f"connections: checked with depth {report.fifo_depth}; {_depth(report)}"
+    for warning in report.warnings:
+        yield f"warning: {one_line(warning, _WIDTH)}"
+
+
+def _what(schedule: Schedule) -> str:
+    place = "in place" if schedule.in_place else "out of place"
+    return (
+        f"{schedule.contract.collective} {place}, {schedule.ranks} ranks, "
+        f"{len(schedule.steps)} steps ({schedule.name}, {schedule.form})"
+    )
+
+
+def _claim(report: Report) -> str:
+    if report.reason:
+        return f": {report.reason}"
+    if report.violations:
+        return ""
+    if report.races:
+        return f"; {report.races} chunks are accessed in no certain order, proved harmless"
+    return "; right in every interleaving"
+
+
+def _depth(report: Report) -> str:
+    least = report.min_depth
+    if least is not None and least <= report.fifo_depth:
+        return f"every step gets its turn from depth {least} on"
+    return f"every step would get its turn from depth {least} on"
+
+
+def _violation_lines(schedule: Schedule, broken: Violation) -> Iterator[str]:
+    yield f"{broken.kind.value}: {one_line(broken.message, _WIDTH)}"
+    for detail in broken.details[:_DETAILS]:
+        yield f"  {one_line(detail, _WIDTH)}"
+    if broken.order and broken.shortest is not None:
+        length = "shortest" if broken.shortest else "short"
+        yield f"  a {length} interleaving that shows it, {len(broken.order)} steps:"
+        shown = broken.order[-_STEPS:]
+        if len(shown) < len(broken.order):
+            yield f"    .. {len(broken.order) - len(shown)} steps before (all with --json)"
+        yield from (f"    {schedule.steps[number]}" for number in shown)
+
+
+def repair_data(schedule: Schedule, search: Search) -> dict[str, Any]:
+    """The field ``fix``: the repair, or how far the search went."""
+    repair = search.repair
+    found = None
+    if repair is not None:
+        found = _step(schedule.steps[repair.step]) | {"change": repair.change}
+    return {"repair": found, "tried": search.tried, "complete": search.complete}
+
+
+def repair_lines(schedule: Schedule, search: Search) -> Iterator[str]:
+    """The repair for people."""
+    if search.repair is not None:
+        step = schedule.steps[search.repair.step]
+        yield f"fix: {step}: {search.repair.change}; with that the schedule is valid"
+    elif search.complete:
+        yield f"no change of one step makes it valid ({search.tried} tried)"
+    else:
+        yield f"no fix found before the time limit ({search.tried} changes of one step tried)"

@@ -1,0 +1,1 @@
+"""Tests of schedules: readers, checker and classics, against an exhaustive oracle."""

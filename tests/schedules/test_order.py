@@ -1,0 +1,56 @@
+"""Questions about a partial order, against plain reachability."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p2smt.schedules import order
+from p2smt.schedules.order import order_of
+
+Edges = list[tuple[int, int]]
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[int, Edges]:
+    """Acyclic graphs: every edge goes up in a shuffled numbering."""
+    total = draw(st.integers(1, 14))
+    rank = draw(st.permutations(range(total)))
+    pairs = [(a, b) for a in range(total) for b in range(total) if rank[a] < rank[b]]
+    edges = draw(st.lists(st.sampled_from(pairs), max_size=30)) if pairs else []
+    return total, edges
+
+
+def reachable(total: int, edges: Edges) -> set[tuple[int, int]]:
+    """All pairs joined by a path, by repeated joining."""
+    found = set(edges)
+    while True:
+        more = {(a, d) for a, b in found for c, d in edges if b == c} - found
+        if not more:
+            return found
+        found |= more
+
+
+@given(graphs(), st.sampled_from([1, 7, 1 << 20]))
+def test_before_is_reachability(graph: tuple[int, Edges], table: int) -> None:
+    total, edges = graph
+    pairs = [(a, b) for a in range(total) for b in range(total) if a != b]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order, "_TABLE", table)
+        made = order_of(total, edges)
+        assert made is not None
+        answers = made.before(pairs)
+    paths = reachable(total, edges)
+    assert [bool(answer) for answer in answers] == [pair in paths for pair in pairs]
+
+
+def test_no_questions_no_answers() -> None:
+    made = order_of(3, [(0, 1)])
+    assert made is not None
+    assert made.before([]).tolist() == []
+
+
+def test_a_cycle_has_no_order() -> None:
+    assert order_of(3, [(0, 1), (1, 2), (2, 1)]) is None
+    assert order_of(1, [(0, 0)]) is None
