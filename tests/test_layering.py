@@ -45,7 +45,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("request_plan",),
     ("joint", "sensitivity"),
     ("api",),
-    ("plan", "schedules", "calibration", "interop"),
+    ("plan", "calibration", "interop"),
+    ("schedules", "schedules.decide", "schedules.parametric_proof"),
     ("runtime",),
     ("p2smt",),
     ("report",),
@@ -68,7 +69,12 @@ BANS: tuple[tuple[str, str, str], ...] = (
 )
 
 # Only these join encodings with what checks them.
-JOINS_ENCODINGS = {"synthesis", "encodings"}
+JOINS_ENCODINGS = {
+    "synthesis",
+    "encodings",
+    "schedules.decide",
+    "schedules.parametric_proof",
+}
 
 # These import by a computed name: the solver that was asked for, and public names on first use.
 COMPUTES_NAMES = {"synthesis", "p2smt"}
@@ -78,7 +84,10 @@ PACKAGES: Mapping[str, frozenset[str] | None] = {
     "numpy": None,
     "ortools": frozenset({"encodings"}),
     "z3": frozenset({"encodings"}),
-    "pydantic": frozenset({"validation", "topology_model", "topology_file", "plan", "cli"}),
+    "pydantic": frozenset(
+        {"validation", "topology_model", "topology_file", "plan", "schedules", "cli"}
+    ),
+    "defusedxml": frozenset({"schedules"}),
     "scipy": frozenset({"calibration"}),
     "pydantic_core": frozenset({"validation"}),
     "yaml": frozenset({"yaml_text"}),
