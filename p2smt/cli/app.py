@@ -8,6 +8,8 @@ import typer
 
 from p2smt.cli import (
     calibrate_command,
+    classics_command,
+    convert_command,
     cost_command,
     placements_command,
     programs_command,
@@ -36,6 +38,8 @@ app.command("programs")(programs_command.programs)
 app.command("cost")(cost_command.cost)
 app.command("run")(run_command.run)
 app.command("verify")(verify_command.verify)
+app.command("convert")(convert_command.convert)
+app.command("classics")(classics_command.classics)
 app.command("calibrate")(calibrate_command.calibrate)
 app.add_typer(topology_command.app, name="topology")
 app.command("schema")(schema_command.schema)

@@ -27,9 +27,9 @@ def cost(
         others = (topology, axes, placement, reduce, kind, program, algorithm, pipeline)
         if any(given is not None for given in others):
             raise InputError("a plan file", "stands alone", "drop the other options")
-        from p2smt.cli.verify_command import verify
+        from p2smt.cli.verify_command import verify_plan
 
-        code = verify(plan, json)
+        code = verify_plan(plan, json)
         if not json and code == 0:
             _show_plan(plan)
         return code

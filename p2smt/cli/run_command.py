@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from p2smt.cli import options as o
+from p2smt.cli import schedule_options as so
 
 if TYPE_CHECKING:
+    from p2smt.runtime.job import Job
     from p2smt.runtime.options import RunOptions
     from p2smt.runtime.summary import RunResult
 
 
 def run(
-    plan: o.PlanArgument = None,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE", help="A plan written by solve -o, or a schedule (see verify)."
+        ),
+    ] = None,
     backend: Annotated[
         str, typer.Option(metavar="NAME", help="gloo, nccl, or reference (numpy, one process).")
     ] = "gloo",
@@ -54,26 +61,56 @@ def run(
         str, typer.Option(metavar="N", help="Above 1: checks results, times mean nothing.")
     ] = "1",
     seed: Annotated[str, typer.Option(metavar="N", help="Of the payloads.")] = "0",
+    fifo_depth: so.DepthOption = None,
+    collective: so.CollectiveOption = None,
+    root: so.RootOption = None,
+    out_of_place: so.OutOfPlaceOption = False,
+    sizes: so.SizesOption = None,
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="Run a schedule whatever the checker says.")
+    ] = False,
     json: o.JsonOption = False,
 ) -> int:
-    """Run a plan on real ranks: check the results, time every step.
+    """Run a plan or a schedule on real ranks: check the results, time it.
 
-    Without a plan: one program, by --topology, --axes, --placement, --reduce and --program as
+    Without a file: one program, by --topology, --axes, --placement, --reduce and --program as
     for `cost`.  Under torchrun or srun the ranks that exist are used.
     """
-    from p2smt.cli import given, run_options
-    from p2smt.runtime.run import run_job
+    from p2smt.cli import run_options
+    from p2smt.schedules.files import schedule_text
 
-    job = run_options.job_of(
-        plan, payload, pipeline, (topology, axes, placement, reduce, kind, program)
-    )
+    asked = so.ScheduleOptions(fifo_depth, collective, root, out_of_place, sizes=tuple(sizes or ()))
+    scene = (topology, axes, placement, reduce, kind, program)
+    text = None if file is None else schedule_text(file)
+    job: Job
+    if file is None or text is None:
+        run_options.refuse_for_plan(asked, unverified)
+        job = run_options.job_of(file, payload, pipeline, scene)
+    else:
+        run_options.refuse_for_schedule(pipeline, scene)
+        job = run_options.schedule_job_of(text, file, payload, asked)
     options = run_options.options_of(
         backend, device, dtype, warmup, repeat, time_limit, seed, ranks_per_gpu
     )
+    return _run(job, options, ranks, port, unverified, json)
+
+
+def _run(
+    job: Job, options: RunOptions, ranks: str | None, port: str, unverified: bool, as_json: bool
+) -> int:
+    from p2smt.cli import given, run_options
+    from p2smt.runtime.run import run_job
+    from p2smt.runtime.schedule_job import ScheduleJob
+
     if ranks is not None:
         run_options.check_ranks(given.count_of(ranks, "ranks"), job.ranks)
-    result = run_job(job, options, port=given.count_of(port, "port", 65_535, least=0))
-    return 0 if result is None else _finish(result, options, json)
+    number = given.count_of(port, "port", 65_535, least=0)
+    if isinstance(job, ScheduleJob):
+        from p2smt.cli.run_schedule import run_schedule_job
+
+        return run_schedule_job(job, options, number, unverified, as_json)
+    result = run_job(job, options, port=number)
+    return 0 if result is None else _finish(result, options, as_json)
 
 
 def _finish(result: RunResult, options: RunOptions, as_json: bool) -> int:

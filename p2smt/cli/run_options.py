@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from p2smt.cli import given
 from p2smt.errors import InputError
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RunOptions
+
+if TYPE_CHECKING:
+    from p2smt.cli.schedule_options import ScheduleOptions
+    from p2smt.runtime.schedule_job import ScheduleJob
 
 ProgramOptions = tuple[str | None, ...]
 """--topology, --axes, --placement, --reduce, --kind, --program."""
@@ -99,7 +105,44 @@ def _program_job(
     )
 
 
+def schedule_job_of(
+    text: str, source: str, payload: str | None, asked: ScheduleOptions
+) -> ScheduleJob:
+    """The job of a schedule file."""
+    from p2smt.runtime.schedule_job import schedule_job
+    from p2smt.schedules.files import parse_schedule
+    from p2smt.units import parse_bytes
+
+    size = None if payload is None else parse_bytes(payload, "payload")
+    return schedule_job(parse_schedule(text, source, asked.reading()), size, asked.depth())
+
+
+def refuse_for_schedule(pipeline: str | None, scene: ProgramOptions) -> None:
+    """A schedule stands alone.
+
+    Raises:
+        InputError: an option of plans or programs was given.
+    """
+    if pipeline is not None or any(option is not None for option in scene):
+        raise InputError(
+            "a schedule with --pipeline, --topology, --axes, --placement, --reduce or --program",
+            "takes none of them",
+            "drop them",
+        )
+
+
+def refuse_for_plan(asked: ScheduleOptions, unverified: bool) -> None:
+    """A plan or a program has no use for options of schedules.
+
+    Raises:
+        InputError: one was given.
+    """
+    asked.refuse_for_plan()
+    if unverified:
+        raise InputError("--unverified", "is for schedules: programs are not checked before")
+
+
 def check_ranks(ranks: int, devices: int) -> None:
-    """There must be a rank for each device."""
+    """There must be a rank for each device, or for each rank of a schedule."""
     if ranks != devices:
         raise InputError(f"{ranks} ranks", f"there are {devices} devices", "start as many")

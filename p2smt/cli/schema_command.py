@@ -9,16 +9,21 @@ import typer
 
 
 def schema(
-    name: Annotated[str, typer.Argument(help="plan or topology.")] = "plan",
+    name: Annotated[str, typer.Argument(help="plan, topology or schedule.")] = "plan",
 ) -> int:
     """The JSON Schema of a file format."""
     from pydantic import BaseModel
 
     from p2smt.errors import InputError
     from p2smt.plan import PlanModel
+    from p2smt.schedules.yaml_model import FileModel
     from p2smt.topology_model import TopologyModel
 
-    known: dict[str, type[BaseModel]] = {"plan": PlanModel, "topology": TopologyModel}
+    known: dict[str, type[BaseModel]] = {
+        "plan": PlanModel,
+        "topology": TopologyModel,
+        "schedule": FileModel,
+    }
     if name not in known:
         raise InputError(f"schema {name[:40]!r}", f"must be one of {', '.join(known)}")
     data = {"$schema": "https://json-schema.org/draft/2020-12/schema"}

@@ -7,12 +7,55 @@ from typing import Annotated, Any
 import typer
 
 from p2smt.cli import options as o
+from p2smt.cli import schedule_options as so
 
 
 def verify(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A plan file written by solve -o.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A plan, or a schedule: MSCCL XML, MSCCL++ JSON, or YAML."
+        ),
+    ],
+    fifo_depth: so.DepthOption = None,
+    collective: so.CollectiveOption = None,
+    root: so.RootOption = None,
+    out_of_place: so.OutOfPlaceOption = False,
+    fix: so.RepairOption = False,
+    trace: so.TraceOption = None,
+    cost: so.CostOption = None,
+    topology: o.TopologyOption = None,
+    sizes: so.SizesOption = None,
+    upto: so.UptoOption = None,
+    time_limit: o.TimeOption = None,
     json: o.JsonOption = False,
 ) -> int:
+    """Check a plan, or a schedule in every interleaving."""
+    from p2smt.schedules.files import schedule_text
+
+    asked = so.ScheduleOptions(
+        fifo_depth=fifo_depth,
+        collective=collective,
+        root=root,
+        out_of_place=out_of_place,
+        fix=fix,
+        trace=trace,
+        time_limit=time_limit,
+        cost=cost,
+        topology=topology,
+        upto=upto,
+        sizes=tuple(sizes or ()),
+    )
+    text = schedule_text(file)
+    if text is None:
+        asked.refuse_for_plan()
+        return verify_plan(file, json)
+    from p2smt.cli.verify_schedule import verify_family, verify_schedule
+
+    return (verify_schedule if upto is None else verify_family)(text, file, asked, json)
+
+
+def verify_plan(file: str, json: bool) -> int:
     """Check a plan file: what its programs mean, and its times."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from p2smt.report.text import one_line
+from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from p2smt.schedules.cost import ScheduleCost
     from p2smt.schedules.model import Schedule, Step
+    from p2smt.schedules.parametric import ParametricReport
     from p2smt.schedules.repair import Search
     from p2smt.schedules.report import Report
     from p2smt.schedules.violation import Violation
@@ -51,8 +54,16 @@ def _violation(schedule: Schedule, broken: Violation) -> dict[str, Any]:
         "message": broken.message,
         "steps": steps,
         "details": list(broken.details),
-        "interleaving": [_step(schedule.steps[number]) for number in broken.order],
+        "interleaving": [
+            _step(schedule.steps[number]) | {"part": part} for number, part in _entries(broken)
+        ],
     }
+
+
+def _entries(broken: Violation) -> Iterator[tuple[int, str]]:
+    """The interleaving: step numbers, and which part of the step."""
+    parts = broken.parts or ("",) * len(broken.order)
+    yield from zip(broken.order, parts, strict=True)
 
 
 def _step(step: Step) -> dict[str, Any]:
@@ -110,10 +121,11 @@ def _violation_lines(schedule: Schedule, broken: Violation) -> Iterator[str]:
     if broken.order and broken.shortest is not None:
         length = "shortest" if broken.shortest else "short"
         yield f"  a {length} interleaving that shows it, {len(broken.order)} steps:"
-        shown = broken.order[-_STEPS:]
+        shown = list(_entries(broken))[-_STEPS:]
         if len(shown) < len(broken.order):
             yield f"    .. {len(broken.order) - len(shown)} steps before (all with --json)"
-        yield from (f"    {schedule.steps[number]}" for number in shown)
+        for number, part in shown:
+            yield f"    {schedule.steps[number]}{': ' * bool(part)}{part}"
 
 
 def repair_data(schedule: Schedule, search: Search) -> dict[str, Any]:
@@ -134,3 +146,60 @@ def repair_lines(schedule: Schedule, search: Search) -> Iterator[str]:
         yield f"no change of one step makes it valid ({search.tried} tried)"
     else:
         yield f"no fix found before the time limit ({search.tried} changes of one step tried)"
+
+
+def cost_data(schedule: Schedule, cost: ScheduleCost) -> dict[str, Any]:
+    """The field ``cost``: the predicted time, what limits it, and the bounds."""
+    found = cost.bottleneck
+    return {
+        "seconds": cost.time_s,
+        "bound_s": cost.bound_s,
+        "payload_bytes": cost.payload_bytes,
+        "bottleneck": None if found is None else str(found.link),
+        "bottleneck_bytes": None if found is None else found.load_bytes,
+        "bottleneck_busy_share": cost.busy_share,
+        "critical_path": [_step(schedule.steps[number]) for number in cost.critical],
+        "approximate": cost.rough,
+    }
+
+
+def cost_lines(schedule: Schedule, cost: ScheduleCost) -> Iterator[str]:
+    """The predicted time for people."""
+    time, payload = format_time(cost.time_s), format_bytes(cost.payload_bytes)
+    about = "about " if cost.rough else ""
+    yield f"predicted: {about}{time} for {payload} (lower bound {format_time(cost.bound_s)})"
+    if cost.bottleneck is not None:
+        load, share = format_bytes(cost.bottleneck.load_bytes), 100 * cost.busy_share
+        yield f"  bottleneck: {cost.bottleneck.link}, {load}, busy {share:.3g} % of the time"
+    yield f"  critical path: {len(cost.critical)} of {len(schedule.steps)} steps"
+
+
+def family_data(found: ParametricReport) -> dict[str, Any]:
+    """The verdict on a symbolic schedule as plain data."""
+    return {
+        "verdict": found.verdict.value,
+        "claims": list(found.claims()),
+        "all_sizes": found.induction.proved,
+        "instances": [
+            {
+                "parameters": dict(instance.parameters),
+                "ranks": instance.ranks,
+                "verdict": instance.report.verdict.value,
+                "min_fifo_depth": instance.report.min_depth,
+                "violations": [
+                    {"kind": v.kind.value, "rank": v.rank, "chunk": v.chunk, "message": v.message}
+                    for v in instance.report.violations
+                ],
+            }
+            for instance in found.instances
+        ],
+    }
+
+
+def family_lines(found: ParametricReport) -> Iterator[str]:
+    """The verdict on a symbolic schedule for people."""
+    yield f"{found.verdict.value}: {len(found.instances)} sizes checked, up to {found.upto}"
+    yield from (f"  {one_line(claim, _WIDTH)}" for claim in found.claims())
+    for broken in found.instances[-1].report.violations[:_VIOLATIONS]:
+        where = found.instances[-1]
+        yield f"{broken.kind.value} ({where}): {one_line(broken.message, _WIDTH)}"

@@ -7,16 +7,17 @@ ordered, and all interleavings give what this run gives.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from p2smt.schedules.graph import ranks_of
 from p2smt.schedules.order import order_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from p2smt.schedules.graph import Edges
+    from p2smt.schedules.graph import Edge, Edges
     from p2smt.schedules.index import Index
 
 
@@ -30,6 +31,10 @@ class Race:
     cell: int
     first: int
     second: int
+
+
+Question = tuple[int, int, int]
+"""(cell, earlier node, later node): is the earlier surely before the later?"""
 
 
 @dataclass(slots=True)
@@ -47,7 +52,7 @@ class _Scan:
     index: Index
     edges: Edges
     cells: dict[int, _Cell] = field(default_factory=lambda: defaultdict(_Cell))
-    asked: list[tuple[int, int, int]] = field(default_factory=list)
+    asked: list[Question] = field(default_factory=list)
     clashes: list[Race] = field(default_factory=list)
 
     def read(self, cell: int, node: int) -> None:
@@ -116,20 +121,48 @@ def _unordered(scan: _Scan) -> Iterator[Race]:
     there before the rank began to run.
     """
     nodes, edges = scan.edges.nodes, scan.edges
-    from_start = [q for q in scan.asked if nodes.steps <= q[1] < nodes.steps + nodes.ranks]
-    others = [q for q in scan.asked if not nodes.steps <= q[1] < nodes.steps + nodes.ranks]
-    from_start = [q for q in from_start if not _own_rank(scan, q[1], q[2])]
-    for questions, used in (
-        (others, edges.visible),
-        (from_start, [*edges.visible, *edges.relaxed]),
-    ):
-        order = order_of(nodes.total, used) if questions else None
+    starts = range(nodes.steps, nodes.steps + nodes.ranks)
+    ranks = ranks_of(scan.index, nodes)
+    others = [q for q in scan.asked if q[1] not in starts]
+    others = _open_locally(others, ranks, edges.visible)
+    from_start = [q for q in scan.asked if q[1] in starts and ranks[q[1]] != ranks[q[2]]]
+    yield from _open(others, edges.visible, nodes.total)
+    yield from _open(from_start, [*edges.visible, *edges.relaxed], nodes.total)
+
+
+def _open(questions: Sequence[Question], edges: Sequence[Edge], total: int) -> list[Race]:
+    """The questions that some edges over so many nodes do not answer with yes."""
+    order = order_of(total, edges) if questions else None
+    if order is None:
+        return []
+    answers = order.before([(a, b) for _, a, b in questions])
+    return [Race(*q) for q, sure in zip(questions, answers, strict=True) if not sure]
+
+
+def _open_locally(
+    questions: Sequence[Question], ranks: Sequence[int], edges: Sequence[Edge]
+) -> list[Question]:
+    """The questions that the order inside single ranks does not answer with yes.
+
+    Most are about one rank, and so few nodes are cheap to answer about.
+    """
+    inside: dict[int, list[Edge]] = defaultdict(list)
+    asked: dict[int, list[Question]] = defaultdict(list)
+    for a, b in edges:
+        if ranks[a] == ranks[b]:
+            inside[ranks[a]].append((a, b))
+    for question in questions:
+        _, a, b = question
+        asked[ranks[a] if ranks[a] == ranks[b] else -1].append(question)
+    still = asked.pop(-1, [])
+    count: Counter[int] = Counter()
+    numbers = []
+    for rank in ranks:
+        numbers.append(count[rank])
+        count[rank] += 1
+    for rank, group in asked.items():
+        order = order_of(count[rank], [(numbers[a], numbers[b]) for a, b in inside[rank]])
         if order is not None:
-            answers = order.before([(a, b) for _, a, b in questions])
-            yield from (Race(*q) for q, sure in zip(questions, answers, strict=True) if not sure)
-
-
-def _own_rank(scan: _Scan, start: int, node: int) -> bool:
-    nodes = scan.edges.nodes
-    rank = start - nodes.steps
-    return node < nodes.steps and scan.index.schedule.steps[node].rank == rank
+            answers = order.before([(numbers[a], numbers[b]) for _, a, b in group])
+            still += [q for q, sure in zip(group, answers, strict=True) if not sure]
+    return still

@@ -18,33 +18,34 @@ if TYPE_CHECKING:
 _SHOWN = 8
 
 
-def stuck(index: Index, local: Local, depth: int | None) -> Progress | None:
-    """A run that does not finish, if some interleaving does not.
+def run_or_stick(index: Index, local: Local, depth: int | None) -> Progress:
+    """A run; one that does not finish, if any interleaving does not.
 
     Raises:
         TimeoutError: too many outcomes of competing waits to try them all.
     """
-    if contested(index):
-        return stuck_run(index, local, depth)
     progress = run(index, local, depth)
-    return None if progress.finished else progress
+    if progress.finished and contested(index):
+        return stuck_run(index, local, depth) or progress
+    return progress
 
 
 def smallest_depth(index: Index, local: Local, most: int) -> int | None:
     """The smallest connection depth, up to ``most``, with which every step gets its turn.
 
-    More room never blocks anyone, so it can be found by bisection.
+    More room never blocks anyone, so it can be found by bisection; most schedules need 1 or 2.
     """
-    if stuck(index, local, most):
-        return None
-    low, high = 1, most
+    for depth in (1, 2):
+        if depth <= most and run_or_stick(index, local, depth).finished:
+            return depth
+    low, high = 3, most + 1
     while low < high:
         middle = (low + high) // 2
-        if stuck(index, local, middle):
-            low = middle + 1
-        else:
+        if run_or_stick(index, local, middle).finished:
             high = middle
-    return low
+        else:
+            low = middle + 1
+    return low if low <= most else None
 
 
 def longest_queue(index: Index) -> int:

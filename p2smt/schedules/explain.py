@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 from p2smt.schedules.contract import Contribution
@@ -89,16 +90,20 @@ def _joined(
     steps = provenance.state.index.schedule.steps
     step = steps[piece.step]
     both = " and ".join(_source(provenance, source) for source in sources[:2])
-    text = f"{violation.message}: {step} adds {both}, and both hold {part}{_meant(sources)}"
+    meant = _meant(provenance, sources)
+    text = f"{violation.message}: {step} adds {both}, and both hold {part}{meant}"
     ways = [f"{part} by way of {_way(provenance, source, part)}" for source in sources]
     culprits = (piece.step, *(s.origin.step for s in sources if s.origin))
     return replace(violation, message=text, steps=culprits, details=tuple(ways))
 
 
-def _meant(sources: list[Source]) -> str:
+def _meant(provenance: Provenance, sources: list[Source]) -> str:
     """What was probably meant, where a step that adds should not have."""
     if any(source.cell is None for source in sources):
         return "; it reduces where a plain receive was probably meant"
+    for one, other in permutations(sources, 2):
+        if one.origin and other in provenance.sources[one.origin]:
+            return "; so the same data is added a second time"
     return "; it reduces where a copy was probably meant, or one of the two is old data"
 
 
@@ -150,7 +155,8 @@ def _missing(
         )
         if lost and not _passed_on(provenance, cell, piece, part):
             step = index.schedule.steps[piece.step]
-            text = f"{violation.message}: {step} overwrites {index.memory.name(cell)}, which held {part}"
+            what = f"overwrites {index.memory.name(cell)}, which held {part}"
+            text = f"{violation.message}: {step} {what}"
             return replace(violation, message=text, steps=(piece.step,))
     return _written_by(provenance, root, violation, _holders(provenance, part))
 

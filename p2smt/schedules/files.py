@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
+from p2smt.schedules.msccl_read import read_msccl_xml
+from p2smt.schedules.msccl_write import write_msccl_xml
+from p2smt.schedules.mscclpp_reader import read_mscclpp_json
+from p2smt.schedules.mscclpp_write import write_mscclpp_json
+from p2smt.schedules.yaml_instance import parse_schedule as parse_yaml
+from p2smt.schedules.yaml_write import dump_schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from p2smt.schedules.model import Schedule
 
 MAX_BYTES = 64 * 1024 * 1024
-FORMATS = ("msccl-xml", "mscclpp-json", "yaml")
+WRITERS: Mapping[str, Callable[[Schedule], str]] = {
+    ".xml": write_msccl_xml,
+    ".json": write_mscclpp_json,
+    ".yaml": dump_schedule,
+    ".yml": dump_schedule,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +33,14 @@ class Reading:
     """What a file does not say, or says wrongly for this use.
 
     root: of rooted collectives.  collective: instead of the file's.  in_place: for files made for
-    both uses.  iterations: of pipelines.
+    both uses.  iterations: of pipelines.  parameters: of symbolic YAML files.
     """
 
     root: int = 0
     collective: str | None = None
     in_place: bool | None = None
     iterations: int = 3
+    parameters: Mapping[str, int] = field(default_factory=dict)
 
 
 def schedule_text(path: str) -> str | None:
@@ -89,7 +103,7 @@ def parse_schedule(text: str, source: str, reading: Reading) -> Schedule:
                 iterations=reading.iterations,
             )
         case "yaml":
-            return read_yaml(text, source)
+            return parse_yaml(text, source, reading.parameters)
         case _:
             raise InputError(f"file {source!r}", "is not a schedule", "see docs/schedules.md")
 
@@ -104,3 +118,16 @@ def read_schedule(path: str, reading: Reading | None = None) -> Schedule:
     if text is None:
         raise InputError(f"file {path!r}", "is missing, or not a schedule", "name a schedule file")
     return parse_schedule(text, path, reading or Reading())
+
+
+def written(schedule: Schedule, path: str) -> str:
+    """The schedule as text in the format that the file's name asks for.
+
+    Raises:
+        InputError: the format is not known, or cannot express the schedule without loss.
+    """
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in WRITERS:
+        known = ".xml (MSCCL), .json (MSCCL++) and .yaml"
+        raise InputError(f"file {path!r}", f"formats are {known}", "name it so")
+    return WRITERS[suffix](schedule)

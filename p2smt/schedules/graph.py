@@ -59,6 +59,14 @@ class Edges:
     relaxed: Sequence[Edge]
 
 
+def ranks_of(index: Index, nodes: Nodes) -> list[int]:
+    """The rank that each node belongs to."""
+    steps = index.schedule.steps
+    ends = [*range(nodes.ranks), *range(nodes.ranks)]
+    meetings = [steps[meeting[0]].rank for meeting in index.barriers]
+    return [*(step.rank for step in steps), *ends, *meetings]
+
+
 def edges_of(index: Index, depth: int | None = None) -> Edges:
     """All edges; with a depth, also those that full connections cause."""
     nodes = Nodes(len(index.schedule.steps), index.schedule.ranks, len(index.barriers))

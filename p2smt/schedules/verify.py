@@ -9,27 +9,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from p2smt.schedules.accesses import find_races
-from p2smt.schedules.deadlock import deadlock, longest_queue, smallest_depth, stuck
+from p2smt.schedules.deadlock import deadlock, longest_queue, run_or_stick, smallest_depth
+from p2smt.schedules.decide import Outcome, decide
 from p2smt.schedules.explain import explained
 from p2smt.schedules.graph import edges_of
 from p2smt.schedules.index import index_of
 from p2smt.schedules.progress import local_order, run
+from p2smt.schedules.race_violation import race_violation
+from p2smt.schedules.reach import graph_of
 from p2smt.schedules.report import Report, Verdict
 from p2smt.schedules.structure import broken_steps, unmatched
-from p2smt.schedules.values import run_values
+from p2smt.schedules.values import run_values, wrong_goals
 from p2smt.schedules.wrong_values import wrong_values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from p2smt.schedules.accesses import Race
+    from p2smt.schedules.contract import Goal
+    from p2smt.schedules.graph import Edges
     from p2smt.schedules.index import Index
     from p2smt.schedules.model import Schedule
     from p2smt.schedules.progress import Local
+    from p2smt.schedules.values import Part
+    from p2smt.schedules.violation import Violation
 
 DEFAULT_DEPTH = 8
 # Violations of one check that are reported; more of the same help nobody.
@@ -53,60 +61,113 @@ def verify(
         return Report(Verdict.INVALID, broken, schedule.warnings, fifo_depth)
     local = local_order(index)
     try:
-        progress = stuck(index, local, fifo_depth)
+        progress = run_or_stick(index, local, fifo_depth)
     except TimeoutError:
         return _unknown(schedule, fifo_depth, "too many outcomes of competing waits")
-    if progress is not None:
+    if not progress.finished:
         depth = smallest_depth(index, local, longest_queue(index))
         found = (deadlock(index, progress),)
         return Report(Verdict.INVALID, found, schedule.warnings, fifo_depth, depth)
-    return _data(index, local, fifo_depth, time_limit_s)
+    return _data(index, local, tuple(progress.order), fifo_depth, time_limit_s)
+
+
+def some_run(schedule: Schedule, fifo_depth: int = DEFAULT_DEPTH) -> tuple[int, ...]:
+    """A run as step numbers, as far as it gets; empty if the structure is broken."""
+    index = index_of(schedule)
+    if next(broken_steps(index), None) is not None:
+        return ()
+    return tuple(run(index, local_order(index), fifo_depth).order)
 
 
 def _unknown(schedule: Schedule, depth: int, reason: str) -> Report:
     return Report(Verdict.UNKNOWN, (), schedule.warnings, depth, reason=reason)
 
 
-def _data(index: Index, local: Local, depth: int, time_limit_s: float) -> Report:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A run with connections of this depth, the races along it, and the smallest depth."""
+
+    order: tuple[int, ...]
+    races: tuple[Race, ...]
+    depth: int
+    smallest: int | None
+
+
+def _data(
+    index: Index, local: Local, order: tuple[int, ...], depth: int, time_limit_s: float
+) -> Report:
     """The checks of a schedule in which every step gets its turn."""
-    schedule = index.schedule
-    order = tuple(run(index, local, depth).order)
-    races = find_races(index, edges_of(index), order)
-    warnings = list(schedule.warnings)
-    if races and not (still := find_races(index, edges_of(index, depth), order)):
-        warnings.append(
-            f"right only while a connection holds at most {depth} messages: full connections "
-            f"order what is done to {_cells(races)} cells"
-        )
-        races = still
-    violations = tuple(islice(wrong_values(run_values(index, order), order * bool(races)), _MOST))
-    smallest = smallest_depth(index, local, depth)
-    if violations:
-        violations = explained(index, order, violations)
-        return Report(
-            Verdict.INVALID, violations, tuple(warnings), depth, smallest, races=_cells(races)
-        )
+    edges, warnings = edges_of(index), list(index.schedule.warnings)
+    races = find_races(index, edges, order)
     if races:
-        return _decided(index, races, order, depth, smallest, tuple(warnings), time_limit_s)
-    return Report(Verdict.VALID, (), tuple(warnings), depth, smallest)
+        edges = edges_of(index, depth)
+        still = find_races(index, edges, order)
+        if not still:
+            warnings.append(
+                f"right only while a connection holds at most {depth} messages: full connections "
+                f"order the accesses to {_cells(races)} chunks"
+            )
+        races = still
+    found = _Found(order, tuple(races), depth, smallest_depth(index, local, depth))
+    violations = _wrong(index, found)
+    report = Report(
+        Verdict.INVALID if violations else Verdict.VALID,
+        violations,
+        tuple(warnings),
+        depth,
+        found.smallest,
+        races=_cells(races),
+    )
+    if not races:
+        return report
+    other = tuple(run(index, local, depth, newest=True).order)
+    same = _goals(index, order) == _goals(index, other)
+    return _decided(index, found, edges, time_limit_s, report, violations if same else ())
 
 
-def _cells(races: Sequence[Race]) -> int:
-    return len({race.cell for race in races})
+def _wrong(index: Index, found: _Found) -> tuple[Violation, ...]:
+    """Chunks that are wrong at the end of the run; of every interleaving, if there is no race."""
+    shown = found.order if found.races else ()
+    violations = tuple(islice(wrong_values(run_values(index, found.order), shown), _MOST))
+    return explained(index, found.order, violations) if violations else ()
+
+
+def _goals(index: Index, order: Sequence[int]) -> list[tuple[Goal, Mapping[Part, int]]]:
+    return list(wrong_goals(run_values(index, order)))
 
 
 def _decided(
     index: Index,
-    races: Sequence[Race],
-    order: Sequence[int],
-    depth: int,
-    smallest: int | None,
-    warnings: tuple[str, ...],
+    found: _Found,
+    edges: Edges,
     time_limit_s: float,
+    report: Report,
+    before: tuple[Violation, ...],
 ) -> Report:
-    """A schedule with races that is right in one run: the solver looks for another."""
-    first = races[0]
-    reason = f"{index.memory.name(first.cell)} is accessed in no certain order"
-    return Report(
-        Verdict.UNKNOWN, (), warnings, depth, smallest, races=_cells(races), reason=reason
-    )
+    """The report on a schedule with races, after the solver looked for a run that is wrong.
+
+    before: violations that come first: two different runs agree on them, so they are probably not
+        the races' doing.
+    """
+    graph = graph_of(index, edges, found.order)
+    decision = decide(index.schedule, graph, found.races, time_limit_s, found.depth)
+    match decision.verdict:
+        case Outcome.HARMLESS:
+            return replace(report, harmless=True)
+        case Outcome.WRONG:
+            broken = race_violation(index, found.races, decision)
+            after = () if before else report.violations
+            return replace(report, verdict=Verdict.INVALID, violations=(*before, broken, *after))
+        case Outcome.UNKNOWN if report.violations:
+            return report
+        case Outcome.UNKNOWN:
+            cell = index.memory.name(found.races[0].cell)
+            reason = (
+                f"{report.races} chunks, such as {cell}, are accessed in no certain order, and the "
+                "time limit came before the solver could say whether that does harm"
+            )
+            return replace(report, verdict=Verdict.UNKNOWN, reason=reason)
+
+
+def _cells(races: Sequence[Race]) -> int:
+    return len({race.cell for race in races})

@@ -32,6 +32,8 @@ class Violation:
     steps: numbers (positions in Schedule.steps) of the steps involved, the culprit first.
     rank, chunk: the output chunk that is wrong, where one is.
     order: an interleaving that shows it, as step numbers; empty if every interleaving does.
+        A step whose reads and writes are apart in it is named once for each part.
+    parts: for each entry of ``order``, which part of the step it is; empty for whole steps.
     shortest: whether no shorter interleaving shows it (None: not looked for).
     message: in words, for people.
     details: further lines for people: the way of each contribution.
@@ -43,5 +45,6 @@ class Violation:
     rank: int | None = None
     chunk: int | None = None
     order: tuple[int, ...] = ()
+    parts: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
     shortest: bool | None = None

@@ -1,0 +1,92 @@
+"""`p2smt classics`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from p2smt.cli import options as o
+from p2smt.cli import schedule_options as so
+
+if TYPE_CHECKING:
+    from p2smt.schedules.classics import Classic, Value
+
+
+def classics(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Which to make; without: lists them.")
+    ] = None,
+    ranks: Annotated[str, typer.Option("--ranks", metavar="N", help="How many ranks.")] = "8",
+    sizes: so.SizesOption = None,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", metavar="FILE", help="A file named .xml, .json or .yaml."),
+    ] = None,
+    json: o.JsonOption = False,
+) -> int:
+    """List the classic algorithms, or write one as a schedule."""
+    from p2smt.cli.output import print_json
+    from p2smt.errors import InputError
+    from p2smt.schedules.classics import CLASSICS
+
+    if name is not None:
+        return _make(name, ranks, sizes or [], output)
+    if output is not None or sizes:
+        raise InputError("an output file", "needs the name of an algorithm", "name one")
+    if json:
+        print_json({"classics": [_data(classic) for classic in CLASSICS.values()]})
+    else:
+        _list(list(CLASSICS.values()))
+    return 0
+
+
+def _make(name: str, ranks: str, sizes: list[str], output: str | None) -> int:
+    from p2smt.cli import given
+    from p2smt.plan import write_atomically
+    from p2smt.schedules.classics import classic
+    from p2smt.schedules.files import written
+    from p2smt.schedules.yaml_write import dump_schedule
+
+    parameters = dict(_parameter(text) for text in sizes)
+    schedule = classic(name, given.count_of(ranks, "ranks", 4096), **parameters)
+    if output is None:
+        typer.echo(dump_schedule(schedule), nl=False)
+    else:
+        write_atomically(output, written(schedule, output))
+        typer.echo(f"{len(schedule.steps)} steps of {schedule.ranks} ranks written to {output}")
+    return 0
+
+
+def _parameter(text: str) -> tuple[str, Value]:
+    """``chunks=4``, ``fused=true`` or ``dims=2,3``."""
+    from p2smt.cli import given
+    from p2smt.errors import InputError
+
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"parameter {text[:40]!r}", "has no value", "write it like chunks=4")
+    if value in ("true", "false"):
+        return name, value == "true"
+    numbers = [given.count_of(part, name[:40], least=0) for part in value.split(",")]
+    return name, numbers[0] if len(numbers) == 1 and name != "dims" else tuple(numbers)
+
+
+def _data(classic: Classic) -> dict[str, Any]:
+    return {
+        "name": classic.name,
+        "collective": classic.collective,
+        "ranks": classic.sizes,
+        "parameters": dict(classic.parameters),
+        "summary": classic.summary,
+    }
+
+
+def _list(found: list[Classic]) -> None:
+    from p2smt.report.tables import show, table
+
+    rows = [
+        [c.name, c.collective, c.sizes, " ".join(c.parameters)]
+        for c in sorted(found, key=lambda c: c.collective)
+    ]
+    show(table("classic algorithms", ["name", "collective", "ranks", "parameters"], rows))

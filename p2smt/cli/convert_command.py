@@ -1,0 +1,73 @@
+"""`p2smt convert`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from p2smt.cli import schedule_options as so
+
+if TYPE_CHECKING:
+    from p2smt.schedules.model import Schedule
+
+
+def convert(
+    source: Annotated[
+        str, typer.Argument(metavar="IN", help="A schedule of any format, or a plan.")
+    ],
+    target: Annotated[
+        str,
+        typer.Argument(metavar="OUT", help="A file named .xml (MSCCL), .json (MSCCL++), .yaml."),
+    ],
+    request: Annotated[
+        str | None,
+        typer.Option("--request", metavar="N", help="Of a plan: which request; default: 1."),
+    ] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            "--algorithm", metavar="NAME", help="Of a plan: ring (default), tree, direct."
+        ),
+    ] = None,
+    collective: so.CollectiveOption = None,
+    root: so.RootOption = None,
+    out_of_place: so.OutOfPlaceOption = False,
+    sizes: so.SizesOption = None,
+) -> int:
+    """Write a schedule, or a request of a plan, in another format, without loss."""
+    from p2smt.plan import write_atomically
+    from p2smt.schedules.files import parse_schedule, schedule_text, written
+
+    asked = so.ScheduleOptions(
+        collective=collective, root=root, out_of_place=out_of_place, sizes=tuple(sizes or ())
+    )
+    text = schedule_text(source)
+    if text is None:
+        asked.refuse_for_plan()
+        schedule = _lowered(source, request, algorithm)
+    else:
+        _refuse(request, algorithm)
+        schedule = parse_schedule(text, source, asked.reading())
+    write_atomically(target, written(schedule, target))
+    typer.echo(f"{len(schedule.steps)} steps of {schedule.ranks} ranks written to {target}")
+    return 0
+
+
+def _lowered(source: str, request: str | None, algorithm: str | None) -> Schedule:
+    """A request of a plan as a schedule."""
+    from p2smt.cli import given
+    from p2smt.plan import read_plan
+    from p2smt.schedules.lower import lower_plan
+    from p2smt.schedules.lower_build import Lowering
+
+    number = 1 if request is None else given.count_of(request, "request")
+    how = None if algorithm is None else Lowering(algorithm)
+    return lower_plan(read_plan(source), number - 1, how, f"plan {source}")
+
+
+def _refuse(request: str | None, algorithm: str | None) -> None:
+    from p2smt.errors import InputError
+
+    if request is not None or algorithm is not None:
+        raise InputError("--request and --algorithm", "are for plans", "drop them")

@@ -1,0 +1,162 @@
+"""Options of the commands that take schedules, and what they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from p2smt.schedules.files import Reading
+    from p2smt.topology import Topology
+
+DepthOption = Annotated[
+    str | None,
+    typer.Option("--fifo-depth", metavar="N", help="Messages that a connection holds; default: 8."),
+]
+CollectiveOption = Annotated[
+    str | None,
+    typer.Option("--collective", metavar="NAME", help="Such as allreduce, if not the file's."),
+]
+RootOption = Annotated[
+    str | None,
+    typer.Option("--root", metavar="RANK", help="Root of a reduce or broadcast; default: 0."),
+]
+OutOfPlaceOption = Annotated[
+    bool,
+    typer.Option("--out-of-place", help="For a file made for both: input and output apart."),
+]
+RepairOption = Annotated[
+    bool, typer.Option("--fix", help="Look for a change of one step that makes it valid.")
+]
+TraceOption = Annotated[
+    str | None,
+    typer.Option("--trace", metavar="FILE", help="Write the interleaving as a Chrome trace."),
+]
+CostOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cost", metavar="SIZE", help="Predict the time for such a payload on --topology."
+    ),
+]
+UptoOption = Annotated[
+    str | None,
+    typer.Option("--upto", metavar="N", help="Symbolic files: check every size up to N."),
+]
+SizesOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=N", help="Symbolic files: the value of a parameter."),
+]
+
+_MAX_DEPTH = 1_000_000
+_MAX_RANK = 1_000_000
+_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleOptions:
+    """The options of `verify` that concern schedules, as given."""
+
+    fifo_depth: str | None = None
+    collective: str | None = None
+    root: str | None = None
+    out_of_place: bool = False
+    fix: bool = False
+    trace: str | None = None
+    time_limit: str | None = None
+    cost: str | None = None
+    topology: str | None = None
+    upto: str | None = None
+    sizes: tuple[str, ...] = ()
+
+    def depth(self) -> int:
+        """Messages that a connection holds."""
+        from p2smt.cli import given
+        from p2smt.schedules.verify import DEFAULT_DEPTH
+
+        if self.fifo_depth is None:
+            return DEFAULT_DEPTH
+        return given.count_of(self.fifo_depth, "fifo depth", _MAX_DEPTH)
+
+    def limit_s(self) -> float:
+        """Seconds for the solver, and for the search for a repair."""
+        from p2smt.cli import given
+
+        if self.time_limit is None:
+            return _LIMIT_S
+        return given.limits_of(self.time_limit, "0").time_limit_s or _LIMIT_S
+
+    def reading(self) -> Reading:
+        """What the file does not say itself."""
+        from p2smt.cli import given
+        from p2smt.schedules.files import Reading
+
+        root = 0 if self.root is None else given.count_of(self.root, "root", _MAX_RANK, least=0)
+        in_place = False if self.out_of_place else None
+        return Reading(root, self.collective, in_place, parameters=self.parameters())
+
+    def parameters(self) -> dict[str, int]:
+        """The values of a symbolic file's parameters."""
+        from p2smt.cli import given
+        from p2smt.errors import InputError
+
+        found = {}
+        for text in self.sizes:
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise InputError(f"parameter {text[:40]!r}", "has no value", "write it like n=8")
+            found[name] = given.count_of(value, f"parameter {name[:40]}", least=0)
+        return found
+
+    def bound(self) -> int:
+        """The largest size of a symbolic schedule that is checked."""
+        from p2smt.cli import given
+
+        return given.count_of(self.upto or "", "upto", _MAX_RANK, least=2)
+
+    def scene(self) -> tuple[Topology, int] | None:
+        """Where to predict the time of which payload, if that is asked for.
+
+        Raises:
+            InputError: only one of --cost and --topology is given, or one is not understood.
+        """
+        from p2smt.cli import given
+        from p2smt.errors import InputError
+        from p2smt.units import parse_bytes
+
+        if self.cost is None and self.topology is None:
+            return None
+        if self.cost is None or self.topology is None:
+            raise InputError("--cost and --topology", "go together", "give both, or neither")
+        return given.topology_of(self.topology), parse_bytes(self.cost, "payload")
+
+    def refuse_for_family(self) -> None:
+        """Options that need one size.
+
+        Raises:
+            InputError: one was given.
+        """
+        from p2smt.errors import InputError
+
+        if self.fix or self.trace or self.cost or self.topology or self.sizes:
+            raise InputError(
+                "--upto",
+                "checks many sizes; --fix, --trace, --cost, --topology and --set need one",
+                "drop them, or --upto",
+            )
+
+    def refuse_for_plan(self) -> None:
+        """A plan has no use for any of these.
+
+        Raises:
+            InputError: one was given.
+        """
+        from p2smt.errors import InputError
+
+        if self != ScheduleOptions():
+            raise InputError(
+                "a plan file",
+                "takes no options of schedules (--fifo-depth, --fix, --trace ..)",
+                "drop them, or lower the plan with `p2smt convert` first",
+            )

@@ -1,0 +1,120 @@
+"""`p2smt verify` for a schedule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from p2smt.cli.schedule_options import ScheduleOptions
+    from p2smt.schedules.cost import ScheduleCost
+    from p2smt.schedules.model import Schedule
+    from p2smt.schedules.repair import Search
+    from p2smt.schedules.report import Report, Verdict
+    from p2smt.topology import Topology
+
+
+def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
+    """Check a schedule in every interleaving."""
+    from p2smt.cli.output import print_json
+    from p2smt.report.schedule_data import cost_data, repair_data, schedule_data
+    from p2smt.schedules.files import parse_schedule
+    from p2smt.schedules.verify import verify
+
+    depth, limit_s, scene = asked.depth(), asked.limit_s(), asked.scene()
+    schedule = parse_schedule(text, source, asked.reading())
+    report = verify(schedule, depth, limit_s)
+    search = _repair(schedule, report, limit_s) if asked.fix else None
+    cost = _cost(schedule, report, scene)
+    if asked.trace is not None:
+        _write_trace(asked.trace, schedule, report, cost)
+    if json:
+        data = schedule_data(schedule, report)
+        data |= {} if search is None else {"fix": repair_data(schedule, search)}
+        print_json(data | ({} if cost is None else {"cost": cost_data(schedule, cost)}))
+    else:
+        _show(schedule, report, search, cost)
+    return _code(report.verdict)
+
+
+def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
+    """Check a symbolic schedule at every size up to a bound, and seek a proof for all."""
+    from p2smt.cli.output import print_json
+    from p2smt.report.schedule_data import family_data, family_lines
+    from p2smt.schedules.parametric import prove
+    from p2smt.schedules.yaml_file import parse_symbolic
+
+    upto = asked.bound()
+    asked.refuse_for_family()
+    found = prove(parse_symbolic(text, source), upto, asked.depth(), asked.limit_s())
+    if json:
+        print_json(family_data(found))
+    else:
+        for line in family_lines(found):
+            typer.echo(line)
+    return _code(found.verdict)
+
+
+def _cost(
+    schedule: Schedule, report: Report, scene: tuple[Topology, int] | None
+) -> ScheduleCost | None:
+    """The predicted time on a topology of a payload, of a schedule that is not wrong."""
+    from p2smt.schedules.cost import schedule_cost
+
+    if scene is None or report.violations:
+        return None
+    topology, payload = scene
+    return schedule_cost(schedule, topology, payload, report.fifo_depth)
+
+
+def _repair(schedule: Schedule, report: Report, limit_s: float) -> Search | None:
+    from p2smt.schedules.repair import find_repair
+
+    return find_repair(schedule, report, limit_s) if report.violations else None
+
+
+def _show(
+    schedule: Schedule, report: Report, search: Search | None, cost: ScheduleCost | None
+) -> None:
+    from p2smt.report.schedule_data import cost_lines, repair_lines, schedule_lines
+
+    for line in schedule_lines(schedule, report):
+        typer.echo(line)
+    for line in () if search is None else repair_lines(schedule, search):
+        typer.echo(line)
+    for line in () if cost is None else cost_lines(schedule, cost):
+        typer.echo(line)
+
+
+def _write_trace(path: str, schedule: Schedule, report: Report, cost: ScheduleCost | None) -> None:
+    """The predicted timeline, or the interleaving that shows the first violation, or any run."""
+    import json
+
+    from p2smt.errors import InputError
+    from p2smt.plan import write_atomically
+    from p2smt.schedules.trace import cost_trace, order_trace
+    from p2smt.schedules.verify import some_run
+
+    if cost is not None:
+        write_atomically(path, json.dumps(cost_trace(schedule, cost)))
+        return
+    broken = report.violations[0] if report.violations else None
+    order = broken.order if broken and broken.order else some_run(schedule, report.fifo_depth)
+    if not order:
+        rule = "has no interleaving: it cannot be run at all"
+        raise InputError(f"schedule {schedule.name[:60]!r}", rule, "drop --trace")
+    write_atomically(path, json.dumps(order_trace(schedule, order, broken)))
+
+
+def _code(verdict: Verdict) -> int:
+    from p2smt.cli.codes import NOT_SETTLED, OK, REFUTED
+    from p2smt.schedules.report import Verdict
+
+    match verdict:
+        case Verdict.VALID:
+            return OK
+        case Verdict.INVALID:
+            return REFUTED
+        case Verdict.UNKNOWN:
+            return NOT_SETTLED

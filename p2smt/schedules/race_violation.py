@@ -1,0 +1,75 @@
+"""A race that does harm, in words: who clashes with whom, and the interleaving that shows it."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from p2smt.schedules.replay import Phase
+from p2smt.schedules.violation import Kind, Violation
+from p2smt.schedules.wrong_values import classify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from p2smt.schedules.accesses import Race
+    from p2smt.schedules.decide import Decision
+    from p2smt.schedules.index import Index
+    from p2smt.schedules.replay import OrderItem
+
+
+def race_violation(index: Index, races: Sequence[Race], decision: Decision) -> Violation:
+    """The violation that a decision shows; the clashing steps are its culprits."""
+    count = len(index.schedule.steps)
+    goal = next(g for g in index.schedule.contract.goals if (g.rank, g.chunk) == decision.goal)
+    kind, what = classify(goal, dict(decision.got), untouched=False)
+    race = _culprit(races, decision)
+    clash = (
+        f"{_who(index, race.first)} and {_who(index, race.second)} access "
+        f"{index.memory.name(race.cell)} in no certain order"
+    )
+    text = f"{clash}; so o[{goal.chunk}] of rank {goal.rank} {what} ({kind.value}) in some runs"
+    steps = tuple(dict.fromkeys(n for n in (race.second, race.first) if n < count))
+    order, parts = zip(*_entries(index, decision), strict=True)
+    return Violation(
+        Kind.RACE, text, steps, goal.rank, goal.chunk, order, parts, shortest=decision.minimal
+    )
+
+
+def _culprit(races: Sequence[Race], decision: Decision) -> Race:
+    """The race most of whose steps are in the interleaving."""
+    done = {item.step for item in decision.order}
+    return max(races, key=lambda race: (race.first in done) + (race.second in done))
+
+
+def _who(index: Index, node: int) -> str:
+    """A step, or the start or end of a rank."""
+    count, ranks = len(index.schedule.steps), index.schedule.ranks
+    if node < count:
+        return str(index.schedule.steps[node])
+    what, rank = divmod(node - count, ranks)
+    return f"the {('start', 'end')[what]} of rank {rank}"
+
+
+def _entries(index: Index, decision: Decision) -> Iterator[tuple[int, str]]:
+    """Steps in order, each once unless its reads and writes are apart."""
+    count = len(index.schedule.steps)
+    groups = [
+        (step, list(items))
+        for step, items in groupby(decision.order, key=lambda item: item.step)
+        if step < count
+    ]
+    times = [step for step, _ in groups]
+    for step, items in groups:
+        whole = times.count(step) == 1
+        yield step, "" if whole else ", ".join(_part(index, item) for item in items)
+
+
+def _part(index: Index, item: OrderItem) -> str:
+    step = index.schedule.steps[item.step]
+    if item.phase is Phase.STEP:
+        return "the rest of it"
+    reads = item.phase is Phase.READ
+    span = (step.reads if reads else step.writes)[item.operand]
+    cell = index.memory.cells(span)[item.position]
+    return f"{'reads' if reads else 'writes'} {index.memory.name(cell)}"
