@@ -49,9 +49,49 @@ SizesOption = Annotated[
     typer.Option("--set", metavar="NAME=N", help="Symbolic files: the value of a parameter."),
 ]
 
+IterationsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--iterations", metavar="N", help="MSCCL++ pipelines: units per chunk; default: 3."
+    ),
+]
+CheckedProgramOption = Annotated[
+    str | None,
+    typer.Option(
+        "--program", metavar="TEXT", help="A program instead of FILE; with --levels or --topology."
+    ),
+]
+LoweringOption = Annotated[
+    str | None,
+    typer.Option(
+        "--algorithm", metavar="NAME", help="Of a program: ring (default), tree or direct."
+    ),
+]
+
 _MAX_DEPTH = 1_000_000
 _MAX_RANK = 1_000_000
 _LIMIT_S = 60.0
+
+
+def check_subject(
+    file: str | None,
+    program: str | None,
+    levels: str | None,
+    kind: str | None,
+    algorithm: str | None,
+) -> None:
+    """A file or a program; the options of programs go with a program.
+
+    Raises:
+        InputError: neither or both are given, or an option does not fit.
+    """
+    from p2smt.errors import InputError
+
+    if (file is None) == (program is None):
+        raise InputError("verify", "takes either a file or --program", "give one of them")
+    if file is not None and any(option is not None for option in (levels, kind, algorithm)):
+        rule = "are for --program"
+        raise InputError("--levels, --kind and --algorithm", rule, "drop them, or the file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +102,7 @@ class ScheduleOptions:
     collective: str | None = None
     root: str | None = None
     out_of_place: bool = False
+    iterations: str | None = None
     fix: bool = False
     trace: str | None = None
     time_limit: str | None = None
@@ -94,7 +135,8 @@ class ScheduleOptions:
 
         root = 0 if self.root is None else given.count_of(self.root, "root", _MAX_RANK, least=0)
         in_place = False if self.out_of_place else None
-        return Reading(root, self.collective, in_place, parameters=self.parameters())
+        units = 3 if self.iterations is None else given.count_of(self.iterations, "iterations", 999)
+        return Reading(root, self.collective, in_place, units, self.parameters())
 
     def parameters(self) -> dict[str, int]:
         """The values of a symbolic file's parameters."""

@@ -12,32 +12,36 @@ from p2smt.cli import schedule_options as so
 
 def verify(
     file: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="FILE", help="A plan, or a schedule: MSCCL XML, MSCCL++ JSON, or YAML."
         ),
-    ],
+    ] = None,
     fifo_depth: so.DepthOption = None,
     collective: so.CollectiveOption = None,
     root: so.RootOption = None,
     out_of_place: so.OutOfPlaceOption = False,
+    iterations: so.IterationsOption = None,
     fix: so.RepairOption = False,
     trace: so.TraceOption = None,
     cost: so.CostOption = None,
     topology: o.TopologyOption = None,
     sizes: so.SizesOption = None,
     upto: so.UptoOption = None,
+    program: so.CheckedProgramOption = None,
+    levels: o.LevelsOption = None,
+    kind: o.KindOption = None,
+    algorithm: so.LoweringOption = None,
     time_limit: o.TimeOption = None,
     json: o.JsonOption = False,
 ) -> int:
-    """Check a plan, or a schedule in every interleaving."""
-    from p2smt.schedules.files import schedule_text
-
+    """Check a plan, a program, or a schedule in every interleaving."""
     asked = so.ScheduleOptions(
         fifo_depth=fifo_depth,
         collective=collective,
         root=root,
         out_of_place=out_of_place,
+        iterations=iterations,
         fix=fix,
         trace=trace,
         time_limit=time_limit,
@@ -46,13 +50,23 @@ def verify(
         upto=upto,
         sizes=tuple(sizes or ()),
     )
+    so.check_subject(file, program, levels, kind, algorithm)
+    if file is not None:
+        return _verify_file(file, asked, json)
+    from p2smt.cli.verify_program import verify_program
+
+    return verify_program(program or "", levels, kind, algorithm, asked, json)
+
+
+def _verify_file(file: str, asked: so.ScheduleOptions, json: bool) -> int:
+    from p2smt.cli.verify_schedule import verify_family, verify_schedule
+    from p2smt.schedules.files import schedule_text
+
     text = schedule_text(file)
     if text is None:
         asked.refuse_for_plan()
         return verify_plan(file, json)
-    from p2smt.cli.verify_schedule import verify_family, verify_schedule
-
-    return (verify_schedule if upto is None else verify_family)(text, file, asked, json)
+    return (verify_schedule if asked.upto is None else verify_family)(text, file, asked, json)
 
 
 def verify_plan(file: str, json: bool) -> int:

@@ -35,7 +35,7 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
         print_json(data | ({} if cost is None else {"cost": cost_data(schedule, cost)}))
     else:
         _show(schedule, report, search, cost)
-    return _code(report.verdict)
+    return exit_code_of(report.verdict)
 
 
 def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
@@ -53,7 +53,7 @@ def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) ->
     else:
         for line in family_lines(found):
             typer.echo(line)
-    return _code(found.verdict)
+    return exit_code_of(found.verdict)
 
 
 def _cost(
@@ -107,7 +107,8 @@ def _write_trace(path: str, schedule: Schedule, report: Report, cost: ScheduleCo
     write_atomically(path, json.dumps(order_trace(schedule, order, broken)))
 
 
-def _code(verdict: Verdict) -> int:
+def exit_code_of(verdict: Verdict) -> int:
+    """The exit code of a verdict."""
     from p2smt.cli.codes import NOT_SETTLED, OK, REFUTED
     from p2smt.schedules.report import Verdict
 

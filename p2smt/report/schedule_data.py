@@ -198,7 +198,8 @@ def family_data(found: ParametricReport) -> dict[str, Any]:
 
 def family_lines(found: ParametricReport) -> Iterator[str]:
     """The verdict on a symbolic schedule for people."""
-    yield f"{found.verdict.value}: {len(found.instances)} sizes checked, up to {found.upto}"
+    sizes = f"{len(found.instances)} size{'s' * (len(found.instances) > 1)}"
+    yield f"{found.verdict.value}: {sizes} checked, up to {found.upto}"
     yield from (f"  {one_line(claim, _WIDTH)}" for claim in found.claims())
     for broken in found.instances[-1].report.violations[:_VIOLATIONS]:
         where = found.instances[-1]

@@ -77,7 +77,7 @@ def in_host_order(reports: list[RankReport]) -> list[RankReport]:
 
 def check_memory(job: Job, options: RunOptions, local_ranks: int) -> None:
     """Refuse payloads that this machine's memory cannot hold for all its ranks."""
-    free = _free_bytes()
+    free = free_bytes()
     each = max((request.payload_bytes for request in job.requests), default=0)
     copies = _CHECKED_BYTES // options.data_type.item_bytes if options.check else _COPIES
     need = copies * each * local_ranks
@@ -89,7 +89,7 @@ def check_memory(job: Job, options: RunOptions, local_ranks: int) -> None:
         )
 
 
-def _free_bytes() -> int | None:
+def free_bytes() -> int | None:
     """Memory that could be used without swapping (Linux; elsewhere None)."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()

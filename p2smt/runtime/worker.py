@@ -19,6 +19,8 @@ from p2smt.errors import BackendError, ExecutionError
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RankReport, RunOptions, in_short, named, report_of
 from p2smt.runtime.place import Place
+from p2smt.runtime.schedule_job import ScheduleJob
+from p2smt.runtime.schedule_rank import run_schedule_rank
 from p2smt.runtime.torch_groups import GroupCache
 from p2smt.runtime.torch_prepared import Site
 from p2smt.runtime.torch_rank import run_rank
@@ -54,7 +56,10 @@ def run_worker(job: Job, options: RunOptions, place: Place, tell: Tell) -> list[
         timeout=limit,
     )
     site = Site(place.rank, place.ranks, device, GroupCache(place.ranks))
-    report = run_rank(job, options, site, tell)
+    if isinstance(job, ScheduleJob):
+        report = run_schedule_rank(job, options, site, tell)
+    else:
+        report = run_rank(job, options, site, tell)
     tell("handing in the report")
     reports = _exchange(store, place, report, limit)
     dist.destroy_process_group()

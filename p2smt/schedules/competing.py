@@ -10,6 +10,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from p2smt.schedules.graph import sequences_of
 from p2smt.schedules.progress import Progress
 
 if TYPE_CHECKING:
@@ -23,12 +24,9 @@ MAX_WORK = 20_000_000
 
 
 def contested(index: Index) -> frozenset[str]:
-    """Counters that more than one block takes from."""
-    steps = index.schedule.steps
+    """Counters that steps take from in no certain order."""
     return frozenset(
-        counter
-        for counter, awaits in index.awaits.items()
-        if len({(steps[a].rank, steps[a].block) for a in awaits}) > 1
+        counter for counter, awaits in index.awaits.items() if len(sequences_of(index, awaits)) > 1
     )
 
 

@@ -120,9 +120,10 @@ def schedule_cost(
     if not run.finished:
         rule = f"does not run to its end with connections of depth {fifo_depth}"
         raise InputError(f"schedule {schedule.name[:60]}", rule, "verify it first")
-    last = max(range(len(run.ends_s)), key=lambda n: run.ends_s[n] + run.tails_s[n], default=None)
+    arrived = [end + tail for end, tail in zip(run.ends_s, run.tails_s, strict=True)]
+    last = max(reversed(run.started), key=lambda step: arrived[step], default=None)
     return ScheduleCost(
-        0.0 if last is None else run.ends_s[last] + run.tails_s[last],
+        max(arrived, default=0.0),
         payload_bytes,
         chunk_bytes,
         protocol,

@@ -9,21 +9,20 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from p2smt.schedules.cost_links import NOWHERE, Route, Routes
+from p2smt.schedules.cost_parts import parts_of
 from p2smt.schedules.cost_sharing import FAIR_WORK, MOST_WORK, Sharing
 from p2smt.schedules.cost_tokens import Token, Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
+    from p2smt.schedules.cost_links import Route, Routes
     from p2smt.schedules.index import Index
     from p2smt.schedules.model import Connection, Step
     from p2smt.schedules.progress import Local
 
-IN_SWITCH = ("glres", "gstore", "gstorepkt")
-"""Steps whose reads are added up, or whose writes are multicast, by the switch."""
 # Events within this relative distance share links anew together: symmetric schedules stay cheap.
 _SAME_TIME = 1e-10
 
@@ -37,31 +36,6 @@ class Event(IntEnum):
     TRY = 3
 
 
-class Parts(NamedTuple):
-    """The transfers of a step: what it reads from other devices, what it writes and sends."""
-
-    reads: tuple[Route, ...]
-    outs: tuple[Route, ...]
-
-    @property
-    def read_latency_s(self) -> float:
-        """When the first of what it reads is there, and can go on."""
-        return max((route.latency_s for route in self.reads), default=0.0)
-
-    @property
-    def tail_s(self) -> float:
-        """From the end of the step to when all that it writes and sends has arrived."""
-        return max((route.latency_s for route in self.outs), default=0.0)
-
-    def alone_s(self, size: float) -> float:
-        """Seconds that the step takes with all links to itself."""
-        if not self.reads:
-            return max([size / route.bandwidth_bytes_per_s for route in self.outs], default=0.0)
-        first = self.read_latency_s
-        reads = [r.latency_s + size / r.bandwidth_bytes_per_s for r in self.reads]
-        return max([*reads, *(first + size / r.bandwidth_bytes_per_s for r in self.outs)] or [0.0])
-
-
 @dataclass(slots=True)
 class Run:
     """A run, by step number.
@@ -69,7 +43,7 @@ class Run:
     started: steps in the order in which they start.
     starts_s, works_s, ends_s: start, end of the own work, end (later only at a barrier).
     after: what each step waited for, the last of which let it start.
-    tails_s, alone_s: see :class:`Parts`.
+    tails_s, alone_s: see :class:`p2smt.schedules.cost_parts.Parts`.
     """
 
     index: Index
@@ -238,20 +212,6 @@ class Run:
 
     def _lag(self, source: int, target: int) -> float:
         return self.routes.between(source, target).latency_s
-
-
-def parts_of(step: Step, routes: Routes) -> Parts:
-    """The transfers of a step between devices; what stays on a device is free."""
-    reads = [routes.between(s.rank, step.rank) for s in step.reads if s.rank != step.rank]
-    outs = [routes.between(step.rank, s.rank) for s in step.writes if s.rank != step.rank]
-    if step.kind in IN_SWITCH:
-        reads, outs = [routes.joined(reads)], [routes.joined(outs)]
-    if step.send:
-        outs.append(routes.between(step.rank, step.send.target))
-    return Parts(
-        tuple(route for route in reads if route != NOWHERE),
-        tuple(route for route in outs if route != NOWHERE),
-    )
 
 
 def _room(connection: Connection) -> Hashable:

@@ -27,7 +27,7 @@ from p2smt.schedules.replay import ImpossibleOrder, OrderItem, replay
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from p2smt.problem_race import RaceAnswer
+    from p2smt.problem_race import RaceAnswer, RaceProblem
     from p2smt.schedules.decide_flow import Flow, GoalOf
     from p2smt.schedules.decide_order import Point
     from p2smt.schedules.decide_problem import Question, Rules
@@ -136,13 +136,14 @@ def _doubtful(flow: Flow, questions: Questions) -> Iterator[GoalOf]:
 
 @dataclass(slots=True)
 class _Search:
-    """Asks about goals one by one."""
+    """Asks about goals one by one; what is proved of one holds for others of the same form."""
 
     schedule: Schedule
     questions: Questions
     watch: StopWatch
     depth: int | None
     goals: Sequence[GoalOf]
+    proved: set[RaceProblem] = field(default_factory=set)
 
     def first(self) -> Decision:
         """A wrong order of any length, or that there is none, or neither."""
@@ -181,9 +182,15 @@ class _Search:
         if self.watch.expired():
             return Status.UNKNOWN
         question = self.questions.of(goal, at_most)
+        if question.problem in self.proved:
+            return Status.INFEASIBLE
         result = wrong_order(question.problem, self.watch.left())
         if result.value is None:
+            if result.status is Status.INFEASIBLE:
+                self.proved.add(question.problem)
             return result.status
+        if question.loose:
+            return self.ask(goal, len(self.schedule.steps))
         decision = self._believed(goal, question, result.value)
         if at_most is not None and self.size(decision) > at_most:
             raise EncodingBug("the counterexample is too long", question, result.value)

@@ -101,7 +101,7 @@ class Cone:
         return self.settled[read] == VARIES
 
     def reads_under(self, value: int) -> list[int]:
-        """The reads that are not settled on which a folded value depends."""
+        """The reads that are not settled on which a folded value depends, in order."""
         found = {read: None for read, _ in self.flow.table.values[value].reads}
         todo = list(found)
         while todo:
@@ -110,7 +110,7 @@ class Cone:
                     if read not in found:
                         found[read] = None
                         todo.append(read)
-        return list(found)
+        return sorted(found)
 
 
 def cone_of(flow: Flow, reach: Reach, values: Iterable[int], watch: StopWatch) -> Cone:

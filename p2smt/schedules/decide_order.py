@@ -109,11 +109,13 @@ class _Line:
             self.passed(point)
 
     def do_some(self, allowed: Set[int]) -> bool:
-        """What can be done of the first node of which something can be."""
-        for node in sorted(self.events, key=self.priority.__getitem__):
-            if node in allowed and self._some_of(node):
-                return True
-        return False
+        """What can be done of a node of which something can be: one that has begun, else the
+        one that waits for most others, so that these can be whole."""
+
+        def rank(node: int) -> tuple[bool, int, int]:
+            return node not in self.begun, -self.outside[node], self.priority[node]
+
+        return any(self._some_of(node) for node in sorted(self.events.keys() & allowed, key=rank))
 
     def _some_of(self, node: int) -> bool:
         if node not in self.begun:

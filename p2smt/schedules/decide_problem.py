@@ -169,11 +169,12 @@ def _arrivals(schedule: Schedule) -> Iterator[Arrival]:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A problem and what its numbers mean."""
+    """A problem and what its numbers mean; ``loose`` if rules were left out."""
 
     problem: RaceProblem
     nodes: tuple[int, ...]
     events: tuple[OrderItem, ...]
+    loose: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +187,16 @@ class Questions:
     rules: Rules
 
     def of(self, goal: GoalOf, at_most: int | None = None) -> Question:
-        """Can this goal go wrong (within so many steps)?"""
+        """Can this goal go wrong (within so many steps)?
+
+        Without a bound, rules that cannot make a difference to that are left out.  They still
+        say what else must be executed, so an order is complete only with all of them.
+        """
         value = self.cone.fold(goal.value)
         reads = self.cone.reads_under(value)
         seen = list(events_under(self.cone, reads))
         concerned = {event.step for event in seen} | set(writers(goal, self.cone))
-        rules = self.rules.near(self.reach, concerned)
+        rules = self.rules if at_most is not None else self.rules.near(self.reach, concerned)
         packets = (write for arrival in rules.arrivals for write in arrival.writes)
         events = tuple(dict.fromkeys([*seen, *packets]))
         nodes = tuple(sorted(concerned.union(rules.steps())))
@@ -223,7 +228,7 @@ class Questions:
             ),
             prefix=None if at_most is None else self._prefix(goal, nodes, at_most),
         )
-        return Question(problem, nodes, events)
+        return Question(problem, nodes, events, rules != self.rules)
 
     def _mask(self, node: int, nodes: Sequence[int]) -> int:
         """The nodes before a node, by their positions in ``nodes``."""
@@ -231,16 +236,20 @@ class Questions:
         return sum((before >> number[other] & 1) << i for i, other in enumerate(nodes))
 
     def _parts(self, goal: GoalOf, value: int, reads: Sequence[int]) -> dict[Part, int]:
-        """Numbers for parts: one for those that always occur alike, one for all unwanted ones."""
+        """Numbers for parts: one for those that always occur alike, one for all unwanted ones.
+
+        Numbered as they occur, so that questions of the same form are equal.
+        """
         table, wanted = self.cone.flow.table, goal.goal.multiset()
         places = [value, *(self.cone.fold(s.value) for r in reads for s in self.cone.sources[r])]
-        seen: dict[Part, list[tuple[int, int]]] = {p: [(-1, n)] for p, n in wanted.items()}
+        seen: dict[Part, list[tuple[int, int]]] = {}
         for place in dict.fromkeys(places):
-            for part, count in table.values[place].parts:
+            for part, count in sorted(table.values[place].parts, key=str):
+                where = seen.setdefault(part, [])
                 if part in wanted:
-                    seen[part].append((place, count))
-                else:
-                    seen[part] = []
+                    where.append((place, count))
+        for part, count in wanted.items():
+            seen.setdefault(part, []).append((-1, count))
         alike: dict[tuple[tuple[int, int], ...], int] = {}
         return {part: alike.setdefault(tuple(where), len(alike)) for part, where in seen.items()}
 

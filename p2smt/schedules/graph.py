@@ -113,9 +113,9 @@ def _signals(index: Index) -> Iterator[Edge]:
     what it held at the start are fewer, this block's first posts make up the rest.
     """
     for counter, awaits in index.awaits.items():
-        groups = _sequences(index, index.posts.get(counter, ()))
+        groups = sequences_of(index, index.posts.get(counter, ()))
         there = index.initial(counter) + sum(map(len, groups))
-        for waits in _sequences(index, awaits):
+        for waits in sequences_of(index, awaits):
             for k, wait in enumerate(waits, start=1):
                 for posts in groups:
                     needed = k - (there - len(posts))
@@ -123,36 +123,18 @@ def _signals(index: Index) -> Iterator[Edge]:
                         yield posts[needed - 1], wait
 
 
-def _sequences(index: Index, numbers: Sequence[int]) -> list[list[int]]:
+def sequences_of(index: Index, numbers: Sequence[int]) -> list[list[int]]:
     """Steps on one counter, grouped into runs that are certainly in order."""
     steps = index.schedule.steps
     runs: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
     for number in numbers:
         mine = runs[steps[number].rank, steps[number].block]
-        fits = next((run for run in mine if _follows(index, run[-1], number)), None)
+        fits = next((run for run in mine if index.follows(run[-1], number)), None)
         if fits is not None:
             fits.append(number)
         else:
             mine.append([number])
     return [run for group in runs.values() for run in group]
-
-
-def _follows(index: Index, earlier: int, later: int) -> bool:
-    """Whether a step of a block surely comes after another, by its own account.
-
-    Explicit predecessors are followed back through the block; a step in program order is after
-    all the steps before it up to the next one with explicit predecessors.
-    """
-    seen, todo = set(), [later]
-    while todo:
-        step = todo.pop()
-        for before in index.before(step):
-            if before == earlier:
-                return True
-            if before > earlier and before not in seen:
-                seen.add(before)
-                todo.append(before)
-    return False
 
 
 def _packets(index: Index) -> Iterator[Edge]:

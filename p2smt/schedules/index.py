@@ -22,6 +22,7 @@ class Index:
     sends, receives: connection -> the steps at its two ends, in order of their blocks.
     posts, awaits: counter -> the steps that raise it and that take from it.
     barriers: instances, each the steps that meet.
+    loose: blocks with steps that are not simply in program order.
     """
 
     schedule: Schedule
@@ -32,6 +33,7 @@ class Index:
     posts: Mapping[str, Sequence[int]]
     awaits: Mapping[str, Sequence[int]]
     barriers: Sequence[Sequence[int]]
+    loose: frozenset[tuple[int, int]]
 
     def number(self, rank: int, ref: StepRef) -> int | None:
         """The step that a reference names, if there is one."""
@@ -48,6 +50,26 @@ class Index:
             found = [self.number(this.rank, ref) for ref in this.after]
         found += [self.number(this.rank, ref) for ref in this.waits]
         return list(dict.fromkeys(number for number in found if number is not None))
+
+    def follows(self, earlier: int, later: int) -> bool:
+        """Whether a step surely comes after another of its block, by the order inside the rank.
+
+        One that takes twice from the same counter follows itself.
+        """
+        if earlier == later:
+            return True
+        this = self.schedule.steps[later]
+        if (this.rank, this.block) not in self.loose:
+            return earlier < later
+        seen, todo = {later}, [later]
+        while todo:
+            for before in self.before(todo.pop()):
+                if before == earlier:
+                    return True
+                if before not in seen:
+                    seen.add(before)
+                    todo.append(before)
+        return False
 
     def initial(self, counter: str) -> int:
         """What a counter holds at the start."""
@@ -73,7 +95,8 @@ def index_of(schedule: Schedule) -> Index:
             awaits[counter].append(number)
     barriers = _barriers(schedule, blocks)
     memory = memory_of(schedule)
-    return Index(schedule, memory, blocks, sends, receives, posts, awaits, barriers)
+    loose = frozenset((s.rank, s.block) for s in schedule.steps if s.after is not None)
+    return Index(schedule, memory, blocks, sends, receives, posts, awaits, barriers, loose)
 
 
 def _barriers(

@@ -84,7 +84,8 @@ class Step:
         before it starts (a signal and its wait; release and acquire).
     relaxed: posts and awaits order control only: they do not publish what was written before.
     barrier: complete only when every step of its rank with the same barrier name and the same
-        occurrence in its block has been reached.
+        occurrence in its block has been reached.  All blocks that name a barrier must reach it
+        equally often.
     background: runs beside its block, as a proxy's transfer does: the rank's end does not wait
         for it.
     line: line in the file it was read from.

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MAX_SIZES = 1000
 MAX_TRIED = 100_000
+# Choices of several parameters that are named one by one.
+_LISTED = 6
 Family = Callable[[int], "Schedule | None"]
 """A schedule by its number of ranks; None: there is none of that size."""
 
@@ -82,6 +84,8 @@ def _listed(sizes: list[Instance]) -> str:
     """Sizes in words; one parameter as runs: ``n = 2..8``."""
     names = [name for name, _ in sizes[0].parameters]
     values = [value for size in sizes for _, value in size.parameters]
+    if len(names) > 1 and len(sizes) > _LISTED:
+        return f"all {len(sizes)} choices of {', '.join(names)} from {sizes[0]} to {sizes[-1]}"
     if len(names) != 1 or len(values) == 1 or values != [*range(values[0], values[-1] + 1)]:
         return "; ".join(map(str, sizes))
     return f"{names[0]} = {values[0]}..{values[-1]}"

@@ -86,7 +86,7 @@ class Progress:
         if this.send and self.depth is not None and self.tokens[this.send] >= self.depth:
             return (this.send, "room")
         for counter in this.awaits:
-            if counter in self.held or self.tokens[counter] == 0:
+            if counter in self.held or self.tokens[counter] < this.awaits.count(counter):
                 return counter
         for span in this.reads:
             if span.packet:

@@ -30,9 +30,16 @@ def race_violation(index: Index, races: Sequence[Race], decision: Decision) -> V
     )
     text = f"{clash}; so o[{goal.chunk}] of rank {goal.rank} {what} ({kind.value}) in some runs"
     steps = tuple(dict.fromkeys(n for n in (race.second, race.first) if n < count))
-    order, parts = zip(*_entries(index, decision), strict=True)
+    entries = list(_entries(index, decision))
     return Violation(
-        Kind.RACE, text, steps, goal.rank, goal.chunk, order, parts, shortest=decision.minimal
+        Kind.RACE,
+        text,
+        steps,
+        goal.rank,
+        goal.chunk,
+        order=tuple(step for step, _ in entries),
+        parts=tuple(part for _, part in entries),
+        shortest=decision.minimal,
     )
 
 

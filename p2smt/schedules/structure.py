@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, zip_longest
+from itertools import chain, pairwise, zip_longest
 from typing import TYPE_CHECKING
 
 from p2smt.schedules.violation import Kind, Violation
@@ -21,6 +21,9 @@ def broken_steps(index: Index) -> Iterator[Violation]:
         yield from _bounds(index, number, step)
         yield from _peers(index, number, step)
         yield from _references(index, number, step)
+        if step.count and (step.writes or step.send) and not (step.reads or step.receive):
+            text = f"{step} stores or sends {step.count} chunks, but has no source for them"
+            yield Violation(Kind.UNINITIALISED, text, (number,), step.rank)
 
 
 def _too_small(index: Index) -> Iterator[Violation]:
@@ -92,10 +95,16 @@ def _connection(index: Index, connection: Connection) -> Iterator[Violation]:
         blocks = sorted({steps[number].block for number in ends})
         if len(blocks) > 1:
             text = (
-                f"blocks {blocks[0]} and {blocks[1]} both {verb} on {connection}: the order of "
-                "its messages is not determined"
+                f"blocks {blocks[0]} and {blocks[1]} both {verb} on {connection}: a connection has "
+                "one sending and one receiving block"
             )
             yield Violation(Kind.PEER, text, _firsts(index, ends, blocks), steps[ends[0]].rank)
+            return
+    for ends in (sends, receives):
+        loose = next((pair for pair in pairwise(ends) if not index.follows(*pair)), None)
+        if loose is not None:
+            text = f"{steps[loose[0]]} and {steps[loose[1]]} use {connection} in no certain order"
+            yield Violation(Kind.PEER, text, loose, steps[loose[0]].rank)
             return
     for k, (send, receive) in enumerate(zip_longest(sends, receives)):
         yield from _message(index, connection, k, send, receive)
@@ -135,9 +144,9 @@ def _counter(index: Index, counter: str) -> Iterator[Violation]:
         step = awaits[there]
         text = f"{counter} is awaited {len(awaits)} times, but raised only {there} times"
         yield Violation(Kind.UNMATCHED_SIGNAL, text, (step,), steps[step].rank)
-    elif there > len(awaits) and posts and not counter.startswith("semaphore"):
+    elif len(posts) > len(awaits) and not counter.startswith("semaphore"):
         step = posts[-1]
-        text = f"{counter} is raised {there} times, but awaited only {len(awaits)} times"
+        text = f"{counter} is raised {len(posts)} times, but awaited only {len(awaits)} times"
         yield Violation(Kind.UNMATCHED_SIGNAL, text, (step,), steps[step].rank)
 
 

@@ -79,9 +79,7 @@ class State:
             parts.append(self.messages[step.receive].popleft())
         for span in step.reads:
             parts.append([self.read(cell) for cell in self.index.memory.cells(span)])
-        if not parts:
-            return
-        value = list(parts[0])
+        value = list(parts[0]) if parts else []
         for more in parts[1:]:
             value = [self.table.add(a, b) for a, b in zip(value, more, strict=True)]
         for span in step.writes:

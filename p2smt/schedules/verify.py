@@ -154,6 +154,8 @@ def _decided(
     match decision.verdict:
         case Outcome.HARMLESS:
             return replace(report, harmless=True)
+        case Outcome.WRONG if not decision.order:  # wrong before anything is done: no race's doing
+            return report
         case Outcome.WRONG:
             broken = race_violation(index, found.races, decision)
             after = () if before else report.violations

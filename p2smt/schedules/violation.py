@@ -23,6 +23,7 @@ class Kind(StrEnum):
     OVERLAP = "overlapping-copy"
     DEADLOCK = "deadlock"
     RACE = "race"
+    RULE = "broken-rule"
 
 
 @dataclass(frozen=True, slots=True)

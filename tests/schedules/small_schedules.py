@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from p2smt.schedules import contract as contracts
+from p2smt.schedules.classics import CLASSICS, classic
 from p2smt.schedules.contract import Contribution, Goal
 from p2smt.schedules.model import Schedule, StepRef
 from tests.schedules.building import Blocks, at
@@ -150,18 +151,23 @@ def packet_all_reduce() -> Schedule:
     return blocks.schedule("packets", contracts.all_reduce(2, 2, in_place=False), 2)
 
 
-def remote_read_all_reduce() -> Schedule:
-    """Two ranks; each reads and reduces one chunk of the peer, signals before and after."""
+def remote_read_all_reduce(*, relaxed: bool = False) -> Schedule:
+    """Two ranks; each reads and reduces one chunk of the peer, signals before and after.
+
+    relaxed: the first signals, which say only that the input may be accessed.
+    """
     blocks = Blocks()
     for rank in (0, 1):
         peer = 1 - rank
-        blocks.add(rank, 0, "signal", count=0, posts=(f"ready {rank}",))
-        blocks.add(rank, 0, "wait", count=0, awaits=(f"ready {peer}",))
+        blocks.add(rank, 0, "signal", count=0, posts=(f"ready {rank}",), relaxed=relaxed)
+        blocks.add(rank, 0, "wait", count=0, awaits=(f"ready {peer}",), relaxed=relaxed)
         reads = (at(f"i{rank}", rank), at(f"i{rank}", peer))
         writes = (at(f"i{rank}", rank), at(f"i{rank}", peer))
         blocks.add(rank, 0, "rres", reads=reads, writes=writes, posts=(f"done {rank}",))
         blocks.add(rank, 0, "wait", count=0, awaits=(f"done {peer}",))
-    return blocks.schedule("remote reads", contracts.all_reduce(2, 2, in_place=True))
+    return blocks.schedule(
+        "remote reads" + relaxed * ", relaxed", contracts.all_reduce(2, 2, in_place=True)
+    )
 
 
 def barrier_all_reduce() -> Schedule:
@@ -230,7 +236,20 @@ SMALL: Mapping[str, Callable[[], Schedule]] = {
     "puts by a proxy": lambda: put_all_gather(2, background=True),
     "packets": packet_all_reduce,
     "remote reads": remote_read_all_reduce,
+    "remote reads, relaxed": lambda: remote_read_all_reduce(relaxed=True),
     "barrier": barrier_all_reduce,
     "semaphores": semaphore_all_gather,
     "shift": custom_shift,
 }
+
+
+def small_classics(most: int = 4) -> Mapping[str, Schedule]:
+    """The examples of the classic algorithms with at most so many ranks."""
+    return {
+        " ".join([name, str(ranks), *(f"{key}={value}" for key, value in parameters.items())]): (
+            classic(name, ranks, **parameters)
+        )
+        for name, known in CLASSICS.items()
+        for ranks, parameters in known.examples
+        if ranks <= most
+    }
