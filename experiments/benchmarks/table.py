@@ -26,6 +26,11 @@ ROWS = [
     ("test_all_placements[cpsat]", "all 6,434 placements of 65,536 devices", "5 s"),
     ("test_optimum[sum-cpsat]", "the optimal placement of 65,536 devices", "2 s"),
     ("test_check_plan_of_1024_devices", "check of a 1,024-device plan, device by device", "10 s"),
+    ("test_verify_eight_ranks", "`verify` of a schedule of 8 ranks, 3,584 steps", "1 s"),
+    ("test_verify_64_ranks[1-16128]", "`verify`, 64 ranks, 16,128 steps", ""),
+    ("test_verify_64_ranks[2-32256]", "`verify`, 64 ranks, 32,256 steps", ""),
+    ("test_verify_64_ranks[6-96768]", "`verify`, 64 ranks, 96,768 steps", "30 s"),
+    ("test_verify_accesses_of_many_blocks", "`verify`, 64 x 127 thread blocks, 16,128 steps", ""),
 ]
 
 
