@@ -18,7 +18,8 @@ Variables
 Constraints
     C1 step       a node starts, reads a position, writes it, is done
     C2 order      what must be done before a node is done before its start
-    C3 places     first[x, y] is the order of the places
+    C3 places     first[x, y] is the order of the places; for few points instead, without C1, C2
+                  and places: no three points in a circle (proofs are far shorter that way)
     C4 source     a read sees one source: a write before it with no other write between; the
                   contents before any write if all writes come later
     C5 value      the counts of a read are those of its source
@@ -38,175 +39,18 @@ Size: reads times the square of their sources, plus counters times the square of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations, permutations
 
 import z3
 
+from p2smt.encodings.race_z3_vars import FALSE, TRUE, Vars, any_of, both, counts
 from p2smt.encodings.z3_run import new_solver, solution
 from p2smt.errors import OutOfTimeError
-from p2smt.problem_race import Counting, RaceAnswer, RaceProblem, Read, Value
+from p2smt.problem_race import Counting, RaceAnswer, RaceProblem, Read
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
 MAX_CLOSED = 32
 """Points up to which the order is stated in full."""
-
-Counts = dict[int, list[z3.BoolRef]]
-"""Part -> [at least once, at least twice, ..]; a part that is absent does not occur."""
-
-_TRUE, _FALSE = z3.BoolVal(True), z3.BoolVal(False)
-
-
-@dataclass(frozen=True, slots=True)
-class Vars:
-    """See the file's head; ``first`` fills up as pairs are asked for."""
-
-    problem: RaceProblem
-    at: tuple[z3.BitVecRef, ...]
-    sees: tuple[tuple[z3.BoolRef, ...], ...]
-    least: tuple[Counts, ...]
-    executed: tuple[z3.BoolRef, ...]
-    first: dict[tuple[int, int], z3.BoolRef] = field(default_factory=dict)
-
-    @staticmethod
-    def of(problem: RaceProblem) -> Vars:
-        """Fresh variables."""
-        same = _representatives(problem)
-        bits = max(1, len(same).bit_length())
-        sees = [
-            tuple(z3.Bool(f"sees{r}_{s}") for s in range(len(read.sources)))
-            for r, read in enumerate(problem.reads)
-        ]
-        levels = range(1, problem.cap + 1)
-        least = [
-            {p: [z3.Bool(f"least{r}_{p}_{k}") for k in levels] for p in sorted(parts)}
-            for r, parts in enumerate(_supports(problem))
-        ]
-        groups = range(len(problem.prefix.weights) if problem.prefix else 0)
-        return Vars(
-            problem,
-            tuple(z3.BitVec(f"at{x}", bits) for x in same),
-            tuple(sees),
-            tuple(least),
-            tuple(z3.Bool(f"executed{g}") for g in groups),
-        )
-
-    def node_of(self, point: int) -> int:
-        """The node that a point belongs to."""
-        events, nodes = len(self.problem.events), len(self.problem.before)
-        return self.problem.events[point].node if point < events else (point - events) % nodes
-
-    def start(self, node: int) -> int:
-        """The point at which a node starts."""
-        return len(self.problem.events) + node
-
-    def done(self, node: int) -> int:
-        """The point at which a node is done."""
-        return len(self.problem.events) + len(self.problem.before) + node
-
-    def before(self, x: int, y: int) -> z3.BoolRef:
-        """Whether point x comes before point y (different points)."""
-        sure = self.sure(x, y)
-        if sure is not None:
-            return _TRUE if sure else _FALSE
-        if (x, y) not in self.first:
-            a, b = min(x, y), max(x, y)
-            self.first[a, b] = z3.Bool(f"first{a}_{b}")
-            self.first[b, a] = z3.Not(self.first[a, b])
-        return self.first[x, y]
-
-    def pairs(self) -> Iterator[tuple[int, int]]:
-        """The pairs that matter and are not certain, each once."""
-        return ((x, y) for x, y in list(self.first) if x < y)
-
-    def sure(self, x: int, y: int) -> bool | None:
-        """What is certain about two points, by their nodes or as events of one node."""
-        i, j = self.node_of(x), self.node_of(y)
-        if i != j:
-            masks = self.problem.before
-            return True if masks[j] >> i & 1 else False if masks[i] >> j & 1 else None
-        places = _place(self, x), _place(self, y)
-        events = self.problem.events
-        inside = x < len(events) and y < len(events)
-        if inside and events[x].position != events[y].position:
-            return None
-        return None if places[0] == places[1] else places[0] < places[1]
-
-
-def _place(v: Vars, point: int) -> int:
-    """Order of the points of a node: start, reads, writes, done."""
-    events = v.problem.events
-    if point < len(events):
-        return 2 if events[point].write else 1
-    return 0 if point < v.done(0) else 3
-
-
-def _representatives(problem: RaceProblem) -> list[int]:
-    """For each point the one whose place it shares: a node's only event stands for it."""
-    events, nodes = len(problem.events), len(problem.before)
-    own: list[list[int]] = [[] for _ in range(nodes)]
-    for number, event in enumerate(problem.events):
-        own[event.node].append(number)
-    awaited = {n for c in problem.counters for n in (*c.posts, *c.awaits)}
-    apart = awaited | {packet.node for packet in problem.packets}
-    alone = [m[0] if len(m) == 1 and n not in apart else None for n, m in enumerate(own)]
-    ends = [events + nodes * k + n for k in (0, 1) for n in range(nodes)]
-    shared = [alone[n] for _ in (0, 1) for n in range(nodes)]
-    return [*range(events), *(x if s is None else s for x, s in zip(ends, shared, strict=True))]
-
-
-def _supports(problem: RaceProblem) -> list[set[int]]:
-    """The parts that each read can see: a least fixed point."""
-    found: list[set[int]] = [set() for _ in problem.reads]
-    users: list[set[int]] = [set() for _ in problem.reads]
-    for r, read in enumerate(problem.reads):
-        for source in read.sources:
-            found[r].update(part for part, _ in source.value.parts)
-            for used, _ in source.value.reads:
-                users[used].add(r)
-    todo = list(range(len(problem.reads)))
-    while todo:
-        used = todo.pop()
-        for r in users[used]:
-            if not found[used] <= found[r]:
-                found[r] |= found[used]
-                todo.append(r)
-    return found
-
-
-def _any(sides: Sequence[z3.BoolRef]) -> z3.BoolRef:
-    """Disjunction; constants, which are always the same two objects, are folded."""
-    if any(side is _TRUE for side in sides):
-        return _TRUE
-    left = [side for side in sides if side is not _FALSE]
-    return z3.Or(left) if len(left) > 1 else left[0] if left else _FALSE
-
-
-def _both(a: z3.BoolRef, b: z3.BoolRef) -> z3.BoolRef:
-    """Conjunction, constants folded."""
-    if a is _FALSE or b is _FALSE:
-        return _FALSE
-    return b if a is _TRUE else a if b is _TRUE else z3.And(a, b)
-
-
-def _add(a: Sequence[z3.BoolRef], b: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
-    """At least k of a sum: at least i of one and k - i of the other, for some i."""
-    more, other = [_TRUE, *a], [_TRUE, *b]
-    return [
-        _any([_both(more[i], other[k - i]) for i in range(k + 1)]) for k in range(1, len(a) + 1)
-    ]
-
-
-def _counts(v: Vars, value: Value) -> Counts:
-    """The counts of a value."""
-    cap = v.problem.cap
-    total: Counts = {p: [_TRUE if k <= n else _FALSE for k in range(1, cap + 1)]
-                     for p, n in value.parts}  # fmt: skip
-    for read, times in value.reads:
-        for part, least in v.least[read].items():
-            for _ in range(min(times, cap)):
-                total[part] = _add(total[part], least) if part in total else least
-    return total
 
 
 def c1_step(solver: z3.Solver, v: Vars, node: int, events: Sequence[int]) -> None:
@@ -244,7 +88,7 @@ def _bits(mask: int) -> Iterator[int]:
 
 def c3_places(solver: z3.Solver, v: Vars) -> None:
     """C3: first[x, y] is the order of the places; to be stated last."""
-    for x, y in v.pairs():
+    for x, y in v.asked:
         solver.add(z3.Implies(v.first[x, y], z3.ULT(v.at[x], v.at[y])))
         solver.add(z3.Implies(v.first[y, x], z3.ULT(v.at[y], v.at[x])))
 
@@ -269,14 +113,14 @@ def c4_source(solver: z3.Solver, v: Vars, r: int, read: Read) -> None:
             if other == seen:
                 _clause(solver, unseen, v.before(other, read.event))
             else:
-                hidden = _FALSE if seen is None else v.before(other, seen)
+                hidden = FALSE if seen is None else v.before(other, seen)
                 _clause(solver, unseen, late[other], hidden)
 
 
 def _clause(solver: z3.Solver, *sides: z3.BoolRef) -> None:
     """One of the sides holds; nothing is stated where that is certain."""
-    some = _any(sides)
-    if some is not _TRUE:
+    some = any_of(sides)
+    if some is not TRUE:
         solver.add(some)
 
 
@@ -286,12 +130,12 @@ def c5_value(solver: z3.Solver, v: Vars, r: int, read: Read) -> None:
         part: [[] for _ in least] for part, least in v.least[r].items()
     }
     for sees, source in zip(v.sees[r], read.sources, strict=True):
-        for part, there in _counts(v, source.value).items():
+        for part, there in counts(v, source.value).items():
             for k, enough in enumerate(there):
-                seen[part][k].append(_both(sees, enough))
+                seen[part][k].append(both(sees, enough))
     for part, levels in v.least[r].items():
         for least, some in zip(levels, seen[part], strict=True):
-            solver.add(least == _any(some))
+            solver.add(least == any_of(some))
 
 
 def c6_counter(solver: z3.Solver, v: Vars, counter: Counting) -> None:
@@ -303,7 +147,7 @@ def c6_counter(solver: z3.Solver, v: Vars, counter: Counting) -> None:
         # -(awaits before) is (awaits not before) - (how many there are)
         kept = [(z3.Not(v.before(v.start(w), start)), 1) for w in others]
         needed = len(counter.awaits) - counter.initial
-        solver.add(z3.PbGe([*posts, *kept], needed) if needed > 0 else _TRUE)
+        solver.add(z3.PbGe([*posts, *kept], needed) if needed > 0 else TRUE)
 
 
 def c6_exclusion(solver: z3.Solver, v: Vars, counter: Counting) -> None:
@@ -337,10 +181,10 @@ def c7_packet(solver: z3.Solver, v: Vars, node: int, writes: Sequence[int]) -> N
 
 def c8_wrong(solver: z3.Solver, v: Vars) -> None:
     """C8: some part of the chunk's value is not there as often as wanted."""
-    counts, wanted = _counts(v, v.problem.value), dict(v.problem.wanted)
+    there, wanted = counts(v, v.problem.value), dict(v.problem.wanted)
     wrong = []
-    for part in sorted({*counts, *wanted}):
-        least, n = counts.get(part, [_FALSE] * v.problem.cap), wanted.get(part, 0)
+    for part in sorted({*there, *wanted}):
+        least, n = there.get(part, [FALSE] * v.problem.cap), wanted.get(part, 0)
         wrong += [least[n], *([z3.Not(least[n - 1])] if n else [])]
     solver.add(z3.Or(wrong))
 
@@ -354,8 +198,8 @@ def c9_closed(solver: z3.Solver, v: Vars) -> None:
     ran = [v.executed[group] for group in prefix.group_of]
     all_written = z3.And([ran[node] for node in prefix.needs])
     solver.add(all_written if prefix.end is None else z3.Or(all_written, ran[prefix.end]))
-    for (x, y), first in v.first.items():
-        solver.add(z3.Or(z3.Not(ran[v.node_of(x)]), ran[v.node_of(y)], first))
+    for x, y in (*v.asked, *((y, x) for x, y in v.asked)):
+        solver.add(z3.Or(z3.Not(ran[v.node_of(x)]), ran[v.node_of(y)], v.first[x, y]))
 
 
 def c10_at_most(solver: z3.Solver, v: Vars) -> None:
@@ -364,7 +208,7 @@ def c10_at_most(solver: z3.Solver, v: Vars) -> None:
     if prefix is not None:
         pairs = [(g, w) for g, w in zip(v.executed, prefix.weights, strict=True) if w]
         fits = z3.PbLe(pairs, prefix.at_most) if pairs else z3.BoolVal(prefix.at_most >= 0)
-        solver.add(fits if prefix.at_most >= 0 else _FALSE)
+        solver.add(fits if prefix.at_most >= 0 else FALSE)
 
 
 def build(problem: RaceProblem, solver: z3.Solver, watch: StopWatch) -> Vars:
@@ -388,7 +232,8 @@ def build(problem: RaceProblem, solver: z3.Solver, watch: StopWatch) -> Vars:
 
 def _order(solver: z3.Solver, v: Vars) -> None:
     """C1 to C3: with few points without places, which makes proofs much shorter."""
-    points = sorted({x for pair in v.first for x in pair})
+    v.asked.extend((x, y) for x, y in v.first if x < y)
+    points = sorted({x for pair in v.asked for x in pair})
     if len(points) <= MAX_CLOSED:
         c3_no_circle(solver, v, points)
         return
@@ -404,7 +249,7 @@ def _order(solver: z3.Solver, v: Vars) -> None:
 def decode(model: z3.ModelRef, v: Vars) -> RaceAnswer:
     """The pairs that matter, first one first."""
     first = (
-        (x, y, z3.is_true(model.eval(v.first[x, y], model_completion=True))) for x, y in v.pairs()
+        (x, y, z3.is_true(model.eval(v.first[x, y], model_completion=True))) for x, y in v.asked
     )
     return RaceAnswer(tuple((x, y) if before else (y, x) for x, y, before in first))
 

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+import gc
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -28,7 +30,7 @@ from p2smt.schedules.values import run_values, wrong_goals
 from p2smt.schedules.wrong_values import wrong_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from p2smt.schedules.accesses import Race
     from p2smt.schedules.contract import Goal
@@ -44,6 +46,19 @@ DEFAULT_DEPTH = 8
 _MOST = 100
 
 
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Lets Python's cycle collector rest: a large schedule is a million objects that all live to
+    the end, and going through them again and again takes longer than the check itself."""
+    before = gc.get_threshold()
+    gc.set_threshold(1_000_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@rare_collections()
 def verify(
     schedule: Schedule, fifo_depth: int = DEFAULT_DEPTH, time_limit_s: float = 60.0
 ) -> Report:

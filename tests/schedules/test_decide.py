@@ -200,3 +200,19 @@ def test_a_missing_dependency_per_rank_among_eight() -> None:
     assert (decision.verdict, decision.minimal) == (Outcome.WRONG, True)
     # all but the receive that nobody waited for, and its message: 6 of each, 7 sums, 1 copy
     assert decision.executed(len(schedule.steps)) == 20
+
+
+def test_what_an_await_needs_is_executed_too() -> None:
+    """The second writer of the goal waits for either of two posts, which order no data."""
+    blocks = Blocks()
+    blocks.add(0, 2, "wait", count=0, awaits=("semaphore a",))
+    blocks.copy(0, 2, "i0", "o0")
+    blocks.copy(0, 3, "i1", "o0")
+    for block in (0, 1):
+        blocks.add(0, block, "post", count=0, posts=("semaphore a",))
+    starts = (tuple(contracts.Contribution(0, c) for c in range(2)),)
+    goal = contracts.Goal(0, 0, starts[0][:1])
+    schedule = blocks.schedule("either", contracts.Contract("custom", starts, (goal,)))
+    decision = wanted(decided(schedule))
+    assert (decision.verdict, decision.minimal) == (Outcome.WRONG, True)
+    assert decision.executed(len(schedule.steps)) == shortest_wrong(schedule) == 4

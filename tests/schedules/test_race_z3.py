@@ -53,9 +53,7 @@ def updates(count: int) -> RaceProblem:
     before = (*(0 for _ in nodes), (1 << count) - 1)
     wanted = tuple((n, 1) for n in nodes)
     value = Value((), ((count, 1),))
-    return RaceProblem(
-        before, (*events, Event(count, False, 0)), (*reads, final), value, wanted
-    )  # fmt: skip
+    return RaceProblem(before, (*events, Event(count, False, 0)), (*reads, final), value, wanted)
 
 
 def status(problem: RaceProblem) -> Status:
