@@ -71,3 +71,21 @@ def test_the_test_cluster_tables_are_those_of_the_committed_results() -> None:
     assert overview in README
     page = (folder / "README.md").read_text(encoding="utf-8")
     assert all(text.strip() in page for text in details)
+
+
+def test_the_verified_schedules_are_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = block_after("$ p2smt classics ring-all-reduce --ranks 4 --set fused=true -o ring.xml")
+    made, _, command, *shown = lines.splitlines()
+    monkeypatch.chdir(tmp_path)
+    assert run(shlex.split("classics ring-all-reduce --ranks 4 --set fused=true -o ring.xml")) == 0
+    assert capsys.readouterr().out.strip() == made
+    text = Path("ring.xml").read_text()
+    Path("wrong.xml").write_text(text.replace('type="r"', 'type="rrc"', 1))
+    assert run(shlex.split(command.removeprefix("$ p2smt "))) == 1
+    assert capsys.readouterr().out.rstrip().splitlines() == shown
+    monkeypatch.chdir(ROOT)
+    family = "verify tests/schedules/symbolic/ring_all_reduce.yaml --upto 12"
+    assert run(shlex.split(family)) == 0
+    assert capsys.readouterr().out.strip() == block_after(f"$ p2smt {family}")

@@ -23,7 +23,7 @@ def verify_program(
     from p2smt.cli.output import print_json
     from p2smt.cli.verify_schedule import exit_code_of
     from p2smt.program import parse_program
-    from p2smt.report.schedule_data import family_data, family_lines
+    from p2smt.report.schedule_data import family_data, family_lines, wrapped
     from p2smt.schedules.lower_build import Lowering
     from p2smt.schedules.program_family import all_factors, prove_program
 
@@ -40,6 +40,6 @@ def verify_program(
     if json:
         print_json(family_data(found))
     else:
-        for line in family_lines(found):
+        for line in wrapped(family_lines(found)):
             typer.echo(line)
     return exit_code_of(found.verdict)

@@ -41,7 +41,7 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
 def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
     """Check a symbolic schedule at every size up to a bound, and seek a proof for all."""
     from p2smt.cli.output import print_json
-    from p2smt.report.schedule_data import family_data, family_lines
+    from p2smt.report.schedule_data import family_data, family_lines, wrapped
     from p2smt.schedules.parametric import prove
     from p2smt.schedules.yaml_file import parse_symbolic
 
@@ -51,7 +51,7 @@ def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) ->
     if json:
         print_json(family_data(found))
     else:
-        for line in family_lines(found):
+        for line in wrapped(family_lines(found)):
             typer.echo(line)
     return exit_code_of(found.verdict)
 
@@ -77,13 +77,14 @@ def _repair(schedule: Schedule, report: Report, limit_s: float) -> Search | None
 def _show(
     schedule: Schedule, report: Report, search: Search | None, cost: ScheduleCost | None
 ) -> None:
-    from p2smt.report.schedule_data import cost_lines, repair_lines, schedule_lines
+    from p2smt.report.schedule_data import cost_lines, repair_lines, schedule_lines, wrapped
 
-    for line in schedule_lines(schedule, report):
-        typer.echo(line)
-    for line in () if search is None else repair_lines(schedule, search):
-        typer.echo(line)
-    for line in () if cost is None else cost_lines(schedule, cost):
+    lines = [
+        *schedule_lines(schedule, report),
+        *(() if search is None else repair_lines(schedule, search)),
+        *(() if cost is None else cost_lines(schedule, cost)),
+    ]
+    for line in wrapped(lines):
         typer.echo(line)
 
 

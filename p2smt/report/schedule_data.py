@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from p2smt.report.text import one_line
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from p2smt.schedules.cost import ScheduleCost
     from p2smt.schedules.model import Schedule, Step
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 # Violations, ways of contributions and steps of an interleaving that are printed.
 _VIOLATIONS, _DETAILS, _STEPS = 3, 4, 40
-_WIDTH = 2000
+_WIDTH, _COLUMNS = 2000, 100
 
 
 def schedule_data(schedule: Schedule, report: Report) -> dict[str, Any]:
@@ -74,6 +75,19 @@ def _step(step: Step) -> dict[str, Any]:
         "kind": step.kind,
         "line": step.line,
     }
+
+
+def wrapped(lines: Iterable[str]) -> Iterator[str]:
+    """Lines for people, long ones broken and continued with more indentation."""
+    for line in lines:
+        start = " " * (len(line) - len(line.lstrip()))
+        yield from textwrap.wrap(
+            line,
+            _COLUMNS,
+            subsequent_indent=f"{start}    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
 
 
 def schedule_lines(schedule: Schedule, report: Report) -> Iterator[str]:

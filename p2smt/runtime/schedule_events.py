@@ -197,8 +197,6 @@ class Machine:
 
     def _take_message(self, step: Step, connection: Connection) -> Data:
         message = self.messages[connection].popleft()
-        self.room_taken[connection] -= 1
-        self._wake(("room", connection))
         if len(message) != step.count:
             text = f"{step} takes {step.count} chunks, but the message on {connection} has"
             raise MessageError(f"{text} {len(message)}")
@@ -244,6 +242,9 @@ class Machine:
         step = self.schedule.steps[number]
         sums = self.active.pop(number).sums
         self.done.append(number)
+        if step.receive is not None:
+            self.room_taken[step.receive] -= 1
+            self._wake(("room", step.receive))
         if step.send is not None:
             self.messages[step.send].append(sums)
             self._wake(step.send)

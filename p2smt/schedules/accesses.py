@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.graph import ranks_of
+from p2smt.schedules.graph import packet_pairs, ranks_of
 from p2smt.schedules.order import order_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class _Scan:
         state = self.cells[cell]
         if state.writer is not None and state.writer != node:
             self.asked.append((cell, state.writer, node))
-        if node not in state.readers:
+        if state.readers[-1:] != [node]:
             state.readers.append(node)
 
     def write(self, cell: int, node: int) -> None:
@@ -108,10 +108,9 @@ def find_races(index: Index, edges: Edges, run: Sequence[int]) -> list[Race]:
 def _starts(scan: _Scan) -> None:
     """The input is there from the start of its rank on."""
     for rank, chunks in enumerate(scan.index.schedule.contract.starts):
-        for chunk, contribution in enumerate(chunks):
-            if contribution is not None:
-                cell = scan.index.memory.input_cell(rank, chunk)
-                scan.cells[cell].writer = scan.edges.nodes.start(rank)
+        for chunk in range(len(chunks)):
+            cell = scan.index.memory.input_cell(rank, chunk)
+            scan.cells[cell].writer = scan.edges.nodes.start(rank)
 
 
 def _unordered(scan: _Scan) -> Iterator[Race]:
@@ -123,7 +122,8 @@ def _unordered(scan: _Scan) -> Iterator[Race]:
     nodes, edges = scan.edges.nodes, scan.edges
     starts = range(nodes.steps, nodes.steps + nodes.ranks)
     ranks = ranks_of(scan.index, nodes)
-    others = [q for q in scan.asked if q[1] not in starts]
+    arrived = {(cell, *pair) for pair, cells in packet_pairs(scan.index).items() for cell in cells}
+    others = [q for q in scan.asked if q[1] not in starts and q not in arrived]
     others = _open_locally(others, ranks, edges.visible)
     from_start = [q for q in scan.asked if q[1] in starts and ranks[q[1]] != ranks[q[2]]]
     yield from _open(others, edges.visible, nodes.total)
@@ -132,10 +132,7 @@ def _unordered(scan: _Scan) -> Iterator[Race]:
 
 def _open(questions: Sequence[Question], edges: Sequence[Edge], total: int) -> list[Race]:
     """The questions that some edges over so many nodes do not answer with yes."""
-    order = order_of(total, edges) if questions else None
-    if order is None:
-        return []
-    answers = order.before([(a, b) for _, a, b in questions])
+    answers = order_of(total, edges).before([(a, b) for _, a, b in questions])
     return [Race(*q) for q, sure in zip(questions, answers, strict=True) if not sure]
 
 
@@ -162,7 +159,6 @@ def _open_locally(
         count[rank] += 1
     for rank, group in asked.items():
         order = order_of(count[rank], [(numbers[a], numbers[b]) for a, b in inside[rank]])
-        if order is not None:
-            answers = order.before([(numbers[a], numbers[b]) for _, a, b in group])
-            still += [q for q, sure in zip(group, answers, strict=True) if not sure]
+        answers = order.before([(numbers[a], numbers[b]) for _, a, b in group])
+        still += [q for q, sure in zip(group, answers, strict=True) if not sure]
     return still

@@ -6,8 +6,9 @@ state in which nothing can start is reached with it done.
 
 from __future__ import annotations
 
-from copy import deepcopy
+from collections import defaultdict
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from p2smt.schedules.graph import sequences_of
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from p2smt.schedules.progress import Local
 
 MAX_STATES = 5_000
-MAX_WORK = 20_000_000
+
+
+class TooManyOutcomes(Exception):
+    """Competing waits have more outcomes than could be tried.  Never leaves the checker."""
 
 
 def contested(index: Index) -> frozenset[str]:
@@ -30,28 +34,36 @@ def contested(index: Index) -> frozenset[str]:
     )
 
 
-def stuck_run(index: Index, local: Local, depth: int | None) -> Progress | None:
+def stuck_run(
+    index: Index, local: Local, depth: int | None, time_limit_s: float
+) -> Progress | None:
     """A run in which some step never gets its turn, or None if there is none.
 
     Raises:
-        TimeoutError: too many outcomes to try them all.
+        TooManyOutcomes: they could not all be tried, by number or in time.
     """
+    end = monotonic() + time_limit_s
     progress = Progress(index, local, depth, contested(index))
     progress.run()
-    todo, seen = [progress], {frozenset(progress.order)}
+    todo, seen = [progress], {_done(progress)}
     while todo:
         state = todo.pop()
         nexts = [] if state.finished else list(_outcomes(state))
         if not state.finished and not nexts:
             return state
         for later in nexts:
-            key = frozenset(later.order)
+            key = _done(later)
             if key not in seen:
                 seen.add(key)
                 todo.append(later)
-        if len(seen) > MAX_STATES or len(seen) * len(index.schedule.steps) > MAX_WORK:
-            raise TimeoutError
+        if len(seen) > MAX_STATES or monotonic() > end:
+            raise TooManyOutcomes
     return None
+
+
+def _done(state: Progress) -> tuple[frozenset[int], frozenset[int]]:
+    """What tells states apart: steps done, and steps that wait at a barrier."""
+    return frozenset(state.order), frozenset(state.arrived)
 
 
 def _outcomes(state: Progress) -> Iterator[Progress]:
@@ -73,5 +85,12 @@ def _lacks_more(state: Progress, step: int) -> bool:
 
 def _copy(state: Progress) -> Progress:
     """An independent copy; the schedule's tables are shared."""
-    shared = {id(part): part for part in (state.index, state.local)}
-    return deepcopy(state, dict(shared))
+    return replace(
+        state,
+        order=state.order.copy(),
+        missing=state.missing.copy(),
+        tokens=state.tokens.copy(),
+        blocked=defaultdict(list, {what: steps.copy() for what, steps in state.blocked.items()}),
+        arrived=state.arrived.copy(),
+        ready=state.ready.copy(),
+    )

@@ -18,30 +18,33 @@ if TYPE_CHECKING:
 _SHOWN = 8
 
 
-def run_or_stick(index: Index, local: Local, depth: int | None) -> Progress:
+def run_or_stick(index: Index, local: Local, depth: int | None, time_limit_s: float) -> Progress:
     """A run; one that does not finish, if any interleaving does not.
 
     Raises:
-        TimeoutError: too many outcomes of competing waits to try them all.
+        TooManyOutcomes: of competing waits, to try them all in time.
     """
     progress = run(index, local, depth)
     if progress.finished and contested(index):
-        return stuck_run(index, local, depth) or progress
+        return stuck_run(index, local, depth, time_limit_s) or progress
     return progress
 
 
 def smallest_depth(index: Index, local: Local, most: int) -> int | None:
     """The smallest connection depth, up to ``most``, with which every step gets its turn.
 
-    More room never blocks anyone, so it can be found by bisection; most schedules need 1 or 2.
+    Without competing waits more room never blocks anyone, so it can be found by bisection; most
+    schedules need 1 or 2.  With them more room may let the wrong one win: none is named.
     """
+    if contested(index):
+        return None
     for depth in (1, 2):
-        if depth <= most and run_or_stick(index, local, depth).finished:
+        if depth <= most and run(index, local, depth).finished:
             return depth
     low, high = 3, most + 1
     while low < high:
         middle = (low + high) // 2
-        if run_or_stick(index, local, middle).finished:
+        if run(index, local, middle).finished:
             high = middle
         else:
             low = middle + 1

@@ -152,9 +152,9 @@ def flow_of(
     n, ranks = len(schedule.steps), schedule.ranks
     for rank, chunks in enumerate(schedule.contract.starts):
         for chunk, given in enumerate(chunks):
-            if given is not None:
-                event = OrderItem(n + rank, Phase.WRITE, chunk)
-                walk.write(event, memory.input_cell(rank, chunk), walk.flow.table.single(given))
+            event, cell = OrderItem(n + rank, Phase.WRITE, chunk), memory.input_cell(rank, chunk)
+            part = memory.name(cell) if given is None else given
+            walk.write(event, cell, walk.flow.table.single(part))
     spans = {span for step in schedule.steps for span in (*step.reads, *step.writes)}
     cells = {span: memory.cells(span) for span in spans}
     for number in run:

@@ -66,6 +66,7 @@ class _Line:
     outside: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     events: dict[int, list[OrderItem]] = field(default_factory=dict)
     begun: dict[int, set[OrderItem]] = field(default_factory=dict)
+    apart: set[int] = field(default_factory=set)
     whole: list[tuple[int, int]] = field(default_factory=list)
     out: list[OrderItem] = field(default_factory=list)
 
@@ -75,6 +76,8 @@ class _Line:
         self.missing[y] += 1
         if node_of(x) != node_of(y):
             self.outside[node_of(y)] += 1
+        elif isinstance(x, OrderItem) and isinstance(y, OrderItem) and x.phase is Phase.WRITE:
+            self.apart.add(node_of(y))
 
     def split(self, node: int, events: Sequence[OrderItem]) -> None:
         """A node whose accesses may be apart."""
@@ -98,7 +101,7 @@ class _Line:
 
     def offer(self, node: int) -> None:
         """A node that waits for nothing outside can be done as a whole."""
-        if self.outside[node] == 0 and node not in self.begun:
+        if self.outside[node] == 0 and node not in self.begun and node not in self.apart:
             heappush(self.whole, (self.priority[node], node))
 
     def do_whole(self, node: int) -> None:
@@ -193,7 +196,7 @@ def _accesses(schedule: Schedule, node: int) -> Iterator[OrderItem]:
                 yield from (OrderItem(node, phase, j, k) for k in range(len(spans)))
     elif node < steps + ranks:
         given = schedule.contract.starts[node - steps]
-        yield from (OrderItem(node, Phase.WRITE, c) for c, x in enumerate(given) if x is not None)
+        yield from (OrderItem(node, Phase.WRITE, chunk) for chunk in range(len(given)))
     else:
         rank = node - steps - ranks
         goals = [goal for goal in schedule.contract.goals if goal.rank == rank]

@@ -66,6 +66,9 @@ def schedule_text(path: str) -> str | None:
             return None
         rule = f"is not UTF-8 text (byte {error.start})"
         raise InputError(given, rule, "save it as UTF-8") from None
+    if form_of(text) is None and os.path.splitext(path)[1].lower() in (".yaml", ".yml", ".xml"):
+        rule = "is not a schedule: YAML has the key p2smt_schedule, MSCCL XML starts with <"
+        raise InputError(given, rule, "docs/schedule-file.md shows one")
     return text if form_of(text) is not None else None
 
 

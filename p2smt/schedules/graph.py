@@ -1,13 +1,14 @@
 """What must happen before what: the order of steps that every interleaving has.
 
-Nodes: steps 0 .. n-1; then the start of each rank, the end of each rank, and one node per
-meeting at a barrier.  An edge a -> b says that a is complete before b starts.  *Control* edges
-order execution; *visible* ones also make what was written before a visible after b: all but those
-of relaxed signals.
+Nodes: steps 0 .. n-1; then the start of each rank, the end of each rank, one node per meeting at a
+barrier, and one for the beginning of each step that others wait to begin only.  An edge a -> b says
+that a is complete before b starts.  *Control* edges order execution; *visible* ones also make what
+was written before a visible after b: all but those of relaxed signals.
 
 Sources of edges: program order (or ``after``), waits, barriers; the k-th message of a connection;
-posts that an await cannot do without; the only packet writer of a cell that is read as a packet.
-With a depth, also room: the (k - depth)-th receive comes before the k-th send.
+posts that an await cannot do without; the only packet writer of a cell that is read as a packet,
+which has begun, and is complete if the reader waits for all it writes.  With a depth, also room:
+the (k - depth)-th receive comes before the k-th send.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """Numbers of the nodes that are not steps."""
+    """Numbers of the nodes that are not steps; ``begun``: steps whose beginning is a node."""
 
     steps: int
     ranks: int
     meetings: int
+    begun: tuple[int, ...] = ()
 
     def start(self, rank: int) -> int:
         """The start of a rank: its input is there."""
@@ -44,10 +46,14 @@ class Nodes:
         """A meeting at a barrier."""
         return self.steps + 2 * self.ranks + number
 
+    def beginning(self, number: int) -> int:
+        """The moment in which a step begins, where others wait for no more than that."""
+        return self.steps + 2 * self.ranks + self.meetings + number
+
     @property
     def total(self) -> int:
         """How many nodes there are."""
-        return self.steps + 2 * self.ranks + self.meetings
+        return self.steps + 2 * self.ranks + self.meetings + len(self.begun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +70,28 @@ def ranks_of(index: Index, nodes: Nodes) -> list[int]:
     steps = index.schedule.steps
     ends = [*range(nodes.ranks), *range(nodes.ranks)]
     meetings = [steps[meeting[0]].rank for meeting in index.barriers]
-    return [*(step.rank for step in steps), *ends, *meetings]
+    begun = [steps[number].rank for number in nodes.begun]
+    return [*(step.rank for step in steps), *ends, *meetings, *begun]
 
 
 def edges_of(index: Index, depth: int | None = None) -> Edges:
     """All edges; with a depth, also those that full connections cause."""
-    nodes = Nodes(len(index.schedule.steps), index.schedule.ranks, len(index.barriers))
-    done = {step: nodes.meeting(k) for k, steps in enumerate(index.barriers) for step in steps}
-    visible = [*_local(index, nodes, done), *_messages(index, depth), *_packets(index)]
+    steps = index.schedule.steps
+    packets, partial = _packets(index)
+    beginners = tuple(dict.fromkeys(step for step, _ in partial))
+    nodes = Nodes(len(steps), index.schedule.ranks, len(index.barriers), beginners)
+    done = {step: nodes.meeting(k) for k, members in enumerate(index.barriers) for step in members}
+    first = {step: nodes.beginning(k) for k, step in enumerate(beginners)}
+    visible = [*_local(index, nodes, done), *_messages(index, depth), *packets]
     relaxed: list[Edge] = []
     for post, wait in _signals(index):
-        steps = index.schedule.steps
         quiet = steps[post].relaxed or steps[wait].relaxed
         (relaxed if quiet else visible).append((post, wait))
+    visible += [(first[step], later) for step, later in partial]
+    if first:  # what comes before a step comes before its beginning
+        visible = [(a, first.get(b, b)) for a, b in visible]
+        relaxed = [(a, first.get(b, b)) for a, b in relaxed]
+        visible += [(beginning, step) for step, beginning in first.items()]
     return Edges(nodes, visible, relaxed)
 
 
@@ -137,16 +152,30 @@ def sequences_of(index: Index, numbers: Sequence[int]) -> list[list[int]]:
     return [run for group in runs.values() for run in group]
 
 
-def _packets(index: Index) -> Iterator[Edge]:
-    """The writer of a packet comes before its readers, if it is the only one for that cell."""
-    writers: dict[int, list[int]] = defaultdict(list)
-    steps = index.schedule.steps
+def packet_pairs(index: Index) -> dict[tuple[int, int], set[int]]:
+    """(writer, reader) -> cells that are read as packets and have that one packet writer."""
+    steps, cells = index.schedule.steps, index.memory.cells
+    writers: dict[int, set[int]] = defaultdict(set)
     for number, step in enumerate(steps):
         for span in step.writes:
-            if span.packet:
-                for cell in index.memory.cells(span):
-                    writers[cell].append(number)
+            for cell in cells(span) if span.packet else ():
+                writers[cell].add(number)
+    pairs: dict[tuple[int, int], set[int]] = defaultdict(set)
     for number, step in enumerate(steps):
-        cells = (c for span in step.reads if span.packet for c in index.memory.cells(span))
-        first = {writers[cell][0] for cell in cells if len(writers[cell]) == 1}
-        yield from ((writer, number) for writer in sorted(first) if writer != number)
+        for span in step.reads:
+            for cell in cells(span) if span.packet else ():
+                if len(writers[cell]) == 1 and number not in writers[cell]:
+                    pairs[min(writers[cell]), number].add(cell)
+    return pairs
+
+
+def _packets(index: Index) -> tuple[list[Edge], list[Edge]]:
+    """Pairs (writer, reader) in which the reader waits for all that the writer stores, and pairs
+    in which it waits for some of it."""
+    whole: list[Edge] = []
+    partial: list[Edge] = []
+    for (writer, reader), read in packet_pairs(index).items():
+        spans = index.schedule.steps[writer].writes
+        stored = {cell for span in spans for cell in index.memory.cells(span)}
+        (whole if stored <= read else partial).append((writer, reader))
+    return whole, partial

@@ -23,6 +23,7 @@ class Index:
     posts, awaits: counter -> the steps that raise it and that take from it.
     barriers: instances, each the steps that meet.
     loose: blocks with steps that are not simply in program order.
+    starting: what counters hold at the start, if not 0.
     """
 
     schedule: Schedule
@@ -34,6 +35,7 @@ class Index:
     awaits: Mapping[str, Sequence[int]]
     barriers: Sequence[Sequence[int]]
     loose: frozenset[tuple[int, int]]
+    starting: Mapping[str, int]
 
     def number(self, rank: int, ref: StepRef) -> int | None:
         """The step that a reference names, if there is one."""
@@ -73,7 +75,7 @@ class Index:
 
     def initial(self, counter: str) -> int:
         """What a counter holds at the start."""
-        return dict(self.schedule.initial).get(counter, 0)
+        return self.starting.get(counter, 0)
 
 
 def index_of(schedule: Schedule) -> Index:
@@ -96,7 +98,18 @@ def index_of(schedule: Schedule) -> Index:
     barriers = _barriers(schedule, blocks)
     memory = memory_of(schedule)
     loose = frozenset((s.rank, s.block) for s in schedule.steps if s.after is not None)
-    return Index(schedule, memory, blocks, sends, receives, posts, awaits, barriers, loose)
+    return Index(
+        schedule,
+        memory,
+        blocks,
+        sends,
+        receives,
+        posts,
+        awaits,
+        barriers,
+        loose,
+        dict(schedule.initial),
+    )
 
 
 def _barriers(
@@ -107,7 +120,8 @@ def _barriers(
     for (rank, _), numbers in blocks.items():
         seen: dict[str, int] = defaultdict(int)
         for number in numbers:
-            if name := schedule.steps[number].barrier:
+            name = schedule.steps[number].barrier
+            if name is not None:
                 meetings[rank, name, seen[name]].append(number)
                 seen[name] += 1
     return list(meetings.values())

@@ -76,7 +76,8 @@ class Step:
     reads, writes: sources that are added up; destinations.  Chunk j of a destination is the sum
         of chunk j of the sources (and of the message).  Any rank's buffers may be named.
     receive, send: the connection a message of ``count`` chunks is taken from, or put on.  A step
-        that does both waits until the message is there *and* there is room for the next one.
+        that does both waits until the message is there *and* there is room for the next one.  A
+        message takes up room until the step that receives it is complete.
     waits: steps of the same rank that must be complete before this one starts.
     after: None: starts after the step before it in its block (program order).  Otherwise
         exactly these steps of the same rank come before it; empty: from the start of the rank.
@@ -85,7 +86,7 @@ class Step:
     relaxed: posts and awaits order control only: they do not publish what was written before.
     barrier: complete only when every step of its rank with the same barrier name and the same
         occurrence in its block has been reached.  All blocks that name a barrier must reach it
-        equally often.
+        equally often, and such a step may wait for other things, but does nothing else.
     background: runs beside its block, as a proxy's transfer does: the rank's end does not wait
         for it.
     line: line in the file it was read from.

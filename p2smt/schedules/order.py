@@ -76,22 +76,24 @@ class Order:
         return clock
 
 
-def order_of(total: int, edges: Sequence[Edge]) -> Order | None:
-    """The order that the edges over nodes 0 .. total-1 make, or None if they have a cycle."""
+def order_of(total: int, edges: Sequence[Edge]) -> Order:
+    """The order that the edges over nodes 0 .. total-1 make.
+
+    Raises:
+        ValueError: they have a cycle.
+    """
     before: list[list[int]] = [[] for _ in range(total)]
     after: list[list[int]] = [[] for _ in range(total)]
     for a, b in edges:
         before[b].append(a)
         after[a].append(b)
     line = _line(before, after)
-    if line is None:
-        return None
     chain, place = _chains(line, before)
     return Order(_levels(line, before), chain, place)
 
 
-def _line(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> list[int] | None:
-    """A linear extension (Kahn), or None on a cycle."""
+def _line(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> list[int]:
+    """A linear extension (Kahn)."""
     missing = [len(nodes) for nodes in before]
     line = [node for node, count in enumerate(missing) if count == 0]
     for node in line:
@@ -99,7 +101,9 @@ def _line(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> li
             missing[later] -= 1
             if missing[later] == 0:
                 line.append(later)
-    return line if len(line) == len(before) else None
+    if len(line) < len(before):
+        raise ValueError(f"{len(before) - len(line)} nodes come before themselves")
+    return line
 
 
 def _chains(

@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from p2smt.schedules.replay import OrderItem
 
 
-def race_violation(index: Index, races: Sequence[Race], decision: Decision) -> Violation:
-    """The violation that a decision shows; the clashing steps are its culprits."""
+def race_violation(
+    index: Index, races: Sequence[Race], usual: Sequence[int], decision: Decision
+) -> Violation:
+    """The violation that a decision shows; the clashing steps are its culprits.
+
+    usual: a run that is right.
+    """
     count = len(index.schedule.steps)
     goal = next(g for g in index.schedule.contract.goals if (g.rank, g.chunk) == decision.goal)
     kind, what = classify(goal, dict(decision.got), untouched=False)
-    race = _culprit(races, decision)
+    race = _culprit(races, usual, decision)
     clash = (
         f"{_who(index, race.first)} and {_who(index, race.second)} access "
         f"{index.memory.name(race.cell)} in no certain order"
@@ -39,14 +44,25 @@ def race_violation(index: Index, races: Sequence[Race], decision: Decision) -> V
         goal.chunk,
         order=tuple(step for step, _ in entries),
         parts=tuple(part for _, part in entries),
+        details=() if entries else ("it goes wrong before any step needs to be done",),
         shortest=decision.minimal,
     )
 
 
-def _culprit(races: Sequence[Race], decision: Decision) -> Race:
-    """The race most of whose steps are in the interleaving."""
-    done = {item.step for item in decision.order}
-    return max(races, key=lambda race: (race.first in done) + (race.second in done))
+def _culprit(races: Sequence[Race], usual: Sequence[int], decision: Decision) -> Race:
+    """A race that did not go as in the usual run: of several, the one nearest to the end."""
+    before = {node: k for k, node in enumerate(usual)}
+    shown = {item.step: k for k, item in enumerate(decision.order)}
+    now: dict[int, int] = {}
+    for k, item in enumerate((*decision.order, *decision.rest)):
+        now.setdefault(item.step, k)
+
+    def weight(race: Race) -> tuple[bool, int]:
+        early, late = sorted((race.first, race.second), key=lambda n: before.get(n, -1))
+        nearest = max(shown.get(early, -1), shown.get(late, -1))
+        return now.get(early, -1) > now.get(late, -1), nearest
+
+    return max(races, key=weight)
 
 
 def _who(index: Index, node: int) -> str:
@@ -66,9 +82,8 @@ def _entries(index: Index, decision: Decision) -> Iterator[tuple[int, str]]:
         for step, items in groupby(decision.order, key=lambda item: item.step)
         if step < count
     ]
-    times = [step for step, _ in groups]
     for step, items in groups:
-        whole = times.count(step) == 1
+        whole = len(items) == 1 and items[0].phase is Phase.STEP
         yield step, "" if whole else ", ".join(_part(index, item) for item in items)
 
 

@@ -92,6 +92,7 @@ class _Run:
     events: set[OrderItem] = field(default_factory=set)
     blocks: dict[tuple[int, int], list[int]] = field(default_factory=lambda: defaultdict(list))
     goals: dict[tuple[int, int], Counter[Part]] = field(default_factory=dict)
+    held: Counter[Connection] = field(default_factory=Counter)
     starts: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -133,8 +134,8 @@ class _Run:
         """Input chunks of a rank appear."""
         for chunk in chunks:
             given = self.schedule.contract.starts[rank][chunk]
-            if given is not None:
-                self.cells[self.cell(rank, Buffer.INPUT, chunk)] = Counter({given: 1})
+            cell = self.cell(rank, Buffer.INPUT, chunk)
+            self.cells[cell] = Counter({self._name(cell) if given is None else given: 1})
         self.starts.add(rank)
 
     def end_rank(self, rank: int) -> None:
@@ -175,7 +176,7 @@ class _Run:
             raise ImpossibleOrder(f"step {number} before what it comes after: {waiting}")
         if step.receive and not self.queues[step.receive]:
             raise ImpossibleOrder(f"step {number} without its message")
-        if step.send and self.depth is not None and len(self.queues[step.send]) >= self.depth:
+        if step.send and self.depth is not None and self.held[step.send] >= self.depth:
             raise ImpossibleOrder(f"step {number} without room for its message")
         for counter, needed in Counter(() if step.relaxed else step.awaits).items():
             if self.counters[counter] < needed:
@@ -217,7 +218,10 @@ class _Run:
         for member in meeting:
             step = self.schedule.steps[member]
             self.complete.add(member)
+            if step.receive:
+                self.held[step.receive] -= 1
             if step.send:
+                self.held[step.send] += 1
                 self.queues[step.send].append(self.values[member])
             for counter in () if step.relaxed else step.posts:
                 self.counters[counter] += 1

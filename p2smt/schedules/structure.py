@@ -21,9 +21,17 @@ def broken_steps(index: Index) -> Iterator[Violation]:
         yield from _bounds(index, number, step)
         yield from _peers(index, number, step)
         yield from _references(index, number, step)
+        if step.barrier is not None and _does_more(step):
+            text = f"{step} meets others at a barrier and does something else as well"
+            yield Violation(Kind.UNMATCHED_SIGNAL, text, (number,), step.rank)
         if step.count and (step.writes or step.send) and not (step.reads or step.receive):
             text = f"{step} stores or sends {step.count} chunks, but has no source for them"
             yield Violation(Kind.UNINITIALISED, text, (number,), step.rank)
+
+
+def _does_more(step: Step) -> bool:
+    """Whether a barrier step moves data or messages, or signals."""
+    return any((step.reads, step.writes, step.send, step.receive, step.posts))
 
 
 def _too_small(index: Index) -> Iterator[Violation]:

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from p2smt.schedules.accesses import find_races
+from p2smt.schedules.competing import TooManyOutcomes
 from p2smt.schedules.deadlock import deadlock, longest_queue, run_or_stick, smallest_depth
 from p2smt.schedules.decide import Outcome, decide
 from p2smt.schedules.explain import explained
@@ -76,8 +77,8 @@ def verify(
         return Report(Verdict.INVALID, broken, schedule.warnings, fifo_depth)
     local = local_order(index)
     try:
-        progress = run_or_stick(index, local, fifo_depth)
-    except TimeoutError:
+        progress = run_or_stick(index, local, fifo_depth, time_limit_s)
+    except TooManyOutcomes:
         return _unknown(schedule, fifo_depth, "too many outcomes of competing waits")
     if not progress.finished:
         depth = smallest_depth(index, local, longest_queue(index))
@@ -172,7 +173,7 @@ def _decided(
         case Outcome.WRONG if not decision.order:  # wrong before anything is done: no race's doing
             return report
         case Outcome.WRONG:
-            broken = race_violation(index, found.races, decision)
+            broken = race_violation(index, found.races, found.order, decision)
             after = () if before else report.violations
             return replace(report, verdict=Verdict.INVALID, violations=(*before, broken, *after))
         case Outcome.UNKNOWN if report.violations:

@@ -20,7 +20,6 @@ class Kind(StrEnum):
     BOUNDS = "out-of-bounds"
     UNMATCHED_SIGNAL = "unmatched-signal"
     DEPENDENCY = "unknown-dependency"
-    OVERLAP = "overlapping-copy"
     DEADLOCK = "deadlock"
     RACE = "race"
     RULE = "broken-rule"

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from p2smt.runtime.schedule_layout import local_of
 from p2smt.schedules import contract as contracts
 from p2smt.schedules.contract import Contract, Contribution, Goal
 from p2smt.schedules.model import Schedule, Span, Step, StepRef
@@ -90,20 +89,6 @@ def meeting(*, barrier: bool = True) -> Schedule:
             blocks.add(0, block, "barrier", count=0, barrier="b")
         blocks.copy(0, block, f"s{1 - block}", f"o{block}")
     return blocks.schedule("meeting", Contract("custom", (own,), goals), scratch=2)
-
-
-def messages_in_order(schedule: Schedule) -> bool:
-    """Whether the sends, and the receives, of every connection surely follow each other."""
-    before = local_of(schedule).before
-    last: dict[tuple[object, bool], int] = {}
-    for number, step in enumerate(schedule.steps):
-        for end, sends in ((step.send, True), (step.receive, False)):
-            if end is not None:
-                earlier = last.get((end, sends))
-                if earlier is not None and earlier not in _all_before(before, number):
-                    return False
-                last[end, sends] = number
-    return True
 
 
 def _all_before(before: Sequence[Sequence[int]], number: int) -> set[int]:

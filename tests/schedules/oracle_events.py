@@ -126,7 +126,7 @@ def _start(machine: Machine, state: State, n: int, operation: Operation) -> Stat
         if len(messages[0]) != len(sums):
             raise Wrong("count")
         sums = [machine.values.add(a, b) for a, b in zip(sums, messages[0], strict=True)]
-        queues[operation.receive] = (aside, messages[1:])
+        queues[operation.receive] = (aside + 1, messages[1:])
     if operation.send is not None:
         aside, messages = queues[operation.send]
         queues[operation.send] = (aside + 1, messages)
@@ -176,6 +176,9 @@ def _complete(machine: Machine, state: State, n: int, operation: Operation) -> S
             expected = machine.values.text(position.expect)
             raise Wrong(f"value: {machine.values.text(value)} instead of {expected}")
     queues, counters = list(state.queues), list(state.counters)
+    if operation.receive is not None:
+        aside, messages = queues[operation.receive]
+        queues[operation.receive] = (aside - 1, messages)
     if operation.send is not None:
         aside, messages = queues[operation.send]
         message = tuple(value for value, _, _ in record)

@@ -173,6 +173,10 @@ def _shared(schedule: Schedule) -> list[str]:
                 ends.setdefault((way, out), set()).add(step.block)
         if step.barrier is not None:
             visits.setdefault((step.rank, step.barrier), Counter())[step.block] += 1
+    for step in schedule.steps:
+        moves = (step.reads, step.writes, step.send, step.receive, step.posts)
+        if step.barrier is not None and any(moves):
+            return ["barrier"]
     found = ["shared connection"] if any(len(blocks) > 1 for blocks in ends.values()) else []
     uneven = any(len(set(visit.values())) > 1 for visit in visits.values())
     return found + ["barrier"] * uneven + ["overtaking"] * _overtakes(schedule)

@@ -1,0 +1,171 @@
+"""The measured placement study: its figures on data made by hand, what it times, a tiny run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.placement_448x import measured
+from experiments.placement_448x.measured_accuracy import (
+    Pair,
+    accuracy,
+    case_pairs,
+    distinct,
+    first_choice,
+    placement_ratio,
+    rank_of_best,
+    regret,
+    speedups,
+    summary,
+)
+from experiments.placement_448x.measured_pairs import CLOSE, Choice, Pairs, is_single, key, pairs_of
+from experiments.testbed.model import topology
+from experiments.testbed.network import why_not
+from experiments.testbed.spec import NetworkSpec
+from p2smt.runtime.regions import count, lower_steps
+from p2smt.topology import Topology
+
+HERE = Path(measured.__file__).resolve().parent
+COMMITTED = sorted(HERE.glob("measured_*.json"))
+PAYLOAD = 2**20
+
+
+def pair(predicted: float, seconds: float, placement: int = 0, single: bool = False) -> Pair:
+    return Pair(placement, int(predicted * 1000), predicted, seconds, single)
+
+
+def case_of(*measured_s: float) -> list[Pair]:
+    """Pairs predicted to take 1, 2, 3 .. seconds."""
+    return [pair(n + 1.0, seconds) for n, seconds in enumerate(measured_s)]
+
+
+def small() -> Topology:
+    return topology(NetworkSpec(2, 50e6 / 8), 2)
+
+
+@pytest.fixture(scope="module")
+def found() -> Pairs:
+    return pairs_of(small(), PAYLOAD, Choice())
+
+
+def test_rank_counts_the_pairs_predicted_to_be_faster() -> None:
+    assert rank_of_best(case_of(1.0, 2.0, 3.0)) == 1
+    assert rank_of_best(case_of(3.0, 2.0, 1.0)) == 3
+
+
+def test_equal_predictions_share_a_rank_and_count_for_later_ones() -> None:
+    tied = [pair(1.0, 5.0), pair(1.0, 4.0), pair(2.0, 6.0)]
+    assert rank_of_best(tied) == 1
+    assert rank_of_best([*tied, pair(3.0, 1.0)]) == 4
+
+
+def test_first_choice_of_equal_predictions_ignores_measurements() -> None:
+    tied = [pair(1.0, 5.0), pair(1.0, 4.0)]
+    assert first_choice(tied) is tied[0]
+    assert regret(tied) == 0.25
+
+
+def test_regret_is_zero_where_the_first_choice_is_best() -> None:
+    assert regret(case_of(1.0, 2.0)) == 0
+    assert regret(case_of(3.0, 2.0)) == 0.5
+
+
+def test_accuracy_leaves_out_cases_of_ten_pairs() -> None:
+    eleven = [2.0] * 11
+    best_first, best_fifth, best_last = ([*eleven] for _ in range(3))
+    best_first[0] = best_fifth[4] = best_last[10] = 1.0
+    cases = [case_of(*times) for times in (best_first, best_fifth, best_last, eleven[:10])]
+    got = accuracy(cases)
+    assert (got["cases"], got["worst_rank"]) == (3, 11)
+    assert [got[f"top_{k}"] for k in (1, 5, 10)] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
+    assert (got["regret_mean"], got["regret_max"]) == (pytest.approx(2 / 3), 1.0)
+    assert accuracy(cases[3:]) == {"cases": 0}
+
+
+def test_ratio_and_speedups_are_per_placement() -> None:
+    pairs = [
+        pair(4.0, 4.0, 0, single=True),
+        pair(2.0, 2.5, 0),
+        pair(3.0, 2.0, 0),
+        pair(1.0, 0.5, 1, single=True),
+        pair(2.0, 1.0, 1),
+    ]
+    assert placement_ratio(pairs) == 8
+    assert [(s.best, s.chosen) for s in speedups(pairs)] == [(2.0, 1.6), (1.0, 1.0)]
+
+
+def test_distinct_cases_have_different_entries() -> None:
+    assert len(distinct([case_of(1.0, 2.0), case_of(3.0, 4.0), case_of(1.0, 2.0, 3.0)])) == 2
+
+
+def test_case_pairs_take_the_median() -> None:
+    entry = {"predicted_s": 1.0, "times_s": [5.0, 1.0, 2.0], "single": True}
+    assert case_pairs({"placements": [[[[4]], [0]]]}, [entry]) == [Pair(0, 0, 1.0, 2.0, True)]
+
+
+def test_equal_groups_are_one_entry(found: Pairs) -> None:
+    assert len({key(entry) for entry in found.entries}) == len(found.entries) < found.count
+    assert all(
+        any(is_single(found.entries[n]) for n in own) for _, r in found.cases for _, own in r
+    )
+
+
+def test_every_entry_is_timed_and_close_ones_in_every_round(found: Pairs) -> None:
+    turns = Counter(found.turns(3, seed=1))
+    assert found.turns(3, seed=1) == found.turns(3, seed=1) != found.turns(3, seed=2)
+    assert set(turns) == set(range(len(found.entries)))
+    assert all(times == (3 if n in found.close else 1) for n, times in turns.items())
+    assert CLOSE > 1
+
+
+def test_choice_keeps_the_best_the_single_and_some_of_the_rest(found: Pairs) -> None:
+    (_, rows), *_ = found.cases
+    requests = [found.entries[n] for n in rows[0][1]]
+    assert Choice().of(requests) == requests
+    assert all(map(is_single, Choice(0).of(requests)))
+    kept = Choice(3).of(requests)
+    assert kept[:3] == requests[:3]
+    assert any(map(is_single, kept))
+    assert len(requests) > len(kept) >= 3 + (len(requests) - 3) // 4
+
+
+@pytest.mark.parametrize("levels", [(1, 2, 8), (1, 4, 4), (2, 2, 4)])
+def test_no_step_has_a_payload_of_the_calibration(levels: tuple[int, int, int]) -> None:
+    racks, nodes, ranks = levels
+    rack = 5e6 if racks > 1 else None
+    pairs = pairs_of(topology(NetworkSpec(nodes, 5e6, racks, rack), ranks), PAYLOAD, Choice(4))
+    assert pairs.count >= 200
+    sizes = set(measured.calibration_bytes(PAYLOAD))
+    for entry in pairs.entries:
+        for moves in lower_steps(entry, entry.steps, racks * nodes * ranks).steps:
+            assert all(PAYLOAD * count(m.region) / entry.size not in sizes for m in moves)
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
+def test_committed_figures_follow_from_the_committed_times(path: Path) -> None:
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    again = summary(data["entries"], data["cases"], any(data["topology"]))
+    assert data["verified"]
+    assert json.loads(json.dumps(again)) == data["summary"]
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_tiny_run(tmp_path: Path) -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+    out = tmp_path / "found.json"
+    options = "--cluster 2x2 --payload 64KiB --repeat 1 --calibration-repeat 1 --large 128KiB"
+    measured.main([*options.split(), "--out", str(out)])
+    data = json.loads(out.read_text(encoding="utf-8"))
+    assert data["verified"]
+    assert data["summary"]["pairs"] == 84
+    assert all(len(entry["times_s"]) == 1 for entry in data["entries"] + data["large"])
+    measured.main([*options.split(), "--placements-only", "--out", str(out)])
+    alone = json.loads(out.read_text(encoding="utf-8"))
+    assert all(entry["single"] for entry in alone["entries"])
+    assert "accuracy" not in alone["summary"]
