@@ -108,10 +108,12 @@ def fleet_of(nodes: Sequence[Node]) -> Fleet:
     return Fleet(machines, nodes[0].address, int(nodes[0].variables["MASTER_PORT"]))
 
 
-def calibrate_here(nominal: Topology, fleet: Fleet, repeat: int) -> Calibration:
-    """Measure every collective on every level, and fit."""
+def calibrate_here(
+    nominal: Topology, fleet: Fleet, repeat: int, sizes: Sequence[int] = CALIBRATION_BYTES
+) -> Calibration:
+    """Measure every collective on every level with payloads of these bytes, and fit."""
     options = RunOptions(repeat=repeat, warmup=0, time_limit_s=LIMIT_S)
-    samples = measure(nominal, options, CALIBRATION_BYTES, lambda job, how: launch(job, how, fleet))
+    samples = measure(nominal, options, sizes, lambda job, how: launch(job, how, fleet))
     if samples is None:
         raise RuntimeError("ranks of our own hand in no report")
     return calibrate(with_library(nominal, samples), samples, always_own=True)

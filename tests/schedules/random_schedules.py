@@ -27,9 +27,13 @@ def random_schedule(seed: int, steps: int = 8, depth: int = 8) -> Schedule:
         random.choice([maker.local, maker.local, maker.message, maker.put, maker.signal])()
     if random.random() < 0.2:
         maker.barrier()
-    starts = tuple(tuple(Contribution(r, c) for c in range(CHUNKS)) for r in range(RANKS))
-    in_place = random.random() < 0.3
-    contract = Contract("custom", starts, (), in_place, (0,) * RANKS * in_place)
+    starts = tuple(
+        tuple(Contribution(r, c) if random.random() < 0.9 else None for c in range(CHUNKS))
+        for r in range(RANKS)
+    )
+    in_place = random.random() < 0.4
+    shift = tuple(random.choice((0, 0, 1, -1)) for _ in range(RANKS)) if in_place else ()
+    contract = Contract("custom", starts, (), in_place, shift)
     sizes = (Sizes(CHUNKS, CHUNKS, CHUNKS),) * RANKS
     initial = (("semaphore 0", 1),) if random.random() < 0.2 else ()
     schedule = Schedule(f"random {seed}", contract, sizes, tuple(maker.steps), initial=initial)
