@@ -35,7 +35,7 @@ def convert(
     out_of_place: so.OutOfPlaceOption = False,
     sizes: so.SizesOption = None,
 ) -> int:
-    """Write a schedule, or a request of a plan, in another format, without loss."""
+    """Write a schedule, or a request of a plan, in another format: what it computes is kept."""
     from p2smt.plan import write_atomically
     from p2smt.schedules.files import parse_schedule, schedule_text, written
 
@@ -49,9 +49,35 @@ def convert(
     else:
         _refuse(request, algorithm)
         schedule = parse_schedule(text, source, asked.reading())
+        _refuse_loss(schedule)
     write_atomically(target, written(schedule, target))
+    _note_loss(text or "")
     typer.echo(f"{len(schedule.steps)} steps of {schedule.ranks} ranks written to {target}")
     return 0
+
+
+def _refuse_loss(schedule: Schedule) -> None:
+    """Pipelines are unrolled and in-switch operations spelt out when they are read.
+
+    Raises:
+        InputError: the schedule has any.
+    """
+    from p2smt.errors import InputError
+
+    switch = any(step.kind in ("glres", "gstore", "gstorepkt") for step in schedule.steps)
+    if switch or any("pipelines are checked" in warning for warning in schedule.warnings):
+        raise InputError(
+            f"schedule {schedule.name[:60]!r}",
+            "has pipelines or in-switch operations, which no other file can express",
+            "verify it as it is",
+        )
+
+
+def _note_loss(text: str) -> None:
+    """Says what of a file is not about what it computes, and not kept."""
+    lost = [name for name in ("minBytes", "maxBytes", "min_message_size") if name in text]
+    if lost:
+        typer.echo(f"not kept: the sizes it is meant for ({', '.join(lost)})", err=True)
 
 
 def _lowered(source: str, request: str | None, algorithm: str | None) -> Schedule:

@@ -28,7 +28,11 @@ OutOfPlaceOption = Annotated[
     typer.Option("--out-of-place", help="For a file made for both: input and output apart."),
 ]
 RepairOption = Annotated[
-    bool, typer.Option("--fix", help="Look for a change of one step that makes it valid.")
+    bool,
+    typer.Option(
+        "--fix",
+        help="Look for a change of one step that makes it valid (default time limit: 60 s).",
+    ),
 ]
 TraceOption = Annotated[
     str | None,

@@ -60,10 +60,11 @@ def verify(
 
 def _verify_file(file: str, asked: so.ScheduleOptions, json: bool) -> int:
     from p2smt.cli.verify_schedule import verify_family, verify_schedule
-    from p2smt.schedules.files import schedule_text
+    from p2smt.schedules.files import require_json, schedule_text
 
     text = schedule_text(file)
     if text is None:
+        require_json(file)
         asked.refuse_for_plan()
         return verify_plan(file, json)
     return (verify_schedule if asked.upto is None else verify_family)(text, file, asked, json)

@@ -22,6 +22,7 @@ def verify_program(
     from p2smt.cli import given, scene_options
     from p2smt.cli.output import print_json
     from p2smt.cli.verify_schedule import exit_code_of
+    from p2smt.errors import InputError
     from p2smt.program import parse_program
     from p2smt.report.schedule_data import family_data, family_lines, wrapped
     from p2smt.schedules.lower_build import Lowering
@@ -29,6 +30,9 @@ def verify_program(
 
     names, sizes = given.levels_of(asked.topology, levels)
     choices = [sizes] if asked.upto is None else all_factors(len(names), asked.bound())
+    if sizes not in choices:
+        rule = f"is not among the sizes of at most {asked.upto} ranks"
+        raise InputError(f"levels {','.join(map(str, sizes))}", rule, "raise --upto")
     found = prove_program(
         parse_program(text),
         names,

@@ -41,11 +41,16 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
 def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
     """Check a symbolic schedule at every size up to a bound, and seek a proof for all."""
     from p2smt.cli.output import print_json
+    from p2smt.errors import InputError
     from p2smt.report.schedule_data import family_data, family_lines, wrapped
+    from p2smt.schedules.files import form_of
     from p2smt.schedules.parametric import prove
     from p2smt.schedules.yaml_file import parse_symbolic
 
     upto = asked.bound()
+    if form_of(text) != "yaml":
+        rule = "is for symbolic YAML schedules and for --program"
+        raise InputError("--upto", rule, "drop it; this file has one size")
     asked.refuse_for_family()
     found = prove(parse_symbolic(text, source), upto, asked.depth(), asked.limit_s())
     if json:
@@ -92,7 +97,6 @@ def _write_trace(path: str, schedule: Schedule, report: Report, cost: ScheduleCo
     """The predicted timeline, or the interleaving that shows the first violation, or any run."""
     import json
 
-    from p2smt.errors import InputError
     from p2smt.plan import write_atomically
     from p2smt.schedules.trace import cost_trace, order_trace
     from p2smt.schedules.verify import some_run
@@ -103,8 +107,8 @@ def _write_trace(path: str, schedule: Schedule, report: Report, cost: ScheduleCo
     broken = report.violations[0] if report.violations else None
     order = broken.order if broken and broken.order else some_run(schedule, report.fifo_depth)
     if not order:
-        rule = "has no interleaving: it cannot be run at all"
-        raise InputError(f"schedule {schedule.name[:60]!r}", rule, "drop --trace")
+        typer.echo("no trace is written: the schedule cannot be run at all", err=True)
+        return
     write_atomically(path, json.dumps(order_trace(schedule, order, broken)))
 
 

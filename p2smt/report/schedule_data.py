@@ -9,7 +9,7 @@ from p2smt.report.text import one_line
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from p2smt.schedules.cost import ScheduleCost
     from p2smt.schedules.model import Schedule, Step
@@ -93,14 +93,27 @@ def wrapped(lines: Iterable[str]) -> Iterator[str]:
 def schedule_lines(schedule: Schedule, report: Report) -> Iterator[str]:
     """The verdict for people, the verdict itself first."""
     yield f"{report.verdict.value}: {one_line(_what(schedule))}{_claim(report)}"
-    for broken in report.violations[:_VIOLATIONS]:
-        yield from _violation_lines(schedule, broken)
-    if len(report.violations) > _VIOLATIONS:
-        yield f"and {len(report.violations) - _VIOLATIONS} more (all with --json)"
+    causes = list(_by_cause(report.violations))
+    for same in causes[:_VIOLATIONS]:
+        yield from _violation_lines(schedule, same[0])
+        if len(same) > 1:
+            yield f"  {len(same) - 1} more chunks are wrong for the same reason"
+    if len(causes) > _VIOLATIONS:
+        more = sum(map(len, causes[_VIOLATIONS:]))
+        yield f"and {more} more (all with --json)"
     if report.min_depth is not None:
         yield f"connections: checked with depth {report.fifo_depth}; {_depth(report)}"
     for warning in report.warnings:
         yield f"warning: {one_line(warning, _WIDTH)}"
+
+
+def _by_cause(violations: Sequence[Violation]) -> Iterable[list[Violation]]:
+    """Violations of one kind that name the same steps, together."""
+    causes: dict[object, list[Violation]] = {}
+    for number, broken in enumerate(violations):
+        key = (broken.kind, broken.steps) if broken.steps else number
+        causes.setdefault(key, []).append(broken)
+    return causes.values()
 
 
 def _what(schedule: Schedule) -> str:

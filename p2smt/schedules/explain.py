@@ -16,7 +16,7 @@ from p2smt.schedules.provenance import trace_values
 from p2smt.schedules.violation import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from p2smt.schedules.contract import Goal
     from p2smt.schedules.index import Index
@@ -41,6 +41,22 @@ def explained(
         if v.rank is not None and v.chunk is not None
     ]
     return tuple(sorted(found, key=lambda v: when.get(v.steps[0], -1) if v.steps else len(when)))
+
+
+def depends_on(
+    index: Index, order: Sequence[int], violation: Violation, cells: Collection[int]
+) -> bool:
+    """Whether any of these cells has to do with what a wrong chunk holds after a run."""
+    if violation.rank is None or violation.chunk is None:
+        return False
+    provenance = trace_values(index, order)
+    cell = index.memory.output_cell(violation.rank, violation.chunk)
+    read = (
+        source.cell
+        for piece in _cone(provenance, provenance.last.get(cell))
+        for source in provenance.sources[piece]
+    )
+    return cell in cells or any(source in cells for source in read if source is not None)
 
 
 def _explained(provenance: Provenance, goal: Goal, violation: Violation) -> Violation:

@@ -72,6 +72,24 @@ def schedule_text(path: str) -> str | None:
     return text if form_of(text) is not None else None
 
 
+def require_json(path: str) -> None:
+    """A file that is no schedule may be a plan, if it is JSON.
+
+    Raises:
+        InputError: it is missing, not a regular file, or begins like neither.
+    """
+    given = f"file {path!r}"
+    if not os.path.exists(path):
+        raise InputError(given, "does not exist", "check the path")
+    if not os.path.isfile(path):
+        raise InputError(given, "is not a regular file", "name a plan or a schedule")
+    with open(path, "rb") as file:
+        start = file.read(1024).lstrip()[:1]
+    if start != b"{":
+        rule = "is neither a plan (JSON) nor a schedule (MSCCL XML, MSCCL++ JSON, YAML)"
+        raise InputError(given, rule, "see docs/schedules.md")
+
+
 def form_of(text: str) -> str | None:
     """The format of a schedule by its first characters and keys; None: something else."""
     start = text.lstrip()[:1]
@@ -88,7 +106,10 @@ def parse_schedule(text: str, source: str, reading: Reading) -> Schedule:
     Raises:
         InputError: the text is in none of the formats, or breaks the rules of its own.
     """
-    match form_of(text):
+    form = form_of(text)
+    if reading.parameters and form != "yaml":
+        raise InputError(f"schedule {source!r}", "has no parameters: it is not YAML", "drop --set")
+    match form:
         case "msccl-xml":
             return read_msccl_xml(
                 text,

@@ -3,7 +3,7 @@
 ``<op>`` or ``<step>``; ``s`` or ``step`` for a step's number; ``buf`` and ``off`` where a step
 names one place only; attributes in any order, unknown ones ignored.  What the type of a step does
 not use (the source of ``r``) may be missing or anything.  Left out, ``send`` and ``recv`` are -1,
-``chan`` and the chunk counts 0, ``cnt`` 1 (0 for nop), ``depid`` -1, ``proto`` Simple.
+``chan`` and the chunk counts 0, ``cnt`` of a nop 0, ``depid`` -1, ``proto`` Simple.
 
 The runtime counts steps in document order and only bounds ``s``; so a number that is not the
 step's position is an error here: whoever wrote it meant another order than the one that runs.
@@ -242,7 +242,7 @@ def _step(element: Element, position: int) -> RawStep:
         kind,
         _place(element, "src", short) if form.reads else None,
         _place(element, "dst", short) if form.writes else None,
-        0 if kind == "nop" else element.integer("cnt", 1),
+        0 if kind == "nop" else element.integer("cnt"),
         (block, element.integer("deps", low=-MAX_NUMBER)) if block >= 0 else None,
         element.flag("hasdep"),
     )

@@ -45,7 +45,6 @@ class Progress:
     """A run that is under way; ``order`` holds the steps done so far.
 
     depth: messages that a connection holds; None: any number.
-    newest: of the steps that can start, the one that became able to last goes first.
     held: counters that :meth:`run` must not take from (competing ones).
     """
 
@@ -53,7 +52,6 @@ class Progress:
     local: Local
     depth: int | None
     held: frozenset[str] = frozenset()
-    newest: bool = False
     order: list[int] = field(default_factory=list)
     missing: list[int] = field(default_factory=list)
     tokens: dict[Hashable, int] = field(default_factory=lambda: defaultdict(int))
@@ -71,7 +69,7 @@ class Progress:
     def run(self) -> None:
         """Goes on until nothing more can start."""
         while self.ready:
-            step = self.ready.pop() if self.newest else self.ready.popleft()
+            step = self.ready.popleft()
             lack = self.lacks(step)
             if lack is not None:
                 self.blocked[lack].append(step)
@@ -142,8 +140,8 @@ class Progress:
         return sorted({*stuck, *(self.arrived - done)})
 
 
-def run(index: Index, local: Local, depth: int | None, *, newest: bool = False) -> Progress:
+def run(index: Index, local: Local, depth: int | None) -> Progress:
     """A greedy run with connections of this depth."""
-    progress = Progress(index, local, depth, newest=newest)
+    progress = Progress(index, local, depth)
     progress.run()
     return progress

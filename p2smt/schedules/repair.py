@@ -53,22 +53,38 @@ def find_repair(schedule: Schedule, report: Report, time_limit_s: float = 60.0) 
     ``complete`` is false where the time limit came before the last candidate.
     """
     end, tried = monotonic() + time_limit_s, 0
-    for number in suspects(schedule, report):
-        for step, change in _changes(schedule, number):
-            if monotonic() > end:
-                return Search(None, tried, complete=False)
-            tried += 1
-            changed = _with(schedule, number, step)
-            again = verify(changed, report.fifo_depth, _EACH_S)
-            if again.verdict is Verdict.VALID:
-                return Search(Repair(number, change, changed, again), tried, complete=True)
+    for number, step, change in _candidates(schedule, report):
+        if monotonic() > end:
+            return Search(None, tried, complete=False)
+        tried += 1
+        changed = _with(schedule, number, step)
+        again = verify(changed, report.fifo_depth, _EACH_S)
+        if again.verdict is Verdict.VALID:
+            return Search(Repair(number, change, changed, again), tried, complete=True)
     return Search(None, tried, complete=True)
 
 
+def _candidates(schedule: Schedule, report: Report) -> Iterator[tuple[int, Step, str]]:
+    """Changes in the order in which they are tried: where there is a race, dependencies first."""
+    passes = [_types, _dependencies, _offsets]
+    numbers = list(suspects(schedule, report))
+    if report.races:
+        for number in numbers:
+            for step, change in _dependencies(schedule, schedule.steps[number]):
+                yield number, step, change
+        passes.remove(_dependencies)
+    for number in numbers:
+        for change_of in passes:
+            for step, change in change_of(schedule, schedule.steps[number]):
+                yield number, step, change
+
+
 def suspects(schedule: Schedule, report: Report) -> Iterable[int]:
-    """Steps to change, the likeliest first: those named by violations, then all the others."""
+    """Steps to change, the likeliest first: those that violations name, those of the interleavings
+    that show them, then all the others."""
     named = chain.from_iterable(violation.steps for violation in report.violations)
-    return dict.fromkeys(chain(named, range(len(schedule.steps))))
+    shown = chain.from_iterable(violation.order for violation in report.violations)
+    return dict.fromkeys(chain(named, shown, range(len(schedule.steps))))
 
 
 def _with(schedule: Schedule, number: int, step: Step) -> Schedule:
@@ -76,14 +92,7 @@ def _with(schedule: Schedule, number: int, step: Step) -> Schedule:
     return replace(schedule, steps=(*steps[:number], step, *steps[number + 1 :]))
 
 
-def _changes(schedule: Schedule, number: int) -> Iterator[tuple[Step, str]]:
-    step = schedule.steps[number]
-    yield from _types(step)
-    yield from _dependencies(schedule, step)
-    yield from _offsets(schedule, step)
-
-
-def _types(step: Step) -> Iterator[tuple[Step, str]]:
+def _types(_schedule: Schedule, step: Step) -> Iterator[tuple[Step, str]]:
     """Other step types that send and receive the same messages."""
     if step.receive and step.writes and step.reads:
         yield replace(step, kind=_plain(step), reads=()), "receive without reducing"

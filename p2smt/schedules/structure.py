@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain, pairwise, zip_longest
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.violation import Kind, Violation
+from p2smt.schedules.violation import Kind, Violation, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -150,11 +150,17 @@ def _counter(index: Index, counter: str) -> Iterator[Violation]:
     there = len(posts) + index.initial(counter)
     if len(awaits) > there:
         step = awaits[there]
-        text = f"{counter} is awaited {len(awaits)} times, but raised only {there} times"
+        text = (
+            f"{counter} is awaited {times(len(awaits))}, last by {steps[step]}, but raised only "
+            f"{times(there)}"
+        )
         yield Violation(Kind.UNMATCHED_SIGNAL, text, (step,), steps[step].rank)
     elif len(posts) > len(awaits) and not counter.startswith("semaphore"):
         step = posts[-1]
-        text = f"{counter} is raised {len(posts)} times, but awaited only {len(awaits)} times"
+        text = (
+            f"{counter} is raised {times(len(posts))}, last by {steps[step]}, but awaited only "
+            f"{times(len(awaits))}"
+        )
         yield Violation(Kind.UNMATCHED_SIGNAL, text, (step,), steps[step].rank)
 
 

@@ -19,7 +19,7 @@ from p2smt.schedules.accesses import find_races
 from p2smt.schedules.competing import TooManyOutcomes
 from p2smt.schedules.deadlock import deadlock, longest_queue, run_or_stick, smallest_depth
 from p2smt.schedules.decide import Outcome, decide
-from p2smt.schedules.explain import explained
+from p2smt.schedules.explain import depends_on, explained
 from p2smt.schedules.graph import edges_of
 from p2smt.schedules.index import index_of
 from p2smt.schedules.progress import local_order, run
@@ -27,19 +27,17 @@ from p2smt.schedules.race_violation import race_violation
 from p2smt.schedules.reach import graph_of
 from p2smt.schedules.report import Report, Verdict
 from p2smt.schedules.structure import broken_steps, unmatched
-from p2smt.schedules.values import run_values, wrong_goals
+from p2smt.schedules.values import run_values
 from p2smt.schedules.wrong_values import wrong_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from p2smt.schedules.accesses import Race
-    from p2smt.schedules.contract import Goal
     from p2smt.schedules.graph import Edges
     from p2smt.schedules.index import Index
     from p2smt.schedules.model import Schedule
     from p2smt.schedules.progress import Local
-    from p2smt.schedules.values import Part
     from p2smt.schedules.violation import Violation
 
 DEFAULT_DEPTH = 8
@@ -136,9 +134,10 @@ def _data(
     )
     if not races:
         return report
-    other = tuple(run(index, local, depth, newest=True).order)
-    same = _goals(index, order) == _goals(index, other)
-    return _decided(index, found, edges, time_limit_s, report, violations if same else ())
+    touched = bool(violations) and depends_on(
+        index, order, violations[0], {race.cell for race in races}
+    )
+    return _decided(index, found, edges, time_limit_s, report, () if touched else violations)
 
 
 def _wrong(index: Index, found: _Found) -> tuple[Violation, ...]:
@@ -146,10 +145,6 @@ def _wrong(index: Index, found: _Found) -> tuple[Violation, ...]:
     shown = found.order if found.races else ()
     violations = tuple(islice(wrong_values(run_values(index, found.order), shown), _MOST))
     return explained(index, found.order, violations) if violations else ()
-
-
-def _goals(index: Index, order: Sequence[int]) -> list[tuple[Goal, Mapping[Part, int]]]:
-    return list(wrong_goals(run_values(index, order)))
 
 
 def _decided(
@@ -162,8 +157,7 @@ def _decided(
 ) -> Report:
     """The report on a schedule with races, after the solver looked for a run that is wrong.
 
-    before: violations that come first: two different runs agree on them, so they are probably not
-        the races' doing.
+    before: violations that come first: no chunk of a race has to do with them.
     """
     graph = graph_of(index, edges, found.order)
     decision = decide(index.schedule, graph, found.races, time_limit_s, found.depth)

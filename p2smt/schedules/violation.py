@@ -25,6 +25,11 @@ class Kind(StrEnum):
     RULE = "broken-rule"
 
 
+def times(count: int) -> str:
+    """How often, in words."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
     """One thing that is wrong.

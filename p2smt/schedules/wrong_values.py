@@ -6,8 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from p2smt.schedules.contract import Contribution
+from p2smt.schedules.model import Buffer, Span
 from p2smt.schedules.values import wrong_goals
-from p2smt.schedules.violation import Kind, Violation
+from p2smt.schedules.violation import Kind, Violation, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +41,8 @@ def classify(goal: Goal, got: Mapping[Part, int], untouched: bool) -> tuple[Kind
     missing = [part for part in wanted if got.get(part, 0) < wanted[part]]
     if untouched and undefined:
         return Kind.MISSING, f"is never written; it lacks {_names(missing)}"
+    if undefined == [str(Span(goal.rank, Buffer.OUTPUT, goal.chunk, 1))]:
+        return Kind.UNINITIALISED, "is read before anything was written there"
     if undefined:
         return (
             Kind.UNINITIALISED,
@@ -64,10 +67,6 @@ def _sums(
 
 def _names(parts: list[Part], counts: Mapping[Part, int] | None = None, most: int = 4) -> str:
     shown = sorted(parts, key=lambda p: p if isinstance(p, Contribution) else (-1, -1))[:most]
-    words = [f"{part} {_times(counts[part])}" if counts else str(part) for part in shown]
+    words = [f"{part} {times(counts[part])}" if counts else str(part) for part in shown]
     more = f" and {len(parts) - most} more" if len(parts) > most else ""
     return ", ".join(words) + more
-
-
-def _times(count: int) -> str:
-    return "twice" if count == 2 else f"{count} times"

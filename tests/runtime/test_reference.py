@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -110,8 +111,8 @@ def test_every_short_program(kind: RequestKind, factors: tuple[int, ...], length
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("factors", [(2, 3), (2, 2, 2)])
-def test_every_program_of_three_steps(kind: RequestKind, factors: tuple[int, ...]) -> None:
-    for program in distinct(kind, factors, 3):
+def test_every_fourth_program_of_three_steps(kind: RequestKind, factors: tuple[int, ...]) -> None:
+    for program in islice(distinct(kind, factors, 3), 0, None, 4):
         agree(kind, math.prod(factors), program, options=EXACT)
 
 

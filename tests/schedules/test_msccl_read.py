@@ -111,11 +111,17 @@ def test_op_with_one_place() -> None:
 
 
 def test_step_attributes_that_may_be_missing() -> None:
-    bare = step(0, "r", "i1", "s2", s=None, cnt=None, depid=None, deps=None, hasdep=None)
+    bare = step(0, "r", "i1", "s2", s=None, cnt=1, depid=None, deps=None, hasdep=None)
     bare = bare.replace('srcbuf="i" srcoff="1"', "")
     body = block(0, bare, recv=1)
     (found,) = read(algo([gpu(0, body, chunks=(2, 2, 3)), gpu(1)])).steps
     assert (found.count, found.waits, found.writes) == (1, (), (span("s2"),))
+
+
+def test_a_step_says_how_many_chunks_it_handles() -> None:
+    bare = step(0, "r", "i1", "s2", cnt=None)
+    with pytest.raises(InputError, match="lacks the attribute 'cnt'"):
+        read(algo([gpu(0, block(0, bare, recv=1), chunks=(2, 2, 3)), gpu(1)]))
 
 
 @pytest.mark.parametrize(

@@ -85,10 +85,10 @@ def test_random_schedules(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("depth", [1, 2, 8])
+@pytest.mark.parametrize(("depth", "every"), [(8, 2), (1, 5)])
 @pytest.mark.parametrize("name", SMALL)
-def test_all_mutants_of_small_schedules(name: str, depth: int) -> None:
-    assert not list(disagreements(SMALL[name](), every=1, depth=depth))
+def test_mutants_of_small_schedules(name: str, depth: int, every: int) -> None:
+    assert not list(disagreements(SMALL[name](), every, depth))
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_mutants_of_classics(name: str) -> None:
     schedule = small_classics()[name]
     assert explore(schedule).right
     assert disagreement(schedule) is None
-    assert not list(disagreements(schedule, every=7))
+    assert not list(disagreements(schedule, every=25))
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_mutants_of_classics(name: str) -> None:
 def test_many_random_schedules(depth: int) -> None:
     found = {
         seed: text
-        for seed in range(1000, 2000)
+        for seed in range(1000, 1300)
         if (text := disagreement(random_schedule(seed, 4 + seed % 7, depth), depth))
     }
     assert not found

@@ -79,8 +79,8 @@ def test_a_ring_runs_from_depth_two_on() -> None:
         ({"waits": (StepRef(5, 0),)}, Kind.DEPENDENCY, "block 5 step 0"),
         ({"send": None}, Kind.UNMATCHED, "never sent"),
         ({"send": Connection(0, 1, 4)}, Kind.UNMATCHED, "never received"),
-        ({"awaits": ("signal",)}, Kind.UNMATCHED_SIGNAL, "awaited 1 times"),
-        ({"posts": ("signal",)}, Kind.UNMATCHED_SIGNAL, "raised 1 times"),
+        ({"awaits": ("signal",)}, Kind.UNMATCHED_SIGNAL, "awaited once"),
+        ({"posts": ("signal",)}, Kind.UNMATCHED_SIGNAL, "raised once"),
     ],
 )
 def test_structure(fields: dict[str, object], kind: Kind, words: str) -> None:
