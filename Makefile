@@ -16,7 +16,7 @@ SELECT ?=
 FAST := not slow and not cluster
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test check format lint types fast bench testbed-study setup setup-dev lock clean
+.PHONY: help solve test check format lint types fast bench testbed-study study setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -45,6 +45,20 @@ bench: setup-dev ## measure tests/bench and renew experiments/benchmarks/results
 	$(BIN)/python -m pytest -q --benchmark-enable --benchmark-only \
 	  --benchmark-json=$(VENV)/bench.json tests/bench $(PYTEST_ARGS)
 	$(BIN)/python experiments/benchmarks/table.py $(VENV)/bench.json
+
+STUDY := experiments/placement_448x
+
+study: setup $(VENV)/.stamp-plots ## compute the placement study again, its figures and report (minutes)
+	$(BIN)/python $(STUDY)/modelled.py
+	$(BIN)/python $(STUDY)/exact.py
+	$(BIN)/python $(STUDY)/published.py
+	$(BIN)/python $(STUDY)/beyond.py
+	$(BIN)/python $(STUDY)/figures.py
+	$(BIN)/python $(STUDY)/report.py
+
+$(VENV)/.stamp-plots: $(VENV)/.stamp-package
+	@$(PIP) install 'matplotlib>=3.9'
+	@touch $@
 
 setup: $(VENV)/.stamp-package
 

@@ -1,0 +1,153 @@
+"""The parts of the report on published measurements, beyond the paper, and the test cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from experiments.placement_448x.report_modelled import Lines, percent, table
+from experiments.placement_448x.store import HERE, read
+
+Data = Mapping[str, Any]
+
+
+def published_table(experiments: Sequence[Data]) -> Lines:
+    """Errors of each prediction: by the preset, and calibrated."""
+    rows = []
+    for one in experiments:
+        fit, nominal = one["fits"][one["chosen"]], one["nominal"]
+        rows.append(
+            (
+                "<br>".join(one["seen"]),
+                one["predicted"],
+                one["note"],
+                one["predicted_rows"],
+                one["chosen"],
+                f"{percent(fit['median'])}, {percent(fit['worst'])}",
+                f"{percent(fit['median_of_large'])}, {percent(fit['worst_of_large'])}",
+                percent(fit["worst_without_spikes"]),
+                f"{percent(nominal['median'])}, {percent(nominal['worst'])}",
+            )
+        )
+    head = ("calibrated on", "predicted", "what is new", "rows", "algorithms", "median, worst")
+    last = ("from 1 MiB", "worst without spikes", "uncalibrated")
+    yield from table((*head, *last), rows)
+
+
+def choice_table(experiments: Sequence[Data]) -> Lines:
+    """Median error on the predicted rows by every choice of algorithms."""
+    choices = list(experiments[0]["fits"])
+    rows = []
+    for one in experiments:
+        cells = []
+        for choice in choices:
+            fit = one["fits"][choice]
+            text = f"{percent(fit['held_out'])} / {percent(fit['median'])}"
+            cells.append(f"**{text}**" if choice == one["chosen"] else text)
+        rows.append((one["predicted"], one["note"], *cells))
+    yield from table(("predicted", "what is new", *choices), rows)
+
+
+def source_table(tables: Sequence[Data]) -> Lines:
+    """Where the published tables are from."""
+    rows = [(one["name"], one["nodes"], one["gpus"], one["source"]) for one in tables]
+    yield from table(("table", "nodes", "GPUs", "source"), rows)
+
+
+def longer_table(beyond: Data) -> Lines:
+    """Programs of more than five steps."""
+    rows = [
+        (
+            one["system"],
+            one["length"],
+            "yes" if one["pipelined"] else "no",
+            one["optima"],
+            one["faster"],
+            f"{one['largest_gain']:.3f}x",
+        )
+        for one in beyond["longer"]
+    ]
+    head = ("system", "length <=", "pipelined", "optima", "faster than length <= 5", "at most")
+    yield from table(head, rows)
+
+
+def iteration_table(beyond: Data) -> Lines:
+    """Iterations of several reductions."""
+    rows = []
+    for one in beyond["iterations"]:
+        best = one["together_s"]
+        times = (one[f"{name}_s"] for name in ("default_layout", "worst_single", "best_single"))
+        rows.append(
+            (
+                one["system"],
+                one["axes"],
+                " ".join(one["requests"]),
+                f"{best:.4g} s",
+                *(f"{seconds / best:.2f}x" for seconds in times),
+                f"{one['after_another_s'] / best:.2f}x",
+                f"{one['bound_s'] / best:.2f}x",
+            )
+        )
+    head = ("system", "axes", "requests", "answer", "default layout", "worst placement")
+    last = ("best placement, singles", "one after another", "bound")
+    yield from table((*head, *last), rows)
+
+
+def together_table(beyond: Data) -> Lines:
+    """Choosing placement and programs together, over all iterations of one and two requests."""
+    names = [f"{count}_{way}" for count in _COUNTS for way in ("plain", "pipelined")]
+    rows = [(one["system"], *(_choice(one[name]) for name in names)) for one in beyond["together"]]
+    head = ("system", "one request", "pipelined", "two requests", "pipelined")
+    yield from table(head, rows)
+
+
+_COUNTS = ("single_request", "two_requests")
+
+
+def _choice(found: Data) -> str:
+    """How often, and how much at most."""
+    count = f"{found['by_1_percent']} of {found['iterations']}"
+    return f"{count}, {found['largest']:.2f}x" if found["by_1_percent"] else count
+
+
+def axes_table(beyond: Data) -> Lines:
+    """Gains by the number of reduced axes, and reducing axes one after the other."""
+    rows = []
+    for one in beyond["multi_axis"]:
+        cells = [
+            f"{percent(found['gaining'] / found['requests'])}, {found['mean_of_gaining']:.2f}x"
+            for found in one["by_reduced_axes"].values()
+        ]
+        after = (one["mean_of_one_after_another"], one["largest_of_one_after_another"])
+        rows.append((one["system"], *cells, *(f"{value:.2f}x" for value in after)))
+    head = ("system", "1 axis", "2 axes", "3 axes", "one after another, mean", "at most")
+    yield from table(head, rows)
+
+
+def measured_summaries() -> Iterator[tuple[str, Data]]:
+    """The summaries of the measured clusters, as far as they were measured."""
+    for path in sorted(HERE.glob("measured_*.json")):
+        data = read(path)
+        if "summary" in data:
+            yield path.stem.removeprefix("measured_"), data["summary"]
+
+
+def measured_cell(claim: str) -> str:
+    """What the test cluster says on a claim."""
+    found = []
+    for name, summary in measured_summaries():
+        speedup, accuracy = summary.get("speedup", {}), summary.get("accuracy", {})
+        texts = {
+            "placement": _text(summary, "placement_ratio", "{:.0f}x"),
+            "share": _text(speedup, "share_gaining", "{:.0%}"),
+            "mean": _text(speedup, "mean_of_gaining", "{:.2f}x"),
+            "largest": _text(speedup, "max", "{:.2f}x"),
+            "accuracy": _text(accuracy, "top_10", "{:.0%}"),
+        }
+        if texts[claim]:
+            found.append(f"{name}: {texts[claim]}")
+    return "<br>".join(found) or "not measured yet"
+
+
+def _text(data: Data, key: str, form: str) -> str:
+    return form.format(data[key]).replace("%", " %") if key in data else ""
