@@ -32,7 +32,8 @@ def _aside() -> Schedule:
     for rank in (0, 1):
         blocks.copy(rank, 0, "i0", "s0", posts=(f"ready {rank}",), after=())
         blocks.send(rank, 0, 1 - rank, "i0", after=())
-        blocks.receive("r", rank, 1, 1 - rank, "s1", barrier="both")
+        blocks.receive("r", rank, 1, 1 - rank, "s1")
+        blocks.add(rank, 1, "barrier", count=0, barrier="both")
         blocks.add(rank, 2, "wait", count=0, awaits=(f"ready {rank}",), barrier="both")
         blocks.copy(rank, 1, "s0", "o0")
         blocks.reduce(rank, 1, "s1", "o0")
