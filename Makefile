@@ -16,7 +16,7 @@ SELECT ?=
 FAST := not slow and not cluster
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test check format lint types fast bench testbed-study study setup setup-dev lock clean
+.PHONY: help solve test check format lint types fast bench testbed-study study study-full setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -47,14 +47,22 @@ bench: setup-dev ## measure tests/bench and renew experiments/benchmarks/results
 	$(BIN)/python experiments/benchmarks/table.py $(VENV)/bench.json
 
 STUDY := experiments/placement_448x
+MEASURE := $(BIN)/python $(STUDY)/measured.py
+STUDY_PAGES = $(BIN)/python $(STUDY)/figures.py && $(BIN)/python $(STUDY)/report.py
 
 study: setup $(VENV)/.stamp-plots ## compute the placement study again, its figures and report (minutes)
 	$(BIN)/python $(STUDY)/modelled.py
 	$(BIN)/python $(STUDY)/exact.py
 	$(BIN)/python $(STUDY)/published.py
 	$(BIN)/python $(STUDY)/beyond.py
-	$(BIN)/python $(STUDY)/figures.py
-	$(BIN)/python $(STUDY)/report.py
+	$(STUDY_PAGES)
+
+study-full: study setup-dev ## the placement study, measured anew on test clusters as well (root, Linux, an hour)
+	$(MEASURE) --cluster 2x8 --uplink 50mbit --repeat 5 --large 4MiB --out $(STUDY)/measured_2x8.json
+	$(MEASURE) --cluster 4x4 --uplink 50mbit --repeat 5 --out $(STUDY)/measured_4x4.json
+	$(MEASURE) --cluster 2x2x4 --uplink 50mbit --repeat 5 --keep 12 --out $(STUDY)/measured_2x2x4.json
+	$(MEASURE) --cluster 2x8 --uplink 10mbit --repeat 3 --placements-only --out $(STUDY)/measured_ratio.json
+	$(STUDY_PAGES)
 
 $(VENV)/.stamp-plots: $(VENV)/.stamp-package
 	@$(PIP) install 'matplotlib>=3.9'

@@ -14,7 +14,6 @@ from experiments.placement_448x import (
     published,
     published_tables,
     report,
-    report_other,
 )
 from experiments.placement_448x.cases import Case, cases, matrices, splits
 from experiments.placement_448x.iterations import ITERATIONS, iteration_data
@@ -157,13 +156,3 @@ def test_a_template_must_be_filled() -> None:
     assert report.template("{a} {{b}}", {"b": ["1", "2"]}, {"a": "x"}) == "x 1\n2"
     with pytest.raises(ValueError, match="nothing fills"):
         report.template("{c}", {}, {})
-
-
-def test_measured_claims_join_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(report_other, "HERE", tmp_path)
-    assert report_other.measured_cell("placement") == "not measured yet"
-    summary = {"placement_ratio": 120.4, "speedup": {"share_gaining": 0.5, "max": 1.6}}
-    write(tmp_path / "measured_2x8.json", {"summary": summary})
-    write(tmp_path / "measured_notes.json", {"rows": [1]})
-    cells = [report_other.measured_cell(c) for c in ("placement", "share", "largest", "accuracy")]
-    assert cells == ["2x8: 120x", "2x8: 50 %", "2x8: 1.60x", "not measured yet"]

@@ -110,7 +110,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rack-rate", help="rate of a rack's uplink; default: as --uplink")
     parser.add_argument("--payload", default="1MiB", help="bytes per rank")
     parser.add_argument("--repeat", type=int, default=5, help="timings of the pairs that matter")
-    parser.add_argument("--calibration-repeat", type=int, default=3)
+    parser.add_argument("--calibration-repeat", type=int, default=5)
     parser.add_argument("--keep", type=int, help="programs per placement, best first (all)")
     parser.add_argument("--large", help="a larger payload for the model's choices")
     parser.add_argument("--placements-only", action="store_true")

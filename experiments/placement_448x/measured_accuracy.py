@@ -6,6 +6,7 @@ timings.  Pairs that share an entry share its time, and each counts as a pair.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 
 TOPS = (1, 5, 10)
 MORE_THAN = 10
-"""Cases with at most so many pairs do not count: ten guesses would always find the best."""
+"""Cases with at most so many different pairs do not count: ten guesses always find the best."""
 GAIN = 1.05
 """A program counts as a gain from here on: clearly more than repetitions differ."""
 _SAME = 1e-9  # predictions that differ relatively by no more are equal
@@ -45,10 +46,13 @@ def first_choice(pairs: Sequence[Pair]) -> Pair:
 
 
 def rank_of_best(pairs: Sequence[Pair]) -> int:
-    """Place of the measured best in the model's order: 1 + the pairs predicted to be faster."""
+    """Place of the measured best in the model's order: 1 + the pairs predicted to be faster.
+
+    Pairs of one entry do the same, so they take one place.
+    """
     least = min(pair.measured_s for pair in pairs)
     predicted = min(pair.predicted_s for pair in pairs if pair.measured_s == least)
-    return 1 + sum(pair.predicted_s < predicted * (1 - _SAME) for pair in pairs)
+    return 1 + len({p.entry for p in pairs if p.predicted_s < predicted * (1 - _SAME)})
 
 
 def regret(pairs: Sequence[Pair]) -> float:
@@ -91,7 +95,7 @@ def case_pairs(case: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) ->
 
 def accuracy(cases: Iterable[Sequence[Pair]]) -> dict[str, Any]:
     """Top-k accuracy and regret over the cases with enough pairs."""
-    counted = [pairs for pairs in cases if len(pairs) > MORE_THAN]
+    counted = [pairs for pairs in cases if len({pair.entry for pair in pairs}) > MORE_THAN]
     ranks, regrets = [rank_of_best(p) for p in counted], [regret(p) for p in counted]
     if not counted:
         return {"cases": 0}
@@ -126,6 +130,11 @@ def distinct(cases: Iterable[Sequence[Pair]]) -> list[Sequence[Pair]]:
     return list({frozenset(pair.entry for pair in pairs): pairs for pairs in cases}.values())
 
 
+def _leaves_nodes(case: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether no placement keeps the groups of a case inside nodes."""
+    return all(math.prod(entries[own[0]]["factors"][:-1]) > 1 for _, own in case["placements"])
+
+
 def errors(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """abs(predicted / measured - 1), and how far the repetitions of an entry lie apart."""
     off = [abs(e["predicted_s"] / statistics.median(e["times_s"]) - 1) for e in entries]
@@ -157,10 +166,14 @@ def summary(
         return found
     requests = [one for pairs in every for one in speedups(pairs)]
     different = list({one.entries: one for one in requests}.values())
+    across = [
+        pairs for case, pairs in zip(cases, every, strict=True) if _leaves_nodes(case, entries)
+    ]
     return {
         **found,
         "accuracy": accuracy(every),
         "accuracy_distinct_cases": accuracy(distinct(every)),
+        "accuracy_across_nodes": accuracy(across),
         "speedup": gains(requests),
         "speedup_distinct_requests": gains(different),
         **errors(entries),

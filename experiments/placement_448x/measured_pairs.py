@@ -27,6 +27,9 @@ KIND = RequestKind.ALL_REDUCE
 LENGTH = 3
 CLOSE = 1.5
 """Programs predicted within this factor of the best of their placement are timed most often."""
+SHORT_S, OFTEN = 0.1, 5
+"""Programs predicted to take less are timed so many times in every round, whatever they are
+predicted beside the best: where processes wait for processors, short times vary most."""
 EVERY = 4
 """Of the programs that are not among the best ``keep``, one in so many is timed as well."""
 
@@ -86,17 +89,19 @@ class Pairs:
             found.append(number)
         return found
 
-    def turns(self, repeat: int, seed: int) -> list[int]:
-        """Numbers of the entries as they are timed: a shuffled order, rotated in every round.
+    def rounds(self, repeat: int, seed: int) -> list[list[int]]:
+        """Numbers of the entries of every round: a shuffled order, rotated in every round.
 
-        Entries that are not close have one timing, in one of the rounds.
+        Entries that are neither close nor short have one timing, in one of the rounds.
         """
+        short = {n for n, request in enumerate(self.entries) if predicted_s(request) < SHORT_S}
         order, found = list(range(len(self.entries))), []
         random.Random(seed).shuffle(order)
         for turn in range(repeat):
             start = turn * len(order) // repeat
             rotated = order[start:] + order[:start]
-            found += [n for n in rotated if n in self.close or n % repeat == turn]
+            once = [n for n in rotated if n in self.close | short or n % repeat == turn]
+            found.append(once + [n for n in rotated if n in short] * (OFTEN - 1))
         return found
 
     def as_data(self) -> list[dict[str, Any]]:

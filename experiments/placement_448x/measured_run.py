@@ -46,13 +46,17 @@ def check(pairs: Pairs, fleet: Fleet) -> bool:
 def time_pairs(
     both: tuple[Pairs, Pairs], repeat: int, seed: int, fleet: Fleet
 ) -> tuple[Times, Times]:
-    """Times of the entries of both, those of the second after the first, in one launch."""
-    turns = [(n, i) for n, pairs in enumerate(both) for i in pairs.turns(repeat, seed)]
-    job = _job([both[n].entries[i] for n, i in turns])
+    """Times of the entries of both, those of the second after the first.
+
+    Every round has processes of its own: how they fall on the processors lasts as long as they.
+    """
     found: tuple[Times, Times] = ([[] for _ in both[0].entries], [[] for _ in both[1].entries])
-    results = run(job, fleet, 1, ("program",)).requests
-    for (n, i), result in zip(turns, results, strict=True):
-        found[n][i] += result.total.samples
+    for first, second in zip(*(pairs.rounds(repeat, seed) for pairs in both), strict=True):
+        turns = [(0, i) for i in first] + [(1, i) for i in second]
+        job = _job([both[n].entries[i] for n, i in turns])
+        results = run(job, fleet, 1, ("program",)).requests
+        for (n, i), result in zip(turns, results, strict=True):
+            found[n][i] += result.total.samples
     return found
 
 

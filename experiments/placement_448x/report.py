@@ -11,9 +11,11 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
+from experiments.placement_448x import report_measured as measured
 from experiments.placement_448x import report_modelled as modelled
 from experiments.placement_448x import report_other as other
 from experiments.placement_448x.distance import REASONS, distance, total
+from experiments.placement_448x.report_text import percent
 from experiments.placement_448x.store import HERE, read
 from experiments.placement_448x.summary import Results, by_name, crossing, gains, load, ratios
 
@@ -37,7 +39,7 @@ def template(text: str, tables: dict[str, Iterable[str]], values: dict[str, str]
 def measured_values() -> dict[str, str]:
     """What the test clusters say on each claim."""
     claims = ("placement", "share", "mean", "largest", "accuracy")
-    return {f"measured_{claim}": other.measured_cell(claim) for claim in claims}
+    return {f"measured_{claim}": measured.claim(claim) for claim in claims}
 
 
 def exact_values() -> dict[str, str]:
@@ -64,8 +66,8 @@ def gain_values(paper: Sequence[Results]) -> dict[str, str]:
         all_, cross = gains(every), gains(crossing(every))
         pipelined = gains(every, lambda one: one.pipelined_speedup)
         found |= {
-            f"share_{name}": modelled.percent(all_.share),
-            f"cross_{name}": modelled.percent(cross.share),
+            f"share_{name}": percent(all_.share),
+            f"cross_{name}": percent(cross.share),
             f"mean_{name}": f"{all_.mean:.2f}x",
             f"up_{name}": f"{all_.mean_of_gaining:.2f}x",
             f"max_{name}": f"{all_.largest:.2f}x",
@@ -124,6 +126,11 @@ def tables() -> dict[str, Iterable[str]]:
         "shapes_deep": modelled.shape_table(deep, least=20),
         "effort": modelled.effort_table(load()),
         "distances": modelled.distance_table(load()),
+        "accuracy": measured.accuracy_table(),
+        "sizes": measured.size_table(),
+        "speedups": measured.speedup_table(),
+        "measured_ratios": measured.ratio_table(),
+        "large": measured.large_table(),
         "published": other.published_table(published),
         "choices": other.choice_table(published),
         "sources": other.source_table(read(HERE / "published_tables.json")["tables"]),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from experiments.placement_448x.distance import REASONS, Distance, distance, total
+from experiments.placement_448x.report_text import Lines, matrix_text, percent, size_text, table
 from experiments.placement_448x.summary import (
     Gains,
     Outcome,
@@ -16,36 +17,11 @@ from experiments.placement_448x.summary import (
     ratios,
 )
 
-Lines = Iterator[str]
 KINDS = {
     "inside": "inside one node (rack, slice)",
     "spread": "one member in each of several",
     "mixed": "several members in each of several",
 }
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Lines:
-    """A table in Markdown."""
-    yield "| " + " | ".join(head) + " |"
-    yield "|" + "---|" * len(head)
-    for row in rows:
-        yield "| " + " | ".join(map(str, row)) + " |"
-
-
-def matrix_text(one: Outcome) -> str:
-    """A matrix without blanks."""
-    return "`" + str([list(row) for row in one.matrix]).replace(" ", "") + "`"
-
-
-def size_text(payload_bytes: int) -> str:
-    """Bytes in MiB or GiB."""
-    gib = payload_bytes / 2**30
-    return f"{gib:g} GiB" if gib >= 1 else f"{payload_bytes / 2**20:g} MiB"
-
-
-def percent(share: float) -> str:
-    """A share as a whole percentage."""
-    return f"{100 * share:.0f} %"
 
 
 def ratio_table(systems: Sequence[Results]) -> Lines:
@@ -61,8 +37,8 @@ def ratio_table(systems: Sequence[Results]) -> Lines:
                 size_text(results.headline),
                 f"{top.ratio:.1f}x",
                 top.case,
-                matrix_text(top.worst),
-                matrix_text(top.best),
+                matrix_text(top.worst.matrix),
+                matrix_text(top.best.matrix),
                 f"{with_programs.ratio:.1f}x",
                 f"{small.ratio:.1f}x",
             )
@@ -220,8 +196,8 @@ def case_table(results: Results) -> Lines:
             (
                 case,
                 len(group),
-                matrix_text(best),
-                matrix_text(worst),
+                matrix_text(best.matrix),
+                matrix_text(worst.matrix),
                 f"{best.default_s:.4g} s",
                 f"{worst.default_s / best.default_s:.2f}x",
                 f"{min(one.best_s for one in group):.4g} s",

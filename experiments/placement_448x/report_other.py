@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.placement_448x.report_modelled import Lines, percent, table
-from experiments.placement_448x.store import HERE, read
+from experiments.placement_448x.report_text import Lines, percent, table
 
 Data = Mapping[str, Any]
 
@@ -122,32 +121,3 @@ def axes_table(beyond: Data) -> Lines:
         rows.append((one["system"], *cells, *(f"{value:.2f}x" for value in after)))
     head = ("system", "1 axis", "2 axes", "3 axes", "one after another, mean", "at most")
     yield from table(head, rows)
-
-
-def measured_summaries() -> Iterator[tuple[str, Data]]:
-    """The summaries of the measured clusters, as far as they were measured."""
-    for path in sorted(HERE.glob("measured_*.json")):
-        data = read(path)
-        if "summary" in data:
-            yield path.stem.removeprefix("measured_"), data["summary"]
-
-
-def measured_cell(claim: str) -> str:
-    """What the test cluster says on a claim."""
-    found = []
-    for name, summary in measured_summaries():
-        speedup, accuracy = summary.get("speedup", {}), summary.get("accuracy", {})
-        texts = {
-            "placement": _text(summary, "placement_ratio", "{:.0f}x"),
-            "share": _text(speedup, "share_gaining", "{:.0%}"),
-            "mean": _text(speedup, "mean_of_gaining", "{:.2f}x"),
-            "largest": _text(speedup, "max", "{:.2f}x"),
-            "accuracy": _text(accuracy, "top_10", "{:.0%}"),
-        }
-        if texts[claim]:
-            found.append(f"{name}: {texts[claim]}")
-    return "<br>".join(found) or "not measured yet"
-
-
-def _text(data: Data, key: str, form: str) -> str:
-    return form.format(data[key]).replace("%", " %") if key in data else ""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 if TYPE_CHECKING:
     from p2smt.cli.schedule_options import ScheduleOptions
 
@@ -20,11 +18,9 @@ def verify_program(
 ) -> int:
     """Check a program over all devices, by its meaning and chunk by chunk."""
     from p2smt.cli import given, scene_options
-    from p2smt.cli.output import print_json
-    from p2smt.cli.verify_schedule import exit_code_of
+    from p2smt.cli.verify_schedule import show_family
     from p2smt.errors import InputError
     from p2smt.program import parse_program
-    from p2smt.report.schedule_data import family_data, family_lines, wrapped
     from p2smt.schedules.lower_build import Lowering
     from p2smt.schedules.program_family import all_factors, prove_program
 
@@ -41,9 +37,4 @@ def verify_program(
         Lowering(algorithm or "ring"),
         asked.depth(),
     )
-    if json:
-        print_json(family_data(found))
-    else:
-        for line in wrapped(family_lines(found)):
-            typer.echo(line)
-    return exit_code_of(found.verdict)
+    return show_family(found, json)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from p2smt.cli.schedule_options import ScheduleOptions
     from p2smt.schedules.cost import ScheduleCost
     from p2smt.schedules.model import Schedule
+    from p2smt.schedules.parametric import ParametricReport
     from p2smt.schedules.repair import Search
     from p2smt.schedules.report import Report, Verdict
     from p2smt.topology import Topology
@@ -40,9 +41,7 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
 
 def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
     """Check a symbolic schedule at every size up to a bound, and seek a proof for all."""
-    from p2smt.cli.output import print_json
     from p2smt.errors import InputError
-    from p2smt.report.schedule_data import family_data, family_lines, wrapped
     from p2smt.schedules.files import form_of
     from p2smt.schedules.parametric import prove
     from p2smt.schedules.yaml_file import parse_symbolic
@@ -53,6 +52,14 @@ def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) ->
         raise InputError("--upto", rule, "drop it; this file has one size")
     asked.refuse_for_family()
     found = prove(parse_symbolic(text, source), upto, asked.depth(), asked.limit_s())
+    return show_family(found, json)
+
+
+def show_family(found: ParametricReport, json: bool) -> int:
+    """Print what is known of a family of schedules; the exit code."""
+    from p2smt.cli.output import print_json
+    from p2smt.report.schedule_data import family_data, family_lines, wrapped
+
     if json:
         print_json(family_data(found))
     else:

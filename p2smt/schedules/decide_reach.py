@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from p2smt.schedules.order import linear
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -95,21 +97,13 @@ def web_of(schedule: Schedule, edges: EdgesLike) -> Web:
 
 
 def _line(before: Sequence[Sequence[int]], quiet: Mapping[int, Sequence[int]]) -> list[int]:
+    """The nodes, each after those before it, ``quiet`` ones included."""
+    every = [(*earlier, *quiet.get(node, ())) for node, earlier in enumerate(before)]
     after: list[list[int]] = [[] for _ in before]
-    missing = [0] * len(before)
-    for node, earlier in enumerate(before):
-        for a in (*earlier, *quiet.get(node, ())):
+    for node, earlier in enumerate(every):
+        for a in earlier:
             after[a].append(node)
-            missing[node] += 1
-    line = [node for node, count in enumerate(missing) if count == 0]
-    for node in line:
-        for later in after[node]:
-            missing[later] -= 1
-            if missing[later] == 0:
-                line.append(later)
-    if len(line) < len(before):
-        raise ValueError("the order of the schedule has a cycle")
-    return line
+    return linear(every, after)
 
 
 @dataclass(frozen=True, slots=True)

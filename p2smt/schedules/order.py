@@ -87,13 +87,17 @@ def order_of(total: int, edges: Sequence[Edge]) -> Order:
     for a, b in edges:
         before[b].append(a)
         after[a].append(b)
-    line = _line(before, after)
+    line = linear(before, after)
     chain, place = _chains(line, before)
     return Order(_levels(line, before), chain, place)
 
 
-def _line(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> list[int]:
-    """A linear extension (Kahn)."""
+def linear(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> list[int]:
+    """A linear extension of an order, given as what is next before and next after each node.
+
+    Raises:
+        ValueError: the order has a cycle.
+    """
     missing = [len(nodes) for nodes in before]
     line = [node for node, count in enumerate(missing) if count == 0]
     for node in line:

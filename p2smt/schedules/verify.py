@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from p2smt.schedules.accesses import find_races
+from p2smt.schedules.certain import graph_of
 from p2smt.schedules.competing import TooManyOutcomes
 from p2smt.schedules.deadlock import deadlock, longest_queue, run_or_stick, smallest_depth
 from p2smt.schedules.decide import Outcome, decide
@@ -24,7 +25,6 @@ from p2smt.schedules.graph import edges_of
 from p2smt.schedules.index import index_of
 from p2smt.schedules.progress import local_order, run
 from p2smt.schedules.race_violation import race_violation
-from p2smt.schedules.reach import graph_of
 from p2smt.schedules.report import Report, Verdict
 from p2smt.schedules.structure import broken_steps, unmatched
 from p2smt.schedules.values import run_values

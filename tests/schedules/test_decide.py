@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from p2smt.schedules import contract as contracts
 from p2smt.schedules.accesses import find_races
+from p2smt.schedules.certain import graph_of
 from p2smt.schedules.decide import Decision, Outcome, decide
 from p2smt.schedules.graph import edges_of
 from p2smt.schedules.index import index_of
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.progress import local_order, run
-from p2smt.schedules.reach import graph_of
 from p2smt.schedules.replay import Phase, replay
 from tests.schedules.building import Blocks, at
 from tests.schedules.oracle_interleavings import TooBig, explore

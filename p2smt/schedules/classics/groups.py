@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Members = Sequence[int]
 Edges = list[tuple[int, int]]
 """(parent, child) of a tree, parents first."""
+Phase = Callable[["Builder", Members, "Sequence[Part]", int], None]
+"""A collective inside a group: builder, members, parts, channel."""
 
 
 def ring_reduce_scatter(b: Builder, members: Members, parts: Sequence[Part], channel: int) -> None:
@@ -96,8 +98,7 @@ def binomial_edges(n: int) -> Edges:
     return [(parent, parent + (1 << s)) for s in steps for parent in range(0, n - (1 << s), 2 << s)]
 
 
-Scattering = Callable[["Builder", Members, "Sequence[Part]", int], None]
-ALGORITHMS: dict[str, tuple[Scattering, Scattering]] = {
+ALGORITHMS: dict[str, tuple[Phase, Phase]] = {
     "ring": (ring_reduce_scatter, ring_all_gather),
     "tree": (tree_reduce_scatter, tree_all_gather),
     "direct": (direct_reduce_scatter, direct_all_gather),

@@ -15,7 +15,7 @@ from p2smt.schedules.classics.start import check, check_ranks, rotated, start
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from p2smt.schedules.build import Part
+    from p2smt.schedules.build import Builder, Part
     from p2smt.schedules.model import Schedule
 
 
@@ -34,10 +34,7 @@ def ring_all_reduce(
     """
     rings = _rings(ranks, directions, channels)
     b = start("allreduce", ranks, ranks * len(rings), in_place=in_place)
-    for channel, members in enumerate(rings):
-        parts = _parts(members, channel, len(rings))
-        groups.ring_reduce_scatter(b, members, parts, channel)
-        groups.ring_all_gather(b, members, parts, channel)
+    _go_round(b, rings, groups.ring_reduce_scatter, groups.ring_all_gather)
     return b.schedule("ring-all-reduce", fused=fused)
 
 
@@ -52,8 +49,7 @@ def ring_reduce_scatter(
     """The first half of a ring all-reduce: n - 1 steps, any number of ranks."""
     rings = _rings(ranks, directions, channels)
     b = start("reduce_scatter", ranks, len(rings), in_place=in_place)
-    for channel, members in enumerate(rings):
-        groups.ring_reduce_scatter(b, members, _parts(members, channel, len(rings)), channel)
+    _go_round(b, rings, groups.ring_reduce_scatter)
     return b.schedule("ring-reduce-scatter", fused=fused)
 
 
@@ -68,8 +64,7 @@ def ring_all_gather(
     """The second half of a ring all-reduce: n - 1 steps, any number of ranks."""
     rings = _rings(ranks, directions, channels)
     b = start("allgather", ranks, len(rings), in_place=in_place)
-    for channel, members in enumerate(rings):
-        groups.ring_all_gather(b, members, _parts(members, channel, len(rings)), channel)
+    _go_round(b, rings, groups.ring_all_gather)
     return b.schedule("ring-all-gather", fused=fused)
 
 
@@ -80,6 +75,14 @@ def _rings(ranks: int, directions: int, channels: int) -> list[list[int]]:
     check_ranks(ranks)
     ways = [list(range(ranks)), list(reversed(range(ranks)))]
     return ways[:directions] * channels
+
+
+def _go_round(b: Builder, rings: Sequence[Sequence[int]], *phases: groups.Phase) -> None:
+    """Every ring on its own channel and chunks, one phase after the other."""
+    for channel, members in enumerate(rings):
+        parts = _parts(members, channel, len(rings))
+        for phase in phases:
+            phase(b, members, parts, channel)
 
 
 def _parts(members: Sequence[int], ring: int, rings: int) -> list[Part]:
