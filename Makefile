@@ -60,7 +60,7 @@ study: setup $(VENV)/.stamp-plots ## compute the placement study again, its figu
 study-full: study setup-dev ## the placement study, measured anew on test clusters as well (root, Linux, an hour)
 	$(MEASURE) --cluster 2x8 --uplink 50mbit --repeat 5 --large 4MiB --out $(STUDY)/measured_2x8.json
 	$(MEASURE) --cluster 4x4 --uplink 50mbit --repeat 5 --out $(STUDY)/measured_4x4.json
-	$(MEASURE) --cluster 2x2x4 --uplink 50mbit --repeat 5 --keep 12 --out $(STUDY)/measured_2x2x4.json
+	$(MEASURE) --cluster 2x2x4 --uplink 50mbit --repeat 5 --out $(STUDY)/measured_2x2x4.json
 	$(MEASURE) --cluster 2x8 --uplink 10mbit --repeat 3 --placements-only --out $(STUDY)/measured_ratio.json
 	$(STUDY_PAGES)
 

@@ -105,9 +105,9 @@ def _wire_s(span: _Span, kind: RequestKind) -> float:
         if span.split < span.entities or not _links(span):
             return 0.0  # the siblings may reach each other through an outer level
         least_hops = span.digits[-1][1] if link.kind is LinkKind.RING else 1
-        load = sent * span.groups * least_hops / _links(span)
-        return load / link.bandwidth_bytes_per_s
-    shared = sent * span.groups / link.ports / link.bandwidth_bytes_per_s
+        shared = sent * span.groups * least_hops / _links(span) / link.bandwidth_bytes_per_s
+    else:
+        shared = sent * span.groups / link.ports / link.bandwidth_bytes_per_s
     draw = link.device_bandwidth_bytes_per_s
     return max(shared, sent / span.inside / draw) if draw else shared
 

@@ -147,14 +147,10 @@ def _way(
 def _load(topology: Topology, use: LevelUse, rule: Rule, bandwidth: float) -> tuple[float, float]:
     """Bytes on the worst link and seconds, both per payload byte."""
     link = topology.levels[use.level].link
-    if link.kind is not LinkKind.SWITCH:
-        load = rule.siblings(use)
-        return load, load / bandwidth
-    load = use.port_load(rule.crossing)
+    load = rule.load(use, link.kind)
     seconds = load / bandwidth
     if link.device_bandwidth_bytes_per_s:
-        drawn = rule.crossing(use.least_inside) / use.least_inside
-        seconds = max(seconds, drawn / link.device_bandwidth_bytes_per_s)
+        seconds = max(seconds, rule.drawn(use, link.kind) / link.device_bandwidth_bytes_per_s)
     return load, seconds
 
 

@@ -35,7 +35,8 @@ class LevelUse:
     Switch levels: ``ports`` lists the distinct port profiles.  Other levels: the worst link's
     load when every ring edge (``ring``), every edge but the wrap-around (``path``) or every
     ordered pair of members (``pairs``) carries one unit.  ``least_inside`` is the smallest
-    number of members that a group has under one entity.
+    number of members that a group has under one entity; ``closed_inside`` the same of groups that
+    span siblings and nothing outside their level, 0 without such a group and for sends.
     """
 
     level: int
@@ -44,6 +45,7 @@ class LevelUse:
     ring: float = 0.0
     path: float = 0.0
     pairs: float = 0.0
+    closed_inside: int = 0
 
     def port_load(self, crossing: Callable[[int], float]) -> float:
         """Worst port load, where a group with q members inside sends ``crossing(q)``."""
@@ -145,7 +147,7 @@ def _uses(
         if level.link.kind is LinkKind.SWITCH and outside * spread[j] > 1:
             uses.append(switch_use(topology, spans, j))
         elif level.link.kind is not LinkKind.SWITCH and spread[j] > 1:
-            uses.append(_sibling_use(level, j, spans, wrap=closes and outside == 1))
+            uses.append(_sibling_use(level, j, spans, closed=closes and outside == 1))
     return tuple(uses)
 
 
@@ -180,7 +182,7 @@ def _shared_ports(port: IntArray, ports: int) -> float:
     return float(share.sum(axis=0).max())
 
 
-def _sibling_use(level: Level, j: int, spans: Sequence[_Span], wrap: bool) -> LevelUse:
+def _sibling_use(level: Level, j: int, spans: Sequence[_Span], closed: bool) -> LevelUse:
     span = spans[j]
     concurrent = math.prod(len(s.groups) for s in spans[j + 1 :])
     inside = math.prod(len(s.members) for s in spans[j + 1 :])
@@ -194,8 +196,8 @@ def _sibling_use(level: Level, j: int, spans: Sequence[_Span], wrap: bool) -> Le
     path = load(rings[:, :-1], following[:, :-1])
     first, second = np.nonzero(~np.eye(len(span.members), dtype=bool))
     pairs = load(rings[:, first], rings[:, second]) * inside**2
-    ring = load(rings, following) if wrap else path
-    return LevelUse(j, least_inside=inside, ring=ring, path=path, pairs=pairs)
+    ring = load(rings, following) if closed else path
+    return LevelUse(j, (), inside, ring, path, pairs, closed_inside=inside if closed else 0)
 
 
 def send_footprint(topology: Topology, digits: Sequence[Digits]) -> Footprint:

@@ -106,11 +106,19 @@ def _sibling_use(topology: Topology, groups: IntArray, j: int) -> LevelUse | Non
         ring=ring,
         path=max(both),  # a chain to or from the root; half-way ties make them differ
         pairs=_pair_load(sibling, load),
+        closed_inside=_closed_inside(sibling, count[where], level.size),
     )
 
 
 def _spans_siblings(sibling: IntArray, size: int) -> bool:
     return bool(((np.diff(sibling, axis=1) != 0) & (np.diff(sibling // size, axis=1) == 0)).any())
+
+
+def _closed_inside(sibling: IntArray, inside: IntArray, size: int) -> int:
+    """Least members under one entity, of groups within one set of siblings that span several."""
+    parent = sibling // size
+    closed = (parent == parent[:, :1]).all(axis=1) & (sibling != sibling[:, :1]).any(axis=1)
+    return int(inside[closed].min()) if closed.any() else 0
 
 
 def _pair_load(sibling: IntArray, load: Callable[[IntArray, IntArray, FloatArray], float]) -> float:

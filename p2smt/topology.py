@@ -83,7 +83,8 @@ class Link:
     ``pieces`` holds at least one (latency, bandwidth) pair; a step takes the protocol whose
     time is least.  ``ports`` links of that bandwidth leave each entity (a node's NICs), spread
     evenly over the devices under it.  ``device_bandwidth_bytes_per_s`` caps what one device
-    draws from them.  ``torus`` holds the dimensions of a torus.  ``in_switch_members`` is
+    sends over all links of the level; on a ring, torus or full mesh for groups that span nothing
+    outside it.  ``torus`` holds the dimensions of a torus.  ``in_switch_members`` is
     the least group size for which the switch reduces (0: it does not).  ``measured`` holds
     pieces that replace the link's own for one collective, as calibration finds them.
     """
@@ -99,11 +100,9 @@ class Link:
     def __post_init__(self) -> None:
         if not self.pieces or any(not pieces for _, pieces in self.measured):
             raise InputError("a link without bandwidth", "needs at least one (latency, bandwidth)")
-        if self.kind is not LinkKind.SWITCH and (
-            self.ports != 1 or self.device_bandwidth_bytes_per_s or self.in_switch_members
-        ):
+        if self.kind is not LinkKind.SWITCH and (self.ports != 1 or self.in_switch_members):
             raise InputError(
-                f"a {self.kind.value} link with ports, device_bandwidth or in_switch_reduction",
+                f"a {self.kind.value} link with ports or in_switch_reduction",
                 "only a switch link has them",
                 "remove them, or make the link a switch",
             )

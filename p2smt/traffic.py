@@ -38,6 +38,19 @@ class Rule:
     steps: Callable[[Profile], tuple[int, ...]]
     pipelined: bool = False
 
+    def load(self, use: LevelUse, kind: LinkKind) -> float:
+        """Fraction of n on the worst link of a level."""
+        return use.port_load(self.crossing) if kind is LinkKind.SWITCH else self.siblings(use)
+
+    def drawn(self, use: LevelUse, kind: LinkKind) -> float:
+        """Fraction of n that one device sends over a level, by its members' equal shares.
+
+        Between siblings that of groups which span nothing outside the level, for the others
+        leave an entity over outer links too.
+        """
+        inside = use.least_inside if kind is LinkKind.SWITCH else use.closed_inside
+        return self.crossing(inside) / inside if inside else 0.0
+
 
 def _new_entities(profile: Profile) -> tuple[int, ...]:
     """Entities that each level adds: ring steps across it (all p - 1 steps in total)."""

@@ -16,7 +16,6 @@ from tests.oracle_loads import (
     CHAINS,
     GROUP_RULES,
     Group,
-    Loads,
     Operation,
     Way,
     binomial_rounds,
@@ -25,6 +24,7 @@ from tests.oracle_loads import (
     meeting_level,
     messages,
     send_loads,
+    sibling_draws,
     sibling_loads,
     switch_loads,
 )
@@ -170,7 +170,8 @@ def level_seconds(
     loads = []
     for j, level in enumerate(topology.levels):
         if level.link.kind is not LinkKind.SWITCH:
-            loads.append((sibling_loads(topology, j, sent), Loads(float)))
+            draws = sibling_draws(topology, j, groups, operation, way)
+            loads.append((sibling_loads(topology, j, sent), draws))
         elif way == "send":
             loads.append(send_loads(topology, j, sent))
         else:

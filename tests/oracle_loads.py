@@ -183,6 +183,21 @@ def switch_loads(
     return ports, draws
 
 
+def sibling_draws(
+    topology: Topology, level: int, groups: Sequence[Group], operation: Operation, way: Way
+) -> Loads:
+    """What each device sends (receives) over a level that is no switch, inside it alone."""
+    draws, size = Loads(float), topology.levels[level].size
+    for group in groups if way != "send" else ():
+        if len({entity(topology, level, d) // size for d in group}) > 1:
+            continue
+        for (place, direction), amount in crossings(topology, level, group, operation, way).items():
+            inside = [d for d in group if entity(topology, level, d) == place]
+            for device in inside:
+                draws[device, direction] += amount / len(inside)
+    return draws
+
+
 def send_loads(topology: Topology, level: int, sent: Messages) -> tuple[Loads, Loads]:
     """As :func:`switch_loads`, where each message uses the ports of its own two devices."""
     ports, draws = Loads(float), Loads(float)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
@@ -46,15 +46,17 @@ def links(draw: st.DrawFn, size: int, under: int) -> Link:
     """A link for a level of this size with so many devices under each entity."""
     kind = draw(st.sampled_from([LinkKind.SWITCH, LinkKind.SWITCH, *LinkKind]))
     measured = ((draw(st.sampled_from(Collective)), draw(pieces())),) if draw(st.booleans()) else ()
+    cap = draw(st.sampled_from([None, None, 1.0, 5.0]))
     if kind is not LinkKind.SWITCH:
         dims = draw(st.sampled_from(_factorings(size))) if kind is LinkKind.TORUS else ()
-        return Link(kind, draw(pieces()), torus=dims, measured=measured)
+        found = Link(kind, draw(pieces()), torus=dims, measured=measured)
+        return replace(found, device_bandwidth_bytes_per_s=cap)
     ports = [p for p in range(1, under + 1) if under % p == 0]
     return Link(
         kind,
         draw(pieces()),
         ports=draw(st.sampled_from([1, *ports, 2 * under])),
-        device_bandwidth_bytes_per_s=draw(st.sampled_from([None, None, 1.0, 5.0])),
+        device_bandwidth_bytes_per_s=cap,
         in_switch_members=draw(st.sampled_from([0, 2, 3, 5])),
         measured=measured,
     )

@@ -12,12 +12,14 @@ import pytest
 from experiments.placement_448x import measured, report_measured
 from experiments.placement_448x.measured_accuracy import (
     Pair,
+    Place,
     accuracy,
     case_pairs,
+    different,
     distinct,
-    first_choice,
+    first_choices,
+    place_of_best,
     placement_ratio,
-    rank_of_best,
     regret,
     speedups,
     summary,
@@ -26,13 +28,13 @@ from experiments.placement_448x.measured_pairs import (
     CLOSE,
     OFTEN,
     SHORT_S,
-    Choice,
     Pairs,
     is_single,
     key,
     pairs_of,
     predicted_s,
 )
+from experiments.placement_448x.measured_run import large_pairs
 from experiments.testbed.model import topology
 from experiments.testbed.network import why_not
 from experiments.testbed.spec import NetworkSpec
@@ -44,8 +46,12 @@ COMMITTED = sorted(HERE.glob("measured_*.json"))
 PAYLOAD = 2**20
 
 
-def pair(predicted: float, seconds: float, placement: int = 0, single: bool = False) -> Pair:
-    return Pair(placement, int(predicted * 1000), predicted, seconds, single)
+def pair(
+    predicted: float, seconds: float, placement: int = 0, single: bool = False, entry: int = -1
+) -> Pair:
+    """Pairs are of one entry if a test says so, or if all else is equal."""
+    number = hash((predicted, seconds, placement)) if entry < 0 else entry
+    return Pair(placement, number, predicted, seconds, single)
 
 
 def case_of(*measured_s: float) -> list[Pair]:
@@ -59,24 +65,39 @@ def small() -> Topology:
 
 @pytest.fixture(scope="module")
 def found() -> Pairs:
-    return pairs_of(small(), PAYLOAD, Choice())
+    return pairs_of(small(), PAYLOAD)
 
 
-def test_rank_counts_the_pairs_predicted_to_be_faster() -> None:
-    assert rank_of_best(case_of(1.0, 2.0, 3.0)) == 1
-    assert rank_of_best(case_of(3.0, 2.0, 1.0)) == 3
+def test_the_place_counts_the_pairs_predicted_to_be_faster() -> None:
+    assert place_of_best(case_of(1.0, 2.0, 3.0)) == Place(0, 1)
+    assert place_of_best(case_of(3.0, 2.0, 1.0)) == Place(2, 1)
 
 
-def test_equal_predictions_share_a_rank_and_count_for_later_ones() -> None:
-    tied = [pair(1.0, 5.0), pair(1.0, 4.0), pair(2.0, 6.0)]
-    assert rank_of_best(tied) == 1
-    assert rank_of_best([*tied, pair(3.0, 1.0)]) == 3  # the first two are one entry
+def test_equal_predictions_share_a_place_or_come_in_random_order() -> None:
+    tied = [pair(1.0, 5.0), pair(1.0, 4.0), pair(1.0, 7.0), pair(2.0, 6.0)]
+    first, last = place_of_best(tied), place_of_best([*tied, pair(3.0, 1.0)])
+    assert (first, last) == (Place(0, 3), Place(4, 1))
+    assert (first.within(1), first.chance_within(1), first.chance_within(2)) == (True, 1 / 3, 2 / 3)
+    assert (last.within(4), last.chance_within(4), last.within(5)) == (False, 0.0, True)
+    assert first.chance_within(3) == last.chance_within(5) == 1.0
 
 
-def test_first_choice_of_equal_predictions_ignores_measurements() -> None:
-    tied = [pair(1.0, 5.0), pair(1.0, 4.0)]
-    assert first_choice(tied) is tied[0]
-    assert regret(tied) == 0.25
+def test_a_model_that_says_nothing_is_as_good_as_chance() -> None:
+    got = accuracy([[pair(1.0, float(n)) for n in range(20)]])
+    for k in (1, 5, 10):
+        assert got[f"random_ties_{k}"] == pytest.approx(k / 20)
+        assert got[f"chance_{k}"] == pytest.approx(k / 20)
+
+
+def test_pairs_of_one_entry_count_once() -> None:
+    twice = [pair(1.0, 5.0, entry=3), pair(1.0, 5.0, 1, entry=3), pair(2.0, 4.0, 1, entry=4)]
+    assert different(twice) == [twice[0], twice[2]]
+
+
+def test_the_first_choice_of_equal_predictions_is_their_mean() -> None:
+    tied = [pair(1.0, 5.0), pair(1.0, 4.0), pair(2.0, 4.5)]
+    assert first_choices(tied) == tied[:2]
+    assert regret(tied) == 4.5 / 4.0 - 1
 
 
 def test_regret_is_zero_where_the_first_choice_is_best() -> None:
@@ -90,10 +111,12 @@ def test_accuracy_leaves_out_cases_of_ten_pairs() -> None:
     best_first[0] = best_fifth[4] = best_last[10] = 1.0
     cases = [case_of(*times) for times in (best_first, best_fifth, best_last, eleven[:10])]
     got = accuracy(cases)
-    assert (got["cases"], got["worst_rank"]) == (3, 11)
+    assert (got["cases"], got["worst_place"]) == (3, 11)
+    assert got["chance_10"] == pytest.approx(10 / 11)
     assert [got[f"top_{k}"] for k in (1, 5, 10)] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
     assert (got["regret_mean"], got["regret_max"]) == (pytest.approx(2 / 3), 1.0)
     assert accuracy(cases[3:]) == {"cases": 0}
+    assert accuracy(cases, 1)["cases"] == 4
 
 
 def test_ratio_and_speedups_are_per_placement() -> None:
@@ -109,11 +132,11 @@ def test_ratio_and_speedups_are_per_placement() -> None:
 
 
 def test_distinct_cases_have_different_entries() -> None:
-    assert len(distinct([case_of(1.0, 2.0), case_of(3.0, 4.0), case_of(1.0, 2.0, 3.0)])) == 2
+    assert len(distinct([case_of(1.0, 2.0), case_of(1.0, 2.0), case_of(1.0, 2.0, 3.0)])) == 2
 
 
-def test_case_pairs_take_the_median() -> None:
-    entry = {"predicted_s": 1.0, "times_s": [5.0, 1.0, 2.0], "single": True}
+def test_case_pairs_take_the_median_over_all_rounds() -> None:
+    entry = {"predicted_s": 1.0, "times_s": [[5.0, 1.0], [2.0]], "single": True}
     assert case_pairs({"placements": [[[[4]], [0]]]}, [entry]) == [Pair(0, 0, 1.0, 2.0, True)]
 
 
@@ -134,22 +157,25 @@ def test_every_entry_is_timed_and_close_ones_in_every_round(found: Pairs) -> Non
     assert CLOSE > 1
 
 
-def test_choice_keeps_the_best_the_single_and_some_of_the_rest(found: Pairs) -> None:
-    (_, rows), *_ = found.cases
-    requests = [found.entries[n] for n in rows[0][1]]
-    assert Choice().of(requests) == requests
-    assert all(map(is_single, Choice(0).of(requests)))
-    kept = Choice(3).of(requests)
-    assert kept[:3] == requests[:3]
-    assert any(map(is_single, kept))
-    assert len(requests) > len(kept) >= 3 + (len(requests) - 3) // 4
+def test_singles_alone() -> None:
+    alone = pairs_of(small(), PAYLOAD, singles_only=True)
+    assert alone.entries
+    assert all(map(is_single, alone.entries))
+
+
+def test_larger_payloads_have_rows_of_single_and_choice() -> None:
+    large = large_pairs(small(), PAYLOAD)
+    assert large.rows
+    for single, chosen in large.rows:
+        assert is_single(large.pairs.entries[single])
+        assert predicted_s(large.pairs.entries[chosen]) <= predicted_s(large.pairs.entries[single])
 
 
 @pytest.mark.parametrize("levels", [(1, 2, 8), (1, 4, 4), (2, 2, 4)])
 def test_no_step_has_a_payload_of_the_calibration(levels: tuple[int, int, int]) -> None:
     racks, nodes, ranks = levels
     rack = 5e6 if racks > 1 else None
-    pairs = pairs_of(topology(NetworkSpec(nodes, 5e6, racks, rack), ranks), PAYLOAD, Choice(4))
+    pairs = pairs_of(topology(NetworkSpec(nodes, 5e6, racks, rack), ranks), PAYLOAD)
     assert pairs.count >= 200
     sizes = set(measured.calibration_bytes(PAYLOAD))
     for entry in pairs.entries:
@@ -163,6 +189,7 @@ def test_committed_figures_follow_from_the_committed_times(path: Path) -> None:
     again = summary(data["entries"], data["cases"], any(data["topology"]))
     assert data["verified"]
     assert json.loads(json.dumps(again)) == data["summary"]
+    assert data["summary"]["pairs"] >= 200 or not any(data["topology"])
 
 
 def test_the_report_names_clusters_by_levels_and_rate() -> None:
@@ -192,7 +219,8 @@ def test_tiny_run(tmp_path: Path) -> None:
     data = json.loads(out.read_text(encoding="utf-8"))
     assert data["verified"]
     assert data["summary"]["pairs"] == 84
-    assert all(len(entry["times_s"]) in (1, OFTEN) for entry in data["entries"] + data["large"])
+    for entry in data["entries"] + data["large"]:
+        assert [len(samples) in (1, OFTEN) for samples in entry["times_s"]] == [True]
     measured.main([*options.split(), "--placements-only", "--out", str(out)])
     alone = json.loads(out.read_text(encoding="utf-8"))
     assert all(entry["single"] for entry in alone["entries"])

@@ -58,7 +58,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "protocol twice": (lambda: Link(LinkKind.SWITCH, (SIMPLE, SIMPLE)), "used twice"),
     "ports zero": (lambda: switch(ports=0), "ports"),
     "ports on a mesh": (lambda: mesh(ports=2), "only a switch"),
-    "draw on a mesh": (lambda: mesh(device_bandwidth_bytes_per_s=1e9), "only a switch"),
+    "reduction on a mesh": (lambda: mesh(in_switch_members=2), "only a switch"),
     "draw zero": (lambda: switch(device_bandwidth_bytes_per_s=0.0), "device bandwidth"),
     "draw negative": (lambda: switch(device_bandwidth_bytes_per_s=-1.0), "device bandwidth"),
     "draw nan": (lambda: switch(device_bandwidth_bytes_per_s=NAN), "device bandwidth"),

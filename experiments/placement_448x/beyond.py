@@ -25,6 +25,7 @@ from experiments.placement_448x.iterations import (
     pairs,
     singles,
 )
+from experiments.placement_448x.modelled import SMALLER
 from experiments.placement_448x.solving import AUTOMATIC, LENGTH, LIMITS, Solver, longer
 from experiments.placement_448x.store import HERE, header, rounded, write
 from experiments.placement_448x.summary import Outcome, Results, by_case, by_name, gains, load
@@ -58,8 +59,9 @@ LONGER = (
     Longer("racks-2x4x8", 6, pipelined=True),
     Longer("sockets-2x2x2x4", 6, pipelined=False, only=1),
     Longer("sockets-2x2x2x4", 7, pipelined=False, only=1),
+    Longer("sockets-2x2x2x4", 6, pipelined=True, only=1),
+    Longer("sockets-2x2x2x4", 7, pipelined=True, only=1),
 )
-PAYLOADS = (2**20, 2**25, 2**30)
 
 
 def longer_data(one: Longer) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def longer_data(one: Longer) -> dict[str, Any]:
     gain = [
         _best(short, digits, payload, one) / _best(long, digits, payload, one)
         for digits in _deep_scenes(by_name(one.system))[: one.only]
-        for payload in PAYLOADS
+        for payload in SMALLER
     ]
     return {
         "system": one.system,
@@ -78,6 +80,9 @@ def longer_data(one: Longer) -> dict[str, Any]:
         "optima": len(gain),
         "faster": sum(value > 1 + 1e-9 for value in gain),
         "largest_gain": rounded(max(gain), 6),
+        "largest_by_payload": [
+            rounded(max(gain[n :: len(SMALLER)]), 6) for n in range(len(SMALLER))
+        ],
         "cpu_s": round(time.process_time() - start, 1),
     }
 
@@ -108,25 +113,24 @@ def multi_axis(results: Results) -> dict[str, Any]:
             "mean_of_gaining": rounded(found.mean_of_gaining, 4),
             "largest": rounded(found.largest, 4),
         }
-    merged = list(_merged(outcomes, lambda one: one.best_s))
+    merged = list(_merged(outcomes))
     return {
         "system": results.label,
         "by_reduced_axes": by_count,
         "pairs": len(merged),
         "mean_of_one_after_another": rounded(sum(merged) / len(merged), 4),
         "largest_of_one_after_another": rounded(max(merged), 4),
-        "least_of_one_after_another": rounded(min(merged), 4),
     }
 
 
-def _merged(outcomes: list[Outcome], seconds: Callable[[Outcome], float]) -> Iterator[float]:
+def _merged(outcomes: list[Outcome]) -> Iterator[float]:
     """Time of two all-reduces after one another over that of one over both axes."""
     cases = by_case(outcomes)
     for case, group in cases.items():
         if len(case.reduced) == 2:
             first, second = (cases[Case(case.axes, (axis,))] for axis in case.reduced)
             for both, one, other in zip(group, first, second, strict=True):
-                yield (seconds(one) + seconds(other)) / seconds(both)
+                yield (one.best_s + other.best_s) / both.best_s
 
 
 def together(results: Results) -> dict[str, Any]:

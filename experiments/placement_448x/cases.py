@@ -25,14 +25,6 @@ class Case:
     axes: tuple[int, ...]
     reduced: tuple[int, ...]
 
-    @property
-    def members(self) -> int:
-        """Devices of a reduction group."""
-        found = 1
-        for axis in self.reduced:
-            found *= self.axes[axis]
-        return found
-
     def __str__(self) -> str:
         """The axes, those that are reduced in parentheses."""
         return ",".join(

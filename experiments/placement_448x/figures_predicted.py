@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
-
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.placement_448x.figure_colours import BLACK, BLUE, GREEN, ORANGE, PINK, SKY
+from experiments.placement_448x.measured_accuracy import seconds_of
 from experiments.placement_448x.report_measured import Data, label, with_model
 from experiments.placement_448x.store import HERE, read
 
@@ -69,7 +68,7 @@ def _measured_panel(panel: Axes, data: Data) -> None:
     for name, single, colour, marker in ways:
         entries = [entry for entry in data["entries"] if entry["single"] is single]
         predicted = [entry["predicted_s"] for entry in entries]
-        real = [statistics.median(entry["times_s"]) for entry in entries]
+        real = [seconds_of(entry) for entry in entries]
         panel.plot(predicted, real, marker, color=colour, ms=4, alpha=0.8, label=name)
     panel.axline((1, 1), slope=1, color=BLACK, lw=0.8)
     panel.set_xscale("log")

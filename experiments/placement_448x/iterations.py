@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, product
 from typing import Any
 
 from experiments.placement_448x.cases import Case, matrices
@@ -22,46 +23,48 @@ from p2smt.request import Problem, parse_axes, reduce
 from p2smt.result import Status
 
 Seconds = Callable[[Outcome], float]
+BESIDE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Seconds of one iteration: singles everywhere, and both ways to choose."""
+    """Seconds of one iteration: singles everywhere, and both ways to choose.
+
+    Where several placements are best for singles, ``after_another_s`` is by the one that turns out
+    best, ``unlucky_s`` by the one that turns out worst.
+    """
 
     worst_single_s: float
     best_single_s: float
     after_another_s: float
+    unlucky_s: float
     together_s: float
-
-    @property
-    def loss(self) -> float:
-        """How much longer choosing one after another takes."""
-        return self.after_another_s / self.together_s
 
 
 def choose(placements: Sequence[tuple[float, float]]) -> Choice:
-    """The choice among (single, best) seconds of each placement; of tied singles the luckiest."""
+    """The choice among (single, best) seconds of each placement."""
     singles = [single for single, _ in placements]
     least = min(singles)
-    after = min(best for single, best in placements if single <= least * (1 + 1e-9))
-    return Choice(max(singles), least, after, min(best for _, best in placements))
+    after = [best for single, best in placements if single <= least * (1 + 1e-9)]
+    together = min(best for _, best in placements)
+    return Choice(max(singles), least, min(after), max(after), together)
 
 
 def pairs(results: Results, seconds: Seconds) -> Iterator[Choice]:
-    """Every iteration of two single-axis requests on one split, for every pair of payloads."""
+    """Every iteration of two single-axis requests on one split that matter beside each other.
+
+    Any two of the payloads, if their fastest single all-reduces differ at most by ``BESIDE``.
+    """
     tables = [by_case(results.outcomes(payload)) for payload in results.payloads]
-    for axes in {case.axes for case in tables[0]}:
-        for i in range(len(axes)):
-            for j in range(i + 1, len(axes)):
-                for one in tables:
-                    for other in tables:
-                        first, second = one[Case(axes, (i,))], other[Case(axes, (j,))]
-                        yield choose(
-                            [
-                                (a.default_s + b.default_s, seconds(a) + seconds(b))
-                                for a, b in zip(first, second, strict=True)
-                            ]
-                        )
+    for axes in {case.axes for case in tables[0] if list(case.axes) == sorted(case.axes)}:
+        for (i, j), one, other in product(combinations(range(len(axes)), 2), tables, tables):
+            first, second = one[Case(axes, (i,))], other[Case(axes, (j,))]
+            least = [min(o.default_s for o in outcomes) for outcomes in (first, second)]
+            if max(least) <= BESIDE * min(least):
+                both = zip(first, second, strict=True)
+                yield choose(
+                    [(a.default_s + b.default_s, seconds(a) + seconds(b)) for a, b in both]
+                )
 
 
 def singles(results: Results, seconds: Seconds) -> Iterator[Choice]:
@@ -73,13 +76,14 @@ def singles(results: Results, seconds: Seconds) -> Iterator[Choice]:
 
 def choices_data(choices: Sequence[Choice]) -> dict[str, Any]:
     """How often and how much choosing together gains."""
-    losses = [one.loss for one in choices]
-    return {
-        "iterations": len(losses),
-        "differ": sum(loss > 1 + 1e-9 for loss in losses),
-        "by_1_percent": sum(loss >= 1.01 for loss in losses),
-        "largest": rounded(max(losses), 4),
-    }
+    found: dict[str, Any] = {"iterations": len(choices)}
+    for name in ("after_another", "unlucky"):
+        losses = [getattr(one, f"{name}_s") / one.together_s for one in choices]
+        found[name] = {
+            "by_1_percent": sum(loss >= 1.01 for loss in losses),
+            "largest": rounded(max(losses), 4),
+        }
+    return found
 
 
 @dataclass(frozen=True, slots=True)

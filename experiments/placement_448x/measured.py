@@ -25,8 +25,15 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from experiments.placement_448x.measured_accuracy import summary
-from experiments.placement_448x.measured_pairs import Choice, Pairs, pairs_of
-from experiments.placement_448x.measured_run import check, entries_data, large_pairs, time_pairs
+from experiments.placement_448x.measured_pairs import Pairs, pairs_of
+from experiments.placement_448x.measured_run import (
+    CHECKED_BYTES,
+    Large,
+    check,
+    entries_data,
+    large_pairs,
+    time_pairs,
+)
 from experiments.placement_448x.store import header, write
 from experiments.programs_on_testbed.study import calibrate_here, fleet_of
 from experiments.testbed.model import topology as nominal_topology
@@ -48,7 +55,7 @@ class Settings:
     payload_bytes: int
     repeat: int
     seed: int
-    choice: Choice
+    placements_only: bool
     calibration_repeat: int
     large_bytes: int
 
@@ -65,21 +72,22 @@ def study(spec: NetworkSpec, ranks_per_node: int, how: Settings) -> dict[str, An
             fitted = calibrated.topology
             text = calibrated_yaml(calibrated, date.today().isoformat())
         calibrated_s = time.monotonic() - start
-        pairs = pairs_of(fitted, how.payload_bytes, how.choice)
-        large = large_pairs(fitted, how.large_bytes) if how.large_bytes else Pairs()
-        verified = check(pairs, fleet)
-        times, large_times = time_pairs((pairs, large), how.repeat, how.seed, fleet)
+        pairs = pairs_of(fitted, how.payload_bytes, how.placements_only)
+        large = large_pairs(fitted, how.large_bytes) if how.large_bytes else Large(Pairs(), ())
+        verified = check([*pairs.entries, *large.pairs.entries], fleet)
+        times, large_times = time_pairs((pairs, large.pairs), how.repeat, how.seed, fleet)
     entries, cases = entries_data(pairs, times), pairs.as_data()
     return {
         "cluster": _cluster(spec, ranks_per_node),
         "payload_bytes": how.payload_bytes,
         "repeat": how.repeat,
         "calibration_bytes": sizes if text else (),
-        "keep": how.choice.keep,
         "verified": verified,
+        "verified_with_bytes": CHECKED_BYTES,
         "summary": summary(entries, cases, bool(text)),
         "large_payload_bytes": how.large_bytes,
-        "large": entries_data(large, large_times),
+        "large_rows": large.rows,
+        "large": entries_data(large.pairs, large_times),
         "wall_s": {"calibration": round(calibrated_s), "all": round(time.monotonic() - start)},
         "topology": text.split("\n"),
         "entries": entries,
@@ -111,7 +119,6 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--payload", default="1MiB", help="bytes per rank")
     parser.add_argument("--repeat", type=int, default=5, help="timings of the pairs that matter")
     parser.add_argument("--calibration-repeat", type=int, default=5)
-    parser.add_argument("--keep", type=int, help="programs per placement, best first (all)")
     parser.add_argument("--large", help="a larger payload for the model's choices")
     parser.add_argument("--placements-only", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
@@ -130,7 +137,7 @@ def main(arguments: Sequence[str]) -> None:
         parse_bytes(given.payload, "--payload"),
         given.repeat,
         given.seed,
-        Choice(0 if given.placements_only else given.keep),
+        given.placements_only,
         0 if given.placements_only else given.calibration_repeat,
         parse_bytes(given.large, "--large") if given.large else 0,
     )

@@ -30,30 +30,7 @@ CLOSE = 1.5
 SHORT_S, OFTEN = 0.1, 5
 """Programs predicted to take less are timed so many times in every round, whatever they are
 predicted beside the best: where processes wait for processors, short times vary most."""
-EVERY = 4
-"""Of the programs that are not among the best ``keep``, one in so many is timed as well."""
-
 Key = tuple[object, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which programs of a placement are timed; nothing here looks at a measurement.
-
-    ``keep``: the single all-reduce, the so many best by the model, and every fourth of the rest in
-    the model's order, starting with its first (None: all programs; 0: the single all-reduce alone).
-    """
-
-    keep: int | None = None
-
-    def of(self, requests: Sequence[JobRequest]) -> list[JobRequest]:
-        """The chosen ones, in the order of their predicted times."""
-        order = sorted(requests, key=predicted_s)
-        if self.keep is None:
-            return order
-        rest = order[self.keep :: EVERY] if self.keep else []
-        chosen = [*order[: self.keep], *rest]
-        return [r for r in order if r in chosen or is_single(r)]
 
 
 @dataclass(slots=True)
@@ -112,8 +89,8 @@ class Pairs:
         ]
 
 
-def pairs_of(topology: Topology, payload_bytes: int, choice: Choice) -> Pairs:
-    """All pairs of a cluster, with times as ``topology`` predicts them."""
+def pairs_of(topology: Topology, payload_bytes: int, singles_only: bool = False) -> Pairs:
+    """All pairs of a cluster, or its single all-reduces; times as ``topology`` predicts them."""
     found = Pairs()
     known: dict[tuple[object, ...], list[int]] = {}  # one listing per set of groups
     for case in cases(topology.devices):
@@ -123,8 +100,12 @@ def pairs_of(topology: Topology, payload_bytes: int, choice: Choice) -> Pairs:
             factors = placement.factors(case.reduced)
             same = (factors, *sorted(map(tuple, placement.groups(case.reduced).tolist())))
             if same not in known:
-                requests = choice.of(list(_requests(topology, case, matrix, payload_bytes)))
-                known[same] = found.add(factors, requests)
+                requests = [
+                    request
+                    for request in _requests(topology, case, matrix, payload_bytes)
+                    if is_single(request) or not singles_only
+                ]
+                known[same] = found.add(factors, sorted(requests, key=predicted_s))
             rows.append((matrix, known[same]))
         found.cases.append((case, rows))
     return found

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments.placement_448x.measured_pairs import Choice, Pairs, is_single, pairs_of
+from experiments.placement_448x.measured_pairs import Pairs, is_single, pairs_of
 from experiments.placement_448x.store import rounded
 from experiments.programs_on_testbed.study import run
 from p2smt.runtime.job import Job, JobRequest
@@ -15,31 +15,38 @@ from p2smt.topology import Topology
 
 CHECKED_BYTES = 2**14 + 4
 
-Times = list[list[float]]
-"""Seconds by entry, in the order in which they were measured."""
+Times = list[list[list[float]]]
+"""Seconds by entry and round."""
 
 
-def large_pairs(topology: Topology, payload_bytes: int) -> Pairs:
+@dataclass(frozen=True, slots=True)
+class Large:
+    """What is timed with a larger payload; ``rows`` are (single all-reduce, model's choice)."""
+
+    pairs: Pairs
+    rows: tuple[tuple[int, int], ...]
+
+
+def large_pairs(topology: Topology, payload_bytes: int) -> Large:
     """Per shape of group over several nodes and ranks: the single all-reduce, the model's choice.
 
     Shapes are numbers of members per level; of the pairs with one shape the first is taken.
     """
-    found, seen = Pairs(), set()
-    every = pairs_of(topology, payload_bytes, Choice())
-    for _, rows in every.cases:
-        for _, numbers in rows:
-            factors = every.factors[numbers[0]]
-            if factors in seen or factors[-1] == 1 or max(factors[:-1]) == 1:
-                continue
-            seen.add(factors)
-            requests = [every.entries[n] for n in numbers]
-            found.add(factors, [next(filter(is_single, requests)), requests[0]])
-    return found
+    found, rows = Pairs(), dict[tuple[int, ...], tuple[int, int]]()
+    every = pairs_of(topology, payload_bytes)
+    for factors, numbers in ((every.factors[own[0]], own) for _, p in every.cases for _, own in p):
+        if factors in rows or factors[-1] == 1 or max(factors[:-1]) == 1:
+            continue
+        requests = [every.entries[n] for n in numbers]
+        both = [next(filter(is_single, requests)), requests[0]]
+        single, chosen = (found.add(factors, [request])[0] for request in both)
+        rows[factors] = (single, chosen)
+    return Large(found, tuple(rows.values()))
 
 
-def check(pairs: Pairs, fleet: Fleet) -> bool:
-    """Whether every entry gives the right results on every rank, with a small payload."""
-    small = [replace(request, payload_bytes=CHECKED_BYTES) for request in pairs.entries]
+def check(requests: Sequence[JobRequest], fleet: Fleet) -> bool:
+    """Whether every request gives the right results on every rank, with a small payload."""
+    small = [replace(request, payload_bytes=CHECKED_BYTES) for request in requests]
     return run(_job(small), fleet, repeat=0).verified
 
 
@@ -48,15 +55,18 @@ def time_pairs(
 ) -> tuple[Times, Times]:
     """Times of the entries of both, those of the second after the first.
 
-    Every round has processes of its own: how they fall on the processors lasts as long as they.
+    Every round starts new processes: where these run among the processors lasts as long as they
+    do, and biases their times.
     """
     found: tuple[Times, Times] = ([[] for _ in both[0].entries], [[] for _ in both[1].entries])
     for first, second in zip(*(pairs.rounds(repeat, seed) for pairs in both), strict=True):
         turns = [(0, i) for i in first] + [(1, i) for i in second]
         job = _job([both[n].entries[i] for n, i in turns])
-        results = run(job, fleet, 1, ("program",)).requests
-        for (n, i), result in zip(turns, results, strict=True):
-            found[n][i] += result.total.samples
+        here: dict[tuple[int, int], list[float]] = {}
+        for turn, result in zip(turns, run(job, fleet, 1, ("program",)).requests, strict=True):
+            here.setdefault(turn, []).extend(result.total.samples)
+        for (n, i), samples in here.items():
+            found[n][i].append(samples)
     return found
 
 
@@ -65,7 +75,7 @@ def _job(requests: Sequence[JobRequest]) -> Job:
     return Job(sum(map(len, requests[0].groups)), tuple(requests))
 
 
-def entries_data(pairs: Pairs, times: Sequence[Sequence[float]]) -> list[dict[str, Any]]:
+def entries_data(pairs: Pairs, times: Times) -> list[dict[str, Any]]:
     """What was timed, and how long it took."""
     return [
         {
@@ -74,7 +84,7 @@ def entries_data(pairs: Pairs, times: Sequence[Sequence[float]]) -> list[dict[st
             "groups": len(request.groups),
             "single": is_single(request),
             "predicted_s": rounded(request.predicted_s or 0.0, 6),
-            "times_s": [round(s, 6) for s in samples],
+            "times_s": [[round(s, 6) for s in samples] for samples in rounds],
         }
-        for request, factors, samples in zip(pairs.entries, pairs.factors, times, strict=True)
+        for request, factors, rounds in zip(pairs.entries, pairs.factors, times, strict=True)
     ]

@@ -14,6 +14,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from experiments.placement_448x import report_measured as measured
 from experiments.placement_448x import report_modelled as modelled
 from experiments.placement_448x import report_other as other
+from experiments.placement_448x import report_speedups as speedups
 from experiments.placement_448x.distance import REASONS, distance, total
 from experiments.placement_448x.report_text import percent
 from experiments.placement_448x.store import HERE, read
@@ -62,7 +63,7 @@ def gain_values(paper: Sequence[Results]) -> dict[str, str]:
     """Gains over the paper's systems, effective."""
     found: dict[str, str] = {}
     for name, algorithms in (("ring", ("ring",)), ("tree", ("tree",)), ("both", ("ring", "tree"))):
-        every = modelled.pooled(paper, algorithms)
+        every = speedups.pooled(paper, algorithms)
         all_, cross = gains(every), gains(crossing(every))
         pipelined = gains(every, lambda one: one.pipelined_speedup)
         found |= {
@@ -115,15 +116,15 @@ def tables() -> dict[str, Iterable[str]]:
     return {
         "ratios": modelled.ratio_table(paper),
         "other_ratios": modelled.ratio_table([*presets, *deep]),
-        "pooled": modelled.pooled_table(effective),
-        "gains": modelled.gain_table([*paper, *presets]),
-        "deep_gains": modelled.gain_table(deep),
-        "kinds_ring": modelled.kind_table(effective, "ring"),
-        "kinds_tree": modelled.kind_table(effective, "tree"),
-        "payloads": modelled.payload_table(effective, "automatic"),
-        "shapes": modelled.shape_table(effective),
-        "shapes_presets": modelled.shape_table(presets, least=5),
-        "shapes_deep": modelled.shape_table(deep, least=20),
+        "pooled": speedups.pooled_table(effective),
+        "gains": speedups.gain_table([*paper, *presets]),
+        "deep_gains": speedups.gain_table(deep),
+        "kinds_ring": speedups.kind_table(effective, "ring"),
+        "kinds_tree": speedups.kind_table(effective, "tree"),
+        "payloads": speedups.payload_table(effective, "automatic"),
+        "shapes": speedups.shape_table(effective),
+        "shapes_presets": speedups.shape_table(presets, least=5),
+        "shapes_deep": speedups.shape_table(deep, least=20),
         "effort": modelled.effort_table(load()),
         "distances": modelled.distance_table(load()),
         "accuracy": measured.accuracy_table(),

@@ -20,16 +20,27 @@ DIGITS = 9
 
 def header(seed: int) -> dict[str, Any]:
     """What is needed to run the same again: versions, seed, machine class, commit, date."""
-    git = ["git", "-C", str(HERE), "rev-parse", "--short=12", "HEAD"]
-    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     return {
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: version(name) for name in PACKAGES},
         "seed": seed,
-        "commit": commit or "unknown",
+        "commit": _commit(),
         "date": date.today().isoformat(),
     }
+
+
+def _commit() -> str:
+    """The commit of the sources, marked where they have been changed since."""
+    commit = _git("rev-parse", "--short=12", "HEAD")
+    sources = [f":(top,glob)**/*.{kind}" for kind in ("py", "yaml")]
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", *sources)
+    return f"{commit}, changed" if changed else commit or "unknown"
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(HERE), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def rounded(value: float, digits: int = DIGITS) -> float:

@@ -42,6 +42,11 @@ class Outcome:
         return self.default_s / self.best_s
 
     @property
+    def gains(self) -> bool:
+        """Whether the best program is a gain over the single all-reduce."""
+        return self.speedup >= GAIN
+
+    @property
     def pipelined_speedup(self) -> float:
         """Of the best pipelined program over the single all-reduce."""
         return self.default_s / self.pipelined_s

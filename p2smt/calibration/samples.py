@@ -16,7 +16,7 @@ from p2smt.collective import Collective
 from p2smt.errors import InputError
 from p2smt.footprint import Digits, Footprint, LevelUse, regular_footprint
 from p2smt.program import Grouping
-from p2smt.topology import LinkKind, Topology
+from p2smt.topology import Topology
 from p2smt.traffic import Rule, rules
 
 MAX_BYTES = 2**62
@@ -149,8 +149,5 @@ def _usage(topology: Topology, footprint: Footprint, rule: Rule, collective: Col
 
 def _load(topology: Topology, use: LevelUse, rule: Rule) -> tuple[float, float]:
     link = topology.levels[use.level].link
-    if link.kind is not LinkKind.SWITCH:
-        return rule.siblings(use), 0.0
     capped = link.device_bandwidth_bytes_per_s is not None
-    drawn = rule.crossing(use.least_inside) / use.least_inside if capped else 0.0
-    return use.port_load(rule.crossing), drawn
+    return rule.load(use, link.kind), rule.drawn(use, link.kind) if capped else 0.0

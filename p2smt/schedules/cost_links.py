@@ -100,7 +100,9 @@ class Routes:
             yield from self._uplink(j, source, "out")
         if levels[outermost].link.kind is not LinkKind.SWITCH:
             ends = self._entity(outermost, source), self._entity(outermost, target)
+            yield from self._cap(outermost, source, "out")
             yield from self._hops(levels[outermost], *ends)
+            yield from self._cap(outermost, target, "in")
         for j in switches:
             yield from self._uplink(j, target, "in")
 
@@ -115,6 +117,11 @@ class Routes:
             part = f"ports {first}-{first + width - 1}"
         bandwidth = width * self._piece(level).bandwidth_bytes_per_s
         yield Link(level.name, entity, part, direction, bandwidth)
+        yield from self._cap(j, device, direction)
+
+    def _cap(self, j: int, device: int, direction: str) -> Iterator[Link]:
+        """The most that a device sends or receives over a level, as a link of its own."""
+        level, entity = self.topology.levels[j], device // self.topology.devices_under(j)
         if draw := level.link.device_bandwidth_bytes_per_s:
             yield Link(level.name, entity, f"device {device}", direction, draw)
 
