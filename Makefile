@@ -50,7 +50,7 @@ STUDY := experiments/placement_448x
 MEASURE := $(BIN)/python $(STUDY)/measured.py
 STUDY_PAGES = $(BIN)/python $(STUDY)/figures.py && $(BIN)/python $(STUDY)/report.py
 
-study: setup $(VENV)/.stamp-plots ## compute the placement study again, its figures and report (minutes)
+study: setup $(VENV)/.stamp-dev ## compute the placement study again, its figures and report (minutes)
 	$(BIN)/python $(STUDY)/modelled.py
 	$(BIN)/python $(STUDY)/exact.py
 	$(BIN)/python $(STUDY)/published.py
@@ -63,10 +63,6 @@ study-full: study setup-dev ## the placement study, measured anew on test cluste
 	$(MEASURE) --cluster 2x2x4 --uplink 50mbit --repeat 5 --out $(STUDY)/measured_2x2x4.json
 	$(MEASURE) --cluster 2x8 --uplink 10mbit --repeat 3 --placements-only --out $(STUDY)/measured_ratio.json
 	$(STUDY_PAGES)
-
-$(VENV)/.stamp-plots: $(VENV)/.stamp-package
-	@$(PIP) install 'matplotlib>=3.9'
-	@touch $@
 
 setup: $(VENV)/.stamp-package
 

@@ -14,15 +14,10 @@ from experiments.placement_448x.measured_accuracy import (
     Pair,
     Place,
     accuracy,
-    case_pairs,
     different,
-    distinct,
     first_choices,
     place_of_best,
-    placement_ratio,
     regret,
-    speedups,
-    summary,
 )
 from experiments.placement_448x.measured_pairs import (
     CLOSE,
@@ -35,6 +30,13 @@ from experiments.placement_448x.measured_pairs import (
     predicted_s,
 )
 from experiments.placement_448x.measured_run import large_pairs
+from experiments.placement_448x.measured_summary import (
+    case_pairs,
+    distinct,
+    placement_ratio,
+    speedups,
+    summary,
+)
 from experiments.testbed.model import topology
 from experiments.testbed.network import why_not
 from experiments.testbed.spec import NetworkSpec
@@ -83,7 +85,7 @@ def test_equal_predictions_share_a_place_or_come_in_random_order() -> None:
 
 
 def test_a_model_that_says_nothing_is_as_good_as_chance() -> None:
-    got = accuracy([[pair(1.0, float(n)) for n in range(20)]])
+    got = accuracy([[pair(1.0, n + 1.0) for n in range(20)]])
     for k in (1, 5, 10):
         assert got[f"random_ties_{k}"] == pytest.approx(k / 20)
         assert got[f"chance_{k}"] == pytest.approx(k / 20)

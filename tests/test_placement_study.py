@@ -13,12 +13,12 @@ from experiments.placement_448x import (
     exact,
     published,
     published_tables,
-    report,
 )
 from experiments.placement_448x.cases import Case, cases, matrices, splits
 from experiments.placement_448x.iterations import ITERATIONS, iteration_data
 from experiments.placement_448x.modelled import paper_bytes, study
-from experiments.placement_448x.store import HERE, read, write
+from experiments.placement_448x.report_values import EFFECTIVE
+from experiments.placement_448x.store import read, write
 from experiments.placement_448x.summary import by_name, gains, ratios
 from experiments.placement_448x.systems import SYSTEMS, system
 from tests.oracles import all_matrices
@@ -85,15 +85,6 @@ def test_the_committed_iterations_hold() -> None:
         assert as_json(function(results)) == entry
 
 
-def test_the_pages_are_those_of_the_results(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pages = {name: (HERE / name).read_text() for name in ("REPORT.md", "CASES.md")}
-    monkeypatch.setattr(report, "OUT", tmp_path)
-    report.main()
-    assert {name: (tmp_path / name).read_text() for name in pages} == pages
-
-
 def test_every_system_was_studied() -> None:
     for one in SYSTEMS:
         data = by_name(one.name).data
@@ -131,7 +122,7 @@ def test_the_paper_s_case() -> None:
 
 def test_no_program_gains_more_than_the_ring_limit() -> None:
     """For large payloads, where latencies are small beside the rest."""
-    for name in report.EFFECTIVE:
+    for name in EFFECTIVE:
         for one in by_name(name).outcomes(0, "ring"):
             assert one.pipelined_speedup <= one.ring_limit * 1.001
             assert one.bound_s <= one.pipelined_s * (1 + 1e-8)
@@ -148,9 +139,3 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     write(tmp_path / "data.json", data)
     assert read(tmp_path / "data.json") == data
     assert len((tmp_path / "data.json").read_text().splitlines()) == 9
-
-
-def test_a_template_must_be_filled() -> None:
-    assert report.template("{a} {{b}}", {"b": ["1", "2"]}, {"a": "x"}) == "x 1\n2"
-    with pytest.raises(ValueError, match="nothing fills"):
-        report.template("{c}", {}, {})

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.placement_448x.report_readme import claims_table
 from p2smt.cli import run
 
 ROOT = Path(__file__).parents[1]
@@ -71,6 +72,10 @@ def test_the_test_cluster_tables_are_those_of_the_committed_results() -> None:
     assert overview in README
     page = (folder / "README.md").read_text(encoding="utf-8")
     assert all(text.strip() in page for text in details)
+
+
+def test_the_claims_are_those_of_the_committed_results() -> None:
+    assert "\n".join(claims_table()) in README
 
 
 def test_the_verified_schedules_are_as_shown(

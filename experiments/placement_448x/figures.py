@@ -19,7 +19,9 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from experiments.placement_448x.distance import LARGE
 from experiments.placement_448x.figure_colours import BLACK, BLUE, GREEN, ORANGE, PINK, SKY
+from experiments.placement_448x.figures_beyond import draw_beyond
 from experiments.placement_448x.figures_predicted import draw_measured, draw_published
+from experiments.placement_448x.report_values import EFFECTIVE
 from experiments.placement_448x.store import HERE
 from experiments.placement_448x.summary import Outcome, by_name, load, ratios
 
@@ -54,13 +56,9 @@ def draw_ratios() -> Figure:
 def draw_gains() -> Figure:
     """Speedups of all requests, as the share of requests that reach them."""
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
+    styles = ((BLUE, "-"), (SKY, "--"), (ORANGE, "-"), (PINK, "--"))
     for panel, algorithm in zip(panels, ("ring", "tree"), strict=True):
-        for name, colour, style in (
-            ("paper-gcp-a100-4", BLUE, "-"),
-            ("paper-gcp-a100-2", SKY, "--"),
-            ("paper-gcp-v100-4", ORANGE, "-"),
-            ("paper-gcp-v100-2", PINK, "--"),
-        ):
+        for name, (colour, style) in zip(EFFECTIVE, styles, strict=True):
             results = by_name(name)
             outcomes = results.outcomes(0, algorithm)
             _at_least(panel, [one.speedup for one in outcomes], colour, style, results.label)
@@ -83,7 +81,7 @@ def _paper_lines(panel: Axes) -> None:
 
 
 def _at_least(panel: Axes, values: Sequence[float], colour: str, style: str, label: str) -> None:
-    """The share of values that are at least so large."""
+    """The share of values that are at least so large; each twice, for both corners of its step."""
     ordered = np.sort(np.array([*values, *values]))
     share = 1 - np.arange(len(ordered)) / len(ordered)
     panel.step(ordered, share, where="pre", color=colour, ls=style, label=label)
@@ -95,8 +93,7 @@ def draw_bounds() -> Figure:
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
     ways = (("best program", BLUE, "-"), ("pipelined", ORANGE, "--"))
     every = load()
-    paper = [by_name(n) for n in ("paper-gcp-a100-4", "paper-gcp-a100-2")]
-    paper += [by_name(n) for n in ("paper-gcp-v100-4", "paper-gcp-v100-2")]
+    paper = [by_name(name) for name in EFFECTIVE]
     groups = (("the paper's systems, effective", paper), ("all systems", every))
     for panel, (title, systems) in zip(panels, groups, strict=True):
         found = [o for r in systems for p in r.payloads if p >= LARGE for o in r.outcomes(p)]
@@ -128,6 +125,7 @@ FIGURES = {
     "bounds": draw_bounds,
     "published": draw_published,
     "measured": draw_measured,
+    "beyond": draw_beyond,
 }
 
 

@@ -24,7 +24,6 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from experiments.placement_448x.measured_accuracy import summary
 from experiments.placement_448x.measured_pairs import Pairs, pairs_of
 from experiments.placement_448x.measured_run import (
     CHECKED_BYTES,
@@ -34,6 +33,7 @@ from experiments.placement_448x.measured_run import (
     large_pairs,
     time_pairs,
 )
+from experiments.placement_448x.measured_summary import summary
 from experiments.placement_448x.store import header, write
 from experiments.programs_on_testbed.study import calibrate_here, fleet_of
 from experiments.testbed.model import topology as nominal_topology

@@ -6,7 +6,7 @@ python experiments/placement_448x/report.py
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
@@ -15,12 +15,10 @@ from experiments.placement_448x import report_measured as measured
 from experiments.placement_448x import report_modelled as modelled
 from experiments.placement_448x import report_other as other
 from experiments.placement_448x import report_speedups as speedups
-from experiments.placement_448x.distance import REASONS, distance, total
-from experiments.placement_448x.report_text import percent
+from experiments.placement_448x.report_values import EFFECTIVE, all_values
 from experiments.placement_448x.store import HERE, read
-from experiments.placement_448x.summary import Results, by_name, crossing, gains, load, ratios
+from experiments.placement_448x.summary import by_name, load
 
-EFFECTIVE = ("paper-gcp-a100-4", "paper-gcp-a100-2", "paper-gcp-v100-4", "paper-gcp-v100-2")
 Lines = Iterator[str]
 OUT = HERE
 """Where the pages go."""
@@ -37,77 +35,6 @@ def template(text: str, tables: dict[str, Iterable[str]], values: dict[str, str]
     return text
 
 
-def measured_values() -> dict[str, str]:
-    """What the test clusters say on each claim."""
-    claims = ("placement", "share", "mean", "largest", "accuracy")
-    return {f"measured_{claim}": measured.claim(claim) for claim in claims}
-
-
-def exact_values() -> dict[str, str]:
-    """The bandwidths behind the ratio of 448.5."""
-    data = read(HERE / "exact.json")
-    effective, nominal = data["effective"], data["nominal"]
-    return {
-        "limit_ratio": f"{data['bandwidth_ratio_in_the_limit']:.2f}",
-        "ratio_needed": f"{effective['bandwidth_ratio_for_paper']:.2f}",
-        "exact_effective": f"{effective['ratio']:.1f}",
-        "exact_nominal": f"{nominal['ratio']:.1f}",
-        "limit_effective": f"{effective['bandwidth_limit']:.0f}",
-        "limit_nominal": f"{nominal['bandwidth_limit']:.0f}",
-        "card_effective": f"{effective['card_for_paper_bytes_per_s'] / 1e9:.2f}",
-        "card_nominal": f"{nominal['card_for_paper_bytes_per_s'] / 1e9:.2f}",
-    }
-
-
-def gain_values(paper: Sequence[Results]) -> dict[str, str]:
-    """Gains over the paper's systems, effective."""
-    found: dict[str, str] = {}
-    for name, algorithms in (("ring", ("ring",)), ("tree", ("tree",)), ("both", ("ring", "tree"))):
-        every = speedups.pooled(paper, algorithms)
-        all_, cross = gains(every), gains(crossing(every))
-        pipelined = gains(every, lambda one: one.pipelined_speedup)
-        found |= {
-            f"share_{name}": percent(all_.share),
-            f"cross_{name}": percent(cross.share),
-            f"mean_{name}": f"{all_.mean:.2f}x",
-            f"up_{name}": f"{all_.mean_of_gaining:.2f}x",
-            f"max_{name}": f"{all_.largest:.2f}x",
-            f"pipe_{name}": f"{pipelined.largest:.2f}x",
-        }
-    return found
-
-
-def distance_values(paper: Sequence[Results], every: Sequence[Results]) -> dict[str, str]:
-    """How many requests are within 10 % of the bound."""
-    found = {"reasons": "\n".join(f"* *{name}*: {text}." for name, text in REASONS.items())}
-    switches = [r for r in every if _plain_switches(r)]
-    for name, group in (("paper", paper), ("all", every), ("switch", switches)):
-        part = total(map(distance, group))
-        found[f"near_{name}"] = f"{100 * part.pipelined / part.requests:.1f} %"
-        found[f"plain_{name}"] = f"{100 * part.plain / part.requests:.1f} %"
-    return found
-
-
-def _plain_switches(results: Results) -> bool:
-    system = results.data["system"]
-    return set(system["kinds"].values()) == {"switch"} and "in-switch" not in system["algorithms"]
-
-
-def header_values(results: Results) -> dict[str, str]:
-    """Versions, machine, seed, commit and date of the modelled results."""
-    data = results.data["header"]
-    versions = ", ".join(f"{name} {number}" for name, number in data["versions"].items())
-    about = {name: str(data[name]) for name in ("machine", "seed", "commit", "date")}
-    return {"versions": versions, **about}
-
-
-def ratio_values() -> dict[str, str]:
-    """The largest ratios on the A100 system of four nodes."""
-    names = {"effective": "paper-gcp-a100-4", "nominal": "gcp-a2-highgpu-16g-4"}
-    tops = {key: ratios(by_name(name).outcomes())[0] for key, name in names.items()}
-    return {f"ratio_{key}": f"{top.ratio:.1f}x" for key, top in tops.items()}
-
-
 def tables() -> dict[str, Iterable[str]]:
     """Every table of the report."""
     paper, effective = load("paper"), [by_name(name) for name in EFFECTIVE]
@@ -117,6 +44,8 @@ def tables() -> dict[str, Iterable[str]]:
         "ratios": modelled.ratio_table(paper),
         "other_ratios": modelled.ratio_table([*presets, *deep]),
         "pooled": speedups.pooled_table(effective),
+        "counting": speedups.counting_table(effective),
+        "rule": speedups.rule_table(load()),
         "gains": speedups.gain_table([*paper, *presets]),
         "deep_gains": speedups.gain_table(deep),
         "kinds_ring": speedups.kind_table(effective, "ring"),
@@ -132,6 +61,7 @@ def tables() -> dict[str, Iterable[str]]:
         "speedups": measured.speedup_table(),
         "measured_ratios": measured.ratio_table(),
         "large": measured.large_table(),
+        "inside": measured.inside_table(),
         "published": other.published_table(published),
         "choices": other.choice_table(published),
         "sources": other.source_table(read(HERE / "published_tables.json")["tables"]),
@@ -142,16 +72,21 @@ def tables() -> dict[str, Iterable[str]]:
     }
 
 
+CASES = """\
+# Every case of the paper's two systems
+
+Written by `report.py`. Effective bandwidths, the paper's payload, automatic algorithm. A case is
+the axes, those that are reduced in parentheses. *worst / best* compares placements by their single
+all-reduce; *best program* is the fastest on any placement, *largest speedup* the most that a
+program gains on one; *to bound* and *pipelined* are the times of the best program, and of the best
+pipelined one, over the physical bound where they are furthest from it; *programs* counts those of
+up to five steps; *search* is the solver's CPU time for all different scenes of the case. The cases
+of other systems are in their files in `computed/`."""
+
+
 def cases() -> Lines:
     """Every case of the paper's systems."""
-    yield "# Every case of the paper's two systems"
-    yield ""
-    yield "Written by `report.py`. Effective bandwidths, the paper's payload, automatic algorithm."
-    yield "A case is the axes, those that are reduced in parentheses. *worst / best* compares"
-    yield "placements by their single all-reduce; *largest speedup* is a program's over it on one"
-    yield "placement; *to bound* is the furthest pipelined program's time over the physical bound;"
-    yield "*programs* counts those of up to five steps; *search* is the solver's CPU time for all"
-    yield "different scenes of the case."
+    yield CASES
     for name in EFFECTIVE:
         results = by_name(name)
         yield f"\n## {results.label}\n"
@@ -160,17 +95,8 @@ def cases() -> Lines:
 
 def main() -> None:
     """Write both pages."""
-    effective = [by_name(name) for name in EFFECTIVE]
-    values = {
-        **header_values(effective[0]),
-        **ratio_values(),
-        **exact_values(),
-        **gain_values(effective),
-        **distance_values(effective, load()),
-        **measured_values(),
-    }
     text = (HERE / "REPORT.in.md").read_text(encoding="utf-8")
-    (OUT / "REPORT.md").write_text(template(text, tables(), values), encoding="utf-8")
+    (OUT / "REPORT.md").write_text(template(text, tables(), all_values()), encoding="utf-8")
     (OUT / "CASES.md").write_text("\n".join(cases()) + "\n", encoding="utf-8")
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from experiments.placement_448x.cases import Case
-from experiments.placement_448x.measured_accuracy import TOPS, seconds_of
+from experiments.placement_448x.measured_accuracy import TOPS
+from experiments.placement_448x.measured_summary import seconds_of
 from experiments.placement_448x.report_text import Lines, matrix_text, percent, table, time_text
 from experiments.placement_448x.store import HERE, read
 
@@ -154,6 +157,20 @@ def _singles(case: Data, entries: Sequence[Data]) -> Iterator[tuple[float, list[
     for matrix, own in case["placements"]:
         one = next(entries[n] for n in own if entries[n]["single"])
         yield seconds_of(one), matrix
+
+
+def inside_table(members: int = 4) -> Lines:
+    """The programs of groups of so many ranks inside one node, on every cluster."""
+    rows = []
+    for data in with_model():
+        for entry in data["entries"]:
+            if math.prod(entry["factors"]) == entry["factors"][-1] == members:
+                rounds = sorted(map(statistics.median, entry["times_s"]))
+                spread = f"{time_text(rounds[0])} to {time_text(rounds[-1])}"
+                times = (time_text(entry["predicted_s"]), time_text(seconds_of(entry)), spread)
+                rows.append((label(data), entry["groups"], entry["program"], *times))
+    head = ("cluster", "groups at once", "program", "predicted", "measured", "medians of rounds")
+    yield from table(head, rows)
 
 
 def large_table() -> Lines:

@@ -1,0 +1,107 @@
+"""The placement study's report: what its sentences say must follow from the committed results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.placement_448x import report, report_speedups
+from experiments.placement_448x.iterations import choose
+from experiments.placement_448x.report_measured import with_model
+from experiments.placement_448x.report_values import EFFECTIVE
+from experiments.placement_448x.store import HERE, read
+from experiments.placement_448x.summary import by_name, gains, load, ratios
+from experiments.placement_448x.systems import SYSTEMS
+
+
+@pytest.fixture(scope="module")
+def beyond() -> dict[str, Any]:
+    return read(HERE / "beyond.json")
+
+
+def test_the_pages_are_those_of_the_results(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pages = {name: (HERE / name).read_text() for name in ("REPORT.md", "CASES.md")}
+    monkeypatch.setattr(report, "OUT", tmp_path)
+    report.main()
+    assert {name: (tmp_path / name).read_text() for name in pages} == pages
+
+
+def test_a_template_must_be_filled() -> None:
+    assert report.template("{a} {{b}}", {"b": ["1", "2"]}, {"a": "x"}) == "x 1\n2"
+    with pytest.raises(ValueError, match="nothing fills"):
+        report.template("{c}", {}, {})
+
+
+def test_every_figure_can_be_drawn(tmp_path: Path) -> None:
+    figures = pytest.importorskip("experiments.placement_448x.figures")
+    figures.main([str(tmp_path)])
+    drawn = {path.stem for path in tmp_path.iterdir()}
+    assert drawn == {path.stem for path in (HERE / "figures").iterdir()}
+    text = (HERE / "REPORT.in.md").read_text(encoding="utf-8")
+    assert all(f"figures/{name}.svg" in text for name in drawn)
+
+
+def test_inside_one_node_or_one_in_each_nothing_gains_over_a_ring() -> None:
+    for name in EFFECTIVE:
+        outcomes = by_name(name).outcomes(0, "ring")
+        assert not any(one.gains for one in outcomes if one.kind != "mixed")
+        assert gains(outcomes, lambda one: one.pipelined_speedup).largest < 2
+
+
+def test_automatic_is_ring_but_on_mi300x() -> None:
+    rows = [row.split(" | ")[:2] for row in report_speedups.gain_table(load())]
+    assert [row[0] for row in rows if row[-1] == "automatic"] == ["| MI300X, 4 nodes"]
+    mi300x = by_name("mi300x-4")
+    assert gains(mi300x.outcomes(0, "ring")).gaining == 0
+    most = {r.name: gains(r.outcomes()).largest for r in load()}
+    assert max(most, key=lambda name: most[name]) == mi300x.name
+
+
+def test_the_rule_says_rightly_which_requests_gain() -> None:
+    rows = [row.strip("| ").split(" | ") for row in report_speedups.rule_table(load())][2:]
+    assert len(rows) >= 8
+    for _, _, requests, gaining, said, right in rows:
+        assert int(right) >= 0.97 * int(requests)
+        assert int(gaining) <= int(said)
+
+
+def test_longer_programs_gain_pipelined_only(beyond: dict[str, Any]) -> None:
+    longer = beyond["longer"]
+    assert not any(one["faster"] for one in longer if not one["pipelined"])
+    assert any(one["faster"] for one in longer if one["pipelined"])
+
+
+def test_for_one_request_the_order_of_choice_rarely_matters(beyond: dict[str, Any]) -> None:
+    lossless = [
+        one["single_request_plain"]["after_another"]["by_1_percent"] == 0
+        for one in beyond["together"]
+    ]
+    assert sum(lossless) >= len(SYSTEMS) - 2
+
+
+def test_of_tied_placements_the_luckiest_and_the_worst() -> None:
+    found = choose([(2.0, 1.5), (2.0, 1.2), (3.0, 1.0)])
+    assert (found.best_single_s, found.worst_single_s) == (2.0, 3.0)
+    assert (found.after_another_s, found.unlucky_s, found.together_s) == (1.2, 1.5, 1.0)
+
+
+def test_the_first_fit_of_published_times_is_worse_than_the_preset() -> None:
+    one, *_ = read(HERE / "published.json")["experiments"]
+    assert one["fits"][one["chosen"]]["median"] > one["nominal"]["median"]
+
+
+def test_many_cases_share_the_largest_ratio() -> None:
+    found = ratios(by_name("paper-gcp-a100-4").outcomes())
+    plateau = [one for one in found if one.ratio > found[0].ratio / 1.01]
+    assert len(plateau) > 10
+    assert all(one.worst.factors[0] in (2, 4) for one in plateau)
+
+
+def test_across_nodes_the_first_choice_is_nearly_as_fast_as_the_fastest() -> None:
+    for data in with_model():
+        assert data["summary"]["accuracy_one_placement"]["regret_mean"] < 0.05
+        assert data["summary"]["placement_ratio_predicted"] > data["summary"]["placement_ratio"]
