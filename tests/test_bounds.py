@@ -182,6 +182,15 @@ def test_links_between_siblings(
     assert bound(topology, matrix, ALL) == pytest.approx(load)
 
 
+def test_a_device_of_a_ring_sends_no_more_than_its_share() -> None:
+    """With all links of a device as its share, a ring over all devices meets the bound."""
+    ring, digits = siblings(LinkKind.RING, 8), (((8, 1),),)
+    capped = with_link(ring, 0, device_bandwidth_bytes_per_s=1.0)
+    step = regular_model(capped, digits, Grouping(0, 1), DIRECT[ALL]).time(120)
+    assert bound(ring, ((8,), (1,)), ALL) == 105
+    assert bound(capped, ((8,), (1,)), ALL) == pytest.approx(step.seconds) == 210
+
+
 def test_siblings_may_meet_through_an_outer_level() -> None:
     ring = Level("ring", 4, Link(LinkKind.RING, (Piece("simple", 0.0, 1.0),)))
     topology = Topology("t", (*with_link(cluster(2), 0, ports=4).levels, ring), RING)

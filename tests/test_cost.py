@@ -274,6 +274,21 @@ def test_hierarchical_all_reduce() -> None:
     assert seconds == pytest.approx(expected)
 
 
+def test_a_share_of_a_device_holds_inside_its_level() -> None:
+    """A faster link gains nothing if a device sends no more, but for rings over two nodes."""
+    free = Link(LinkKind.RING, (Piece("simple", 0.0, 1.0),))
+    capped = replace(free, device_bandwidth_bytes_per_s=1.0)
+    half = replace(free, pieces=(Piece("simple", 0.0, 2.0),), device_bandwidth_bytes_per_s=1.0)
+    inside, across = (((), ((4, 1),)), Grouping(0, 1)), ((((2, 1),), ((4, 1),)), Grouping(0, 2))
+
+    def seconds(link: Link, digits: tuple[Digits, ...], grouping: Grouping) -> float:
+        topology = cluster((2, switch(1e9, 0.0)), (4, link), algorithms=(Algorithm.RING,))
+        return regular_model(topology, digits, grouping, Collective.ALL_REDUCE).time(120).seconds
+
+    assert seconds(free, *inside) == seconds(capped, *inside) == seconds(half, *inside) == 180
+    assert seconds(half, *across) == seconds(free, *across) / 2
+
+
 def test_a_binomial_tree_pays_for_what_its_rounds_cross() -> None:
     """Six ranks in two nodes: 0-1 inside; 0-2 and 1-3; 0-4 and 1-5.  Three leave node 0."""
     topology = cluster(

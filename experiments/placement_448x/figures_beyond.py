@@ -38,7 +38,7 @@ def _iterations(panel: Axes, iterations: list[Data]) -> None:
     panel.set_xscale("log", base=2)
     panel.set_xticks([0.5, 1, 2, 4, 8, 16], ["0.5", "1", "2", "4", "8", "16"])
     panel.set_xlabel("time of an iteration / answer of solve")
-    panel.legend(frameon=False, fontsize=7, loc="upper right")
+    _legend_above(panel)
 
 
 def _losses(panel: Axes, together: list[Data]) -> None:
@@ -55,4 +55,8 @@ def _losses(panel: Axes, together: list[Data]) -> None:
     panel.set_yticks(range(len(together)), [one["system"] for one in together], fontsize=7)
     panel.invert_yaxis()
     panel.set_xlabel("two requests: placement first, then programs;\nlargest time / both together")
-    panel.legend(frameon=False, fontsize=7, loc="lower right")
+    _legend_above(panel)
+
+
+def _legend_above(panel: Axes) -> None:
+    panel.legend(frameon=False, fontsize=7, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))

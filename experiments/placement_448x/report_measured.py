@@ -70,7 +70,8 @@ def _claim(data: Data, name: str) -> str:
         "share": " (".join(percent(speedup[f"{of}share_gaining"]) for of in ("chosen_", "")) + ")",
         "mean": f"{speedup['chosen_mean']:.2f}x ({speedup['mean']:.2f}x)",
         "largest": f"{speedup['chosen_max']:.2f}x ({speedup['max']:.2f}x)",
-        "accuracy": f"{percent(accuracy['top_10'])}; best first in {percent(accuracy['top_1'])}",
+        "accuracy": f"{percent(accuracy['top_10'])}; best first in {percent(accuracy['top_1'])}, "
+        f"mean regret {100 * accuracy['regret_mean']:.1f} %",
     }[name]
 
 

@@ -83,6 +83,14 @@ def test_a_device_draws_no_more_than_its_share() -> None:
     assert Routes(topology, "x").between(1, 2).bandwidth_bytes_per_s == 30.0
 
 
+def test_a_device_of_a_ring_sends_and_receives_no_more_than_its_share() -> None:
+    link = Link(LinkKind.RING, (Piece("simple", 0.0, 9.0),), device_bandwidth_bytes_per_s=5.0)
+    topology = Topology("t", (Level("gpu", 4, link),))
+    hops = ["gpu 0 to 1", "gpu 1 to 2"]
+    assert names(topology, 0, 2) == ["gpu 0 device 0 out", *hops, "gpu 2 device 2 in"]
+    assert Routes(topology, "simple").between(0, 2).bandwidth_bytes_per_s == 5.0
+
+
 @pytest.mark.parametrize(
     ("dims", "source", "target", "via"),
     [
