@@ -9,6 +9,8 @@ import pytest
 
 from experiments.placement_448x import report, report_speedups
 from experiments.placement_448x.iterations import choose
+from experiments.placement_448x.measured_accuracy import MORE_THAN, different, regret
+from experiments.placement_448x.measured_summary import case_pairs, leaves_nodes
 from experiments.placement_448x.report_measured import label, with_model
 from experiments.placement_448x.report_values import EFFECTIVE
 from experiments.placement_448x.store import HERE, read
@@ -106,6 +108,16 @@ def test_the_first_choice_is_the_fastest_on_two_clusters() -> None:
     found = {label(data): data["summary"]["accuracy"]["top_1"] for data in with_model()}
     assert sorted(found.values()) == [0.0, 1.0, 1.0]
     assert found["2x2x4, 50 Mbit/s"] == 0
+
+
+def test_regrets_of_more_than_5_percent_are_of_cases_with_a_placement_inside_nodes() -> None:
+    for data in with_model():
+        entries = data["entries"]
+        for case in data["cases"]:
+            pairs = different(case_pairs(case, entries))
+            if len(pairs) > MORE_THAN and regret(pairs) > 0.05:
+                assert not all(leaves_nodes(entries[own[0]]) for _, own in case["placements"])
+        assert data["summary"]["accuracy_one_placement"]["regret_max"] < 0.05
 
 
 def test_across_nodes_the_first_choice_is_nearly_as_fast_as_the_fastest() -> None:

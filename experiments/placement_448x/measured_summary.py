@@ -102,8 +102,19 @@ def _placements(
         [pair for pair in case_pairs(case, entries) if pair.placement == number]
         for case in cases
         for number, (_, own) in enumerate(case["placements"])
-        if math.prod(entries[own[0]]["factors"][:-1]) > 1
+        if leaves_nodes(entries[own[0]])
     ]
+
+
+def leaves_nodes(entry: Mapping[str, Any]) -> bool:
+    """Whether the groups of an entry span several nodes."""
+    nodes: int = math.prod(entry["factors"][:-1])
+    return nodes > 1
+
+
+def _error(entry: Mapping[str, Any]) -> float:
+    predicted_s: float = entry["predicted_s"]
+    return abs(predicted_s / seconds_of(entry) - 1)
 
 
 def errors(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -111,7 +122,8 @@ def errors(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
     ``rounds_differ``: mean deviation of the rounds' medians from the entry's time, relative.
     """
-    off = [abs(e["predicted_s"] / seconds_of(e) - 1) for e in entries]
+    off = [_error(e) for e in entries]
+    across = [_error(e) for e in entries if leaves_nodes(e)]
     differ = [
         statistics.fmean(abs(statistics.median(r) / seconds_of(e) - 1) for r in e["times_s"])
         for e in entries
@@ -120,6 +132,9 @@ def errors(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {
         "error_median": statistics.median(off),
         "error_max": max(off),
+        "error_across_median": statistics.median(across),
+        "error_across_max": max(across),
+        "short_most": max(seconds_of(e) / e["predicted_s"] for e in entries),
         "rounds_differ": statistics.median(differ or [0.0]),
     }
 

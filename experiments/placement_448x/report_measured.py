@@ -104,13 +104,27 @@ def size_table() -> Lines:
     for data in with_model():
         summary = data["summary"]
         counts = [sum(map(len, entry["times_s"])) for entry in data["entries"]]
-        errors = (percent(summary[name]) for name in ("error_median", "error_max", "rounds_differ"))
+        errors = [
+            f"{percent(summary[f'error_{of}median'])}, {percent(summary[f'error_{of}max'])}"
+            for of in ("across_", "")
+        ]
         timings = f"{min(counts)} to {max(counts)}"
         size = data["payload_bytes"] // 2**20
         pairs = (summary["pairs"], summary["entries"])
-        rows.append((label(data), size, *pairs, data["repeat"], timings, *errors))
+        rows.append(
+            (
+                label(data),
+                size,
+                *pairs,
+                data["repeat"],
+                timings,
+                *errors,
+                percent(summary["rounds_differ"]),
+            )
+        )
     head = ("cluster", "MiB per rank", "pairs", "measurements", "rounds", "timings of each")
-    yield from table((*head, "median error", "largest", "rounds differ by"), rows)
+    last = ("error across nodes, median, largest", "all", "rounds differ by")
+    yield from table((*head, *last), rows)
 
 
 def speedup_table() -> Lines:
@@ -164,14 +178,32 @@ def inside_table(members: int = 4) -> Lines:
     """The programs of groups of so many ranks inside one node, on every cluster."""
     rows = []
     for data in with_model():
-        for entry in data["entries"]:
+        for entry, placement in zip(data["entries"], _first_placements(data), strict=True):
             if math.prod(entry["factors"]) == entry["factors"][-1] == members:
                 rounds = sorted(map(statistics.median, entry["times_s"]))
                 spread = f"{time_text(rounds[0])} to {time_text(rounds[-1])}"
                 times = (time_text(entry["predicted_s"]), time_text(seconds_of(entry)), spread)
-                rows.append((label(data), entry["groups"], entry["program"], *times))
-    head = ("cluster", "groups at once", "program", "predicted", "measured", "medians of rounds")
+                rows.append((label(data), placement, entry["program"], *times))
+    head = (
+        "cluster",
+        "placement, such as",
+        "program",
+        "predicted",
+        "measured",
+        "medians of rounds",
+    )
     yield from table(head, rows)
+
+
+def _first_placements(data: Data) -> list[str]:
+    """The first placement that has each entry, with the axes and those that are reduced."""
+    found: dict[int, str] = {}
+    for case in data["cases"]:
+        name = Case(tuple(case["axes"]), tuple(case["reduced"]))
+        for matrix, own in case["placements"]:
+            for number in own:
+                found.setdefault(number, f"{matrix_text(matrix)} of {name}")
+    return [found[number] for number in range(len(data["entries"]))]
 
 
 def large_table() -> Lines:

@@ -88,7 +88,7 @@ def iteration_table(beyond: Data) -> Lines:
             )
         )
     head = ("system", "axes", "requests", "answer", "default layout", "worst placement")
-    last = ("best placement", "one after another", "bound")
+    last = ("best placement", "placement first", "bound")
     yield from table((*head, *last), rows)
 
 

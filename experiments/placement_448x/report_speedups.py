@@ -82,15 +82,19 @@ def counting_table(systems: Sequence[Results]) -> Lines:
     yield from table(head, rows)
 
 
+def without_twos(every: Sequence[Outcome]) -> list[Outcome]:
+    """The requests whose groups have neither two members nor lie on two nodes."""
+    return [one for one in every if 2 not in (one.factors[0], math.prod(one.factors))]
+
+
 def _countings(every: Sequence[Outcome]) -> list[tuple[str, list[Outcome]]]:
     """Ways to choose from the requests."""
-    two = [one for one in every if 2 in (one.factors[0], math.prod(one.factors))]
     return [
         ("all requests", list(every)),
         ("those across nodes", crossing(every)),
         ("one axis reduced", [one for one in every if len(one.case.reduced) == 1]),
         ("different groups", list({(one.factors, one.default_s): one for one in every}.values())),
-        ("neither two members nor two nodes", [one for one in every if one not in two]),
+        ("neither two members nor two nodes", without_twos(every)),
     ]
 
 
@@ -120,9 +124,10 @@ def kind_table(systems: Sequence[Results], algorithm: str) -> Lines:
         limit = statistics.fmean(one.ring_limit for one in every)
         most = max(one.ring_limit for one in every)
         cells = (percent(found.share), f"{found.mean:.2f}x", f"{found.largest:.2f}x")
-        rows.append((text, len(every), *cells, f"{limit:.2f}x", f"{most:.2f}x"))
+        limits = (f"{limit:.2f}x", f"{most:.2f}x") if algorithm == "ring" else ()
+        rows.append((text, len(every), *cells, *limits))
     head = ("groups", "requests", "gain", "mean", "largest", "ring limit, mean", "largest")
-    yield from table(head, rows)
+    yield from table(head[: len(rows[0])], rows)
 
 
 def payload_table(systems: Sequence[Results], algorithm: str) -> Lines:
