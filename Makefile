@@ -10,7 +10,7 @@ PIP := PIP_ROOT_USER_ACTION=ignore $(BIN)/python -m pip -qq --disable-pip-versio
 WORKERS ?= 8
 # More arguments for pytest, e.g. make test PYTEST_ARGS='-k topology'
 PYTEST_ARGS ?=
-PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses=$(WORKERS)
+PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses=$(WORKERS) --dist worksteal
 # Marker expression of `make test`; empty: every test.
 SELECT ?=
 FAST := not slow and not cluster
