@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import mul
 
@@ -36,7 +36,8 @@ class LevelUse:
     load when every ring edge (``ring``), every edge but the wrap-around (``path``) or every
     ordered pair of members (``pairs``) carries one unit.  ``least_inside`` is the smallest
     number of members that a group has under one entity; ``closed_inside`` the same of groups that
-    span siblings and nothing outside their level, 0 without such a group and for sends.
+    span siblings and nothing outside their level, 0 without such a group.  A send's messages are
+    each one device's: 1.
     """
 
     level: int
@@ -203,7 +204,9 @@ def _sibling_use(level: Level, j: int, spans: Sequence[_Span], closed: bool) -> 
 def send_footprint(topology: Topology, digits: Sequence[Digits]) -> Footprint:
     """Closed form for: every device sends to the next one of its group, without wrap-around."""
     spans = _spans(topology, digits, ["varying" if level else "fixed" for level in digits])
-    uses, spread = _uses(topology, spans, _send_switch_use, closes=False), _spread(spans)
+    found = _uses(topology, spans, _send_switch_use, closes=False)
+    uses = tuple(replace(use, least_inside=1, closed_inside=1) for use in found)
+    spread = _spread(spans)
     # A message meets at one level, where it pays its latency: a profile for each such level.
     meeting = [j for j, count in enumerate(spread) if count > 1]
     profiles = [tuple(1 if i < j else 2 for i in range(len(spread))) for j in meeting]

@@ -153,6 +153,6 @@ def explicit_send(topology: Topology, source: IntArray, target: IntArray) -> Foo
             path = worst_link(
                 level, source[chosen] // under, target[chosen] // under, np.ones(chosen.sum())
             )
-            uses.append(LevelUse(j, ring=path, path=path, least_inside=1))
+            uses.append(LevelUse(j, ring=path, path=path, least_inside=1, closed_inside=1))
     flat = (1,) * len(topology.levels)
     return Footprint(2, tuple(sorted(profiles)) or (flat,), tuple(uses))

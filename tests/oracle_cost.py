@@ -26,6 +26,7 @@ from tests.oracle_loads import (
     send_loads,
     sibling_draws,
     sibling_loads,
+    sibling_send_draws,
     switch_loads,
 )
 
@@ -170,7 +171,10 @@ def level_seconds(
     loads = []
     for j, level in enumerate(topology.levels):
         if level.link.kind is not LinkKind.SWITCH:
-            draws = sibling_draws(topology, j, groups, operation, way)
+            if way == "send":
+                draws = sibling_send_draws(topology, j, sent)
+            else:
+                draws = sibling_draws(topology, j, groups, operation, way)
             loads.append((sibling_loads(topology, j, sent), draws))
         elif way == "send":
             loads.append(send_loads(topology, j, sent))

@@ -188,13 +188,23 @@ def sibling_draws(
 ) -> Loads:
     """What each device sends (receives) over a level that is no switch, inside it alone."""
     draws, size = Loads(float), topology.levels[level].size
-    for group in groups if way != "send" else ():
+    for group in groups:
         if len({entity(topology, level, d) // size for d in group}) > 1:
             continue
         for (place, direction), amount in crossings(topology, level, group, operation, way).items():
             inside = [d for d in group if entity(topology, level, d) == place]
             for device in inside:
                 draws[device, direction] += amount / len(inside)
+    return draws
+
+
+def sibling_send_draws(topology: Topology, level: int, sent: Messages) -> Loads:
+    """As :func:`sibling_draws`, where each message is that of its own two devices."""
+    draws = Loads(float)
+    for a, b, amount in sent:
+        if meeting_level(topology, a, b) == level:
+            draws[a, "out"] += amount
+            draws[b, "in"] += amount
     return draws
 
 
