@@ -15,17 +15,15 @@ import numpy as np
 from p2smt.collective import RequestKind
 from p2smt.errors import InputError
 from p2smt.plan_problem import plan_problem
-from p2smt.pricing import Scene
 from p2smt.program import lower, parse_instruction
 from p2smt.schedules.lower_build import DEFAULT, Lowering, lower_exchange, lower_steps
 
 if TYPE_CHECKING:
-    from p2smt.placement import IntArray, Placement
+    from p2smt.placement import IntArray
     from p2smt.plan_model import PlanModel, RequestModel
     from p2smt.program import Hierarchy, Program
     from p2smt.schedules.lower_steps import Group
     from p2smt.schedules.model import Schedule
-    from p2smt.topology import Topology
 
 MAX_RANKS = 1024
 
@@ -51,24 +49,6 @@ def lower_program(
         for i in program.instructions
     ]
     return lower_steps(str(program), kind, _tuples(own), steps, how)
-
-
-def lower_placed(
-    topology: Topology,
-    placement: Placement,
-    axes: Sequence[int],
-    program: Program,
-    kind: RequestKind = RequestKind.ALL_REDUCE,
-    how: Lowering = DEFAULT,
-) -> Schedule:
-    """The schedule of a program over some axes (indices) of a placement on all devices.
-
-    Raises:
-        InputError: as :func:`lower_program`.
-    """
-    _check_ranks(topology.devices)
-    hierarchy = Scene.of(topology, placement, axes).hierarchy
-    return lower_program(program, hierarchy, kind, how, _tuples(placement.groups(axes)))
 
 
 def lower_plan(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
@@ -102,11 +102,3 @@ class FileModel(StrictModel):
     initial: list[Item] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
     blocks: list[BlockModel]
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a schedule file."""
-    return FileModel.model_json_schema()
-
-
-GroupModel.model_rebuild()

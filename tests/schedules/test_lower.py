@@ -14,9 +14,10 @@ from p2smt.errors import InputError
 from p2smt.placement import Placement
 from p2smt.plan import read_plan
 from p2smt.plan_model import PlanModel
+from p2smt.pricing import Scene
 from p2smt.program import Hierarchy, parse_program
 from p2smt.schedules.contract import contract
-from p2smt.schedules.lower import lower_placed, lower_plan, lower_program
+from p2smt.schedules.lower import lower_plan, lower_program
 from p2smt.schedules.lower_build import Lowering, lower_steps
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.report import Verdict
@@ -229,7 +230,9 @@ def test_a_program_on_a_placement(tiny: str) -> None:
     topology = load_topology(tiny)
     placement = Placement(((2, 2), (1, 2)))
     text = "reduce-scatter inside node; all-reduce parallel node in root; all-gather inside node"
-    schedule = lower_placed(topology, placement, (0,), parse_program(text))
+    placed = [tuple(group) for group in placement.groups((0,)).tolist()]
+    hierarchy = Scene.of(topology, placement, (0,)).hierarchy
+    schedule = lower_program(parse_program(text), hierarchy, groups=placed)
     right(schedule)
     groups = {tuple(sorted({p.rank for p in goal.parts})) for goal in schedule.contract.goals}
-    assert groups == {tuple(group) for group in placement.groups((0,)).tolist()}
+    assert groups == set(placed)

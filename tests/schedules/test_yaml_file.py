@@ -14,7 +14,7 @@ from p2smt.schedules.contract import Contribution, Goal, all_reduce
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, StepRef
 from p2smt.schedules.yaml_file import parse_symbolic, read_symbolic
 from p2smt.schedules.yaml_instance import instantiate, parse_schedule, read_schedule
-from p2smt.schedules.yaml_model import json_schema
+from p2smt.schedules.yaml_model import FileModel
 
 HEAD = """\
 p2smt_schedule: 1
@@ -250,6 +250,6 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_the_schema_names_the_keys() -> None:
-    schema = json.loads(json.dumps(json_schema()))
+    schema = json.loads(json.dumps(FileModel.model_json_schema()))
     assert {"p2smt_schedule", "collective", "ranks", "blocks"} == set(schema["required"])
     assert schema["additionalProperties"] is False
