@@ -48,7 +48,7 @@ bench: setup-dev ## measure tests/bench and renew experiments/benchmarks/results
 
 STUDY := experiments/placement_448x
 MEASURE := $(BIN)/python $(STUDY)/measured.py
-STUDY_PAGES = $(BIN)/python $(STUDY)/figures.py && $(BIN)/python $(STUDY)/report.py
+STUDY_PAGES = $(BIN)/python $(STUDY)/draw_figures.py && $(BIN)/python $(STUDY)/report.py
 
 study: setup $(VENV)/.stamp-dev ## compute the placement study again, its figures and report (minutes)
 	$(BIN)/python $(STUDY)/modelled.py

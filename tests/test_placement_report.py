@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiments.placement_448x import report, report_speedups
+from experiments.placement_448x import draw_figures, report, report_speedups
 from experiments.placement_448x.iterations import choose
 from experiments.placement_448x.measured_accuracy import MORE_THAN, different, regret
 from experiments.placement_448x.measured_summary import case_pairs, leaves_nodes
@@ -39,8 +39,7 @@ def test_a_template_must_be_filled() -> None:
 
 
 def test_every_figure_can_be_drawn(tmp_path: Path) -> None:
-    figures = pytest.importorskip("experiments.placement_448x.figures")
-    figures.main([str(tmp_path)])
+    draw_figures.main([str(tmp_path)])
     drawn = {path.stem for path in tmp_path.iterdir()}
     assert drawn == {path.stem for path in (HERE / "figures").iterdir()}
     text = (HERE / "REPORT.in.md").read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 import shlex
 import subprocess
@@ -76,6 +77,16 @@ def test_the_test_cluster_tables_are_those_of_the_committed_results() -> None:
 
 def test_the_claims_are_those_of_the_committed_results() -> None:
     assert "\n".join(claims_table()) in README
+    exact = json.loads((ROOT / "experiments/placement_448x/exact.json").read_text(encoding="utf-8"))
+    ratios = [
+        exact[name]["inside_bytes_per_s"] / exact[name]["card_bytes_per_s"]
+        for name in ("effective", "nominal")
+    ]
+    limit = exact["bandwidth_ratio_in_the_limit"]
+    text = " ".join(README.split())
+    assert "is {:g}, the groups that share".format(exact["paper"] / limit) in text
+    assert "{:g} with effective and {:g} with nominal".format(*ratios) in text
+    assert f"448.5x needs {limit:.0f}" in text
 
 
 def test_the_verified_schedules_are_as_shown(

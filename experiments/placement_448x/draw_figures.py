@@ -1,6 +1,6 @@
 """Draws the figures of the report from the committed JSON files.  Needs the ``plots`` extra.
 
-python experiments/placement_448x/figures.py [FOLDER]
+python experiments/placement_448x/draw_figures.py [FOLDER]
 """
 
 from __future__ import annotations

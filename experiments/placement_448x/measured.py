@@ -35,7 +35,7 @@ from experiments.placement_448x.measured_run import (
 )
 from experiments.placement_448x.measured_summary import summary
 from experiments.placement_448x.store import header, write
-from experiments.programs_on_testbed.study import calibrate_here, fleet_of
+from experiments.programs_on_testbed.study import calibrate_here, cluster_data, fleet_of
 from experiments.testbed.model import topology as nominal_topology
 from experiments.testbed.network import cluster
 from experiments.testbed.spec import NetworkSpec, parse_rate
@@ -78,7 +78,7 @@ def study(spec: NetworkSpec, ranks_per_node: int, how: Settings) -> dict[str, An
         times, large_times = time_pairs((pairs, large.pairs), how.repeat, how.seed, fleet)
     entries, cases = entries_data(pairs, times), pairs.as_data()
     return {
-        "cluster": _cluster(spec, ranks_per_node),
+        "cluster": cluster_data(spec, ranks_per_node),
         "payload_bytes": how.payload_bytes,
         "repeat": how.repeat,
         "calibration_bytes": sizes if text else (),
@@ -100,16 +100,6 @@ def calibration_bytes(payload_bytes: int) -> tuple[int, ...]:
     return tuple(payload_bytes * over // under for over, under in PARTS)
 
 
-def _cluster(spec: NetworkSpec, ranks_per_node: int) -> dict[str, Any]:
-    return {
-        "racks": spec.racks,
-        "nodes_per_rack": spec.nodes,
-        "ranks_per_node": ranks_per_node,
-        "uplink_mbit_per_s": spec.uplink_bytes_per_s * 8 / 1e6,
-        "rack_mbit_per_s": spec.rack_bytes_per_s and spec.rack_bytes_per_s * 8 / 1e6,
-    }
-
-
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -117,7 +107,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--uplink", default="50mbit", help="rate of a node's uplink")
     parser.add_argument("--rack-rate", help="rate of a rack's uplink; default: as --uplink")
     parser.add_argument("--payload", default="1MiB", help="bytes per rank")
-    parser.add_argument("--repeat", type=int, default=5, help="timings of the pairs that matter")
+    parser.add_argument("--repeat", type=int, default=5, help="rounds of timings")
     parser.add_argument("--calibration-repeat", type=int, default=5)
     parser.add_argument("--large", help="a larger payload for the model's choices")
     parser.add_argument("--placements-only", action="store_true")

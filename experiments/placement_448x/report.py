@@ -6,7 +6,7 @@ python experiments/placement_448x/report.py
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
@@ -15,11 +15,11 @@ from experiments.placement_448x import report_measured as measured
 from experiments.placement_448x import report_modelled as modelled
 from experiments.placement_448x import report_other as other
 from experiments.placement_448x import report_speedups as speedups
+from experiments.placement_448x.report_text import Lines
 from experiments.placement_448x.report_values import EFFECTIVE, all_values
 from experiments.placement_448x.store import HERE, read
 from experiments.placement_448x.summary import by_name, load
 
-Lines = Iterator[str]
 OUT = HERE
 """Where the pages go."""
 

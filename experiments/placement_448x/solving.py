@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 
+from experiments.placement_448x.times import Times
 from p2smt.bounds import request_bound_s
 from p2smt.collective import RequestKind
 from p2smt.footprint import Digits
@@ -26,22 +27,11 @@ AUTOMATIC = "automatic"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One scene with one payload and choice of algorithms; times in seconds.
-
-    ``pipelined_s`` is the least over programs and numbers of chunks, ``bound_s`` what no program
-    can beat on these links.
-    """
+class Run(Times):
+    """One scene with one payload and choice of algorithms."""
 
     payload_bytes: int
     algorithm: str
-    default_s: float
-    best_s: float
-    program: str
-    pipelined_s: float
-    chunks: int
-    pipelined_program: str
-    bound_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +66,6 @@ class Solver:
         best = self._listed(scene, payload_bytes, 1)
         pipelined = self._listed(scene, payload_bytes, None)
         return Run(
-            payload_bytes,
-            algorithm,
             scene.fixed_time(KIND, payload_bytes).seconds,
             best.seconds,
             str(best.program),
@@ -85,6 +73,8 @@ class Solver:
             pipelined.chunks,
             str(pipelined.program),
             request_bound_s(scene.topology, digits, KIND, payload_bytes),
+            payload_bytes,
+            algorithm,
         )
 
     def task(self, scene: Scene) -> Task:

@@ -14,6 +14,7 @@ from typing import Any
 from experiments.placement_448x.cases import Case
 from experiments.placement_448x.store import HERE, read
 from experiments.placement_448x.systems import SYSTEMS
+from experiments.placement_448x.times import Times
 from p2smt.placement import Matrix
 
 GAIN = 1.01
@@ -21,20 +22,13 @@ GAIN = 1.01
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """One request with one payload and choice of algorithms; times in seconds."""
+class Outcome(Times):
+    """One request with one payload and choice of algorithms."""
 
     case: Case
     matrix: Matrix
     scene: int
     factors: tuple[int, ...]
-    default_s: float
-    best_s: float
-    program: str
-    pipelined_s: float
-    chunks: int
-    pipelined_program: str
-    bound_s: float
 
     @property
     def speedup(self) -> float:
@@ -113,7 +107,7 @@ class Results:
                 default, best, program, pipelined, chunks, chunked, bound = runs[scene]
                 where = (tuple(map(tuple, matrix)), scene, tuple(scenes[scene]["factors"]))
                 times = (default, best, programs[program], pipelined, chunks, programs[chunked])
-                found.append(Outcome(case, *where, *times, bound))
+                found.append(Outcome(*times, bound, case, *where))
         return found
 
 

@@ -71,13 +71,7 @@ def study(
         best = by_time(fastest)[0].request.name
         pipelined = run(pipelined_job(calibrated.topology, best, payload_bytes), fleet, repeat)
     return {
-        "cluster": {
-            "racks": spec.racks,
-            "nodes_per_rack": spec.nodes,
-            "ranks_per_node": ranks_per_node,
-            "uplink_mbit_per_s": spec.uplink_bytes_per_s * 8 / 1e6,
-            "rack_mbit_per_s": spec.rack_bytes_per_s and spec.rack_bytes_per_s * 8 / 1e6,
-        },
+        "cluster": cluster_data(spec, ranks_per_node),
         "machine": f"{os.cpu_count()} cores",
         "python": platform.python_version(),
         "versions": {name: version(name) for name in ("p2smt", "torch", "numpy", "scipy")},
@@ -106,6 +100,17 @@ def fleet_of(nodes: Sequence[Node]) -> Fleet:
     """The nodes as machines of the launcher."""
     machines = tuple(Machine(node.prefix, node.variables) for node in nodes)
     return Fleet(machines, nodes[0].address, int(nodes[0].variables["MASTER_PORT"]))
+
+
+def cluster_data(spec: NetworkSpec, ranks_per_node: int) -> dict[str, Any]:
+    """A test cluster as plain data; rates in Mbit/s."""
+    return {
+        "racks": spec.racks,
+        "nodes_per_rack": spec.nodes,
+        "ranks_per_node": ranks_per_node,
+        "uplink_mbit_per_s": spec.uplink_bytes_per_s * 8 / 1e6,
+        "rack_mbit_per_s": spec.rack_bytes_per_s and spec.rack_bytes_per_s * 8 / 1e6,
+    }
 
 
 def calibrate_here(
