@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from p2smt.topology import Level, Topology
-from p2smt.topology_file import load_topology, preset_names
+from p2smt.cluster.file import load_topology, preset_names
+from p2smt.cluster.topology import Level, Topology
 
 PAGE = Path(__file__).parent / "topology.md"
 BEGIN, END = "<!-- presets: written by docs/presets.py -->\n", "<!-- presets end -->\n"

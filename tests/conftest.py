@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from tests.cli_tools import EVERY_KIND, TINY, cli
+from tests.cli.tools import EVERY_KIND, TINY, cli
 
 BENCH = Path(__file__).parent / "bench"
+
+# A shell starts its background jobs with SIGINT ignored, and all their children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)

@@ -9,9 +9,9 @@ from types import ModuleType
 
 from pydantic import BaseModel
 
-from p2smt.topology import Algorithm, LinkKind
-from p2smt.topology_file import parse_topology
-from p2smt.topology_model import InSwitchModel, LevelModel, LinkModel, PieceModel, TopologyModel
+from p2smt.cluster.file import parse_topology
+from p2smt.cluster.file_model import InSwitchModel, LevelModel, LinkModel, PieceModel, TopologyModel
+from p2smt.cluster.topology import Algorithm, LinkKind
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

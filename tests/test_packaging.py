@@ -115,8 +115,8 @@ def test_an_installed_wheel_works(wheel: Path, tmp_path: Path) -> None:
     pip = (sys.executable, "-m", "pip", "--quiet", "--python", python)
     run(tmp_path, *pip, "install", "--no-index", "--no-deps", wheel)
     code = (
-        "import p2smt, p2smt.encodings.placement_cpsat;"
-        "from p2smt.topology_file import load_topology;"
+        "import p2smt, p2smt.encodings.placement.cpsat;"
+        "from p2smt.cluster.file import load_topology;"
         "print(p2smt.__file__, load_topology('dgx-a100:4').devices)"
     )
     where, devices = run(tmp_path, python, "-c", code).split()

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from p2smt.placement import Placement
+from p2smt.parallelism.placement import Placement
 
 NODES, GPUS = 4, 8
 PLACEMENT = Placement(((4, 2), (1, 4)))

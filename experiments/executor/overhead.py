@@ -30,13 +30,13 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 import torch
 import torch.distributed as dist
 
-from p2smt.collective import Collective, RequestKind
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.runtime.groups import GroupCache
 from p2smt.runtime.job import Groups as RankGroups
 from p2smt.runtime.job import JobRequest, JobStep
 from p2smt.runtime.payload import DataType, Layout
-from p2smt.runtime.regions import lower_steps
-from p2smt.runtime.torch_groups import GroupCache
-from p2smt.runtime.torch_program import RankProgram, cut
+from p2smt.runtime.programs.rank_program import RankProgram, cut
+from p2smt.runtime.programs.regions import lower_steps
 from p2smt.units import parse_bytes
 
 LIMIT_S = 1800.0

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from p2smt.collective import Collective, RequestKind
-from p2smt.program import Hierarchy, Program, local_groups, parse_program
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.programs.program import Hierarchy, Program, local_groups, parse_program
 from p2smt.result import SearchLimits
 from p2smt.runtime.job import Groups, JobRequest, JobStep, ordered
-from p2smt.synthesis import Task, list_programs
+from p2smt.search.programs import Task, list_programs
 
 SHAPES = {2: ((2,),), 4: ((4,), (2, 2))}
 """Levels by number of ranks."""

@@ -19,9 +19,9 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from p2smt.errors import InputError
 from p2smt.runtime.job import Job
-from p2smt.runtime.launch import launch
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.payload import DataType
+from p2smt.runtime.ranks.launch import launch
 from p2smt.runtime.summary import RunResult, summarize
 
 if TYPE_CHECKING:

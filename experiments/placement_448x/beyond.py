@@ -30,7 +30,7 @@ from experiments.placement_448x.solving import AUTOMATIC, LENGTH, LIMITS, Solver
 from experiments.placement_448x.store import HERE, header, rounded, write
 from experiments.placement_448x.summary import Outcome, Results, by_case, by_name, gains, load
 from experiments.placement_448x.systems import system
-from p2smt.footprint import Digits
+from p2smt.cost.footprint import Digits
 
 RESULTS = HERE / "beyond.json"
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
-from p2smt.api import placements
-from p2smt.placement import Matrix
-from p2smt.problem import PlacementProblem
+from p2smt.parallelism.placement import Matrix
+from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Status
+from p2smt.search.placements import placements
 
 MAX_AXES = 3
 

@@ -17,10 +17,10 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from experiments.placement_448x.modelled import paper_bytes
 from experiments.placement_448x.solving import KIND
 from experiments.placement_448x.store import HERE, header, rounded, write
-from p2smt.placement import Placement
-from p2smt.pricing import Scene
-from p2smt.topology import Algorithm, Topology
-from p2smt.topology_file import load_topology
+from p2smt.cluster.file import load_topology
+from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.cost.scene import Scene
+from p2smt.parallelism.placement import Placement
 
 RESULTS = HERE / "exact.json"
 INSIDE, ACROSS = Placement(((1, 4), (4, 4))), Placement(((4, 1), (1, 16)))

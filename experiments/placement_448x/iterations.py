@@ -16,11 +16,11 @@ from experiments.placement_448x.solving import AUTOMATIC, KIND, Solver
 from experiments.placement_448x.store import rounded
 from experiments.placement_448x.summary import Outcome, Results, by_case
 from experiments.placement_448x.systems import system
-from p2smt.api import solve
-from p2smt.placement import Placement
-from p2smt.pricing import Scene
-from p2smt.request import Problem, parse_axes, reduce
+from p2smt.cost.scene import Scene
+from p2smt.parallelism.placement import Placement
+from p2smt.parallelism.request import Problem, parse_axes, reduce
 from p2smt.result import Status
+from p2smt.search.solve import solve
 
 Seconds = Callable[[Outcome], float]
 BESIDE = 4.0

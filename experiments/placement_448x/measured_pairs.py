@@ -13,15 +13,15 @@ from functools import lru_cache
 from typing import Any
 
 from experiments.placement_448x.cases import Case, cases, matrices
-from p2smt.collective import RequestKind
-from p2smt.placement import Matrix, Placement
-from p2smt.pricing import Scene
-from p2smt.program import Hierarchy, Program
+from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import RequestKind
+from p2smt.cost.scene import Scene
+from p2smt.parallelism.placement import Matrix, Placement
+from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits, Status
 from p2smt.runtime.job import JobRequest
-from p2smt.runtime.jobs import program_job
-from p2smt.synthesis import Task, list_programs
-from p2smt.topology import Topology
+from p2smt.runtime.programs.plan_job import program_job
+from p2smt.search.programs import Task, list_programs
 
 KIND = RequestKind.ALL_REDUCE
 LENGTH = 3

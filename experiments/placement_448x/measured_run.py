@@ -9,9 +9,9 @@ from typing import Any
 from experiments.placement_448x.measured_pairs import Pairs, is_single, pairs_of
 from experiments.placement_448x.store import rounded
 from experiments.programs_on_testbed.study import run
+from p2smt.cluster.topology import Topology
 from p2smt.runtime.job import Job, JobRequest
-from p2smt.runtime.launch import Fleet
-from p2smt.topology import Topology
+from p2smt.runtime.ranks.launch import Fleet
 
 CHECKED_BYTES = 2**14 + 4
 

@@ -22,10 +22,10 @@ from experiments.placement_448x.cases import Case, cases, matrices
 from experiments.placement_448x.solving import AUTOMATIC, LENGTH, LIMITS, Run, Solver, choices
 from experiments.placement_448x.store import header, rounded, write
 from experiments.placement_448x.systems import HERE, SYSTEMS, System, system
-from p2smt.footprint import Digits
-from p2smt.placement import Placement
-from p2smt.pricing import Scene
-from p2smt.topology import Topology
+from p2smt.cluster.topology import Topology
+from p2smt.cost.footprint import Digits
+from p2smt.cost.scene import Scene
+from p2smt.parallelism.placement import Placement
 
 SMALLER = (2**20, 2**25, 2**30)
 """Payloads besides the paper's, in bytes: 1 MiB, 32 MiB, 1 GiB."""

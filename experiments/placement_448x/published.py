@@ -23,8 +23,8 @@ from experiments.placement_448x.published_tables import Published, tables
 from experiments.placement_448x.store import HERE, header, rounded, write
 from p2smt.calibration.build import Calibration, calibrate, predicted_s
 from p2smt.calibration.samples import Sample
-from p2smt.topology import Algorithm, Topology
-from p2smt.topology_file import load_topology
+from p2smt.cluster.file import load_topology
+from p2smt.cluster.topology import Algorithm, Topology
 
 RESULTS = HERE / "published.json"
 LARGE = 2**20

@@ -20,10 +20,10 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from experiments.placement_448x.store import HERE, read, write
-from p2smt.calibration.nccl_tests import read_nccl_tests
 from p2smt.calibration.samples import Sample
-from p2smt.collective import Collective
-from p2smt.program import Grouping
+from p2smt.collectives.names import Collective
+from p2smt.interop.nccl_tests.read import read_nccl_tests
+from p2smt.programs.program import Grouping
 
 TABLES = HERE / "published_tables.json"
 _SOURCE = re.compile(r"# source: (\S+)")

@@ -1,6 +1,6 @@
 """One scene of the study: the single all-reduce, the best program, and the best pipelined one.
 
-A request's time depends on its placement through its scene only (:class:`p2smt.pricing.Scene`),
+A request's time depends on its placement through its scene only (:class:`p2smt.cost.scene.Scene`),
 so each scene is solved once per payload and choice of algorithms.  The optimum comes twice: the
 solver proves it, and the complete list of programs, each checked and costed, must agree.
 """
@@ -11,14 +11,14 @@ import time
 from dataclasses import dataclass, field, replace
 
 from experiments.placement_448x.times import Times
-from p2smt.bounds import request_bound_s
-from p2smt.collective import RequestKind
-from p2smt.footprint import Digits
-from p2smt.pricing import Scene
+from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.collectives.names import RequestKind
+from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.footprint import Digits
+from p2smt.cost.scene import Scene
 from p2smt.result import SearchLimits, Status
-from p2smt.synthesis import Found, Priced, Task, best_program
-from p2smt.synthesis_pipelined import Listings, best_pipelined
-from p2smt.topology import Algorithm, Topology
+from p2smt.search.programs import Found, Priced, Task, best_program
+from p2smt.search.programs_pipelined import Listings, best_pipelined
 
 KIND = RequestKind.ALL_REDUCE
 LENGTH = 5

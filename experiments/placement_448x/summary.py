@@ -15,7 +15,7 @@ from experiments.placement_448x.cases import Case
 from experiments.placement_448x.store import HERE, read
 from experiments.placement_448x.systems import SYSTEMS
 from experiments.placement_448x.times import Times
-from p2smt.placement import Matrix
+from p2smt.parallelism.placement import Matrix
 
 GAIN = 1.01
 """A program counts as a gain if the single all-reduce takes at least so many times as long."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from p2smt.topology import Topology
-from p2smt.topology_file import load_topology
+from p2smt.cluster.file import load_topology
+from p2smt.cluster.topology import Topology
 
 HERE = Path(__file__).resolve().parent
 

@@ -31,19 +31,19 @@ from experiments.testbed.spec import NetworkSpec, Node, parse_rate
 from p2smt.calibration.build import Calibration, calibrate
 from p2smt.calibration.library import with_library
 from p2smt.calibration.yaml_file import calibrated_yaml
-from p2smt.collective import RequestKind
-from p2smt.placement import Placement
-from p2smt.pricing import Scene
-from p2smt.program import Program, parse_program
+from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import RequestKind
+from p2smt.cost.scene import Scene
+from p2smt.parallelism.placement import Placement
+from p2smt.programs.program import Program, parse_program
 from p2smt.result import SearchLimits, Status
 from p2smt.runtime.job import Job
-from p2smt.runtime.jobs import program_job
-from p2smt.runtime.launch import Fleet, Machine, launch
-from p2smt.runtime.measure import measure
 from p2smt.runtime.options import RunOptions
+from p2smt.runtime.programs.plan_job import program_job
+from p2smt.runtime.ranks.launch import Fleet, Machine, launch
+from p2smt.runtime.ranks.measure import measure
 from p2smt.runtime.summary import RequestResult, RunResult, summarize
-from p2smt.synthesis import Task, list_programs
-from p2smt.topology import Topology
+from p2smt.search.programs import Task, list_programs
 from p2smt.units import parse_bytes
 
 CALIBRATION_BYTES = (96 * 2**10, 384 * 2**10, 3 * 2**19, 5 * 2**20, 10 * 2**20)

@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from p2smt.errors import InputError
-from p2smt.schedules.files import Reading, parse_schedule, written
+from p2smt.interop.schedule_files import Reading, parse_schedule, written
 from p2smt.schedules.model import Schedule
-from p2smt.schedules.verify import verify
-from tests.schedules.file_mutations import FILE_MUTATIONS
+from p2smt.schedules.verify.verify import verify
+from tests.interop.file_mutations import FILE_MUTATIONS
 from tests.schedules.mutations import mutants
-from tests.schedules.oracle_interleavings import TooBig, explore
+from tests.schedules.oracles.interleavings import TooBig, explore
 from tests.schedules.random_schedules import random_schedule
 from tests.schedules.small_schedules import SMALL, small_classics
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import yaml
 
 from experiments.testbed.spec import NetworkSpec
-from p2smt.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
-from p2smt.topology_file import dump_topology
-from p2smt.topology_model import SIMPLE
+from p2smt.cluster.file import dump_topology
+from p2smt.cluster.file_model import SIMPLE
+from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 
 # Rough, and to be replaced by calibration on the machine: ranks of a node share the loopback, and
 # the processors, with all other ranks.

@@ -18,10 +18,10 @@ import numpy as np
 from p2smt.calibration.fit import Fit, fit_kept, fit_pieces
 from p2smt.calibration.rows import Row, make_row
 from p2smt.calibration.samples import Sample, footprint_of, usages
-from p2smt.collective import Collective
-from p2smt.cost import step_model
+from p2smt.cluster.topology import Algorithm, Link, Piece, Topology
+from p2smt.collectives.names import Collective
+from p2smt.cost.alpha_beta import step_model
 from p2smt.errors import InputError
-from p2smt.topology import Algorithm, Link, Piece, Topology
 
 _CLEARLY = 0.02  # a mean held-out error that is higher by no more is no reason for own pieces
 

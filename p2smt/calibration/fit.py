@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from p2smt.calibration.lines import fit_lines
 from p2smt.calibration.rows import Floats, Row, make_table, piece_names
+from p2smt.cluster.topology import Piece
 from p2smt.errors import InputError
-from p2smt.topology import Piece
 
 MAX_PIECES = 3
 SIZES_PER_PIECE = 4

@@ -14,9 +14,9 @@ import numpy as np
 
 from p2smt.calibration.build import calibrate
 from p2smt.calibration.samples import Sample, footprint_of
-from p2smt.collective import Collective
-from p2smt.topology import Algorithm, Topology
-from p2smt.traffic import rules
+from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.collectives.names import Collective
+from p2smt.cost.algorithms import rules
 
 _CLEARLY = 0.9  # a ring is believed unless another algorithm's error is below this part of its
 

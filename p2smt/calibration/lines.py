@@ -1,6 +1,6 @@
 """The robust fit of a minimum of lines: t = min over i of steps a_i + load b_i.
 
-(A pipelined tree adds a square root, :mod:`p2smt.cost`; several algorithms, more terms.)
+(A pipelined tree adds a square root, :mod:`p2smt.cost.alpha_beta`; several algorithms, more terms.)
 
 Minimizes the soft-L1 loss of log(predicted / measured), so that every size counts alike and an
 outlier pulls with bounded force.  The loss has local minima: the starts cut the loads into

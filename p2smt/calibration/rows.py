@@ -1,8 +1,9 @@
 """The rows of a fit: one level's share of measured times, the levels inside it being known.
 
 A step names one piece (protocol) for all levels; a level that lacks the name uses its first
-piece (:mod:`p2smt.cost`).  So a row carries, per algorithm and name known inside, the seconds
-that the inner levels take, and the table of a fit pairs them with the pieces that are sought.
+piece (:mod:`p2smt.cost.alpha_beta`).  So a row carries, per algorithm and name known inside, the
+seconds that the inner levels take, and the table of a fit pairs them with the pieces that are
+sought.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2smt.calibration.samples import Sample, Usage, usages
-from p2smt.collective import Collective
-from p2smt.topology import Piece, Topology
-from p2smt.topology_model import SIMPLE
+from p2smt.cluster.file_model import SIMPLE
+from p2smt.cluster.topology import Piece, Topology
+from p2smt.collectives.names import Collective
 
 Floats = NDArray[np.float64]
 _SIZES = ("large", "medium", "small")
@@ -118,7 +119,7 @@ class Table:
 
     Way w of row r has latencies A = fixed_s + steps a_k and transfer W = max(load b_k, floor_s)
     with k = piece[r, w].  It takes A + W, or as a pipeline of ``passes`` what
-    :mod:`p2smt.cost` says; the row takes the least of its ways.
+    :mod:`p2smt.cost.alpha_beta` says; the row takes the least of its ways.
     """
 
     seconds: Floats

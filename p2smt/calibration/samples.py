@@ -12,12 +12,12 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from p2smt.collective import Collective
+from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import Collective
+from p2smt.cost.algorithms import Rule, rules
+from p2smt.cost.footprint import Digits, Footprint, LevelUse, regular_footprint
 from p2smt.errors import InputError
-from p2smt.footprint import Digits, Footprint, LevelUse, regular_footprint
-from p2smt.program import Grouping
-from p2smt.topology import Topology
-from p2smt.traffic import Rule, rules
+from p2smt.programs.program import Grouping
 
 MAX_BYTES = 2**62
 MAX_SECONDS = 1e6

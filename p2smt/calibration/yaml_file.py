@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from p2smt.calibration.build import Calibration, CollectiveFit
-from p2smt.topology_model import dump_topology
-from p2smt.yaml_text import dump_yaml
+from p2smt.cluster.file_model import dump_topology
+from p2smt.files.yaml_text import dump_yaml
 
 
 def calibrated_yaml(calibration: Calibration, date: str) -> str:

@@ -10,7 +10,7 @@ from p2smt.cli import options as o
 
 if TYPE_CHECKING:
     from p2smt.calibration.samples import Measurements
-    from p2smt.collective import Collective
+    from p2smt.collectives.names import Collective
 
 
 def calibrate(
@@ -77,7 +77,7 @@ def _measure(
     from p2smt.calibration.fit import SIZES_PER_PIECE
     from p2smt.cli import given, run_options
     from p2smt.errors import InputError
-    from p2smt.runtime.measure import measurements_here
+    from p2smt.runtime.ranks.measure import measurements_here
     from p2smt.units import parse_bytes
 
     cluster = given.topology_of(topology)
@@ -100,10 +100,10 @@ def _from_files(
     collective: str | None,
     ranks: str | None,
 ) -> Measurements:
-    from p2smt.calibration.nccl_files import measurements_of
     from p2smt.cli import given
+    from p2smt.cluster.topology import MAX_DEVICES
     from p2smt.errors import InputError
-    from p2smt.topology import MAX_DEVICES
+    from p2smt.interop.nccl_tests.files import measurements_of
 
     if not from_nccl_tests:
         raise InputError(
@@ -118,7 +118,7 @@ def _from_files(
 
 
 def _collective(name: str) -> Collective:
-    from p2smt.collective import Collective
+    from p2smt.collectives.names import Collective
     from p2smt.errors import InputError
 
     known = {collective.value: collective for collective in Collective}
@@ -135,7 +135,7 @@ def _finish(found: Measurements, algorithm: str, output: str | None, as_json: bo
     from p2smt.calibration.yaml_file import calibrated_yaml
     from p2smt.cli import restrictions
     from p2smt.cli.output import print_json
-    from p2smt.plan import write_atomically
+    from p2smt.files.write import write_atomically
     from p2smt.report.calibration_tables import calibration_data, calibration_tables
     from p2smt.report.tables import show
     from p2smt.report.text import printable

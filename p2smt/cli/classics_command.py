@@ -43,10 +43,10 @@ def classics(
 
 def _make(name: str, ranks: str, sizes: list[str], output: str | None) -> int:
     from p2smt.cli import given
-    from p2smt.plan import write_atomically
+    from p2smt.files.write import write_atomically
+    from p2smt.interop.schedule_files import written
     from p2smt.schedules.classics import classic
-    from p2smt.schedules.files import written
-    from p2smt.schedules.yaml_write import dump_schedule
+    from p2smt.schedules.language.write import dump_schedule
 
     parameters = dict(_parameter(text) for text in sizes)
     schedule = classic(name, given.count_of(ranks, "ranks", 4096), **parameters)

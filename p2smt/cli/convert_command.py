@@ -36,8 +36,8 @@ def convert(
     sizes: so.SizesOption = None,
 ) -> int:
     """Write a schedule, or a request of a plan, in another format: what it computes is kept."""
-    from p2smt.plan import write_atomically
-    from p2smt.schedules.files import parse_schedule, schedule_text, written
+    from p2smt.files.write import write_atomically
+    from p2smt.interop.schedule_files import parse_schedule, schedule_text, written
 
     asked = so.ScheduleOptions(
         collective=collective, root=root, out_of_place=out_of_place, sizes=tuple(sizes or ())
@@ -83,9 +83,9 @@ def _note_loss(text: str) -> None:
 def _lowered(source: str, request: str | None, algorithm: str | None) -> Schedule:
     """A request of a plan as a schedule."""
     from p2smt.cli import given
-    from p2smt.plan import read_plan
-    from p2smt.schedules.lower import lower_plan
-    from p2smt.schedules.lower_build import Lowering
+    from p2smt.plans.file import read_plan
+    from p2smt.schedules.lower.assemble import Lowering
+    from p2smt.schedules.lower.program import lower_plan
 
     number = 1 if request is None else given.count_of(request, "request")
     how = None if algorithm is None else Lowering(algorithm)

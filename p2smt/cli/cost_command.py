@@ -43,9 +43,9 @@ def cost(
 
 def _show_plan(path: str) -> None:
     """The times of a valid plan, by request and step."""
-    from p2smt.plan import read_plan
+    from p2smt.plans.file import read_plan
+    from p2smt.plans.solution import in_chunks
     from p2smt.report.tables import console, table, times_title
-    from p2smt.solution import in_chunks
     from p2smt.units import format_time
 
     rows, requests = [], read_plan(path).requests
@@ -72,7 +72,7 @@ def _data(
 
     from p2smt.cli import given, restrictions, scene_options
     from p2smt.errors import InputError
-    from p2smt.program_cost import given_program, program_report
+    from p2smt.plans.given_program import given_program, program_report
 
     given.topology_of(topology)
     chunks = given.pipeline_of(pipeline)
@@ -88,8 +88,8 @@ def _data(
 
 
 def _show(data: dict[str, Any]) -> None:
+    from p2smt.plans.solution import in_chunks
     from p2smt.report.tables import gap, show, table
-    from p2smt.solution import in_chunks
     from p2smt.units import format_bytes, format_time
 
     rows = [

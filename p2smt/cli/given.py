@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from p2smt.placement import ParallelismAxis
-    from p2smt.problem import AxisRule, FixedEntry
-    from p2smt.request import Request
+    from p2smt.cluster.topology import Topology
+    from p2smt.parallelism.placement import AxisRule, FixedEntry, ParallelismAxis
+    from p2smt.parallelism.request import Request
     from p2smt.result import SearchLimits
-    from p2smt.topology import Topology
 
 _PLAIN_SECONDS = re.compile(r"\s*[0-9]+(\.[0-9]+)?\s*", re.ASCII)
 _MAX_TIME_S = 10**6
@@ -21,8 +20,8 @@ _MAX_ENTRY = 2**31
 
 def topology_of(spec: str | None) -> Topology:
     """The topology of --topology, which must be given."""
+    from p2smt.cluster.file import load_topology
     from p2smt.errors import InputError
-    from p2smt.topology_file import load_topology
 
     if spec is None:
         raise InputError("topology", "is missing", "give --topology azure-ndv4:4 or a YAML file")
@@ -44,8 +43,8 @@ def levels_of(spec: str | None, levels: str | None) -> tuple[tuple[str, ...], tu
 
 def sizes_of(text: str, what: str) -> tuple[int, ...]:
     """Sizes such as ``4,16``; there may be as many as a topology has levels, or fewer."""
+    from p2smt.cluster.topology import MAX_DEVICES, MAX_LEVELS
     from p2smt.errors import InputError
-    from p2smt.topology import MAX_DEVICES, MAX_LEVELS
     from p2smt.units import parse_count
 
     parts = text.split(",")
@@ -57,8 +56,8 @@ def sizes_of(text: str, what: str) -> tuple[int, ...]:
 def axes_of(text: str | None) -> tuple[ParallelismAxis, ...]:
     """Axes by name, or sizes that get the names a1, a2, .."""
     from p2smt.errors import InputError
-    from p2smt.placement import ParallelismAxis
-    from p2smt.request import check_axes, parse_axes
+    from p2smt.parallelism.placement import ParallelismAxis
+    from p2smt.parallelism.request import check_axes, parse_axes
 
     if text is None:
         raise InputError("axes", "are missing", "give --axes dp=8,tp=4")
@@ -76,7 +75,7 @@ def rules_of(
     fix: list[str] | None,
 ) -> tuple[AxisRule | FixedEntry, ...]:
     """The side constraints on the matrix."""
-    from p2smt.rules import parse_fix, parse_rule
+    from p2smt.parallelism.side_constraints import parse_fix, parse_rule
 
     names = [axis.name for axis in axes]
     given = [(text, True) for text in require or []] + [(text, False) for text in forbid or []]
@@ -106,7 +105,7 @@ def count_of(text: str, what: str, most: int = 10**9, least: int = 1) -> int:
 def pipeline_of(text: str | None) -> int | None:
     """A number of chunks (1 where none is given), or None for ``auto``."""
     from p2smt.errors import InputError
-    from p2smt.request import MAX_CHUNKS
+    from p2smt.parallelism.request import MAX_CHUNKS
     from p2smt.units import parse_count
 
     if text == "auto":
@@ -145,8 +144,8 @@ def limits_of(
 
 def requests_of(**texts: list[str] | None) -> tuple[Request, ...]:
     """Requests by kind, in the order of the kinds, then as given."""
-    from p2smt.collective import RequestKind
-    from p2smt.request import parse_request
+    from p2smt.collectives.names import RequestKind
+    from p2smt.parallelism.request import parse_request
 
     kinds = {
         "reduce": RequestKind.ALL_REDUCE,

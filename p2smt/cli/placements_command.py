@@ -21,12 +21,12 @@ def placements(
     json: o.JsonOption = False,
 ) -> int:
     """Every parallelism matrix of a cluster and its axes, each once."""
-    from p2smt.api import placements as search
     from p2smt.cli import given
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import print_json
-    from p2smt.placement import Placement
-    from p2smt.problem import PlacementProblem
+    from p2smt.parallelism.placement import Placement
+    from p2smt.problems.placement import PlacementProblem
+    from p2smt.search.placements import placements as search
 
     names, sizes = given.levels_of(topology, levels)
     chosen = given.axes_of(axes)

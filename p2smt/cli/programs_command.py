@@ -11,9 +11,9 @@ from p2smt.cli import options as o
 
 if TYPE_CHECKING:
     from p2smt.cli.scene_options import Where
-    from p2smt.program import Program
+    from p2smt.programs.program import Program
     from p2smt.result import SearchLimits
-    from p2smt.synthesis import Task
+    from p2smt.search.programs import Task
 
 
 def programs(
@@ -41,8 +41,8 @@ def programs(
     """Every valid reduction program, or the best ones."""
     from p2smt.cli import given, restrictions, scene_options
     from p2smt.errors import InputError
-    from p2smt.problem import MAX_PROGRAM_LENGTH
-    from p2smt.synthesis import Task
+    from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
+    from p2smt.search.programs import Task
 
     where = scene_options.where(topology, factors, axes, placement, reduce)
     levels = [name for name, _ in where.hierarchy.aliases[1:]]
@@ -68,7 +68,7 @@ def _all(task: Task, limits: SearchLimits, as_json: bool) -> int:
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import print_json
     from p2smt.result import Status
-    from p2smt.synthesis import list_programs
+    from p2smt.search.programs import list_programs
 
     result, checked = list_programs(task, limits)
     found = result.value or ()
@@ -88,7 +88,7 @@ def _all(task: Task, limits: SearchLimits, as_json: bool) -> int:
 def _best(task: Task, where: Where, limits: SearchLimits, top: int, as_json: bool) -> int:
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import print_json
-    from p2smt.synthesis import best_few
+    from p2smt.search.programs import best_few
     from p2smt.units import format_time
 
     status, found, _ = best_few(task, where.scene, where.payload_bytes, limits, top)

@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from p2smt.collective import Form
+from p2smt.cluster.topology import ROOT, Algorithm
+from p2smt.collectives.names import Form
 from p2smt.errors import InputError
-from p2smt.topology import ROOT, Algorithm
 from p2smt.units import parse_count
 
 

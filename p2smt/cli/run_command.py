@@ -77,7 +77,7 @@ def run(
     for `cost`.  Under torchrun or srun the ranks that exist are used.
     """
     from p2smt.cli import run_options
-    from p2smt.schedules.files import schedule_text
+    from p2smt.interop.schedule_files import schedule_text
 
     asked = so.ScheduleOptions(fifo_depth, collective, root, out_of_place, sizes=tuple(sizes or ()))
     scene = (topology, axes, placement, reduce, kind, program)
@@ -99,8 +99,8 @@ def _run(
     job: Job, options: RunOptions, ranks: str | None, port: str, unverified: bool, as_json: bool
 ) -> int:
     from p2smt.cli import given, run_options
-    from p2smt.runtime.run import run_job
-    from p2smt.runtime.schedule_job import ScheduleJob
+    from p2smt.runtime.ranks.run import run_job
+    from p2smt.runtime.schedules.job import ScheduleJob
 
     if ranks is not None:
         run_options.check_ranks(given.count_of(ranks, "ranks"), job.ranks)

@@ -11,7 +11,7 @@ from p2smt.runtime.options import RunOptions
 
 if TYPE_CHECKING:
     from p2smt.cli.schedule_options import ScheduleOptions
-    from p2smt.runtime.schedule_job import ScheduleJob
+    from p2smt.runtime.schedules.job import ScheduleJob
 
 ProgramOptions = tuple[str | None, ...]
 """--topology, --axes, --placement, --reduce, --kind, --program."""
@@ -50,7 +50,7 @@ def job_of(
     plan: str | None, payload: str | None, pipeline: str | None, program: ProgramOptions
 ) -> Job:
     """The job of a plan file, or of a program."""
-    from p2smt.request import MAX_CHUNKS
+    from p2smt.parallelism.request import MAX_CHUNKS
     from p2smt.units import parse_bytes
 
     size = None if payload is None else parse_bytes(payload, "payload")
@@ -64,8 +64,8 @@ def job_of(
             "holds its own",
             "drop the options, or the file",
         )
-    from p2smt.plan import read_plan
-    from p2smt.runtime.jobs import Changes, plan_job
+    from p2smt.plans.file import read_plan
+    from p2smt.runtime.programs.plan_job import Changes, plan_job
 
     links = None if topology is None else given.topology_of(topology)
     return plan_job(read_plan(plan), f"plan {plan}", Changes(size, chunks, links))
@@ -82,8 +82,8 @@ def _program_job(
     text: str | None,
 ) -> Job:
     from p2smt.cli import scene_options
-    from p2smt.program_cost import given_program
-    from p2smt.runtime.jobs import program_job
+    from p2smt.plans.given_program import given_program
+    from p2smt.runtime.programs.plan_job import program_job
 
     if topology is None:
         raise InputError("run", "needs a plan file, or --topology with a program", "see --help")
@@ -109,8 +109,8 @@ def schedule_job_of(
     text: str, source: str, payload: str | None, asked: ScheduleOptions
 ) -> ScheduleJob:
     """The job of a schedule file."""
-    from p2smt.runtime.schedule_job import schedule_job
-    from p2smt.schedules.files import parse_schedule
+    from p2smt.interop.schedule_files import parse_schedule
+    from p2smt.runtime.schedules.job import schedule_job
     from p2smt.units import parse_bytes
 
     size = None if payload is None else parse_bytes(payload, "payload")

@@ -8,15 +8,15 @@ import typer
 
 if TYPE_CHECKING:
     from p2smt.runtime.options import RunOptions
-    from p2smt.runtime.schedule_job import ScheduleJob
-    from p2smt.runtime.schedule_run import ScheduleResult
+    from p2smt.runtime.ranks.run_schedule import ScheduleResult
+    from p2smt.runtime.schedules.job import ScheduleJob
 
 
 def run_schedule_job(
     job: ScheduleJob, options: RunOptions, port: int, unverified: bool, as_json: bool
 ) -> int:
     """Run a schedule and show what came of it."""
-    from p2smt.runtime.schedule_run import run_schedule
+    from p2smt.runtime.ranks.run_schedule import run_schedule
 
     result = run_schedule(job, options, port=port, unverified=unverified)
     return 0 if result is None else _finish(result, options, as_json)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p2smt.cli import given
-from p2smt.collective import RequestKind
+from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
-from p2smt.program import Hierarchy
+from p2smt.programs.program import Hierarchy
 
 if TYPE_CHECKING:
-    from p2smt.placement import ParallelismAxis, Placement
-    from p2smt.pricing import Scene
-    from p2smt.topology import Topology
+    from p2smt.cluster.topology import Topology
+    from p2smt.cost.scene import Scene
+    from p2smt.parallelism.placement import ParallelismAxis, Placement
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def placement_of(
     text: str | None, topology: Topology, axes: tuple[ParallelismAxis, ...]
 ) -> Placement:
     """The matrix of --placement, its sizes checked."""
-    from p2smt.placement import Placement
+    from p2smt.parallelism.placement import Placement
 
     if text is None:
         raise InputError("placement", "is missing", "give --placement [[4,1],[1,16]]")
@@ -86,7 +86,7 @@ def place(
     topology: str | None, axes: str | None, placement: str | None, reduce: str | None
 ) -> Place:
     """Where --reduce AXES[=SIZE] runs."""
-    from p2smt.pricing import Scene
+    from p2smt.cost.scene import Scene
     from p2smt.units import parse_bytes
 
     cluster, chosen = given.topology_of(topology), given.axes_of(axes)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from p2smt.schedules.files import Reading
-    from p2smt.topology import Topology
+    from p2smt.cluster.topology import Topology
+    from p2smt.interop.schedule_files import Reading
 
 DepthOption = Annotated[
     str | None,
@@ -118,7 +118,7 @@ class ScheduleOptions:
     def depth(self) -> int:
         """Messages that a connection holds."""
         from p2smt.cli import given
-        from p2smt.schedules.verify import DEFAULT_DEPTH
+        from p2smt.schedules.model import DEFAULT_DEPTH
 
         if self.fifo_depth is None:
             return DEFAULT_DEPTH
@@ -135,7 +135,7 @@ class ScheduleOptions:
     def reading(self) -> Reading:
         """What the file does not say itself."""
         from p2smt.cli import given
-        from p2smt.schedules.files import Reading
+        from p2smt.interop.schedule_files import Reading
 
         root = 0 if self.root is None else given.count_of(self.root, "root", _MAX_RANK, least=0)
         in_place = False if self.out_of_place else None

@@ -14,10 +14,10 @@ def schema(
     """The JSON Schema of a file format."""
     from pydantic import BaseModel
 
+    from p2smt.cluster.file_model import TopologyModel
     from p2smt.errors import InputError
-    from p2smt.plan import PlanModel
-    from p2smt.schedules.yaml_model import FileModel
-    from p2smt.topology_model import TopologyModel
+    from p2smt.plans.file import PlanModel
+    from p2smt.schedules.language.file_model import FileModel
 
     known: dict[str, type[BaseModel]] = {
         "plan": PlanModel,

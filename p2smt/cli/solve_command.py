@@ -10,8 +10,8 @@ import typer
 from p2smt.cli import options as o
 
 if TYPE_CHECKING:
-    from p2smt.joint import Progress
-    from p2smt.solution import Solution
+    from p2smt.plans.solution import Solution
+    from p2smt.search.joint import Progress
 
 _SIZED = "AXES=SIZE[*N]"
 
@@ -65,11 +65,10 @@ def solve(
     json: o.JsonOption = False,
 ) -> int:
     """The best placement and programs, with a proof."""
-    from p2smt.api import MAX_TOP
-    from p2smt.api import solve as search
     from p2smt.cli import given, restrictions
-    from p2smt.problem import MAX_PROGRAM_LENGTH
-    from p2smt.request import Problem
+    from p2smt.parallelism.request import MAX_PROGRAM_LENGTH, Problem
+    from p2smt.search.solve import MAX_TOP
+    from p2smt.search.solve import solve as search
 
     cluster = given.topology_of(topology)
     chosen = given.axes_of(axes)
@@ -152,6 +151,6 @@ def _show(solution: Solution, data: dict[str, Any], written: str | None, as_json
 def _write(output: str, plan: dict[str, Any]) -> None:
     import json as json_module
 
-    from p2smt.plan import write_atomically
+    from p2smt.files.write import write_atomically
 
     write_atomically(output, json_module.dumps(plan) + "\n")

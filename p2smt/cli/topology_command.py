@@ -16,9 +16,9 @@ Spec = Annotated[str, typer.Argument(help="Preset, preset:NODES, or a YAML file.
 def list_presets(json: o.JsonOption = False) -> int:
     """The presets, each with its levels."""
     from p2smt.cli.output import print_json
+    from p2smt.cluster.file import load_topology, preset_names
     from p2smt.report.tables import show
     from p2smt.report.topology_tables import preset_table
-    from p2smt.topology_file import load_topology, preset_names
 
     presets = [load_topology(name) for name in preset_names()]
     if json:
@@ -32,9 +32,9 @@ def list_presets(json: o.JsonOption = False) -> int:
 def show_one(spec: Spec, json: o.JsonOption = False) -> int:
     """One topology: levels, links, protocols and sources."""
     from p2smt.cli.output import print_json
+    from p2smt.cluster.file import dump_topology, load_topology
     from p2smt.report.tables import show
     from p2smt.report.topology_tables import topology_tables
-    from p2smt.topology_file import dump_topology, load_topology
 
     topology = load_topology(spec)
     if json:
@@ -48,8 +48,8 @@ def show_one(spec: Spec, json: o.JsonOption = False) -> int:
 def check(spec: Spec, json: o.JsonOption = False) -> int:
     """Whether a topology file is well formed."""
     from p2smt.cli.output import print_json
+    from p2smt.cluster.file import load_topology
     from p2smt.report.text import one_line
-    from p2smt.topology_file import load_topology
 
     topology = load_topology(spec)
     if json:

@@ -60,7 +60,7 @@ def verify(
 
 def _verify_file(file: str, asked: so.ScheduleOptions, json: bool) -> int:
     from p2smt.cli.verify_schedule import verify_family, verify_schedule
-    from p2smt.schedules.files import require_json, schedule_text
+    from p2smt.interop.schedule_files import require_json, schedule_text
 
     text = schedule_text(file)
     if text is None:
@@ -74,8 +74,8 @@ def verify_plan(file: str, json: bool) -> int:
     """Check a plan file: what its programs mean, and its times."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.plan import read_plan
-    from p2smt.plan_check import check_plan
+    from p2smt.plans.check import check_plan
+    from p2smt.plans.file import read_plan
     from p2smt.report.plan_data import report_data
     from p2smt.report.text import one_line
 

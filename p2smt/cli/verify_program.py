@@ -20,9 +20,9 @@ def verify_program(
     from p2smt.cli import given, scene_options
     from p2smt.cli.verify_schedule import show_family
     from p2smt.errors import InputError
-    from p2smt.program import parse_program
-    from p2smt.schedules.lower_build import Lowering
-    from p2smt.schedules.program_family import all_factors, prove_program
+    from p2smt.programs.program import parse_program
+    from p2smt.schedules.families.program_family import all_factors, prove_program
+    from p2smt.schedules.lower.assemble import Lowering
 
     names, sizes = given.levels_of(asked.topology, levels)
     choices = [sizes] if asked.upto is None else all_factors(len(names), asked.bound())

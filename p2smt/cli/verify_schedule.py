@@ -8,20 +8,20 @@ import typer
 
 if TYPE_CHECKING:
     from p2smt.cli.schedule_options import ScheduleOptions
-    from p2smt.schedules.cost import ScheduleCost
+    from p2smt.cluster.topology import Topology
+    from p2smt.schedules.cost.predict import ScheduleCost
+    from p2smt.schedules.families.family import ParametricReport
     from p2smt.schedules.model import Schedule
-    from p2smt.schedules.parametric import ParametricReport
-    from p2smt.schedules.repair import Search
-    from p2smt.schedules.report import Report, Verdict
-    from p2smt.topology import Topology
+    from p2smt.schedules.verify.repair import Search
+    from p2smt.schedules.verify.report import Report, Verdict
 
 
 def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
     """Check a schedule in every interleaving."""
     from p2smt.cli.output import print_json
+    from p2smt.interop.schedule_files import parse_schedule
     from p2smt.report.schedule_data import cost_data, repair_data, schedule_data
-    from p2smt.schedules.files import parse_schedule
-    from p2smt.schedules.verify import verify
+    from p2smt.schedules.verify.verify import verify
 
     depth, limit_s, scene = asked.depth(), asked.limit_s(), asked.scene()
     schedule = parse_schedule(text, source, asked.reading())
@@ -42,9 +42,9 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
 def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
     """Check a symbolic schedule at every size up to a bound, and seek a proof for all."""
     from p2smt.errors import InputError
-    from p2smt.schedules.files import form_of
-    from p2smt.schedules.parametric import prove
-    from p2smt.schedules.yaml_file import parse_symbolic
+    from p2smt.interop.schedule_files import form_of
+    from p2smt.schedules.families.family import prove
+    from p2smt.schedules.language.file import parse_symbolic
 
     upto = asked.bound()
     if form_of(text) != "yaml":
@@ -72,7 +72,7 @@ def _cost(
     schedule: Schedule, report: Report, scene: tuple[Topology, int] | None
 ) -> ScheduleCost | None:
     """The predicted time on a topology of a payload, of a schedule that is not wrong."""
-    from p2smt.schedules.cost import schedule_cost
+    from p2smt.schedules.cost.predict import schedule_cost
 
     if scene is None or report.violations:
         return None
@@ -81,7 +81,7 @@ def _cost(
 
 
 def _repair(schedule: Schedule, report: Report, limit_s: float) -> Search | None:
-    from p2smt.schedules.repair import find_repair
+    from p2smt.schedules.verify.repair import find_repair
 
     return find_repair(schedule, report, limit_s) if report.violations else None
 
@@ -104,9 +104,9 @@ def _write_trace(path: str, schedule: Schedule, report: Report, cost: ScheduleCo
     """The predicted timeline, or the interleaving that shows the first violation, or any run."""
     import json
 
-    from p2smt.plan import write_atomically
-    from p2smt.schedules.trace import cost_trace, order_trace
-    from p2smt.schedules.verify import some_run
+    from p2smt.files.write import write_atomically
+    from p2smt.schedules.cost.trace import cost_trace, order_trace
+    from p2smt.schedules.verify.verify import some_run
 
     if cost is not None:
         write_atomically(path, json.dumps(cost_trace(schedule, cost)))
@@ -122,7 +122,7 @@ def _write_trace(path: str, schedule: Schedule, report: Report, cost: ScheduleCo
 def exit_code_of(verdict: Verdict) -> int:
     """The exit code of a verdict."""
     from p2smt.cli.codes import NOT_SETTLED, OK, REFUTED
-    from p2smt.schedules.report import Verdict
+    from p2smt.schedules.verify.report import Verdict
 
     match verdict:
         case Verdict.VALID:

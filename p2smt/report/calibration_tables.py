@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 
+from p2smt.cluster.file import dump_topology
 from p2smt.report.tables import table
 from p2smt.report.text import printable
-from p2smt.topology_file import dump_topology
 from p2smt.units import format_bandwidth, format_bytes, format_time
 
 if TYPE_CHECKING:
     from p2smt.calibration.build import Calibration, CollectiveFit, LevelFit
     from p2smt.calibration.samples import Sample
-    from p2smt.topology import Link, Piece
+    from p2smt.cluster.topology import Link, Piece
 
 MAX_ROWS = 30
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 
+from p2smt.plans.solution import Alternative, Perturbation, RequestPlan, Solution
 from p2smt.report.tables import table
 from p2smt.result import Status
-from p2smt.solution import Alternative, Perturbation, RequestPlan, Solution
 from p2smt.units import format_bytes, format_time
 
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from p2smt.joint import Progress
 from p2smt.report.tables import gap
+from p2smt.search.joint import Progress
 from p2smt.units import format_time
 
 

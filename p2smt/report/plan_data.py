@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from p2smt.plan_check import PlanReport
-from p2smt.semantics import Violation
+from p2smt.plans.check import PlanReport
+from p2smt.programs.semantics import Violation
 
 
 def report_data(report: PlanReport) -> dict[str, Any]:

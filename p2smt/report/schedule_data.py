@@ -11,12 +11,11 @@ from p2smt.units import format_bytes, format_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from p2smt.schedules.cost import ScheduleCost
+    from p2smt.schedules.cost.predict import ScheduleCost
+    from p2smt.schedules.families.family import ParametricReport
     from p2smt.schedules.model import Schedule, Step
-    from p2smt.schedules.parametric import ParametricReport
-    from p2smt.schedules.repair import Search
-    from p2smt.schedules.report import Report
-    from p2smt.schedules.violation import Violation
+    from p2smt.schedules.verify.repair import Search
+    from p2smt.schedules.verify.report import Report, Violation
 
 # Violations, ways of contributions and steps of an interleaving that are printed.
 _VIOLATIONS, _DETAILS, _STEPS = 3, 4, 40

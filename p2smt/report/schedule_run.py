@@ -8,7 +8,7 @@ from typing import Any
 
 from p2smt import __version__
 from p2smt.runtime.options import RunOptions
-from p2smt.runtime.schedule_run import ScheduleResult
+from p2smt.runtime.ranks.run_schedule import ScheduleResult
 from p2smt.units import format_bytes, format_time
 
 MOST_ERRORS = 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from p2smt.plan import plan_data
-from p2smt.solution import Alternative, Layout, RequestPlan, Solution, faster_layouts
+from p2smt.plans.file import plan_data
+from p2smt.plans.solution import Alternative, Layout, RequestPlan, Solution, faster_layouts
 
 
 def solution_data(solution: Solution) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 
-from p2smt.collective import RequestKind
+from p2smt.collectives.names import RequestKind
+from p2smt.plans.solution import Alternative, RequestPlan, Solution, faster_layouts
 from p2smt.report.comparisons import alternatives, comparison_table, sensitivity
 from p2smt.report.tables import gap, table, times_title
 from p2smt.result import Status
-from p2smt.solution import Alternative, RequestPlan, Solution, faster_layouts
 from p2smt.units import format_bytes, format_time
 
 _SHARDS_SHOWN = 16

@@ -12,7 +12,7 @@ from p2smt.report.text import printable
 from p2smt.units import format_bandwidth, format_time
 
 if TYPE_CHECKING:
-    from p2smt.topology import Level, Topology
+    from p2smt.cluster.topology import Level, Topology
 
 
 def preset_table(presets: Sequence[Topology]) -> Group:

@@ -16,7 +16,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from p2smt.schedules.contract import Contract
+    from p2smt.collectives.contract import Contract
+
+DEFAULT_DEPTH = 8
 
 
 class Buffer(StrEnum):

@@ -7,14 +7,15 @@ from types import ModuleType
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from p2smt.encodings import placement_cpsat, placement_z3
-from p2smt.problem import CostTable, LevelTerm, PlacementProblem
+from p2smt.encodings.placement import cpsat as placement_cpsat
+from p2smt.encodings.placement import z3 as placement_z3
+from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
 from p2smt.result import SearchLimits, Status
-from tests.oracles import all_matrices
+from tests.oracles.placements import all_matrices
 
 LEVELS, AXES = (16, 16, 32, 8), (8, 64, 16, 8)
 both = pytest.mark.parametrize(
-    "solver", [placement_cpsat, placement_z3], ids=lambda s: s.__name__.rsplit("_", 1)[1]
+    "solver", [placement_cpsat, placement_z3], ids=lambda s: s.__name__.rsplit(".", 1)[1]
 )
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from p2smt.collective import RequestKind
-from p2smt.encodings import program_table
-from p2smt.placement import Placement
-from p2smt.pricing import Scene
-from p2smt.program import Hierarchy
+from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
+from p2smt.collectives.names import RequestKind
+from p2smt.cost.scene import Scene
+from p2smt.encodings.program import reachable
+from p2smt.parallelism.placement import Placement
+from p2smt.programs.program import Hierarchy
 from p2smt.result import SearchLimits, Status
-from p2smt.synthesis import Task, best_program, list_programs
-from p2smt.topology import Level, Link, LinkKind, Piece, Topology
+from p2smt.search.programs import Task, best_program, list_programs
 
 LENGTH = 5
 FACTORS = [(16, 8), (16, 32, 8), (16, 16, 32, 8)]
@@ -30,7 +30,7 @@ def fresh(*arguments: Any) -> Callable[[], Round]:
     """A set-up that forgets the tables, so that every round pays for its own."""
 
     def setup() -> Round:
-        program_table._raw_table.cache_clear()
+        reachable._raw_table.cache_clear()
         return arguments, {}
 
     return setup

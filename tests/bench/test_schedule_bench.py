@@ -6,8 +6,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from p2smt.schedules.classics import classic
-from p2smt.schedules.report import Verdict
-from p2smt.schedules.verify import verify
+from p2smt.schedules.verify.report import Verdict
+from p2smt.schedules.verify.verify import verify
 
 
 def test_verify_eight_ranks(benchmark: BenchmarkFixture) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import p2smt
-from p2smt.plan import plan_data, read_plan
-from p2smt.plan_check import check_plan
+from p2smt.plans.check import check_plan
+from p2smt.plans.file import plan_data, read_plan
 
 COMMAND = (
     *("solve", "--topology", "azure-ndv4:4", "--axes", "dp=8,tp=4"),

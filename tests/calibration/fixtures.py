@@ -8,10 +8,10 @@ from typing import Any
 
 from p2smt.calibration.build import predicted_s
 from p2smt.calibration.samples import Sample
-from p2smt.collective import Collective
-from p2smt.program import Grouping
-from p2smt.topology import Topology
-from p2smt.topology_file import parse_topology
+from p2smt.cluster.file import parse_topology
+from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import Collective
+from p2smt.programs.program import Grouping
 
 INSIDE, ALL = Grouping(1, 2), Grouping(0, 2)
 SIZES = tuple(2**i for i in range(3, 33))

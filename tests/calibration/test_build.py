@@ -15,12 +15,12 @@ from p2smt.calibration.lines import Lines
 from p2smt.calibration.rows import make_row, make_table
 from p2smt.calibration.samples import Sample, usages
 from p2smt.calibration.yaml_file import calibrated_yaml
-from p2smt.collective import Collective
+from p2smt.cluster.file import dump_topology, load_topology, parse_topology
+from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
-from p2smt.program import Grouping
-from p2smt.topology import Algorithm, Topology
-from p2smt.topology_file import dump_topology, load_topology, parse_topology
-from p2smt.yaml_text import dump_yaml
+from p2smt.files.yaml_text import dump_yaml
+from p2smt.programs.program import Grouping
 from tests.calibration.fixtures import ALL, INSIDE, START, TRUTH, made_samples
 
 EVERY = [*made_samples(TRUTH, INSIDE), *made_samples(TRUTH, ALL)]

@@ -9,9 +9,9 @@ import pytest
 from p2smt.calibration.build import predicted_s
 from p2smt.calibration.library import with_library
 from p2smt.calibration.samples import Sample
-from p2smt.collective import Collective
-from p2smt.program import groupings
-from p2smt.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.collectives.names import Collective
+from p2smt.programs.program import groupings
 
 SIZES = (2**16, 2**18, 2**20, 2**22)
 

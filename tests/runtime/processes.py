@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tests.cli_tools import Outcome, command
+from tests.cli.tools import Outcome, command
 
 MARK = "P2SMT_TEST"
 LIMIT_S = 60.0
@@ -68,7 +68,7 @@ class Running:
         return [
             pid
             for pid in _marked(self.mark)
-            if pid not in ranks and b"p2smt.runtime.node" in _read(pid, "cmdline")
+            if pid not in ranks and b"p2smt.runtime.ranks.node" in _read(pid, "cmdline")
         ]
 
     def wait_until_busy(self, ranks: int = 4) -> None:

@@ -11,7 +11,7 @@ from p2smt.errors import InputError
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.payload import DataType
-from p2smt.runtime.run import check_memory
+from p2smt.runtime.ranks.run import check_memory
 from tests.runtime.tools import ALL, request
 
 OPTIONS = RunOptions()

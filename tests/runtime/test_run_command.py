@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli_tools import TINY, Outcome, assert_one_error, cli
+from tests.cli.tools import TINY, Outcome, assert_one_error, cli
 from tests.runtime.processes import PAIRS, PROGRAM, on_pairs
 
 Plan = dict[str, Any]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from p2smt.collective import Collective
+from p2smt.collectives.names import Collective
 from p2smt.runtime.job import Job, JobRequest, JobStep
 from p2smt.runtime.options import RankReport, RequestRun, named, report_of
 from p2smt.runtime.summary import RunResult, Times, summarize

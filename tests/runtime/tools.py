@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from p2smt.collective import Collective, RequestKind
-from p2smt.problem import InstructionSet, ProgramProblem
-from p2smt.program import Hierarchy, groupings, local_groups, parse_program
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.problems.program import InstructionSet, ProgramProblem
+from p2smt.programs.program import Hierarchy, groupings, local_groups, parse_program
 from p2smt.runtime.job import Groups, Job, JobRequest, JobStep, ordered
 from p2smt.runtime.options import RunOptions
-from p2smt.runtime.reference_run import run_reference
+from p2smt.runtime.programs.reference_run import run_reference
 from p2smt.runtime.summary import RunResult, summarize
-from tests.oracle_programs import all_programs
+from tests.oracles.programs import all_programs
 
 ALL, SCATTER, GATHER = RequestKind.ALL_REDUCE, RequestKind.REDUCE_SCATTER, RequestKind.ALL_GATHER
 KINDS = (ALL, SCATTER, GATHER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict, deque
 
-from p2smt.schedules.contract import Contribution
+from p2smt.collectives.contract import Contribution
 from p2smt.schedules.model import Buffer, Connection, Schedule, Span, Step
 
 Value = Counter[Contribution]

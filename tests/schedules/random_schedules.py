@@ -10,11 +10,11 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from p2smt.schedules.contract import Contract, Contribution, Goal
+from p2smt.collectives.contract import Contract, Contribution, Goal
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
-from tests.schedules.oracle_events import Wrong, enabled, happen, initial_state
-from tests.schedules.oracle_machine import Machine, compile_schedule
-from tests.schedules.oracle_relaxed import relax
+from tests.schedules.oracles.events import Wrong, enabled, happen, initial_state
+from tests.schedules.oracles.machine import Machine, compile_schedule
+from tests.schedules.oracles.relaxed import relax
 
 RANKS, CHUNKS, BLOCKS = 2, 2, 2
 

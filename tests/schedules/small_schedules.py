@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from p2smt.schedules import contract as contracts
+from p2smt.collectives import contract as contracts
+from p2smt.collectives.contract import Contribution, Goal
 from p2smt.schedules.classics import CLASSICS, classic
-from p2smt.schedules.contract import Contribution, Goal
 from p2smt.schedules.model import Schedule, StepRef
 from tests.schedules.building import Blocks, at
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.collectives.contract import Contract, Contribution, Goal, all_gather
 from p2smt.errors import InputError
-from p2smt.schedules import build
-from p2smt.schedules.build import Builder, Move, runs
-from p2smt.schedules.contract import Contract, Contribution, Goal, all_gather
+from p2smt.schedules.build import builder as build
+from p2smt.schedules.build.builder import Builder, Move, runs
 from p2smt.schedules.model import Buffer, Schedule, Span, StepRef
-from p2smt.schedules.report import Verdict
-from p2smt.schedules.verify import verify
+from p2smt.schedules.verify.report import Verdict
+from p2smt.schedules.verify.verify import verify
 from tests.schedules.greedy_run import GreedyRun, Value
 
 RANKS, CHUNKS = 3, 3

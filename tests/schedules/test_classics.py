@@ -9,13 +9,13 @@ from math import ceil, floor, log2
 
 import pytest
 
+from p2smt.collectives.contract import contract
 from p2smt.errors import InputError
 from p2smt.schedules.classics import ANY, CLASSICS, POWERS, Example, Value, classic
 from p2smt.schedules.classics.trees import in_order_edges
-from p2smt.schedules.contract import contract
 from p2smt.schedules.model import Connection, Schedule
-from p2smt.schedules.report import Verdict
-from p2smt.schedules.verify import verify
+from p2smt.schedules.verify.report import Verdict
+from p2smt.schedules.verify.verify import verify
 from tests.schedules.greedy_run import GreedyRun
 
 CASES = [(c.name, *example) for c in CLASSICS.values() for example in c.examples]

@@ -9,22 +9,21 @@ from typing import Any
 
 import pytest
 
-from p2smt.collective import Collective, RequestKind
+from p2smt.cluster.file import load_topology
+from p2smt.collectives.contract import contract
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
-from p2smt.placement import Placement
-from p2smt.plan import read_plan
-from p2smt.plan_model import PlanModel
-from p2smt.pricing import Scene
-from p2smt.program import Hierarchy, parse_program
-from p2smt.schedules.contract import contract
-from p2smt.schedules.lower import lower_plan, lower_program
-from p2smt.schedules.lower_build import Lowering, lower_steps
+from p2smt.parallelism.placement import Placement
+from p2smt.plans.file import read_plan
+from p2smt.plans.file_model import PlanModel
+from p2smt.programs.program import Hierarchy, parse_program
+from p2smt.schedules.lower.assemble import Lowering, lower_steps
+from p2smt.schedules.lower.program import lower_plan, lower_program
 from p2smt.schedules.model import Schedule
-from p2smt.schedules.report import Verdict
-from p2smt.schedules.verify import verify
-from p2smt.schedules.violation import Kind
-from p2smt.topology_file import load_topology
-from tests.cli_tools import EVERY_KIND, cli
+from p2smt.schedules.verify.report import Kind, Verdict
+from p2smt.schedules.verify.verify import verify
+from tests.cli.tools import EVERY_KIND, cli
 from tests.schedules.greedy_run import GreedyRun
 
 AR, RS, AG = RequestKind.ALL_REDUCE, RequestKind.REDUCE_SCATTER, RequestKind.ALL_GATHER

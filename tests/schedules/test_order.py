@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.schedules import order
-from p2smt.schedules.order import order_of
+from p2smt.schedules.order import clocks as order
+from p2smt.schedules.order.clocks import order_of
 
 Edges = list[tuple[int, int]]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2smt.schedules.build import Move, runs
+from p2smt.schedules.build.builder import Move, runs
 from p2smt.schedules.classics import groups
 from p2smt.schedules.classics.groups import ALGORITHMS
 from p2smt.schedules.classics.start import check, check_nodes, check_ranks, start
@@ -20,7 +20,7 @@ from p2smt.schedules.model import Buffer, Span
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from p2smt.schedules.build import Builder, Part
+    from p2smt.schedules.build.builder import Builder, Part
     from p2smt.schedules.model import Schedule
 
     Group = tuple[list[int], list[Part]]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from p2smt.schedules.build import Builder, Part
+    from p2smt.schedules.build.builder import Builder, Part
 
 Members = Sequence[int]
 Edges = list[tuple[int, int]]

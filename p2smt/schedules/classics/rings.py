@@ -15,7 +15,7 @@ from p2smt.schedules.classics.start import check, check_ranks, rotated, start
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from p2smt.schedules.build import Builder, Part
+    from p2smt.schedules.build.builder import Builder, Part
     from p2smt.schedules.model import Schedule
 
 

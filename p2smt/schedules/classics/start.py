@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from p2smt.collectives.contract import contract
 from p2smt.errors import InputError
-from p2smt.schedules.build import Builder
-from p2smt.schedules.contract import contract
+from p2smt.schedules.build.builder import Builder
 
 MAX_RANKS = 4096
 MAX_GOALS = 2**20
@@ -13,7 +13,7 @@ MAX_GOALS = 2**20
 def start(
     collective: str, ranks: int, chunks: int = 1, *, in_place: bool = True, root: int = 0
 ) -> Builder:
-    """A builder for a collective; ``chunks`` as in :func:`p2smt.schedules.contract.contract`.
+    """A builder for a collective; ``chunks`` as in :func:`p2smt.collectives.contract.contract`.
 
     Raises:
         InputError: fewer than two ranks, no chunks, no such root, or a schedule too large.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.build import runs
+from p2smt.schedules.build.builder import runs
 from p2smt.schedules.classics import groups
 from p2smt.schedules.classics.start import check, rotated, start
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from p2smt.schedules.build import Builder
+    from p2smt.schedules.build.builder import Builder
     from p2smt.schedules.classics.groups import Edges, Members
     from p2smt.schedules.model import Schedule
 

@@ -1,0 +1,147 @@
+"""Claims about all whole numbers with z3: linear arithmetic, and "mod" by the number of ranks.
+
+Problem: one :class:`p2smt.problems.claim.Claim`: does the conclusion hold for all whole
+numbers for which what is given holds?
+
+Variables
+    x          an integer per name
+    m[e]       "e mod n" for an expression e and the number of ranks n, an integer
+    u[..]      the value of anything else that is not linear, an integer
+
+Constraints
+    C1 given         what is given holds
+    C2 remainder     0 <= m[e] < n, and m[e] = e - q n where q n <= e < (q + 1) n, for q in
+                     -4 .. 3; for other q nothing is said about m[e]
+    C3 refuted       the conclusion does not hold
+
+All are linear, q being a number.  C2 says less than is true, and nothing is said about u:
+so unsatisfiable means that the claim holds, and a solution may be no counterexample.
+
+Objective: none.  Size: an integer and ten clauses per different "mod".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import z3
+
+from p2smt.encodings.run_z3 import new_solver, solution
+from p2smt.errors import OutOfTimeError
+from p2smt.problems.claim import Claim, Term
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+
+_SOLVER = "z3"
+_TURNS = range(-4, 4)
+
+
+def prove_claim(claim: Claim, limits: SearchLimits) -> Result[bool]:
+    """Whether a claim holds.
+
+    COMPLETE with True: it does.  UNKNOWN: no proof within the limits or the encoding; never
+    a proof of the contrary.
+    """
+    watch = StopWatch.start(limits)
+    solver = new_solver(limits.seed)
+    variables = Vars(solver, claim.size)
+    for given in claim.given:
+        solver.add(variables.truth(given))
+    solver.add(z3.Not(variables.truth(claim.conclusion)))
+    try:
+        found = solution(solver, watch)
+    except OutOfTimeError:
+        return Result(Status.UNKNOWN, stats=SolveStats(_SOLVER, watch.elapsed_s()))
+    stats = SolveStats(_SOLVER, watch.elapsed_s())
+    return (
+        Result(Status.COMPLETE, True, stats=stats)
+        if found is None
+        else Result(Status.UNKNOWN, stats=stats)
+    )
+
+
+@dataclass(slots=True)
+class Vars:
+    """x by name; m and u by what they stand for, whose constraints go to the solver."""
+
+    solver: z3.Solver
+    size: str
+    seen: dict[int, tuple[Term, z3.ArithRef]] = field(default_factory=dict)
+    others: dict[tuple[object, ...], z3.ArithRef] = field(default_factory=dict)
+
+    def number(self, term: Term) -> z3.ArithRef:
+        """The value of a term."""
+        known = self.seen.get(id(term))
+        if known is None:
+            known = self.seen[id(term)] = (term, self._number(term))
+        return known[1]
+
+    def truth(self, term: Term) -> z3.BoolRef:
+        """Whether a term is true."""
+        match term.op:
+            case "and":
+                return z3.And([self.truth(part) for part in term.args])
+            case "or":
+                return z3.Or([self.truth(part) for part in term.args])
+            case "not":
+                return z3.Not(self.truth(term.args[0]))
+            case "<" | "<=" | ">" | ">=" | "==" | "!=":
+                return _compared(term.op, *map(self.number, term.args))
+        return self.number(term) != 0
+
+    def _number(self, term: Term) -> z3.ArithRef:
+        match term.op:
+            case "int":
+                return z3.IntVal(term.value)
+            case "name":
+                return z3.Int(term.name)
+            case "and" | "or" | "not" | "<" | "<=" | ">" | ">=" | "==" | "!=":
+                return z3.If(self.truth(term), z3.IntVal(1), z3.IntVal(0))
+            case "if":
+                condition, then, other = term.args
+                return z3.If(self.truth(condition), self.number(then), self.number(other))
+            case "mod" if term.args[1].op == "name" and term.args[1].name == self.size:
+                return self._remainder(self.number(term.args[0]))
+        return self._arithmetic(term.op, [self.number(part) for part in term.args])
+
+    def _arithmetic(self, op: str, args: list[z3.ArithRef]) -> z3.ArithRef:
+        match op, args:
+            case "neg", [a]:
+                return -a
+            case "+", [a, b]:
+                return a + b
+            case "-", [a, b]:
+                return a - b
+            case "*", [a, b] if z3.is_int_value(a) or z3.is_int_value(b):
+                return a * b
+            case "min" | "max", _:
+                return _extreme(op, args)
+        return self._other((op, *(part.get_id() for part in args)))
+
+    def _other(self, key: tuple[object, ...]) -> z3.ArithRef:
+        """Any integer, the same one for the same key."""
+        return self.others.setdefault(key, z3.Int(f"u{len(self.others)}!"))
+
+    def _remainder(self, value: z3.ArithRef) -> z3.ArithRef:
+        """C2; ``seen`` keeps the expression alive, so that no other one gets its number."""
+        key = ("mod", value.get_id())
+        if key in self.others:
+            return self.others[key]
+        size, found = z3.Int(self.size), self._other(key)
+        self.solver.add(found >= 0, found < size)
+        for q in _TURNS:
+            inside = z3.And(value >= q * size, value < (q + 1) * size)
+            self.solver.add(z3.Implies(inside, found == value - q * size))
+        return found
+
+
+def _compared(op: str, a: z3.ArithRef, b: z3.ArithRef) -> z3.BoolRef:
+    pairs = {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}
+    return pairs[op]
+
+
+def _extreme(op: str, args: list[z3.ArithRef]) -> z3.ArithRef:
+    found = args[0]
+    for other in args[1:]:
+        better = other < found if op == "min" else other > found
+        found = z3.If(better, other, found)
+    return found

@@ -1,0 +1,266 @@
+"""Parallelism matrices with z3 (P2, section "Parallelism matrix").
+
+Problem: split parallelism axes over hierarchy levels, all ways or the cheapest one.  The
+entries are written as products of primes, so products of entries become sums.
+
+Variables
+    e[i, j, p]   exponent of prime p in matrix[i][j], an integer between the bounds that the
+                 sums leave
+    c[t]         cost of table t in ticks, an integer
+
+Constraints
+    C1 row sums       the exponents of an axis sum to those of its size
+    C2 column sums    the exponents of a level sum to those of its size
+    C3 inside         an axis inside level j: its exponents at level j and outside are 0
+    C4 across         an axis across level j: one of them is not 0
+    C5 fixed entry    the exponents of the entry are those of its value
+    C6 excluded       the exponents together are not those of an excluded matrix
+    C7 cost tables    the exponent sums are a row of the table, and c is its cost
+    C8 at most        the sum of the costs, or each of them, does not exceed the limit
+
+Objective: the sum of c, or the largest, bisected between the bounds of the tables by C8; the
+lower end is what the failures prove.
+
+Enumeration: a tree (:mod:`p2smt.encodings.placement.z3_tree`) whose leaves are all matrices in
+lexicographic order, so that its first leaf at the proved optimum is the smallest optimal one.
+Primes that no side constraint couples are solved apart and combined.
+
+Size: axes x levels x primes integers; a table is a disjunction of its rows.
+16,16,32,8 with axes 8,64,16,8: 16 exponents, 6434 matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import z3
+
+from p2smt.encodings.placement.primes import (
+    Cell,
+    ExponentTable,
+    Layout,
+    PartAnswers,
+    combine,
+    independent_parts,
+)
+from p2smt.encodings.placement.z3_tree import Exponents, decode, leaves_of, number
+from p2smt.encodings.run_z3 import new_solver, solution
+from p2smt.errors import OutOfTimeError
+from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
+from p2smt.problems.placement import PlacementProblem
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+
+_SOLVER = "z3"
+
+
+@dataclass(frozen=True, slots=True)
+class Vars:
+    """e by cell and c by table."""
+
+    exponents: Mapping[Cell, z3.ArithRef]
+    costs: tuple[z3.ArithRef, ...]
+
+
+def enumerate_placements(
+    problem: PlacementProblem, limits: SearchLimits
+) -> Result[tuple[Matrix, ...]]:
+    """All answers, each once, in lexicographic order.
+
+    COMPLETE (with an empty tuple if there is none), or TRUNCATED at a limit of ``limits``.
+
+    Raises:
+        TooLarge: a level exceeds what the layout can factorise.
+    """
+    watch, layout = StopWatch.start(limits), Layout.of(problem)
+    parts = [_all_of(problem, layout, part, watch) for part in independent_parts(problem, layout)]
+    status, matrices = combine(parts, limits.max_answers, watch.expired)
+    return Result(status, matrices, None, SolveStats(_SOLVER, watch.elapsed_s(), len(parts)))
+
+
+def optimal_placement(problem: PlacementProblem, limits: SearchLimits) -> Result[Matrix]:
+    """The cheapest matrix; of several, the lexicographically smallest.
+
+    ``bound`` is the proved lower bound in ticks; the counter "objective" of the statistics is
+    the objective of the answer.  FEASIBLE with both equal: only the tie-break is unfinished.
+
+    Raises:
+        TooLarge: a level exceeds what the layout can factorise.
+    """
+    watch, layout = StopWatch.start(limits), Layout.of(problem)
+    tables = tuple(layout.table(table) for table in problem.costs)
+    solver = new_solver(limits.seed, "QF_LIA")  # ten times faster here, slower for the tree
+    variables = _build(problem, layout, tables, range(len(layout.primes)), solver)
+    search = _Bisection(solver, variables, problem.worst, _least(tables, problem.worst))
+    try:
+        status = Status.OPTIMAL if search.to_the_end(layout, watch) else Status.INFEASIBLE
+    except OutOfTimeError:
+        status = Status.UNKNOWN if search.best is None else Status.FEASIBLE
+    if search.best is None:
+        return Result(status, stats=SolveStats(_SOLVER, watch.elapsed_s(), search.calls))
+    counters = (("objective", search.value),)
+    stats = SolveStats(_SOLVER, watch.elapsed_s(), search.calls, counters)
+    return Result(status, layout.matrix(search.best), search.bound, stats)
+
+
+def c1_row_sums(solver: z3.Solver, layout: Layout, variables: Vars) -> None:
+    """C1: sum over j of e[i, j, p] is the exponent of p in axis i."""
+    for i, p in sorted({(i, p) for i, _, p in variables.exponents}):
+        cells = [(i, j, p) for j in range(len(layout.levels))]
+        solver.add(z3.Sum([variables.exponents[cell] for cell in cells]) == layout.axes[i][p])
+
+
+def c2_column_sums(solver: z3.Solver, layout: Layout, variables: Vars) -> None:
+    """C2: sum over i of e[i, j, p] is the exponent of p in level j."""
+    for j, p in sorted({(j, p) for _, j, p in variables.exponents}):
+        cells = [(i, j, p) for i in range(len(layout.axes))]
+        solver.add(z3.Sum([variables.exponents[cell] for cell in cells]) == layout.levels[j][p])
+
+
+def c3_inside(solver: z3.Solver, variables: Vars, rule: AxisRule) -> None:
+    """C3: the exponents of the axis at the level and outside are 0."""
+    solver.add([exponent == 0 for exponent in _outer(variables, rule)])
+
+
+def c4_across(solver: z3.Solver, variables: Vars, rule: AxisRule) -> None:
+    """C4: one of the exponents of the axis at the level and outside is not 0."""
+    solver.add(z3.Or([exponent >= 1 for exponent in _outer(variables, rule)]))
+
+
+def c5_fixed_entry(solver: z3.Solver, layout: Layout, variables: Vars, rule: FixedEntry) -> None:
+    """C5: the exponents of the entry are those of its value, which may have none."""
+    exponents = layout.exponents(rule.value)
+    if exponents is None:
+        solver.add(z3.BoolVal(False))
+        return
+    for (i, j, p), exponent in variables.exponents.items():
+        if (i, j) == (rule.axis, rule.level):
+            solver.add(exponent == exponents[p])
+
+
+def c6_excluded(
+    solver: z3.Solver, layout: Layout, variables: Vars, excluded: Sequence[Matrix]
+) -> None:
+    """C6: the exponents together are not those of an excluded matrix."""
+    for matrix in excluded:
+        split = layout.split(matrix)
+        if split is not None:
+            solver.add(z3.Or([e != split[cell] for cell, e in variables.exponents.items()]))
+
+
+def c7_cost_tables(solver: z3.Solver, variables: Vars, tables: Sequence[ExponentTable]) -> None:
+    """C7: the exponent sums and the cost of each table are one of its rows."""
+    for table, cost in zip(tables, variables.costs, strict=True):
+        terms = [z3.Sum([variables.exponents[cell] for cell in c]) for c in table.columns]
+        rows = [
+            z3.And(cost == ticks, *(t == x for t, x in zip(terms, key, strict=True)))
+            for key, ticks in table.rows
+        ]
+        solver.add(z3.Or(rows))
+
+
+def c8_at_most(solver: z3.Solver, variables: Vars, worst: bool, ticks: int) -> None:
+    """C8: the sum of the costs, or each of them, is at most ``ticks``."""
+    if worst:
+        solver.add([cost <= ticks for cost in variables.costs])
+    if not worst or not variables.costs:
+        solver.add(z3.Sum([z3.IntVal(0), *variables.costs]) <= ticks)
+
+
+def _outer(variables: Vars, rule: AxisRule) -> list[z3.ArithRef]:
+    """The exponents of the rule's axis at its level and outside."""
+    cells = variables.exponents.items()
+    return [e for (i, j, _), e in cells if i == rule.axis and j <= rule.level]
+
+
+def _build(
+    problem: PlacementProblem,
+    layout: Layout,
+    tables: Sequence[ExponentTable],
+    part: Sequence[int],
+    solver: z3.Solver,
+) -> Vars:
+    """The model of some primes (all, unless no side constraint couples them): C1 to C8."""
+    exponents = {cell: z3.Int(f"e{cell}") for cell in layout.cells(part)}
+    variables = Vars(exponents, tuple(z3.Int(f"c{k}") for k in range(len(tables))))
+    for cell, exponent in exponents.items():
+        low, high = layout.bounds(cell)
+        solver.add(low <= exponent, exponent <= high)
+    c1_row_sums(solver, layout, variables)
+    c2_column_sums(solver, layout, variables)
+    for rule in problem.rules:
+        if isinstance(rule, FixedEntry):
+            c5_fixed_entry(solver, layout, variables, rule)
+        elif rule.inside:
+            c3_inside(solver, variables, rule)
+        else:
+            c4_across(solver, variables, rule)
+    c6_excluded(solver, layout, variables, sorted(problem.excluded))
+    c7_cost_tables(solver, variables, tables)
+    if problem.at_most is not None:
+        c8_at_most(solver, variables, problem.worst, problem.at_most)
+    return variables
+
+
+def _least(tables: Sequence[ExponentTable], worst: bool) -> int:
+    """A lower bound on the objective: from the cheapest row of each table."""
+    cheapest = [min(ticks for _, ticks in table.rows) for table in tables if table.rows]
+    return max(cheapest, default=0) if worst else sum(cheapest)
+
+
+def _all_of(
+    problem: PlacementProblem, layout: Layout, part: Sequence[int], watch: StopWatch
+) -> PartAnswers:
+    """All matrices over some primes; one more than the limit, to know whether there are more."""
+    tables = tuple(layout.table(table) for table in problem.costs)
+    solver = new_solver(watch.limits.seed)
+    variables = _build(problem, layout, tables, part, solver)
+    most = watch.limits.max_answers
+    found: list[Matrix] = []
+    leaves = leaves_of(solver, layout, variables.exponents, watch)
+    try:
+        for leaf in islice(leaves, None if most is None else most + 1):
+            found.append(layout.matrix(leaf))
+    except OutOfTimeError:
+        return PartAnswers(tuple(found), complete=False)
+    return PartAnswers(tuple(found), complete=most is None or len(found) <= most)
+
+
+@dataclass(slots=True)
+class _Bisection:
+    """The search for the least objective: ``bound`` is proved, ``value`` that of ``best``."""
+
+    solver: z3.Solver
+    variables: Vars
+    worst: bool
+    bound: int
+    best: Exponents | None = None
+    value: int = 0
+    calls: int = 0
+
+    def to_the_end(self, layout: Layout, watch: StopWatch) -> bool:
+        """Find the smallest optimal matrix; False if it is proved that there is none."""
+        if not self._improve(watch):
+            return False
+        while self.bound < self.value:
+            middle = (self.bound + self.value) // 2
+            self.solver.push()
+            c8_at_most(self.solver, self.variables, self.worst, middle)
+            if not self._improve(watch):
+                self.bound = middle + 1
+            self.solver.pop()
+        c8_at_most(self.solver, self.variables, self.worst, self.value)
+        self.best = next(leaves_of(self.solver, layout, self.variables.exponents, watch))
+        return True
+
+    def _improve(self, watch: StopWatch) -> bool:
+        """Take a solution of what the solver holds, if there is one."""
+        self.calls += 1
+        model = solution(self.solver, watch)
+        if model is None:
+            return False
+        self.best = decode(self.variables.exponents, model)
+        costs = [number(model, cost) for cost in self.variables.costs]
+        self.value = max(costs, default=0) if self.worst else sum(costs)
+        return True

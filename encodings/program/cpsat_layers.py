@@ -1,0 +1,67 @@
+"""Layers of a table's arcs: the tuples that a program may take at each step.
+
+A tuple is (source node, x, target node, cost, use per limit), where x is the instruction
+number plus one and 0 stands for "stop" (see ``cpsat.py``).
+"""
+
+from __future__ import annotations
+
+from p2smt.encodings.program.reachable import Arc, Table
+from p2smt.encodings.program.reachable_search import GOAL
+from p2smt.problems.program import ProgramProblem
+
+Row = tuple[int, ...]
+
+
+def _row(problem: ProgramProblem, source: int, arc: Arc | None) -> Row | None:
+    """A tuple of C1 (arc None: stop), or None where the cost table does not allow the step."""
+    if arc is None:
+        return (source, 0, GOAL, 0, *(0 for _ in problem.limits))
+    cost = 0
+    if problem.costs is not None:
+        if (arc.instruction, arc.rows) not in problem.costs:
+            return None
+        cost = problem.costs[arc.instruction, arc.rows]
+    used = (int(arc.instruction in limit.instructions) for limit in problem.limits)
+    return (source, arc.instruction + 1, arc.target, cost, *used)
+
+
+def layers_of(problem: ProgramProblem, table: Table) -> list[list[Row]]:
+    """The tuples of C1 for each step: from reachable nodes, to nodes near enough to the goal."""
+    layers, nodes = [], {table.start}
+    for left in range(problem.max_length, 0, -1):
+        rows = [_row(problem, n, arc) for n in sorted(nodes) for arc in table.steps(n, left)]
+        rows += [_row(problem, GOAL, None)] if GOAL in nodes else []
+        kept = [row for row in rows if row is not None]
+        layers.append(kept)
+        nodes = {row[2] for row in kept}
+    return _within(layers, problem.at_most)
+
+
+def _within(layers: list[list[Row]], at_most: int | None) -> list[list[Row]]:
+    """The tuples that lie on a path to the goal, of cost ``at_most`` or less."""
+    ahead: list[dict[int, int]] = [{GOAL: 0}]
+    for rows in reversed(layers):
+        best: dict[int, int] = {}
+        for source, _, target, cost, *_ in rows:
+            if target in ahead[0]:
+                total = cost + ahead[0][target]
+                best[source] = min(best.get(source, total), total)
+        ahead.insert(0, best)
+    behind = dict.fromkeys(ahead[0], 0)
+    kept = []
+    for rows, rest in zip(layers, ahead[1:], strict=True):
+        layer = [
+            row
+            for row in rows
+            if row[0] in behind
+            and row[2] in rest
+            and (at_most is None or behind[row[0]] + row[3] + rest[row[2]] <= at_most)
+        ]
+        after: dict[int, int] = {}
+        for source, _, target, cost, *_ in layer:
+            total = behind[source] + cost
+            after[target] = min(after.get(target, total), total)
+        kept.append(layer)
+        behind = after
+    return kept

@@ -1,0 +1,109 @@
+"""Reduction programs by the direct state-matrix encoding in z3: cross-check of the default.
+
+Problem, variables and constraints: :mod:`p2smt.encodings.program.z3_model`.  It shares neither
+the table of reachable states nor the small model with the default encoding.
+
+Objective: the sum of the costs (without costs: the length), pushed down until z3 proves that
+nothing is below; then, among the programs tied with it (within the problem's slack), length
+and choices as one number, likewise.  Without costs ``at_most``, which is in ticks, is no bound.
+Speed, on one core: all programs of (2,2), length 5, 0.5 s; of (2,2,2), length 3, 3 s.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from p2smt.collectives.names import RequestKind
+from p2smt.encodings.program.z3_model import Indices, Vars, build, c12_excluded, decode, groups_of
+from p2smt.encodings.program.z3_search import Search, at_most, value
+from p2smt.errors import OutOfTimeError
+from p2smt.problems.program import ProgramProblem
+from p2smt.result import Result, SearchLimits, Status
+
+
+def _optimum(problem: ProgramProblem, search: Search, v: Vars) -> Result[Indices]:
+    """The best of the programs that the solver still holds."""
+    term = v.length if problem.costs is None else v.total
+    proved, best = search.least(term)
+    if best is None:
+        return Result(Status.INFEASIBLE if proved else Status.UNKNOWN, stats=search.stats())
+    least = value(best, term)
+    stats = ("objective", least)
+    if not proved:
+        return Result(Status.FEASIBLE, decode(best, v), 0, search.stats(stats))
+    tied = least if problem.costs is None else least + problem.slack
+    proved, first = search.least(v.order, at_most(term, tied))
+    status = Status.OPTIMAL if proved else Status.FEASIBLE
+    return Result(status, decode(first or best, v), least, search.stats(stats))
+
+
+def enumerate_programs(
+    problem: ProgramProblem, limits: SearchLimits
+) -> Result[tuple[Indices, ...]]:
+    """Every program of at most ``max_length`` steps once, sorted by (length, indices).
+
+    COMPLETE, or TRUNCATED at the time limit or after ``limits.max_answers``.
+
+    Raises:
+        TooLarge: more than ``MAX_DEVICES`` devices.
+    """
+    search, found, status = Search(limits), set[Indices](), Status.TRUNCATED
+    v = build(problem, search)
+    with suppress(OutOfTimeError):
+        while (model := search.solution()) is not None and len(found) != limits.max_answers:
+            found.add(decode(model, v))
+            c12_excluded(search.solver, v, decode(model, v))
+        status = Status.COMPLETE if model is None else Status.TRUNCATED
+    programs = tuple(sorted(found, key=lambda program: (len(program), program)))
+    return Result(status, programs, stats=search.stats())
+
+
+def optimal_program(problem: ProgramProblem, limits: SearchLimits) -> Result[Indices]:
+    """The program of least total cost; ties: shortest, then smallest indices.
+
+    FEASIBLE if the time ran out before the proof, tie-break included; ``bound`` is the
+    optimum where that is proved, else 0.
+
+    Raises:
+        TooLarge: more than ``MAX_DEVICES`` devices.
+    """
+    search = Search(limits)
+    return _optimum(problem, search, build(problem, search))
+
+
+def best_programs(
+    problem: ProgramProblem, limits: SearchLimits, k: int
+) -> Result[tuple[Indices, ...]]:
+    """The k programs of least cost in order (all, if there are fewer).
+
+    COMPLETE if the order is proved, else TRUNCATED with its proved beginning.
+
+    Raises:
+        TooLarge: more than ``MAX_DEVICES`` devices.
+    """
+    search, found, status = Search(limits), list[Indices](), Status.COMPLETE
+    v = build(problem, search)
+    while len(found) < k:
+        result = _optimum(problem, search, v)
+        if result.status is not Status.OPTIMAL or result.value is None:
+            status = Status.COMPLETE if result.status is Status.INFEASIBLE else Status.TRUNCATED
+            break
+        found.append(result.value)
+        c12_excluded(search.solver, v, result.value)
+    return Result(status, tuple(found), stats=search.stats())
+
+
+def cost_keys(problem: ProgramProblem, _: SearchLimits) -> list[tuple[int, int]]:
+    """The (instruction, payload rows) pairs that a cost table must cover, sorted.
+
+    A superset of those that occur: row counts start at k (all-gather requests: 1), and a step
+    keeps them or divides or multiplies them by a group size.
+    """
+    allowed = [i for i in range(len(problem.instructions.items)) if i not in problem.forbidden]
+    sizes = {len(groups_of(problem, i)[0]) for i in allowed}
+    counts, new = set[int](), {1 if problem.kind is RequestKind.ALL_GATHER else problem.rows}
+    while new:
+        counts |= new
+        larger = {r * n for r in new for n in sizes if r * n <= problem.rows}
+        new = (larger | {r // n for r in new for n in sizes if r % n == 0}) - counts
+    return [(i, rows) for i in allowed for rows in sorted(counts)]

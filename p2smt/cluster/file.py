@@ -1,0 +1,109 @@
+"""Topologies as YAML files: reading them, and the presets that come with the package.
+
+A file, levels outermost first (all keys: :mod:`p2smt.cluster.file_model`):
+
+    name: two-nodes
+    algorithms: [ring, tree]      # what the communication library runs; default: all
+    levels:
+      - name: node                # the link of a node: its network cards
+        size: 2
+        link: {kind: switch, ports: 8, bandwidth: 200 Gb/s, latency: 14 us}
+      - name: gpu
+        size: 8
+        link:
+          kind: switch
+          protocols:              # instead of bandwidth and latency: the fastest one is taken
+            - {name: simple, latency: 3.4 us, bandwidth: 300 GB/s}
+            - {name: ll, latency: 0.6 us, bandwidth: 87.7 GB/s}
+
+``bandwidth`` is per port and direction.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import files
+
+from p2smt.cluster.file_model import TopologyModel, build_topology, dump_topology
+from p2smt.cluster.topology import MAX_DEVICES, Topology
+from p2smt.errors import InputError
+from p2smt.files.validation import did_you_mean, validated
+from p2smt.files.yaml_text import load_yaml, read_text
+from p2smt.units import parse_count
+
+__all__ = [
+    "dump_topology",
+    "load_topology",
+    "parse_topology",
+    "preset_names",
+    "preset_text",
+    "topology_from_data",
+]
+
+_PRESETS = "p2smt.topologies"
+_SUFFIX = ".yaml"
+_FILE_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def topology_from_data(data: object, source: str) -> Topology:
+    """The topology in plain data, as a plan file embeds it.
+
+    Raises:
+        InputError: a key is unknown, missing or has a bad value.
+    """
+    return build_topology(validated(TopologyModel, data, source), source)
+
+
+def parse_topology(text: str, source: str) -> Topology:
+    """The topology in a YAML (or JSON) text; ``source`` names it in messages.
+
+    Raises:
+        InputError: the text is not safe YAML, or as for :func:`topology_from_data`.
+    """
+    return topology_from_data(load_yaml(text, source), source)
+
+
+def preset_names() -> tuple[str, ...]:
+    """The presets that come with the package, sorted."""
+    names = (entry.name for entry in files(_PRESETS).iterdir())
+    return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
+
+
+def preset_text(name: str) -> str:
+    """The YAML text of a preset, with its sources as comments.
+
+    Raises:
+        InputError: there is no preset of that name.
+    """
+    if name not in preset_names():
+        raise _unknown(name)
+    return files(_PRESETS).joinpath(name + _SUFFIX).read_text(encoding="utf-8")
+
+
+def load_topology(spec: str) -> Topology:
+    """The topology that ``spec`` names: ``preset``, ``preset:NODES``, ``file`` or ``file:NODES``.
+
+    ``NODES`` is the size of the outermost level.
+
+    Raises:
+        InputError: no such preset or file, a bad ``NODES``, or a bad file.
+    """
+    name, colon, count = spec.rpartition(":")
+    if not colon or os.path.isfile(spec):
+        return _load(spec)
+    nodes = parse_count(count, f"{spec[:100]!r}: size of the outermost level", MAX_DEVICES)
+    return _load(name).with_outermost(nodes)
+
+
+def _load(name: str) -> Topology:
+    if name in preset_names():
+        return parse_topology(preset_text(name), f"preset {name}")
+    if name.endswith(_FILE_SUFFIXES) or os.sep in name or os.path.exists(name):
+        return parse_topology(read_text(name, "topology file"), name)
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> InputError:
+    known = preset_names()
+    remedy = did_you_mean(name, known) or f"the presets are {', '.join(known)}"
+    return InputError(f"topology {name[:100]!r}", "is neither a preset nor a YAML file", remedy)

@@ -1,0 +1,265 @@
+"""What each algorithm sends, and in how many steps: the rows of the cost table as data.
+
+Volumes are fractions of the payload n (bytes of the whole vector per device; all-gather: of
+its output).  Sources: Thakur, Rabenseifner, Gropp, IJHPCA 19(1) 2005 (ring, recursive
+halving and doubling, pairwise, binomial tree, scatter and all-gather); Sanders, Speck, Traff
+2009 (double binary tree).  Reduction arithmetic (gamma) is not modelled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from p2smt.cluster.topology import Algorithm, LinkKind, Topology
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.footprint import Footprint, LevelUse
+
+Operation = Collective | Literal[RequestKind.ALL_TO_ALL, RequestKind.SEND]
+Profile = tuple[int, ...]
+
+_PASSES = {Collective.ALL_REDUCE: 2}  # up and down, or scatter and gather
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One algorithm for one operation on p members.
+
+    ``crossing(q)``: fraction of n that leaves an entity holding q of the members.
+    ``siblings(use)``: the same for the worst link of a ring, torus or full-mesh level.
+    ``steps(profile)``: latencies paid per level, for a group spanning these entities.
+    ``pipelined``: the latency hides behind the transfer as in a two-tree pipeline.
+    """
+
+    crossing: Callable[[int], float]
+    siblings: Callable[[LevelUse], float]
+    steps: Callable[[Profile], tuple[int, ...]]
+    pipelined: bool = False
+
+    def load(self, use: LevelUse, kind: LinkKind) -> float:
+        """Fraction of n on the worst link of a level."""
+        return use.port_load(self.crossing) if kind is LinkKind.SWITCH else self.siblings(use)
+
+    def drawn(self, use: LevelUse, kind: LinkKind) -> float:
+        """Fraction of n that one device sends over a level, by its members' equal shares.
+
+        Between siblings that of groups which span nothing outside the level, for the others
+        leave an entity over outer links too.
+        """
+        inside = use.least_inside if kind is LinkKind.SWITCH else use.closed_inside
+        return self.crossing(inside) / inside if inside else 0.0
+
+
+def _new_entities(profile: Profile) -> tuple[int, ...]:
+    """Entities that each level adds: ring steps across it (all p - 1 steps in total)."""
+    return tuple(b - a for a, b in zip((1, *profile), profile, strict=False))
+
+
+def _outermost(profile: Profile, count: int) -> tuple[int, ...]:
+    """``count`` steps, paid at the outermost level that the group crosses."""
+    first = next((j for j, n in enumerate(profile) if n > 1), 0)
+    return tuple(count * (j == first) for j in range(len(profile)))
+
+
+def _doublings(profile: Profile) -> tuple[int, ...]:
+    """Rounds of doubling at each level: ceil(log2) of the level's split."""
+    return tuple(math.ceil(math.log2(b / a)) for a, b in zip((1, *profile), profile, strict=False))
+
+
+def _times(steps: tuple[int, ...], factor: int) -> tuple[int, ...]:
+    return tuple(factor * s for s in steps)
+
+
+def _ring(op: Collective, p: int) -> Rule:
+    passes = _PASSES.get(op, 1)
+    chain = op in (Collective.REDUCE, Collective.BROADCAST)
+    volume = 1.0 if chain else passes * (p - 1) / p
+    return Rule(
+        lambda _: volume,
+        lambda use: volume * (use.path if chain else use.ring),
+        lambda profile: _times(_new_entities(profile), passes),
+    )
+
+
+def _tree(op: Collective, _: int) -> Rule | None:
+    if op in (Collective.REDUCE_SCATTER, Collective.ALL_GATHER):
+        return None
+    passes = _PASSES.get(op, 1)
+    return Rule(
+        lambda _: float(passes),
+        lambda _: math.inf,
+        lambda profile: _times(_doublings(profile), passes),
+        pipelined=True,
+    )
+
+
+def _halving_doubling(op: Collective, p: int) -> Rule | None:
+    """Distances halve from the outermost level inwards, then double back."""
+    if op in (Collective.REDUCE, Collective.BROADCAST):
+        return None
+    passes = _PASSES.get(op, 1)
+    return Rule(
+        lambda q: passes * q * (1 - q / p),
+        lambda _: math.inf,
+        lambda profile: _times(_doublings(profile), passes),
+    )
+
+
+def _direct(op: Collective, p: int) -> Rule:
+    """Every member exchanges its part with every other at once (all-reduce: two shots)."""
+    passes = _PASSES.get(op, 1)
+    if op in (Collective.REDUCE, Collective.BROADCAST):
+        return Rule(
+            lambda q: float(p - q),
+            # the root's entity sends (receives) the vector once per member of each sibling
+            lambda use: use.pairs / max(use.least_inside, 1),
+            lambda profile: _outermost(profile, 1),
+        )
+    return Rule(
+        lambda q: passes * q * (p - q) / p,
+        lambda use: passes * use.pairs / p,
+        lambda profile: _outermost(profile, passes),
+    )
+
+
+def _one_shot(op: Collective, p: int) -> Rule | None:
+    if op is not Collective.ALL_REDUCE:
+        return None
+    return Rule(
+        lambda q: float(q * (p - q)), lambda use: use.pairs, lambda profile: _outermost(profile, 1)
+    )
+
+
+def _distances(p: int) -> list[int]:
+    """Of a binomial tree's rounds: in each, members i < d meet i + d, as far as these exist."""
+    return [2**r for r in range((p - 1).bit_length())]
+
+
+def _binomial_steps(profile: Profile) -> tuple[int, ...]:
+    """A round pays for the outermost level that it crosses.
+
+    It crosses a level if the furthest member that it reaches is outside the root's entity.
+    """
+    p = profile[-1]
+    reached = [min(2 * d, p) for d in _distances(p)]
+    crossed = [next(j for j, m in enumerate(profile) if r * m > p) for r in reached]
+    return tuple(crossed.count(j) for j in range(len(profile)))
+
+
+def _binomial(op: Collective, p: int) -> Rule | None:
+    """A binomial tree whose distances double from 1: the near members first, then the far."""
+    if op not in (Collective.REDUCE, Collective.BROADCAST):
+        return None
+
+    def crossing(q: int) -> float:
+        """Messages out of (into) the root's entity, of members 0 to q - 1.
+
+        No other exchanges as many: in a round fewer of its members have the vector.
+        """
+        return float(sum(max(0, min(q, d, p - d) - max(0, q - d)) for d in _distances(p)))
+
+    return Rule(crossing, lambda _: math.inf, _binomial_steps)
+
+
+def _scatter_gather(op: Collective, p: int) -> Rule | None:
+    """Reduce: a ring reduce-scatter, then each member sends its part to the root, all at once.
+
+    Broadcast: the reverse, a scatter and a ring all-gather.  The root's entity has the most
+    traffic: the ring's, and the parts of all members outside.
+    """
+    if op not in (Collective.REDUCE, Collective.BROADCAST):
+        return None
+
+    def steps(profile: Profile) -> tuple[int, ...]:
+        ring, last = _new_entities(profile), _outermost(profile, 1)
+        return tuple(a + b for a, b in zip(ring, last, strict=True))
+
+    return Rule(lambda q: (p - 1) / p + (p - q) / p, lambda _: math.inf, steps)
+
+
+def _in_switch(op: Collective, _: int) -> Rule | None:
+    if op is not Collective.ALL_REDUCE:
+        return None
+    return Rule(lambda _: 1.0, lambda _: math.inf, lambda profile: _outermost(profile, 2))
+
+
+_RULES: dict[Algorithm, Callable[[Collective, int], Rule | None]] = {
+    Algorithm.RING: _ring,
+    Algorithm.TREE: _tree,
+    Algorithm.HALVING_DOUBLING: _halving_doubling,
+    Algorithm.DIRECT: _direct,
+    Algorithm.ONE_SHOT: _one_shot,
+    Algorithm.IN_SWITCH: _in_switch,
+    Algorithm.BINOMIAL: _binomial,
+    Algorithm.SCATTER_GATHER: _scatter_gather,
+}
+
+
+def rules(topology: Topology, footprint: Footprint, operation: Operation) -> list[tuple[str, Rule]]:
+    """The algorithms that can carry out an operation on these groups, by name."""
+    p = footprint.members
+    if operation is RequestKind.SEND:
+        one = Rule(lambda _: 1.0, lambda use: use.path, lambda profile: _outermost(profile, 1))
+        return [("send", one)]
+    if operation is RequestKind.ALL_TO_ALL:
+        return _exchanges(topology, footprint)
+    found = []
+    fixed = dict(topology.library).get(operation)
+    for algorithm in topology.algorithms if fixed is None else (fixed,):
+        rule = _RULES[algorithm](operation, p)
+        if rule is not None and _applies(algorithm, topology, footprint, operation):
+            found.append((algorithm.value, rule))
+    return found or [(Algorithm.RING.value, _ring(operation, p))]
+
+
+def _exchanges(topology: Topology, footprint: Footprint) -> list[tuple[str, Rule]]:
+    """All-to-all: pairwise rounds anywhere; all at once where every link allows it."""
+    p = footprint.members
+    pairwise = Rule(
+        lambda q: q * (p - q) / p, lambda use: use.pairs / p, lambda profile: _new_entities(profile)
+    )
+    at_once = Rule(pairwise.crossing, pairwise.siblings, lambda profile: _outermost(profile, 1))
+    if _applies(Algorithm.DIRECT, topology, footprint, RequestKind.ALL_TO_ALL):
+        return [("direct", at_once)]
+    return [("pairwise", pairwise)]
+
+
+def _applies(
+    algorithm: Algorithm, topology: Topology, footprint: Footprint, operation: Operation
+) -> bool:
+    """Whether the links (and the group's shape) allow an algorithm."""
+    links = [topology.levels[use.level].link for use in footprint.uses]
+    switched = all(link.kind is LinkKind.SWITCH for link in links)
+    match algorithm:
+        case Algorithm.RING:
+            return True
+        case Algorithm.TREE:
+            return switched
+        case Algorithm.BINOMIAL | Algorithm.SCATTER_GATHER:  # rooted: see below
+            return switched and footprint.regular
+        case Algorithm.HALVING_DOUBLING:
+            powers = all(n & (n - 1) == 0 for profile in footprint.profiles for n in profile)
+            return switched and footprint.regular and powers
+        case Algorithm.DIRECT | Algorithm.ONE_SHOT:
+            rooted = operation in (Collective.REDUCE, Collective.BROADCAST)
+            mesh = (LinkKind.SWITCH, LinkKind.FULL_MESH)
+            # A root's load depends on its entity, which the footprint knows for regular groups.
+            return (footprint.regular or not rooted) and all(link.kind in mesh for link in links)
+        case Algorithm.IN_SWITCH:
+            return switched and _one_switch(topology, footprint)
+
+
+def _one_switch(topology: Topology, footprint: Footprint) -> bool:
+    """Whether all members meet at one level whose switches reduce groups of this size."""
+    crossed = {
+        j
+        for profile in footprint.profiles
+        for j, new in enumerate(_new_entities(profile))
+        if new > 0
+    }
+    if len(crossed) != 1:
+        return False
+    least = topology.levels[crossed.pop()].link.in_switch_members
+    return 0 < least <= footprint.members

@@ -1,0 +1,196 @@
+"""Alpha-beta time of steps and programs on a topology.
+
+All groups of a step run together.  Its time is the worst link's load over its bandwidth,
+plus the latencies of its steps, each paid at one level.  Every objective that a solver
+reports is recomputed here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from p2smt.cluster.topology import LinkKind, Piece, Topology
+from p2smt.collectives.names import Collective
+from p2smt.cost.algorithms import Operation, Rule, rules
+from p2smt.cost.footprint import Digits, Footprint, LevelUse, regular_footprint, send_footprint
+from p2smt.programs.program import Grouping
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Predicted time of one step, in seconds.
+
+    ``level`` is the index of the bottleneck level (None: nothing is sent), ``load_bytes``
+    what its worst link (port) carries in one direction, ``wire_s`` that load over bandwidth.
+    ``level_s_per_byte`` holds the same for the worst link of each level, per byte of payload.
+    """
+
+    seconds: float
+    wire_s: float
+    algorithm: str
+    protocol: str
+    level: int | None
+    load_bytes: float
+    payload_bytes: float
+    level_s_per_byte: tuple[float, ...]
+
+    @property
+    def level_wire_s(self) -> tuple[float, ...]:
+        """Wire seconds on the worst link of each level: how long the step occupies it."""
+        return tuple(rate * self.payload_bytes for rate in self.level_s_per_byte)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One algorithm with one protocol: seconds per payload byte, and latency.
+
+    ``seconds_per_byte`` is the largest of ``level_s_per_byte``, that of ``level``.
+    """
+
+    algorithm: str
+    protocol: str
+    passes: int
+    latency_s: float
+    seconds_per_byte: float
+    level: int | None
+    load_per_byte: float
+    level_s_per_byte: tuple[float, ...]
+
+    def seconds(self, payload: float) -> float:
+        """Time for a payload in bytes; ``passes`` > 0 marks a two-tree pipeline."""
+        wire = self.seconds_per_byte * payload
+        if not self.passes:
+            return wire + self.latency_s
+        latency = self.latency_s / self.passes  # one pass: w + 2A + sqrt(8 w A)
+        one = wire / self.passes
+        return self.passes * (one + 2 * latency + math.sqrt(8 * one * latency))
+
+
+@dataclass(frozen=True, slots=True)
+class StepModel:
+    """Everything about a step but its payload: the ways to run it."""
+
+    ways: tuple[_Way, ...]
+
+    def time(self, payload: float) -> StepTime:
+        """The cheapest way for a payload of so many bytes per device."""
+        seconds, way = min(((w.seconds(payload), w) for w in self.ways), key=lambda x: x[0])
+        wire = way.seconds_per_byte * payload
+        load = way.load_per_byte * payload
+        return StepTime(
+            seconds,
+            wire,
+            way.algorithm,
+            way.protocol,
+            way.level,
+            load,
+            payload,
+            way.level_s_per_byte,
+        )
+
+
+def step_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepModel:
+    """The ways in which the groups of a footprint can run an operation."""
+    if all(max(profile) == 1 for profile in footprint.profiles):
+        silent = (0.0,) * len(topology.levels)
+        return StepModel((_Way("none", "", 0, 0.0, 0.0, None, 0.0, silent),))
+    collective = operation if isinstance(operation, Collective) else None
+    crossed = [
+        j
+        for j in range(len(topology.levels))
+        if any(profile[j] > 1 for profile in footprint.profiles)
+    ]
+    names = dict.fromkeys(
+        piece.name for j in crossed for piece in topology.levels[j].link.pieces_for(collective)
+    )
+    return StepModel(
+        tuple(
+            _way(topology, footprint, algorithm, rule, name, collective)
+            for algorithm, rule in rules(topology, footprint, operation)
+            for name in names
+        )
+    )
+
+
+def _piece(topology: Topology, level: int, name: str, collective: Collective | None) -> Piece:
+    """A level's piece of that protocol; a level without it uses its first piece."""
+    pieces = topology.levels[level].link.pieces_for(collective)
+    return next((p for p in pieces if p.name == name), pieces[0])
+
+
+def _way(
+    topology: Topology,
+    footprint: Footprint,
+    algorithm: str,
+    rule: Rule,
+    protocol: str,
+    collective: Collective | None,
+) -> _Way:
+    pieces = [_piece(topology, j, protocol, collective) for j in range(len(topology.levels))]
+    latency = max(
+        sum(n * piece.latency_s for n, piece in zip(rule.steps(profile), pieces, strict=True))
+        for profile in footprint.profiles
+    )
+    worst: tuple[float, int | None, float] = (0.0, None, 0.0)
+    by_level = [0.0] * len(pieces)
+    for use in footprint.uses:
+        load, seconds = _load(topology, use, rule, pieces[use.level].bandwidth_bytes_per_s)
+        worst = max(worst, (seconds, use.level, load), key=lambda found: found[0])
+        by_level[use.level] = seconds
+    passes = 0 if not rule.pipelined else 2 if collective is Collective.ALL_REDUCE else 1
+    return _Way(algorithm, protocol, passes, latency, *worst, tuple(by_level))
+
+
+def _load(topology: Topology, use: LevelUse, rule: Rule, bandwidth: float) -> tuple[float, float]:
+    """Bytes on the worst link and seconds, both per payload byte."""
+    link = topology.levels[use.level].link
+    load = rule.load(use, link.kind)
+    seconds = load / bandwidth
+    if link.device_bandwidth_bytes_per_s:
+        seconds = max(seconds, rule.drawn(use, link.kind) / link.device_bandwidth_bytes_per_s)
+    return load, seconds
+
+
+@lru_cache(maxsize=65_536)
+def regular_model(
+    topology: Topology, digits: tuple[Digits, ...], grouping: Grouping, operation: Operation
+) -> StepModel:
+    """The step model of an instruction on the groups of a parallelism matrix."""
+    return step_model(topology, _cached_footprint(topology, digits, grouping), operation)
+
+
+@lru_cache(maxsize=65_536)
+def _cached_footprint(
+    topology: Topology, digits: tuple[Digits, ...], grouping: Grouping
+) -> Footprint:
+    return regular_footprint(topology, digits, grouping)
+
+
+@lru_cache(maxsize=65_536)
+def send_model(topology: Topology, digits: tuple[Digits, ...], operation: Operation) -> StepModel:
+    """The step model of a send to the next rank along the digits' axis."""
+    return step_model(topology, send_footprint(topology, digits), operation)
+
+
+def relevant_digits(topology: Topology, digits: Sequence[Digits]) -> tuple[Digits, ...]:
+    """Digits with strides dropped where the cost does not depend on them.
+
+    Positions matter under an entity with more than one port but fewer than devices, and
+    between the siblings of a ring, torus or full mesh; elsewhere only the counts do.
+    """
+    sensitive = False
+    found: list[Digits] = []
+    for j, level in enumerate(topology.levels):
+        link = level.link
+        here = link.kind is not LinkKind.SWITCH
+        found.append(digits[j] if sensitive or here else _counts(level.size, digits[j]))
+        sensitive |= 1 < link.ports < topology.devices_under(j)
+    return tuple(found)
+
+
+def _counts(size: int, digits: Digits) -> Digits:
+    total = math.prod(count for count, _ in digits)
+    return ((total, size // total),) if total > 1 else ()

@@ -1,0 +1,133 @@
+"""Reads MSCCL XML as a schedule.
+
+What the file says about buffers, peers and dependencies is kept even if it is wrong, for the
+checker to report with the line number.  Choices:
+
+- Steps run in document order, as in the runtime.
+- ``<copy>`` elements run before the steps of their gpu: they become a block of their own, which
+  the first step of every other block waits for.
+- A step of no chunks does nothing but wait: the runtime's loop over its chunks does not start.
+- A file for both uses is read in place unless asked otherwise.
+- The root of reduce and broadcast is the caller's to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from p2smt.collectives.contract import contract
+from p2smt.errors import TooLarge
+from p2smt.interop.msccl.parse import CUSTOM, FORMS, parse_msccl
+from p2smt.interop.msccl.runtime_warnings import warnings_of
+from p2smt.interop.msccl.sizes import PARTED, sizes_of
+from p2smt.schedules.model import Connection, Schedule, Span, Step, StepRef
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from p2smt.collectives.contract import Contract
+    from p2smt.interop.msccl.parse import Place, RawAlgo, RawBlock, RawGpu, RawStep
+
+FORM = "msccl-xml"
+MAX_CELLS = 1 << 20
+"""Most chunks in the larger buffers of all ranks."""
+
+
+def read_msccl_xml(
+    text: str,
+    source: str,
+    *,
+    root: int = 0,
+    collective: str | None = None,
+    in_place: bool | None = None,
+) -> Schedule:
+    """The schedule in an MSCCL XML text.
+
+    source: names the file in messages.
+    root: of a rooted collective; the format does not say it.
+    collective: used in place of the file's own name for it.
+    in_place: how the file is used, where it does not say, or is made for both.
+
+    Raises:
+        InputError: the text is not such a file, or too large.
+    """
+    algo = parse_msccl(text, source)
+    shared = bool(algo.in_place) if in_place is None else in_place
+    goal = _contract(algo, collective, root, shared)
+    steps = tuple(step for rank in range(algo.ranks) for step in _gpu(algo.gpus[rank]))
+    declared = [algo.gpus[rank].chunks for rank in range(algo.ranks)]
+    sizes = sizes_of(goal, declared, steps)
+    warnings = warnings_of(algo, shared, steps)
+    return Schedule(algo.name, goal, sizes, steps, FORM, algo.protocol, (), warnings)
+
+
+def _contract(algo: RawAlgo, collective: str | None, root: int, in_place: bool) -> Contract:
+    name = collective or algo.collective
+    if name == CUSTOM:
+        rule = "coll is custom, so the file does not say what it must produce"
+        raise algo.error(rule, "name a collective with --collective")
+    chunks = algo.chunks or max(max(gpu.chunks[:2]) for gpu in algo.gpus.values())
+    if chunks < 1:
+        raise algo.error("there is no nchunksperloop, nor any chunk", "add nchunksperloop")
+    if chunks * algo.ranks > MAX_CELLS:
+        error = algo.error(f"has more than {MAX_CELLS} chunks over all ranks", "use fewer chunks")
+        raise TooLarge(error.given, error.rule, error.remedy)
+    if name in PARTED:
+        chunks, rest = divmod(chunks, algo.ranks)
+        if rest:
+            rule = f"nchunksperloop of {name} is not a multiple of ngpus={algo.ranks}"
+            raise algo.error(rule, "give every rank as many chunks")
+    return contract(name, algo.ranks, chunks, in_place=in_place, root=root)
+
+
+def _gpu(gpu: RawGpu) -> Iterator[Step]:
+    """The steps of a gpu: copies first, in a block after all others."""
+    copied: tuple[StepRef, ...] = ()
+    if gpu.copies:
+        own = max(gpu.blocks, default=-1) + 1
+        copied = (StepRef(own, len(gpu.copies) - 1),)
+        for index, raw in enumerate(gpu.copies):
+            yield _step(gpu.rank, own, index, raw, None, None)
+    for block in gpu.blocks.values():
+        yield from _block(gpu.rank, block, copied)
+
+
+def _block(rank: int, block: RawBlock, copied: tuple[StepRef, ...]) -> Iterator[Step]:
+    send = Connection(rank, block.send, block.channel)
+    receive = Connection(block.receive, rank, block.channel)
+    for index, raw in enumerate(block.steps):
+        first = copied if index == 0 else ()
+        yield _step(rank, block.number, index, raw, receive, send, first)
+
+
+def _step(
+    rank: int,
+    block: int,
+    index: int,
+    raw: RawStep,
+    receive: Connection | None,
+    send: Connection | None,
+    first: tuple[StepRef, ...] = (),
+) -> Step:
+    waits = first if raw.wait is None else (StepRef(*raw.wait), *first)
+    if not raw.count:
+        return Step(rank, block, index, raw.kind, waits=waits, line=raw.line)
+    form = FORMS[raw.kind]
+    source, target = _spans(rank, raw.source, raw.count), _spans(rank, raw.target, raw.count)
+    return Step(
+        rank,
+        block,
+        index,
+        raw.kind,
+        raw.count,
+        reads=(*target, *source) if form.adds else source,
+        writes=target,
+        receive=receive if form.receives else None,
+        send=send if form.sends else None,
+        waits=waits,
+        line=raw.line,
+    )
+
+
+def _spans(rank: int, place: Place | None, count: int) -> tuple[Span, ...]:
+    return () if place is None else (Span(rank, place.buffer, place.start, count),)

@@ -1,0 +1,185 @@
+"""What the runtime makes of an MSCCL XML file besides what its steps say.
+
+Limits are those of the runtime's tables.  Dependencies: the runtime announces a step only if its
+``hasdep`` is 1, as one rising number per block, and a waiting block compares with that number.
+So a wait for a step that is not announced ends with a later one that is, or never.  ``nop`` is
+folded into the step after it: it is never announced itself, and counts only by its dependency.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from p2smt.schedules.model import Buffer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from p2smt.interop.msccl.parse import RawAlgo, RawBlock, RawGpu, RawStep
+    from p2smt.schedules.model import Step
+
+MAX_STEPS = 256
+MAX_BLOCKS = 216
+MAX_BLOCKS_OF_CHANNEL = 32
+MAX_COUNT = 71
+
+_SHOWN = 4
+
+Finding = tuple[str, int]
+"""What there is to say, and about which line."""
+
+
+def warnings_of(algo: RawAlgo, in_place: bool, steps: Iterable[Step]) -> tuple[str, ...]:
+    """What to know about a file that is used in place or not; one text per subject."""
+    lines: dict[str, list[int]] = defaultdict(list)
+    for text, line in _findings(algo, in_place, steps):
+        lines[text].append(line)
+    return tuple(f"{_lines(where)}: {text}" for text, where in lines.items())
+
+
+def _lines(found: list[int]) -> str:
+    lines = sorted(set(found))
+    shown = ", ".join(map(str, lines[:_SHOWN]))
+    more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+    return f"line{'s' * (len(lines) > 1)} {shown}{more}"
+
+
+def _findings(algo: RawAlgo, in_place: bool, steps: Iterable[Step]) -> Iterator[Finding]:
+    yield from _uses(algo, in_place)
+    blocks = (block for gpu in algo.gpus.values() for block in gpu.blocks.values())
+    stated = any(step.announced is not None for block in blocks for step in block.steps)
+    for gpu in algo.gpus.values():
+        yield from _limits(algo, gpu)
+        if stated:
+            yield from _dependencies(gpu)
+        for block in gpu.blocks.values():
+            yield from _nops(block)
+            yield from _chains(block)
+    if in_place:
+        yield from _overruns(algo, steps)
+    else:
+        yield from _clobbered(steps)
+
+
+def _uses(algo: RawAlgo, in_place: bool) -> Iterator[Finding]:
+    """In place or out of place: what the file is for, and how it was read."""
+    inside, outside = bool(algo.in_place), algo.out_of_place
+    if outside is None:
+        outside = not inside
+    used, other = ("in place", "out of place") if in_place else ("out of place", "in place")
+    if inside and outside:
+        yield f"the file is for use in place and out of place: checked {used}", algo.line
+    elif not inside and not outside:
+        yield f"the file is for use neither in place nor out of place: checked {used}", algo.line
+    elif inside != in_place:
+        yield f"the file is for use {other}: checked {used}, as asked", algo.line
+
+
+def _limits(algo: RawAlgo, gpu: RawGpu) -> Iterator[Finding]:
+    blocks = gpu.blocks.values()
+    if len(blocks) > MAX_BLOCKS:
+        yield f"the runtime runs at most {MAX_BLOCKS} blocks per gpu", gpu.line
+    if blocks and max(gpu.blocks) >= len(blocks):
+        yield "the runtime refuses a gpu whose blocks are not numbered 0, 1, ..", gpu.line
+    channels = Counter(block.channel for block in blocks)
+    if channels and max(channels.values()) > MAX_BLOCKS_OF_CHANNEL:
+        yield f"the runtime runs at most {MAX_BLOCKS_OF_CHANNEL} blocks per channel", gpu.line
+    for block in blocks:
+        if len(block.steps) > MAX_STEPS:
+            yield f"the runtime runs at most {MAX_STEPS} steps per block", block.line
+        if algo.channels is not None and block.channel >= algo.channels:
+            yield f"the runtime connects channels below nchannels={algo.channels} only", block.line
+        for step in block.steps:
+            if step.count > MAX_COUNT:
+                yield f"the runtime handles at most {MAX_COUNT} chunks in a step", step.line
+
+
+def _dependencies(gpu: RawGpu) -> Iterator[Finding]:
+    """Waits for steps that are not announced."""
+    announced = {number: _announced(block) for number, block in gpu.blocks.items()}
+    for block in gpu.blocks.values():
+        for step in block.steps:
+            if step.wait is None:
+                continue
+            number, index = step.wait
+            until = announced.get(number, [])
+            if not 0 <= index < len(until):
+                continue
+            if until[index] is None:
+                yield "waits for a step with hasdep=0: in the runtime it waits forever", step.line
+            elif until[index] != index:
+                text = (
+                    "waits for a step with hasdep=0: the runtime waits for the next with hasdep=1"
+                )
+                yield text, step.line
+
+
+def _announced(block: RawBlock) -> list[int | None]:
+    """By step, the first step from it on that is announced."""
+    found: list[int | None] = []
+    following: int | None = None
+    for index in range(len(block.steps) - 1, -1, -1):
+        step = block.steps[index]
+        if step.announced and step.kind != "nop":
+            following = index
+        found.append(following)
+    return found[::-1]
+
+
+def _nops(block: RawBlock) -> Iterator[Finding]:
+    """Those that the runtime cannot fold into the next step, or that shift its numbers."""
+    pending = False
+    uncounted: int | None = None
+    for step in block.steps:
+        if step.kind == "nop":
+            pending = pending or step.wait is not None
+            if step.wait is None:
+                uncounted = step.line if uncounted is None else uncounted
+            continue
+        if pending and step.wait is None:
+            yield (
+                "the runtime refuses a step that waits for nothing after a nop that does",
+                step.line,
+            )
+        if uncounted is not None and step.announced:
+            yield (
+                "the runtime does not count a nop that waits for nothing: it announces later "
+                "steps of the block too low",
+                uncounted,
+            )
+            uncounted = None
+        pending = False
+
+
+def _chains(block: RawBlock) -> Iterator[Finding]:
+    """Reductions that the runtime makes one of, with the size of the last."""
+    text = "the runtime joins this re to the one before it and takes this cnt for both"
+    for one, two in pairwise(block.steps):
+        joined = one.kind == two.kind == "re" and two.wait is None and not one.announced
+        same = one.target == two.target and _buffer(one) == _buffer(two)
+        if joined and same and one.count != two.count:
+            yield text, two.line
+
+
+def _buffer(step: RawStep) -> Buffer | None:
+    return None if step.source is None else step.source.buffer
+
+
+def _overruns(algo: RawAlgo, steps: Iterable[Step]) -> Iterator[Finding]:
+    """Steps that use shared memory by the name for which fewer chunks are declared."""
+    for step in steps:
+        for span in (*step.reads, *step.writes):
+            if span.buffer is Buffer.SCRATCH or step.line is None:
+                continue
+            claim = algo.gpus[span.rank].chunks[span.buffer is Buffer.OUTPUT]
+            if span.start + span.count > claim:
+                name = f"{span.buffer.value}_chunks"
+                yield f"goes beyond {name} of its gpu, to which the runtime holds it", step.line
+
+
+def _clobbered(steps: Iterable[Step]) -> Iterator[Finding]:
+    for step in steps:
+        if step.line is not None and any(span.buffer is Buffer.INPUT for span in step.writes):
+            yield "overwrites the caller's input, although the file is used out of place", step.line

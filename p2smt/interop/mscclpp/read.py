@@ -1,0 +1,170 @@
+"""Reads an MSCCL++ JSON execution plan as a schedule.
+
+Faithful to the runtime's execution kernel: see mscclpp_actions for what an operation does,
+mscclpp_order for what is in order and what is not (a ``nop`` is a block-wide synchronisation,
+and without one different threads of a block run apart), and mscclpp_grid for how chunks are cut
+where a plan has pipelines or thread block groups.
+
+Choices:
+
+- A pipeline runs ``iterations`` times per chunk, for a message whose chunks are as many units
+  long.  Scratch with reuse_resources holds 64 MiB; it wraps around only if that many iterations
+  exceed it, as in the runtime, so that a wrap is checked by asking for enough iterations.
+- Where the kernel looks at one size of several, that one counts for all operands.
+- ``get`` takes its offsets, and ``flush`` its channels, from the fields the format means; memory
+  ``pws`` sends no signal, as in the kernel.  Warnings name where runtimes are known to differ.
+- Packets: a thread blocked on a packet holds up its later data operations, not its later signals.
+- Every reduction counts as a sum.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from p2smt.collectives.contract import COLLECTIVES, contract
+from p2smt.errors import InputError, TooLarge
+from p2smt.interop.mscclpp.actions import Kernel
+from p2smt.interop.mscclpp.checked_json import load_json
+from p2smt.interop.mscclpp.execution_plan import semaphore_counter
+from p2smt.interop.mscclpp.grid import grid_of
+from p2smt.interop.mscclpp.operands import letters, operations
+from p2smt.interop.mscclpp.parse import plan_of
+from p2smt.interop.mscclpp.runtime_warnings import warnings_of
+from p2smt.interop.mscclpp.thread_order import RankSteps
+from p2smt.schedules.model import Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from p2smt.collectives.contract import Contract
+    from p2smt.interop.mscclpp.actions import Action
+    from p2smt.interop.mscclpp.execution_plan import Gpu, Plan
+    from p2smt.interop.mscclpp.grid import Grid
+    from p2smt.schedules.model import Step
+
+FORM = "mscclpp-json"
+MAX_STEPS = 1_000_000
+MAX_CHUNKS = 1 << 19
+MAX_SCRATCH = 1 << 23
+MAX_ACCESSES = 1 << 24
+MAX_ITERATIONS = 4096
+
+
+def read_mscclpp_json(
+    text: str,
+    source: str,
+    *,
+    root: int = 0,
+    collective: str | None = None,
+    iterations: int = 3,
+) -> Schedule:
+    """The schedule in an MSCCL++ JSON execution plan.
+
+    source: names the file in messages.
+    root: of a rooted collective; the format does not say it.
+    collective: used in place of the file's own name for it.
+    iterations: how often pipelines run per chunk.
+
+    Raises:
+        InputError: the text is not such a plan, names what does not exist, or is too large.
+    """
+    if not 1 <= iterations <= MAX_ITERATIONS:
+        rule = f"must be from 1 to {MAX_ITERATIONS}"
+        raise InputError(f"{iterations} iterations", rule, "3 shows most pipelines' races")
+    plan = plan_of(load_json(text, source))
+    for gpu in plan.gpus:
+        for op in (op for block in gpu.blocks for op in operations(block)):
+            letters(op)
+    grid = grid_of(plan, iterations)
+    sizes = grid.sizes(plan)
+    _check_size(plan, [max(s.input, s.output) for s in sizes], [s.scratch for s in sizes])
+    goal = _contract(plan, grid, collective, root)
+    return Schedule(
+        plan.name,
+        goal,
+        sizes,
+        tuple(_steps(plan, grid)),
+        FORM,
+        plan.protocol,
+        tuple(_initial(plan.gpus)),
+        warnings_of(plan, grid, iterations),
+    )
+
+
+def _initial(gpus: Iterable[Gpu]) -> Iterator[tuple[str, int]]:
+    for gpu in gpus:
+        for number, value in enumerate(gpu.semaphores):
+            if value:
+                yield semaphore_counter(gpu.rank, number), value
+
+
+def _check_size(plan: Plan, chunks: list[int], scratch: list[int]) -> None:
+    given = f"{plan.value.source}: {plan.name or 'the plan'}"
+    if max(chunks) * len(chunks) > MAX_CHUNKS:
+        rule = f"has more than {MAX_CHUNKS} chunks over all ranks"
+        raise TooLarge(given, rule, "use fewer chunks, ranks or iterations")
+    if sum(scratch) > MAX_SCRATCH:
+        rule = f"has more than {MAX_SCRATCH} scratch chunks over all ranks"
+        raise TooLarge(given, rule, "use less scratch, or fewer iterations")
+
+
+def _contract(plan: Plan, grid: Grid, collective: str | None, root: int) -> Contract:
+    """The contract, in units; the number of chunks must be the same on every rank."""
+    given = collective or plan.collective
+    name = _collective(given)
+    if name is None:
+        where = plan.value.at("collective") if collective is None else plan.value
+        known = ", ".join(COLLECTIVES)
+        raise where.error(f"collective {given[:40]!r} has no contract", f"choose one of {known}")
+    place = 1 if name in ("reduce_scatter", "scatter") else 0
+    key = ("input_chunks", "output_chunks")[place]
+    counts = {gpu.sizes[place] for gpu in plan.gpus}
+    chunks, ranks = min(counts), len(plan.gpus)
+    if len(counts) > 1:
+        rule = f"{key} differ between ranks: {min(counts)} and {max(counts)}"
+        raise plan.value.at("gpus").error(rule, "give the same number everywhere")
+    if name == "alltoall" and chunks % ranks:
+        rule = f"{chunks} {key} are not a multiple of {ranks} ranks"
+        raise plan.value.at("gpus").error(rule, "an all-to-all sends as many to each rank")
+    chunks //= ranks if name == "alltoall" else 1
+    if chunks < 1:
+        rule = f"{key} must be at least 1 for {name}"
+        raise plan.value.at("gpus").error(rule, "give the number of chunks")
+    return contract(name, ranks, chunks * grid.per_chunk, in_place=plan.in_place, root=root)
+
+
+def _collective(given: str) -> str | None:
+    plain = given.lower().replace("_", "").replace("-", "").replace(" ", "")
+    return next((name for name in COLLECTIVES if name.replace("_", "") == plain), None)
+
+
+def _steps(plan: Plan, grid: Grid) -> Iterator[Step]:
+    budget = _Budget(plan.value.source)
+    for gpu in plan.gpus:
+        ops = [{op.barrier[0] for op in operations(b) if op.barrier} for b in gpu.blocks]
+        kernel = Kernel(gpu, grid, Counter(number for block in ops for number in block))
+        made = RankSteps(gpu.rank, len(gpu.blocks), plan.in_place)
+        for number, block in enumerate(gpu.blocks):
+            made.add_block(number, budget.spent(kernel.block(block)))
+        yield from made.all_steps()
+
+
+class _Budget:
+    """Counts steps and chunks accessed, so that no file costs more than the limits."""
+
+    def __init__(self, source: str) -> None:
+        self.source, self.steps, self.accesses = source, 0, 0
+
+    def spent(self, actions: Iterable[Action]) -> Iterator[Action]:
+        """The actions, until they are too many."""
+        for action in actions:
+            count = getattr(action, "count", 0)
+            spans = len(getattr(action, "reads", ())) + len(getattr(action, "writes", ()))
+            self.steps += 1
+            self.accesses += count * spans
+            if self.steps > MAX_STEPS or self.accesses > MAX_ACCESSES:
+                given = f"{self.source}, line {action.line}"
+                rule = f"more than {MAX_STEPS} steps or {MAX_ACCESSES} chunks accessed up to here"
+                raise TooLarge(given, rule, "ask for fewer iterations, or use fewer chunks")
+            yield action

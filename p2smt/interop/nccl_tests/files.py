@@ -1,0 +1,50 @@
+"""Files of nccl-tests to what a calibration takes: a starting topology and samples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from p2smt.calibration.samples import Measurements
+from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import Collective
+from p2smt.errors import InputError
+from p2smt.interop.nccl_tests.read import Measured, read_nccl_tests
+from p2smt.interop.nccl_tests.samples import derived_topology, samples_of
+
+MAX_FILES = 100
+
+
+def measurements_of(
+    paths: Sequence[str],
+    topology: Topology | None = None,
+    collective: Collective | None = None,
+    ranks: int | None = None,
+) -> Measurements:
+    """The measurements in some files; without a topology, that of their device lists.
+
+    Raises:
+        InputError: a file is malformed, or leaves open what ran or where.
+    """
+    if not 1 <= len(paths) <= MAX_FILES:
+        raise InputError(f"{len(paths)} files", f"give 1 to {MAX_FILES} files of nccl-tests")
+    if len(set(paths)) != len(paths):
+        raise InputError("the list of files", "names a file twice", "name each once")
+    tables = [table for path in paths for table in read_nccl_tests(path, collective, ranks)]
+    start = topology or derived_topology(tables)
+    return Measurements(
+        start,
+        tuple(sample for table in tables for sample in samples_of(table, start)),
+        tuple(_source(table) for table in tables),
+        tuple(f"{_file(table)}:{number}" for table in tables for number in table.run.wrong),
+    )
+
+
+def _file(table: Measured) -> str:
+    return os.path.basename(table.run.where.split(", line ")[0])
+
+
+def _source(table: Measured) -> str:
+    hosts = "" if table.hosts is None else f" (hosts: {table.hosts})"
+    what = f"{table.collective.value}, {table.ranks} ranks{hosts}, {len(table.run.timings)} times"
+    return f"nccl-tests {_file(table)}: {what}"

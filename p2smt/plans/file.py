@@ -1,0 +1,126 @@
+"""The plan file: a placement, a program per request, the groups of every step, and costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p2smt.cluster.file_model import dump_topology
+from p2smt.cluster.topology import Topology
+from p2smt.cost.alpha_beta import StepTime
+from p2smt.cost.pipeline import chunk_counts
+from p2smt.errors import InputError
+from p2smt.files.json_text import read_json
+from p2smt.files.validation import validated
+from p2smt.parallelism.placement import FixedEntry, IntArray, Placement
+from p2smt.parallelism.request import Problem
+from p2smt.plans.file_model import SCHEMA_VERSION, PlanModel
+from p2smt.plans.solution import Alternative, RequestPlan, Solution
+from p2smt.programs.program import lower
+from p2smt.result import Status
+
+__all__ = ["PlanModel", "plan_data", "read_plan", "restrictions"]
+
+MAX_PLAN_BYTES = 512 * 2**20
+
+
+def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
+    """The plan of an alternative as plain data, valid under :class:`PlanModel`."""
+    problem = solution.problem
+    status = solution.status if alternative is solution.best else Status.FEASIBLE
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "topology": dump_topology(problem.topology),
+        "axes": [{"name": axis.name, "size": axis.size} for axis in problem.axes],
+        "matrix": [list(row) for row in alternative.matrix],
+        "ranks": alternative.placement.rank_tensor().ravel().tolist(),
+        "restrictions": list(restrictions(problem)),
+        "objective": problem.objective,
+        "objective_s": alternative.objective_s,
+        "bound_s": solution.bound_s,
+        "physical_bound_s": solution.physical_bound_s,
+        "status": status.value,
+        "peak_bytes": alternative.peak_bytes,
+        "requests": [
+            _request_data(
+                problem.topology, alternative.placement, problem.axis_indices(r.request), r
+            )
+            for r in alternative.requests
+        ],
+    }
+
+
+def _request_data(
+    topology: Topology, placement: Placement, axes: tuple[int, ...], plan: RequestPlan
+) -> dict[str, Any]:
+    groups = placement.groups(axes)
+    instructions = plan.program.instructions if plan.program else (None,) * len(plan.steps)
+    steps = []
+    for instruction, step, payload in zip(instructions, plan.steps, plan.payloads, strict=True):
+        text = plan.request.kind.value if instruction is None else str(instruction)
+        lowered = groups
+        if instruction is not None:
+            lowered = lower(groups, plan.hierarchy.factors, plan.hierarchy.grouping(instruction))
+        steps.append(_step_data(topology, text, lowered, step, payload))
+    return {
+        "kind": plan.request.kind.value,
+        "axes": list(plan.request.axes),
+        "bytes": plan.request.payload_bytes,
+        "times": plan.request.times,
+        "program": None if plan.program is None else str(plan.program),
+        "chunks": plan.chunks,
+        "status": plan.status.value,
+        "seconds": plan.seconds,
+        "bound_s": plan.bound_s,
+        "physical_bound_s": plan.physical_bound_s,
+        "single_collective_s": plan.single_s,
+        "peak_bytes": plan.peak_bytes,
+        "shards": None if plan.shards is None else list(plan.shards),
+        "checked": plan.checked,
+        "steps": steps,
+    }
+
+
+def _step_data(
+    topology: Topology, text: str, groups: IntArray, step: StepTime, payload: float
+) -> dict[str, Any]:
+    return {
+        "instruction": text,
+        "groups": groups.tolist(),
+        "payload_bytes": payload,
+        "seconds": step.seconds,
+        "algorithm": step.algorithm,
+        "protocol": step.protocol,
+        "bottleneck": None if step.level is None else topology.names[step.level],
+        "load_bytes": step.load_bytes,
+    }
+
+
+def read_plan(path: str) -> PlanModel:
+    """The plan in a JSON file; every problem is an InputError that names the key."""
+    source = f"plan {path[:200]!r}"
+    data = read_json(path, source, "give a file that solve -o wrote", MAX_PLAN_BYTES)
+    if isinstance(data, dict) and data.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
+        raise InputError(
+            f"{source} of schema_version {str(data['schema_version'])[:20]}",
+            f"only version {SCHEMA_VERSION} is known",
+        )
+    return validated(PlanModel, data, source)
+
+
+def restrictions(problem: Problem) -> tuple[str, ...]:
+    """What an answer was restricted to: rules, entries, program length, forms and steps."""
+    axes, levels = problem.axis_names, problem.topology.names
+    found = []
+    for rule in problem.rules:
+        axis, level = axes[rule.axis], levels[rule.level]
+        if isinstance(rule, FixedEntry):
+            found.append(f"{axis}={level}:{rule.value}")
+        else:
+            found.append(f"{axis} {'within' if rule.inside else 'across'} {level}")
+    found.append(f"programs of at most {problem.max_length} instructions")
+    found += [f"no {form}" for form in sorted(form.value for form in problem.forbidden_forms)]
+    found += [f"at most {n} steps across {level}" for level, n in problem.step_limits]
+    if problem.pipeline != 1:
+        counts = " or ".join(map(str, chunk_counts(problem.pipeline, steps=2)))
+        found.append(f"programs of several steps in {counts} chunks")
+    return tuple(found)

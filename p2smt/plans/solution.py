@@ -1,0 +1,148 @@
+"""What `solve` answers: alternatives with their requests and steps, and comparisons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p2smt.cost.alpha_beta import StepTime
+from p2smt.parallelism.placement import Matrix, Placement
+from p2smt.parallelism.request import Problem, Request
+from p2smt.programs.program import Hierarchy, Program
+from p2smt.result import SolveStats, Status
+
+
+def in_chunks(chunks: int) -> str:
+    """`` in 8 chunks``, or nothing for one."""
+    return f" in {chunks} chunks" if chunks > 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPlan:
+    """One request on one placement.
+
+    ``seconds`` is the time of one execution in ``chunks`` chunks, ``steps`` and ``payloads``
+    are those of one chunk, ``bound_s`` is the solver's proved bound on ``seconds``,
+    ``single_s`` the time of the one collective that answers it alone on the same placement,
+    ``physical_bound_s`` what no program can beat there.  ``program`` is None for all-to-all,
+    send and groups of one device.  ``peak_bytes`` is the most a device holds of the vector,
+    ``shards`` the chunk each member of a group ends with (reduce-scatter), ``checked`` what
+    the program was simulated on.
+    """
+
+    request: Request
+    hierarchy: Hierarchy
+    program: Program | None
+    status: Status
+    seconds: float
+    bound_s: float
+    single_s: float
+    physical_bound_s: float
+    steps: tuple[StepTime, ...]
+    payloads: tuple[float, ...]
+    peak_bytes: int
+    shards: tuple[int, ...] | None
+    checked: str
+    chunks: int = 1
+
+    @property
+    def label(self) -> str:
+        """The request in words, with its chunks where there are several."""
+        return f"{self.request}{in_chunks(self.chunks)}"
+
+    @property
+    def total_s(self) -> float:
+        """Time per iteration: ``times`` executions."""
+        return self.request.times * self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A placement with a program per request; ``status`` OPTIMAL if each program is."""
+
+    matrix: Matrix
+    requests: tuple[RequestPlan, ...]
+    objective_s: float
+    status: Status
+
+    @property
+    def placement(self) -> Placement:
+        """The matrix as a placement."""
+        return Placement(self.matrix)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Peak memory per device: requests do not overlap, so the largest counts."""
+        return max(r.peak_bytes for r in self.requests)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A layout with one collective per request: times per execution, and the objective."""
+
+    name: str
+    seconds: tuple[float, ...]
+    objective_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """The winner on a cluster with one level's bandwidth changed.
+
+    ``winner_s`` is its objective there, ``optimum_s`` the proved optimum there (or the best
+    found, if ``status`` is not OPTIMAL).
+    """
+
+    level: str
+    factor: float
+    winner_s: float
+    optimum_s: float
+    status: Status
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the winner is still optimal (to one part in 10^9); None: not settled."""
+        if self.winner_s > self.optimum_s * (1 + 1e-9):
+            return False
+        return True if self.status is Status.OPTIMAL else None
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The answer to a problem.
+
+    ``bound_s`` is the solver's proved bound on the objective of this problem,
+    ``physical_bound_s`` the least objective that the links allow.  ``ranking`` is COMPLETE
+    if the alternatives are proved to be the best ones in order.
+    """
+
+    problem: Problem
+    status: Status
+    alternatives: tuple[Alternative, ...]
+    bound_s: float
+    physical_bound_s: float
+    ranking: Status
+    stats: SolveStats
+    default: Layout | None = None
+    compared: Layout | None = None
+    sensitivity: tuple[Perturbation, ...] = ()
+    interrupted: bool = False
+
+    @property
+    def best(self) -> Alternative | None:
+        """The first alternative."""
+        return self.alternatives[0] if self.alternatives else None
+
+
+def faster_layouts(solution: Solution) -> tuple[Layout, ...]:
+    """Compared layouts that beat the answer: no matrix expresses them, so none was searched."""
+    best = solution.best
+    layouts = [x for x in (solution.default, solution.compared) if x is not None]
+    if best is None:
+        return ()
+    return tuple(x for x in layouts if x.objective_s < best.objective_s * (1 - 1e-9))
+
+
+def objective(problem: Problem, seconds: tuple[float, ...]) -> float:
+    """The objective of these times per execution, in the order of the requests."""
+    totals = [r.times * s for r, s in zip(problem.requests, seconds, strict=True)]
+    return max(totals) if problem.objective == "max" else sum(totals)

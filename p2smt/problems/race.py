@@ -1,0 +1,147 @@
+"""Can accesses in no certain order make one output chunk wrong?  The question as plain integers.
+
+Frozen input and answer of :mod:`p2smt.encodings.race.z3`.  A *node* is something that happens in
+a schedule and takes time: a step, or the start or the end of a rank.  An *event* is one read or
+one write that a node does on a cell of memory that is accessed in no certain order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from p2smt.errors import InputError
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An access by a node.  The reads of a position come before the node's writes of it."""
+
+    node: int
+    write: bool
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A multiset: ``parts`` (part, how often) plus ``reads`` (what a read sees, how often)."""
+
+    parts: Pairs = ()
+    reads: Pairs = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a read may see: what a write leaves; without an event, what was there before any."""
+
+    event: int | None
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """It sees the last of its sources before it.  Sources are all writes that can be that."""
+
+    event: int
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """A counter: every await takes one and needs one to be there when its node starts.
+
+    Posts add one when their node is done.  A node may occur several times.
+    """
+
+    initial: int
+    posts: tuple[int, ...]
+    awaits: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A node that starts only after one of these writes."""
+
+    node: int
+    writes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """What is executed until the chunk is final: at most ``at_most`` by weight.
+
+    weights: of groups of steps that are executed together or not at all.
+    group_of: the group of each node.
+    closed: pairs (a, b): if group b is executed then so is group a.
+    needs: nodes that write the chunk.  All are executed, or ``end`` is, which reads it.
+    """
+
+    weights: tuple[int, ...]
+    group_of: tuple[int, ...]
+    closed: Pairs
+    needs: tuple[int, ...]
+    end: int | None
+    at_most: int
+
+
+@dataclass(frozen=True, slots=True)
+class RaceProblem:
+    """Is there an order of the events in which ``value`` is not ``wanted``?
+
+    before: for each node, as a bit mask, the nodes that are done before it starts in every order;
+        transitively closed.
+    """
+
+    before: tuple[int, ...]
+    events: tuple[Event, ...]
+    reads: tuple[Read, ...]
+    value: Value
+    wanted: Pairs
+    counters: tuple[Counting, ...] = ()
+    packets: tuple[Packet, ...] = ()
+    prefix: Prefix | None = None
+
+    def __post_init__(self) -> None:
+        _in_range("node", self._nodes(), len(self.before))
+        _in_range("event", self._events(), len(self.events))
+        values = [self.value, *(s.value for read in self.reads for s in read.sources)]
+        _in_range("read", [r for value in values for r, _ in value.reads], len(self.reads))
+        for node, mask in enumerate(self.before):
+            if mask >> node & 1:
+                raise InputError(f"node {node} before itself", "the order must have no cycle")
+
+    def _nodes(self) -> Iterator[int]:
+        yield from (event.node for event in self.events)
+        yield from (packet.node for packet in self.packets)
+        for counter in self.counters:
+            yield from (*counter.posts, *counter.awaits)
+        yield from (mask.bit_length() - 1 for mask in self.before if mask)
+
+    def _events(self) -> Iterator[int]:
+        yield from (e for packet in self.packets for e in packet.writes)
+        for read in self.reads:
+            yield read.event
+            yield from (s.event for s in read.sources if s.event is not None)
+
+    @property
+    def cap(self) -> int:
+        """Counts from here on are all the same: too many."""
+        return 1 + max((count for _, count in self.wanted), default=0)
+
+
+def _in_range(what: str, numbers: Iterator[int] | Sequence[int], count: int) -> None:
+    for number in numbers:
+        if not 0 <= number < count:
+            raise InputError(f"{what} {number}", f"there are {count}", "number them from 0")
+
+
+@dataclass(frozen=True, slots=True)
+class RaceAnswer:
+    """An order in which the chunk is wrong: the pairs of points that matter, first one first.
+
+    Points: events by number, then the starts of the nodes, then their ends ("done").
+    """
+
+    before: Pairs

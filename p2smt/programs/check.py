@@ -1,0 +1,113 @@
+"""Checks programs by the semantics: one exactly, or many that share prefixes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from p2smt.collectives.names import RequestKind
+from p2smt.errors import TooLarge
+from p2smt.programs import semantics
+from p2smt.programs.program import SMALL_MODEL_LENGTH, Hierarchy, Program
+from p2smt.programs.quotient import PRIMES, Quotient, after_goal, goal_missed, steps_of
+from p2smt.programs.semantics import State, Step, Trace, Violation
+
+MAX_LISTED = 64
+"""Largest reduction group on which every program of a long list is checked exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A program's trace on the real factors, and the factors it was run on.
+
+    ``factors`` are the real ones if every device was simulated (``exact``); else those of
+    the quotient, whose row counts were carried over to the real factors.
+    """
+
+    trace: Trace
+    factors: tuple[int, ...]
+    exact: bool
+
+    @property
+    def how(self) -> str:
+        """``devices``, or ``quotient 2x3x5``."""
+        return "devices" if self.exact else "quotient " + "x".join(map(str, self.factors))
+
+
+def check_program(kind: RequestKind, hierarchy: Hierarchy, program: Program) -> Checked:
+    """Run a program device by device, or on the quotient where the states would not fit.
+
+    The quotient replaces the factors by distinct primes; that it decides validity rests on
+    the small-model property, so it is used up to length 6 and 4 levels only.
+
+    Raises:
+        TooLarge: too many devices for exact states, and outside the range of the quotient.
+    """
+    factors = hierarchy.factors
+    if hierarchy.size <= semantics.MAX_DEVICES:
+        trace = semantics.run(kind, hierarchy.size, steps_of(hierarchy, program, factors))
+        return Checked(trace, factors, True)
+    if len(factors) > len(PRIMES) or len(program) > SMALL_MODEL_LENGTH:
+        raise TooLarge(
+            f"a program of length {len(program)} over factors {list(factors)}",
+            f"can be checked up to {semantics.MAX_DEVICES} devices per group, or up to length "
+            f"{SMALL_MODEL_LENGTH} and {len(PRIMES)} levels",
+        )
+    primes = PRIMES[: len(factors)]
+    return Checked(Quotient(primes, factors).run(kind, hierarchy, program), primes, False)
+
+
+class ListChecker:
+    """Checks many programs over one hierarchy; states and steps are computed once each."""
+
+    def __init__(self, kind: RequestKind, hierarchy: Hierarchy) -> None:
+        self.kind, self.hierarchy = kind, hierarchy
+        self.factors = _list_factors(hierarchy.factors)
+        start = semantics.initial_state(kind, math.prod(self.factors))
+        self._states = [start]
+        self._ids = {start.tobytes(): 0}
+        self._goal = [semantics.is_goal(kind, start)]
+        self._next: dict[tuple[int, str], int | Violation] = {}
+
+    @property
+    def exact(self) -> bool:
+        """Whether the programs run on the real factors, device by device."""
+        return self.factors == self.hierarchy.factors
+
+    def violation(self, program: Program) -> Violation | None:
+        """The first rule that a program breaks, or None."""
+        at = 0
+        for number, step in enumerate(steps_of(self.hierarchy, program, self.factors), start=1):
+            if self._goal[at]:
+                return after_goal(number)
+            found = self._step(at, str(program.instructions[number - 1]), step, number)
+            if isinstance(found, Violation):
+                return found
+            at = found
+        return None if self._goal[at] else goal_missed(len(program))
+
+    def _step(self, at: int, name: str, step: Step, number: int) -> int | Violation:
+        if (at, name) not in self._next:
+            state = self._states[at].copy()
+            outcome = semantics.apply(state, step, number)
+            bad = isinstance(outcome, Violation)
+            self._next[at, name] = outcome if bad else self._register(state)
+        return self._next[at, name]
+
+    def _register(self, state: State) -> int:
+        key = state.tobytes()
+        if key not in self._ids:
+            self._ids[key] = len(self._states)
+            self._states.append(state)
+            self._goal.append(semantics.is_goal(self.kind, state))
+        return self._ids[key]
+
+
+def _list_factors(factors: tuple[int, ...]) -> tuple[int, ...]:
+    """The real factors if they are few; else distinct primes or, for 4 levels, small ones."""
+    if math.prod(factors) <= MAX_LISTED:
+        return factors
+    primes = PRIMES[: len(factors)]
+    if len(primes) == len(factors) and math.prod(primes) <= MAX_LISTED:
+        return primes
+    return (3,) + (2,) * (len(factors) - 1)

@@ -1,0 +1,205 @@
+"""Reduction programs: instructions over slices of a synthesis hierarchy, and their text.
+
+The synthesis hierarchy of a request holds the reduction axes' factors at each level, merged
+by level, ones dropped (P2, synthesis hierarchy).  Depth 0 is the root, depth t the subtrees
+that are left once the first t coordinates are fixed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2smt.cluster.topology import ROOT
+from p2smt.collectives.names import Collective, Form
+from p2smt.errors import InputError
+from p2smt.parallelism.placement import IntArray
+
+SMALL_MODEL_LENGTH = 6
+SMALL_MODEL_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Grouping:
+    """Groups over coordinates ``outer`` to ``inner - 1``; the others are fixed per group.
+
+    ``master``: only devices whose coordinates from ``inner`` on are all zero take part.
+    """
+
+    outer: int
+    inner: int
+    master: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """(collective, slice, form): levels by name, ``ancestor`` for Parallel and Master."""
+
+    collective: Collective
+    slice: str
+    form: Form
+    ancestor: str | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.form.value} {self.slice}"
+        return f"{self.collective.value} {place}" + (
+            f" in {self.ancestor}" if self.ancestor else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A sequence of instructions, executed one after the other."""
+
+    instructions: tuple[Instruction, ...]
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.instructions))
+
+    def __len__(self) -> int:
+        return len(self.instructions)
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """A synthesis hierarchy: ``factors`` > 1, outermost first, and the name of each depth.
+
+    ``aliases`` maps every level name of the topology (``root`` too) to its depth; the
+    first name of a depth is the outermost and the one that is printed.
+    """
+
+    factors: tuple[int, ...]
+    aliases: tuple[tuple[str, int], ...]
+
+    @staticmethod
+    def of(names: Sequence[str], factors: Sequence[int]) -> Hierarchy:
+        """The hierarchy of these levels and their (merged) factors, ones included."""
+        aliases, depth = [(ROOT, 0)], 0
+        for name, factor in zip(names, factors, strict=True):
+            depth += factor > 1
+            aliases.append((name, depth))
+        return Hierarchy(tuple(f for f in factors if f > 1), tuple(aliases))
+
+    @staticmethod
+    def plain(factors: Sequence[int]) -> Hierarchy:
+        """The hierarchy of levels named l1, l2, ... from the outermost."""
+        return Hierarchy.of([f"l{i + 1}" for i in range(len(factors))], factors)
+
+    @property
+    def size(self) -> int:
+        """Number of devices in a reduction group."""
+        return math.prod(self.factors)
+
+    @property
+    def depth(self) -> int:
+        """Number of non-trivial levels."""
+        return len(self.factors)
+
+    def name(self, depth: int) -> str:
+        """The printed name of a depth."""
+        return next(name for name, d in self.aliases if d == depth)
+
+    def depth_of(self, name: str) -> int:
+        """The depth a level name stands for."""
+        for known, depth in self.aliases:
+            if known == name:
+                return depth
+        known_names = ", ".join(name for name, _ in self.aliases)
+        raise InputError(f"level {name[:40]!r}", "is not in the hierarchy", f"use {known_names}")
+
+    def grouping(self, instruction: Instruction) -> Grouping:
+        """The grouping an instruction stands for, in canonical form."""
+        inner = self.depth_of(instruction.slice)
+        if instruction.form is Form.INSIDE_GROUP:
+            found = Grouping(inner, self.depth)
+        else:
+            outer = self.depth_of(instruction.ancestor or ROOT)
+            master = instruction.form is Form.MASTER and inner < self.depth
+            found = Grouping(outer, inner, master)
+        if found.outer >= found.inner:
+            raise InputError(f"instruction '{instruction}'", "forms groups of one device")
+        return found
+
+    def instruction(self, collective: Collective, grouping: Grouping) -> Instruction:
+        """The printed form: outermost slice, InsideGroup before Parallel before Master."""
+        outer, inner = self.name(grouping.outer), self.name(grouping.inner)
+        if grouping.inner == self.depth:
+            return Instruction(collective, outer, Form.INSIDE_GROUP)
+        form = Form.MASTER if grouping.master else Form.PARALLEL
+        return Instruction(collective, inner, form, outer)
+
+    def canonical(self, program: Program) -> Program:
+        """The same program with every instruction in its printed form."""
+        return Program(
+            tuple(self.instruction(i.collective, self.grouping(i)) for i in program.instructions)
+        )
+
+
+def groupings(depth: int) -> tuple[Grouping, ...]:
+    """Every distinct grouping of a hierarchy of this depth: depth squared of them."""
+    inside = [Grouping(outer, depth) for outer in range(depth)]
+    partial = [
+        Grouping(outer, inner, master)
+        for inner in range(1, depth)
+        for outer in range(inner)
+        for master in (False, True)
+    ]
+    return tuple(inside + partial)
+
+
+def local_groups(factors: Sequence[int], grouping: Grouping) -> IntArray:
+    """Positions 0..k-1 of each group's members: shape (groups, members), in device order."""
+    positions = np.arange(math.prod(factors), dtype=np.int64).reshape(tuple(factors))
+    if grouping.master:
+        below = math.prod(factors[grouping.inner :])
+        positions = np.where(positions % below == 0, positions, -1)
+    varying = list(range(grouping.outer, grouping.inner))
+    fixed = [d for d in range(len(factors)) if d not in varying]
+    members = math.prod(factors[d] for d in varying)
+    groups = positions.transpose(fixed + varying).reshape(-1, members)
+    return groups[groups[:, 0] >= 0]
+
+
+def lower(reduction_groups: IntArray, factors: Sequence[int], grouping: Grouping) -> IntArray:
+    """Device groups of one step: the local groups inside every reduction group."""
+    local = local_groups(factors, grouping)
+    return reduction_groups[:, local].reshape(-1, local.shape[1])
+
+
+_INSTRUCTION = re.compile(
+    r"(?P<collective>[a-z-]+)\s+(?P<form>inside|parallel|master)\s+(?P<slice>[a-z][a-z0-9_-]*)"
+    r"(?:\s+in\s+(?P<ancestor>[a-z][a-z0-9_-]*))?"
+)
+MAX_TEXT = 10_000
+
+
+def parse_instruction(text: str) -> Instruction:
+    """An instruction such as ``all-reduce parallel node in root``."""
+    found = _INSTRUCTION.fullmatch(text.strip())
+    names = [collective.value for collective in Collective]
+    if found is None or found["collective"] not in names:
+        raise InputError(
+            f"instruction '{text.strip()[:80]}'",
+            "is not COLLECTIVE inside LEVEL, or COLLECTIVE parallel|master LEVEL in LEVEL",
+            f"collectives are {', '.join(names)}",
+        )
+    form = Form(found["form"])
+    if (form is Form.INSIDE_GROUP) == bool(found["ancestor"]):
+        raise InputError(
+            f"instruction '{text.strip()[:80]}'",
+            "parallel and master, and only they, end in 'in LEVEL'",
+        )
+    return Instruction(Collective(found["collective"]), found["slice"], form, found["ancestor"])
+
+
+def parse_program(text: str) -> Program:
+    """A program: instructions separated by semicolons.  ``parse_program(str(p)) == p``."""
+    if len(text) > MAX_TEXT:
+        raise InputError("program text", f"is longer than {MAX_TEXT} characters")
+    return Program(
+        tuple(parse_instruction(part) for part in text.strip().split(";") if text.strip())
+    )

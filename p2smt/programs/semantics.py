@@ -1,0 +1,207 @@
+"""What a reduction program means: the specification that every answer is checked against.
+
+A device's state is a k x k Boolean matrix: row = chunk of the payload, column = device
+whose contribution that chunk holds (P2, state matrices).  The states of all k devices are
+one array of packed bits, ``state[device, row, word]``, bit c of the words for device c.
+Nothing here is shared with the encodings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.errors import TooLarge
+from p2smt.parallelism.placement import IntArray
+from p2smt.programs.preconditions import (
+    State,
+    Violation,
+    ViolationKind,
+    broken_rule,
+    check_groups,
+    first_true,
+)
+
+__all__ = [
+    "MAX_DEVICES",
+    "State",
+    "Step",
+    "Trace",
+    "Violation",
+    "ViolationKind",
+    "apply",
+    "initial_state",
+    "is_goal",
+    "run",
+]
+
+MAX_DEVICES = 1024
+"""Largest reduction group whose states are checked device by device (128 MiB of bits)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One collective on groups of positions 0..k-1: shape (groups, members), device order."""
+
+    collective: Collective
+    groups: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A program's run.
+
+    ``payload_rows`` per step (largest over its groups: rows of a member before it,
+    all-gather after it), ``peak_rows`` the most rows a device ever holds, ``shards`` the row
+    that each device ends with (reduce-scatter requests), all only up to a violation.
+    """
+
+    violation: Violation | None
+    payload_rows: tuple[int, ...] = ()
+    peak_rows: int = 0
+    shards: tuple[int, ...] | None = None
+
+
+def initial_state(kind: RequestKind, devices: int) -> State:
+    """All-gather: device d holds the complete row d.  Otherwise: its own column, all rows."""
+    if devices > MAX_DEVICES:
+        raise TooLarge(
+            f"a reduction group of {devices} devices",
+            f"state matrices are checked up to {MAX_DEVICES} devices",
+        )
+    words = -(-devices // 64)
+    everyone = np.arange(devices)
+    state = np.zeros((devices, devices, words), dtype=np.uint64)
+    if kind is RequestKind.ALL_GATHER:
+        state[everyone, everyone] = _full(devices)
+    else:
+        bit = np.uint64(1) << (everyone % 64).astype(np.uint64)
+        state[everyone, :, everyone // 64] = bit[:, None]
+    return state
+
+
+def _full(devices: int) -> State:
+    """The words of a row that holds every device's contribution."""
+    left = np.clip(devices - 64 * np.arange(-(-devices // 64)), 0, 64)
+    return np.array([(1 << int(n)) - 1 for n in left], dtype=np.uint64)
+
+
+def is_goal(kind: RequestKind, state: State) -> bool:
+    """Reduce-scatter: one distinct full row each, nothing else.  Otherwise: all ones."""
+    full = (state == _full(len(state))).all(axis=2)
+    if kind is not RequestKind.REDUCE_SCATTER:
+        return bool(full.all())
+    rows = _filled(state)
+    alone = (rows.sum(axis=1) == 1).all() and (full == rows).all()
+    return bool(alone and (full.sum(axis=0) == 1).all())
+
+
+def _filled(words: State) -> npt.NDArray[np.bool_]:
+    return np.asarray((words != 0).any(axis=-1))
+
+
+def apply(state: State, step: Step, number: int) -> Violation | int:
+    """Apply one step in place; returns its payload in rows, or the first broken rule."""
+    if broken := check_groups(step.groups, len(state), number):
+        return broken
+    payload = 0
+    for at in _blocks(step.groups, state):
+        outcome = _apply_block(state, step.collective, step.groups[at], number)
+        if isinstance(outcome, Violation):
+            return outcome
+        payload = max(payload, outcome)
+    return payload
+
+
+def _blocks(groups: IntArray, state: State) -> list[slice]:
+    """Slices of groups that are small enough to hold copies of their states."""
+    per_group = groups.shape[1] * state[0].size
+    count = max(1, 2**22 // per_group)
+    return [slice(at, at + count) for at in range(0, len(groups), count)]
+
+
+def _apply_block(
+    state: State, collective: Collective, groups: IntArray, number: int
+) -> Violation | int:
+    words = state[groups]
+    rows = _filled(words)
+    broken = broken_rule(collective, words, rows)
+    if broken is not None:
+        kind, group, rank, chunk, message = broken
+        members = tuple(groups[group].tolist())
+        device = None if rank is None else members[rank]
+        text = f"step {number} ({collective.value}): {message}"
+        return Violation(kind, number, members, device, chunk, text)
+    _write(state, collective, groups, words, rows)
+    held = rows[:, 0].sum(axis=1).max()
+    return int(held) * (groups.shape[1] if collective is Collective.ALL_GATHER else 1)
+
+
+def _write(
+    state: State,
+    collective: Collective,
+    groups: IntArray,
+    words: State,
+    rows: npt.NDArray[np.bool_],
+) -> None:
+    """Write the members' states after a collective whose precondition holds."""
+    if collective is Collective.BROADCAST:
+        state[groups] = words[:, :1]
+        return
+    union = np.bitwise_or.reduce(words, axis=1)
+    if collective is Collective.REDUCE:
+        state[groups] = 0
+        state[groups[:, 0]] = union
+    elif collective is Collective.REDUCE_SCATTER:
+        state[groups] = np.where(_runs(rows)[..., None], union[:, None], 0)
+    else:
+        state[groups] = union[:, None]
+
+
+def _runs(rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which rows each member keeps: the i-th run of the non-empty rows goes to member i."""
+    shared = rows[:, 0]
+    order = np.cumsum(shared, axis=1) - 1
+    per_member = shared.sum(axis=1) // rows.shape[1]
+    owner = order // per_member[:, None]
+    members = np.arange(rows.shape[1])
+    return np.asarray((owner[:, None] == members[None, :, None]) & shared[:, None])
+
+
+def run(kind: RequestKind, devices: int, steps: Sequence[Step]) -> Trace:
+    """Run a program on ``devices`` devices; the trace names the first broken rule, if any."""
+    state = initial_state(kind, devices)
+    payloads: list[int] = []
+    peak = int(_filled(state).sum(axis=1).max())
+    for number, step in enumerate(steps, start=1):
+        if is_goal(kind, state):
+            text = f"step {number}: the goal is reached before it"
+            broken = Violation(ViolationKind.AFTER_GOAL, number, (), None, None, text)
+            return Trace(broken, tuple(payloads), peak)
+        outcome = apply(state, step, number)
+        if isinstance(outcome, Violation):
+            return Trace(outcome, tuple(payloads), peak)
+        payloads.append(outcome)
+        peak = max(peak, int(_filled(state).sum(axis=1).max()))
+    if missed := _missed_goal(kind, state, len(steps)):
+        return Trace(missed, tuple(payloads), peak)
+    shards = None
+    if kind is RequestKind.REDUCE_SCATTER:
+        shards = tuple(int(row) for row in _filled(state).argmax(axis=1))
+    return Trace(None, tuple(payloads), peak, shards)
+
+
+def _missed_goal(kind: RequestKind, state: State, steps: int) -> Violation | None:
+    if is_goal(kind, state):
+        return None
+    full = (state == _full(len(state))).all(axis=2)
+    at = first_true(~full) or (None, None)
+    text = f"after step {steps} device {at[0]} still lacks contributions to chunk {at[1]}"
+    if kind is RequestKind.REDUCE_SCATTER:
+        text = f"after step {steps} the devices do not hold one distinct complete chunk each"
+        at = (None, None)
+    return Violation(ViolationKind.GOAL_MISSED, steps, (), at[0], at[1], text)

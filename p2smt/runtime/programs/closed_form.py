@@ -1,0 +1,164 @@
+"""What each rank must hold after a request: the closed form that results are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2smt.collectives.names import RequestKind
+from p2smt.runtime.job import JobRequest
+from p2smt.runtime.options import RunOptions
+from p2smt.runtime.payload import (
+    PERIOD,
+    Array,
+    Floats,
+    Layout,
+    Numbers,
+    spread,
+    spread_row,
+)
+from p2smt.runtime.programs.regions import Held
+
+Values = Callable[[int], Array]
+"""One period of a rank's contribution."""
+
+_SUMS = (RequestKind.ALL_REDUCE, RequestKind.REDUCE_SCATTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A wrong result: ``offset`` counts elements of the payload, None where rows are wrong."""
+
+    request: str
+    rank: int
+    what: str
+    offset: int | None = None
+    expected: float | None = None
+    found: float | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.offset is None else f", element {self.offset}"
+        numbers = ""
+        if self.expected is not None:
+            numbers = f": expected {_number(self.expected)}, found {_number(self.found)}"
+        return f"{self.request}: rank {self.rank}{where}: {self.what}{numbers}"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "nothing"
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+def wrong_rows(request: JobRequest, held: Held) -> list[Mismatch]:
+    """Ranks that do not end with the rows that the kind of request asks for."""
+    found = []
+    for group in request.groups:
+        own = held[list(group)]
+        if request.kind is RequestKind.REDUCE_SCATTER:
+            found += _wrong_shards(request, group, own)
+            continue
+        for rank, rows in zip(group, own, strict=True):
+            if not rows.all():
+                text = f"ends with {rows.sum()} of {len(rows)} parts of the payload"
+                found.append(Mismatch(request.name, rank, text))
+    return found
+
+
+def _wrong_shards(request: JobRequest, group: tuple[int, ...], own: Held) -> list[Mismatch]:
+    found = []
+    for rank, rows in zip(group, own, strict=True):
+        if rows.sum() != 1:
+            text = f"ends with {rows.sum()} parts of the payload instead of one"
+            found.append(Mismatch(request.name, rank, text))
+    for row in np.flatnonzero(own.sum(axis=0) > 1):
+        rank = group[int(np.flatnonzero(own[:, row])[1])]
+        text = f"ends with part {row}, which another rank has too"
+        found.append(Mismatch(request.name, rank, text))
+    if not found and request.shards is not None:
+        ends = own.argmax(axis=1)
+        for rank, row, claimed in zip(group, ends, request.shards, strict=True):
+            if row != claimed:
+                text = f"ends with part {row}; the plan says part {claimed}"
+                found.append(Mismatch(request.name, rank, text))
+    return found
+
+
+def expected_pieces(request: JobRequest, layout: Layout, rank: int, values: Values) -> list[Array]:
+    """The result of a rank: per piece an array (rows, width).
+
+    Of a reduce-scatter all rows are given; which ones count is known from the rows held.  The
+    first rank of a send keeps its own payload, since nothing is sent to it.
+    """
+    group = next(g for g in request.groups if rank in g)
+    place = group.index(rank)
+    match request.kind:
+        case RequestKind.ALL_REDUCE | RequestKind.REDUCE_SCATTER:
+            sums = values(group[0]).copy()
+            for member in group[1:]:
+                sums += values(member)
+            return [spread(sums, span, layout.rows) for span in layout.spans]
+        case RequestKind.SEND:
+            period = values(group[max(place - 1, 0)])
+            return [spread(period, span, layout.rows) for span in layout.spans]
+        case RequestKind.ALL_GATHER:
+            sources = [(values(member), row) for row, member in enumerate(group)]
+        case RequestKind.ALL_TO_ALL:
+            sources = [(values(member), place) for member in group]
+    return [
+        np.stack([spread_row(period, span, row) for period, row in sources])
+        for span in layout.spans
+    ]
+
+
+def compare(
+    request: JobRequest,
+    layout: Layout,
+    rank: int,
+    rows: Held,
+    results: list[Array],
+    expected: list[Array],
+    bounds: list[Floats] | None = None,
+) -> Mismatch | None:
+    """The first element of the held ``rows`` that is not as expected (within ``bounds``)."""
+    for i, (span, result, right) in enumerate(zip(layout.spans, results, expected, strict=True)):
+        off = result != right if bounds is None else ~(np.abs(result - right) <= bounds[i])
+        off &= rows[:, None]
+        if off.any():
+            place = int(np.flatnonzero(off.ravel())[0])
+            return Mismatch(
+                request.name,
+                rank,
+                "wrong value" if bounds is None else "beyond the bound of rounding errors",
+                span[0] + place,
+                float(right.ravel()[place]),
+                float(result.ravel()[place]),
+            )
+    return None
+
+
+def numbers_of(request: JobRequest, layout: Layout, options: RunOptions, ranks: int) -> Numbers:
+    """The contributions of so many ranks to a request's payload."""
+    period = min(PERIOD, layout.elements)
+    return Numbers(options.data_type, request.size, ranks, options.seed, period)
+
+
+def exact_results(request: JobRequest, layout: Layout, rank: int, numbers: Numbers) -> list[Array]:
+    """The closed form for the exact payload."""
+    return expected_pieces(request, layout, rank, numbers.integers)
+
+
+def rounded_sum(
+    request: JobRequest, layout: Layout, rank: int, values: Values, numbers: Numbers
+) -> tuple[list[Array], list[Floats]]:
+    """Results in float64 for a random payload, and the bounds on a computed sum's error.
+
+    ``values`` are the contributions as rounded to the type, in float64.
+    """
+    right = expected_pieces(request, layout, rank, values)
+    if request.kind not in _SUMS:
+        return right, [np.zeros_like(piece) for piece in right]
+    size = expected_pieces(request, layout, rank, lambda r: np.abs(values(r)))
+    return right, [numbers.error_bound(piece) for piece in size]

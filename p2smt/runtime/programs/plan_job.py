@@ -1,0 +1,161 @@
+"""Makes jobs of plan files and of programs, with the times that the cost model predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import RequestKind
+from p2smt.cost.algorithms import Operation
+from p2smt.cost.alpha_beta import StepTime
+from p2smt.cost.pipeline import program_s
+from p2smt.cost.scene import Scene
+from p2smt.errors import InputError
+from p2smt.parallelism.placement import IntArray, Placement
+from p2smt.plans.file_model import PlanModel, RequestModel, plan_problem
+from p2smt.programs.program import Program, lower, parse_instruction
+from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
+from p2smt.runtime.programs.regions import StepError, count, lower_steps
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a run takes otherwise than the plan says; None: as it says.
+
+    ``topology`` has the links that predictions are made from.
+    """
+
+    payload_bytes: int | None = None
+    chunks: int | None = None
+    topology: Topology | None = None
+
+
+def plan_job(plan: PlanModel, source: str, changes: Changes) -> Job:
+    """The job of a plan file: every request, with its groups as the file lists them.
+
+    Programs are not checked: running them is a check of its own.
+
+    Raises:
+        InputError: sizes that do not fit, unknown axes, or instructions that do not parse.
+    """
+    problem, placement = plan_problem(plan, source)
+    topology = _links(problem.topology, changes.topology)
+    axes = [problem.axis_indices(request) for request in problem.requests]
+    requests = [
+        _plan_request(model, placement.groups(along), changes)
+        for model, along in zip(plan.requests, axes, strict=True)
+    ]
+    job = Job(topology.devices, tuple(requests))  # checks the ranks, on which predictions rely
+    scenes = [Scene.of(topology, placement, along) for along in axes]
+    return replace(job, requests=tuple(map(predicted, job.requests, scenes)))
+
+
+def _links(topology: Topology, other: Topology | None) -> Topology:
+    if other is None:
+        return topology
+    if (topology.names, topology.sizes) != (other.names, other.sizes):
+        raise InputError(
+            f"topology {other.name}",
+            f"has levels {_levels(other)}, the plan has {_levels(topology)}",
+            "give one of the same levels and sizes",
+        )
+    return other
+
+
+def _levels(topology: Topology) -> str:
+    return ", ".join(f"{n} {s}" for n, s in zip(topology.names, topology.sizes, strict=True))
+
+
+def _plan_request(model: RequestModel, groups: IntArray, changes: Changes) -> JobRequest:
+    steps = [
+        JobStep(s.instruction, _operation(model, s.instruction), ordered(s.groups))
+        for s in model.steps
+    ]
+    return JobRequest(
+        f"{model.kind.value} {'+'.join(model.axes)}",
+        model.kind,
+        ordered(groups.tolist()),
+        tuple(steps),
+        changes.payload_bytes or model.bytes,
+        model.times,
+        (changes.chunks or model.chunks) if len(steps) > 1 else 1,
+        None if model.shards is None else tuple(model.shards),
+    )
+
+
+def _operation(model: RequestModel, instruction: str) -> Operation:
+    if model.kind is RequestKind.ALL_TO_ALL or model.kind is RequestKind.SEND:
+        return model.kind
+    return parse_instruction(instruction).collective
+
+
+def program_job(
+    topology: Topology,
+    placement: Placement,
+    axes: Sequence[int],
+    kind: RequestKind,
+    program: Program,
+    payload_bytes: int,
+    chunks: int = 1,
+    name: str = "",
+) -> Job:
+    """The job of one program on the groups of some axes (indices) of a placement."""
+    scene, groups = Scene.of(topology, placement, axes), placement.groups(axes)
+    hierarchy = scene.hierarchy
+    steps = tuple(
+        JobStep(
+            str(i),
+            i.collective,
+            ordered(lower(groups, hierarchy.factors, hierarchy.grouping(i)).tolist()),
+        )
+        for i in program.instructions
+    )
+    request = JobRequest(
+        name or kind.value,
+        kind,
+        ordered(groups.tolist()),
+        steps,
+        payload_bytes,
+        chunks=chunks if len(steps) > 1 else 1,
+    )
+    return Job(topology.devices, (predicted(request, scene),))
+
+
+def predicted(request: JobRequest, scene: Scene) -> JobRequest:
+    """The request with the cost model's times; without, if its steps cannot be carried out.
+
+    Raises:
+        InputError: a step names a level that there is not.
+    """
+    program = _program(request, scene)
+    ranks = 1 + max(rank for group in request.groups for rank in group)
+    try:
+        lowered = lower_steps(request, request.steps, ranks)
+    except StepError:
+        return request
+    single = scene.fixed_time(request.kind, request.payload_bytes)
+    if program is None:
+        times: tuple[StepTime, ...] = (single,) * len(request.steps)
+    else:
+        rows = [max(count(move.region) for move in moves) for moves in lowered.steps]
+        times = scene.program_times(program, rows, request.payload_bytes, request.chunks)
+    steps = tuple(
+        replace(step, predicted_s=time.seconds)
+        for step, time in zip(request.steps, times, strict=True)
+    )
+    return replace(
+        request,
+        steps=steps,
+        predicted_s=program_s(times, request.chunks),
+        baseline_predicted_s=single.seconds,
+    )
+
+
+def _program(request: JobRequest, scene: Scene) -> Program | None:
+    """The program of a request by the text of its steps, its levels known; None: it has none."""
+    if not request.kind.has_programs:
+        return None
+    return scene.hierarchy.canonical(
+        Program(tuple(parse_instruction(step.name) for step in request.steps))
+    )

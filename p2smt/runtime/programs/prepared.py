@@ -1,0 +1,74 @@
+"""A request on one rank, ready to run: its payload, and the program and baseline on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from p2smt.runtime.job import JobRequest
+from p2smt.runtime.options import RunOptions
+from p2smt.runtime.payload import Array, Layout, spread
+from p2smt.runtime.programs.rank_program import RankProgram, cut
+from p2smt.runtime.programs.regions import Held, Lowered, lower_steps
+from p2smt.runtime.site import Site
+
+
+@dataclass(slots=True)
+class Prepared:
+    """``flat`` is the padded payload, ``source`` the values that it is loaded with.
+
+    ``held`` are the rows that the rank holds at the end; ``baseline`` is the single collective
+    over the same payload (None: the request has no programs).
+    """
+
+    site: Site
+    request: JobRequest
+    layout: Layout
+    held: Held
+    source: torch.Tensor
+    flat: torch.Tensor
+    pieces: list[torch.Tensor]
+    program: RankProgram
+    baseline: RankProgram | None
+
+    def load(self) -> None:
+        """Give the payload its values anew."""
+        self.flat.copy_(self.source)
+        self.program.load()
+
+    def set_period(self, period: Array) -> None:
+        """The values that ``load`` gives: a periodic payload, cut into pieces."""
+        spans, rows = self.layout.spans, self.layout.rows
+        values = np.concatenate([spread(period, span, rows).ravel() for span in spans])
+        self.source.copy_(torch.from_numpy(values).to(self.source.dtype))
+
+    def execute(self) -> None:
+        """Load and run the program once."""
+        self.load()
+        self.site.synchronize()
+        self.program.run()
+        self.site.synchronize()
+
+    def results(self) -> list[Array]:
+        """The pieces as they are, in int64 or float64."""
+        wide = torch.float64 if self.flat.dtype.is_floating_point else torch.int64
+        return [piece.to(device="cpu", dtype=wide).numpy() for piece in self.pieces]
+
+
+def prepare_request(
+    site: Site, request: JobRequest, lowered: Lowered, options: RunOptions
+) -> Prepared:
+    """Allocate the payload, make the groups and prepare the moves."""
+    layout = Layout.of(request.payload_bytes, options.data_type, request.size, request.chunks)
+    data_type: torch.dtype = getattr(torch, options.data_type.value)
+    flat = torch.zeros(layout.padded, dtype=data_type, device=site.device)
+    pieces, baseline, single = cut(flat, layout), None, request.single()
+    program = RankProgram.prepare(lowered, pieces, site.rank, site.groups)
+    if single is not None:
+        alone = lower_steps(request, (single,), site.ranks)
+        whole = [flat.view(request.size, -1)]
+        baseline = RankProgram.prepare(alone, whole, site.rank, site.groups)
+    held, source = lowered.held[site.rank], torch.zeros_like(flat)
+    return Prepared(site, request, layout, held, source, flat, pieces, program, baseline)

@@ -1,0 +1,275 @@
+"""The text of one step in a schedule file, as a template whose numbers are expressions.
+
+    VERB [CHUNKS + CHUNKS ..] [from PEER] [into CHUNKS, CHUNKS ..] [to PEER] [count N]
+    [await NAMES] [post NAMES] [barrier NAME] [wait for STEPS] [after STEPS | after nothing]
+    [relaxed] [background] [as NAME]
+
+    CHUNKS  [packet] BUFFER[FIRST] or BUFFER[FIRST..LAST], then @RANK if another rank's
+    PEER    RANK or FROM -> TO, then channel N
+    STEPS   BLOCK.INDEX, BLOCK.INDEX ..
+    NAMES   up, ready[3, t], "any text"
+
+docs/schedule-file.md explains it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from p2smt.errors import InputError
+from p2smt.files.validation import did_you_mean
+from p2smt.problems.claim import Term, named, whole
+from p2smt.schedules.language.expression import Tokens, take_atom, take_term
+from p2smt.schedules.language.words import CLAUSES, CONTROLS, VERBS, Shape, fits, needs
+from p2smt.schedules.model import Buffer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+RANK = named("rank")
+_VERB = re.compile(r"\s*([A-Za-z]+(?:-[A-Za-z]+)*)(?=\s|$)")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class SpanText:
+    """Chunks ``first`` to ``last`` of a buffer of ``rank``."""
+
+    buffer: Buffer
+    first: Term
+    last: Term
+    rank: Term = RANK
+    packet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PeerText:
+    """A connection."""
+
+    source: Term
+    target: Term
+    channel: Term
+
+
+@dataclass(frozen=True, slots=True)
+class NameText:
+    """A name, with numbers in brackets behind it if there are ``places``."""
+
+    text: str
+    places: tuple[Term, ...] = ()
+
+
+RefText = tuple[Term, Term]
+
+
+@dataclass(slots=True)
+class StepText:
+    """A step whose numbers are still expressions; fields as in ``Step``."""
+
+    kind: str
+    reads: tuple[SpanText, ...] = ()
+    writes: tuple[SpanText, ...] = ()
+    receive: PeerText | None = None
+    send: PeerText | None = None
+    count: Term | None = None
+    waits: tuple[RefText, ...] = ()
+    after: tuple[RefText, ...] | None = None
+    posts: tuple[NameText, ...] = ()
+    awaits: tuple[NameText, ...] = ()
+    relaxed: bool = False
+    barrier: NameText | None = None
+    background: bool = False
+    given: set[str] = field(default_factory=set)
+
+    @property
+    def shape(self) -> Shape:
+        """What it does to data."""
+        receives, sends = self.receive is not None, self.send is not None
+        return Shape(len(self.reads), receives, bool(self.writes), sends)
+
+
+def parse_step(text: str) -> StepText:
+    """The step that a text describes.
+
+    Raises:
+        InputError: the text is no step, or the verb does not go with the clauses.
+    """
+    verb, rest = _verb(text)
+    tokens = Tokens(rest, CLAUSES)
+    step = StepText(verb)
+    if tokens.peek() and (tokens.peek() not in CLAUSES or tokens.peek() == "packet"):
+        step.reads = _spans(tokens, "+")
+    while tokens.peek():
+        _clause(tokens, step)
+    named_verb = verb if verb not in CONTROLS else "nop"
+    if not fits(named_verb, step.shape):
+        raise InputError(f"{text[:120]!r}", f"{verb!r} does not go with these clauses", needs(verb))
+    return step
+
+
+def _verb(text: str) -> tuple[str, str]:
+    found = _VERB.match(text)
+    verb = found.group(1) if found else ""
+    if found and verb in VERBS:
+        return verb, text[found.end() :]
+    if verb in CONTROLS:
+        return verb, text
+    remedy = did_you_mean(verb, (*VERBS, *CONTROLS)) or "such as send, receive, copy, reduce"
+    raise InputError(f"step {text[:120]!r}", "must begin with a verb", remedy)
+
+
+def _clause(tokens: Tokens, step: StepText) -> None:
+    word = tokens.peek()
+    if word not in _TAKE:
+        raise tokens.error("expected a clause", f"such as {', '.join(sorted(_TAKE))}")
+    if word in step.given:
+        raise tokens.error("this clause is given twice", "keep one of them")
+    step.given.add(tokens.take())
+    _TAKE[word](tokens, step)
+
+
+def _from(tokens: Tokens, step: StepText) -> None:
+    step.receive = _peer(tokens, receives=True)
+
+
+def _to(tokens: Tokens, step: StepText) -> None:
+    step.send = _peer(tokens, receives=False)
+
+
+def _into(tokens: Tokens, step: StepText) -> None:
+    step.writes = _spans(tokens, ",")
+
+
+def _count(tokens: Tokens, step: StepText) -> None:
+    step.count = take_term(tokens)
+
+
+def _wait(tokens: Tokens, step: StepText) -> None:
+    tokens.expect("for")
+    step.waits = _refs(tokens)
+
+
+def _after(tokens: Tokens, step: StepText) -> None:
+    step.after = () if tokens.accept("nothing") else _refs(tokens)
+
+
+def _post(tokens: Tokens, step: StepText) -> None:
+    step.posts = _names(tokens)
+
+
+def _await(tokens: Tokens, step: StepText) -> None:
+    step.awaits = _names(tokens)
+
+
+def _barrier(tokens: Tokens, step: StepText) -> None:
+    step.barrier = take_name(tokens)
+
+
+def _relaxed(_tokens: Tokens, step: StepText) -> None:
+    step.relaxed = True
+
+
+def _background(_tokens: Tokens, step: StepText) -> None:
+    step.background = True
+
+
+def _as(tokens: Tokens, step: StepText) -> None:
+    step.kind = take_name(tokens, places=False).text
+
+
+_TAKE: Mapping[str, Callable[[Tokens, StepText], None]] = {
+    "from": _from,
+    "into": _into,
+    "to": _to,
+    "count": _count,
+    "wait": _wait,
+    "after": _after,
+    "post": _post,
+    "await": _await,
+    "barrier": _barrier,
+    "relaxed": _relaxed,
+    "background": _background,
+    "as": _as,
+}
+
+
+def _spans(tokens: Tokens, between: str) -> tuple[SpanText, ...]:
+    spans = [take_span(tokens)]
+    while tokens.accept(between):
+        spans.append(take_span(tokens))
+    return tuple(spans)
+
+
+def take_span(tokens: Tokens) -> SpanText:
+    """Chunks of a buffer, as in ``i[0..3]@2``.
+
+    Raises:
+        InputError: something else comes next.
+    """
+    packet = tokens.accept("packet")
+    word = tokens.peek()
+    if word not in ("i", "o", "s"):
+        raise tokens.error("expected chunks", "such as i[0], o[2..3] or s[0]@1")
+    buffer = Buffer(tokens.take())
+    tokens.expect("[")
+    first = take_term(tokens)
+    last = take_term(tokens) if tokens.accept("..") else first
+    tokens.expect("]")
+    rank = take_atom(tokens) if tokens.accept("@") else RANK
+    return SpanText(buffer, first, last, rank, packet)
+
+
+def _peer(tokens: Tokens, *, receives: bool) -> PeerText:
+    one = take_term(tokens)
+    source, target = (one, RANK) if receives else (RANK, one)
+    if tokens.accept("->"):
+        source, target = one, take_term(tokens)
+    channel = take_term(tokens) if tokens.accept("channel") else whole(0)
+    return PeerText(source, target, channel)
+
+
+def _refs(tokens: Tokens) -> tuple[RefText, ...]:
+    refs = [_ref(tokens)]
+    while tokens.accept(","):
+        refs.append(_ref(tokens))
+    return tuple(refs)
+
+
+def _ref(tokens: Tokens) -> RefText:
+    block = take_atom(tokens)
+    tokens.expect(".")
+    return block, take_atom(tokens)
+
+
+def _names(tokens: Tokens) -> tuple[NameText, ...]:
+    names = [take_name(tokens)]
+    while tokens.accept(","):
+        names.append(take_name(tokens))
+    return tuple(names)
+
+
+def take_name(tokens: Tokens, *, places: bool = True) -> NameText:
+    """A word, a word with numbers in brackets, or a quoted text.
+
+    Raises:
+        InputError: something else comes next.
+    """
+    word = tokens.peek()
+    if word.startswith('"'):
+        try:
+            return NameText(str(json.loads(tokens.take())))
+        except ValueError:
+            raise tokens.error("is not a quoted text", "quote it as JSON does") from None
+    if not _WORD.fullmatch(word):
+        raise tokens.error("expected a name", 'a word, or "any text" in quotes')
+    tokens.take()
+    if not places or not tokens.accept("["):
+        return NameText(word)
+    numbers = [take_term(tokens)]
+    while tokens.accept(","):
+        numbers.append(take_term(tokens))
+    tokens.expect("]")
+    return NameText(word, tuple(numbers))

@@ -1,0 +1,237 @@
+"""Fills in the parameters of a schedule file: one schedule, every step with its line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from p2smt.collectives.contract import Contract
+from p2smt.errors import InputError
+from p2smt.schedules.language.contract_text import goals_of, named_contract, start_of
+from p2smt.schedules.language.expression import evaluate, parse
+from p2smt.schedules.language.file import Symbolic, parse_symbolic, read_symbolic
+from p2smt.schedules.language.file_model import BuffersModel
+from p2smt.schedules.language.items import Budget, error_at, expand, located, turns
+from p2smt.schedules.language.parameters import MAX_NUMBER, parameter_values
+from p2smt.schedules.model import Connection, Schedule, Sizes, Span, Step, StepRef
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from p2smt.problems.claim import Term
+    from p2smt.schedules.language.file import Block
+    from p2smt.schedules.language.grammar import NameText, PeerText, RefText, SpanText, StepText
+
+MAX_RANKS = 65_536
+
+
+def read_schedule(path: str, parameters: Mapping[str, int] | None = None) -> Schedule:
+    """The schedule of a file, with these parameters.
+
+    Raises:
+        InputError: it cannot be read, is no schedule file, or lacks a parameter.
+    """
+    return instantiate(read_symbolic(path), parameters or {})
+
+
+def parse_schedule(
+    text: str, source: str = "schedule", parameters: Mapping[str, int] | None = None
+) -> Schedule:
+    """The schedule of a file's text, with these parameters.
+
+    Raises:
+        InputError: the text is no schedule file, or a parameter is missing.
+    """
+    return instantiate(parse_symbolic(text, source), parameters or {})
+
+
+def instantiate(symbolic: Symbolic, parameters: Mapping[str, int]) -> Schedule:
+    """The schedule for values of the parameters; ``Step.line`` is the line of the template.
+
+    A derived parameter may be given instead of the free one that it follows from.
+
+    Raises:
+        InputError: a parameter is missing, unknown or out of its range, or an expression has
+            no value there; names the line.
+    """
+    values = parameter_values(symbolic, parameters)
+    with located(symbolic.source, symbolic.line("ranks")):
+        ranks = evaluate(symbolic.ranks, values)
+        if not 1 <= ranks <= MAX_RANKS:
+            raise InputError(f"ranks {ranks}", f"must be 1 to {MAX_RANKS}")
+    budget, model = Budget(), symbolic.model
+    contract = _contract(symbolic, ranks, values, budget)
+    return Schedule(
+        name=model.name,
+        contract=contract,
+        sizes=_sizes(symbolic, contract, values),
+        steps=_Steps(symbolic, ranks, values, budget).all(),
+        form=model.form,
+        protocol=model.protocol,
+        initial=tuple(_initial(symbolic, values, budget)),
+        warnings=tuple(model.warnings),
+    )
+
+
+def _contract(symbolic: Symbolic, ranks: int, values: dict[str, int], budget: Budget) -> Contract:
+    model = symbolic.model.collective
+    with located(symbolic.source, symbolic.line("collective")):
+        if model.goals is None:
+            return named_contract(model, ranks, values)
+        if model.starts is None or len(model.starts) != ranks:
+            given = "no starts" if model.starts is None else f"{len(model.starts)} starts"
+            raise InputError(given, f"there are {ranks} ranks", "give one line for each")
+        shift = tuple(evaluate(parse(text), values) for text in model.shift or ())
+        starts = tuple(start_of(text, values) for text in model.starts)
+    goals = []
+    for line, inside in expand(symbolic.goals, values, symbolic.source, budget):
+        with located(symbolic.source, line.line):
+            goals += goals_of(line.value, inside)
+    with located(symbolic.source, symbolic.line("collective")):
+        shift = shift or (0,) * ranks * model.in_place
+        return Contract(model.kind, starts, tuple(goals), model.in_place, shift)
+
+
+def default_sizes(contract: Contract) -> tuple[Sizes, ...]:
+    """The buffer sizes that follow from a contract, without scratch."""
+    output = 1 + max((goal.chunk for goal in contract.goals), default=-1)
+    return tuple(Sizes(len(start), output, 0) for start in contract.starts)
+
+
+def _sizes(symbolic: Symbolic, contract: Contract, values: dict[str, int]) -> tuple[Sizes, ...]:
+    given, usual = symbolic.model.buffers, default_sizes(contract)
+    with located(symbolic.source, symbolic.line("buffers")):
+        if isinstance(given, BuffersModel):
+            given = [given] * len(usual)
+        if len(given) != len(usual):
+            raise InputError(f"{len(given)} buffers", f"there are {len(usual)} ranks")
+        pairs = enumerate(zip(given, usual, strict=True))
+        return tuple(_size(model, size, {**values, "rank": r}) for r, (model, size) in pairs)
+
+
+def _size(model: BuffersModel, usual: Sizes, values: dict[str, int]) -> Sizes:
+    return Sizes(
+        usual.input if model.input is None else _number(parse(model.input), values),
+        usual.output if model.output is None else _number(parse(model.output), values),
+        _number(parse(model.scratch), values),
+    )
+
+
+def _initial(
+    symbolic: Symbolic, values: dict[str, int], budget: Budget
+) -> Iterator[tuple[str, int]]:
+    for line, inside in expand(symbolic.initial, values, symbolic.source, budget):
+        with located(symbolic.source, line.line):
+            name, value = line.value
+            yield name_of(name, inside), evaluate(value, inside)
+
+
+def _number(term: Term, values: Mapping[str, int]) -> int:
+    value = term.value if term.op == "int" else evaluate(term, values)
+    if not 0 <= value < MAX_NUMBER:
+        raise InputError(f"{value}", f"must be 0 to {MAX_NUMBER - 1}")
+    return value
+
+
+def _any(term: Term, values: Mapping[str, int]) -> int:
+    return term.value if term.op == "int" else evaluate(term, values)
+
+
+def name_of(name: NameText, values: Mapping[str, int]) -> str:
+    """The name with its numbers filled in, as in ``ready[3, 1]``."""
+    if not name.places:
+        return name.text
+    return f"{name.text}[{', '.join(str(_any(place, values)) for place in name.places)}]"
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Builds the steps of all ranks, numbering those of each block."""
+
+    symbolic: Symbolic
+    ranks: int
+    values: dict[str, int]
+    budget: Budget
+    lengths: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def all(self) -> tuple[Step, ...]:
+        """The steps of all blocks, in document order; of one template rank by rank."""
+        return tuple(step for block in self.symbolic.blocks for step in self._template(block))
+
+    def _template(self, block: Block) -> Iterator[Step]:
+        source = self.symbolic.source
+        ranks = range(self.ranks) if block.rank is None else (None,)
+        self.budget.spend((source, block.line), len(ranks))
+        for rank in ranks:
+            values = self.values if rank is None else {**self.values, "rank": rank}
+            for inside in turns(block.repeat, None, values, (source, block.line), self.budget):
+                yield from self._block(block, inside)
+
+    def _block(self, block: Block, values: dict[str, int]) -> Iterator[Step]:
+        source = self.symbolic.source
+        with located(source, block.line):
+            if block.rank is not None:
+                values = {**values, "rank": _number(block.rank, values)}
+            if block.when is not None and not evaluate(block.when, values):
+                return
+            rank, number = values["rank"], _number(block.block, values)
+            if rank >= self.ranks:
+                raise InputError(f"rank {rank}", f"the ranks are 0 to {self.ranks - 1}")
+        for line, inside in expand(block.parts, values, source, self.budget):
+            index = self.lengths.get((rank, number), 0)
+            self.lengths[rank, number] = index + 1
+            try:
+                yield step_of(line.value, inside, (rank, number, index), line.line)
+            except InputError as error:
+                raise error_at(source, line.line, error) from None
+
+
+def step_of(
+    text: StepText, values: Mapping[str, int], where: tuple[int, int, int], line: int
+) -> Step:
+    """The step of a template; ``where`` is its rank, block and index.
+
+    Raises:
+        InputError: an expression has no value, or a number of chunks is negative.
+    """
+    reads = tuple(_span(span, values) for span in text.reads)
+    writes = tuple(_span(span, values) for span in text.writes)
+    message = text.receive is not None or text.send is not None
+    usual = (*reads, *writes)[0].count if reads or writes else int(message)
+    return Step(
+        *where,
+        kind=text.kind,
+        count=usual if text.count is None else _number(text.count, values),
+        reads=reads,
+        writes=writes,
+        receive=_connection(text.receive, values),
+        send=_connection(text.send, values),
+        waits=_refs(text.waits, values),
+        after=None if text.after is None else _refs(text.after, values),
+        posts=tuple(name_of(name, values) for name in text.posts),
+        awaits=tuple(name_of(name, values) for name in text.awaits),
+        relaxed=text.relaxed,
+        barrier=None if text.barrier is None else name_of(text.barrier, values),
+        background=text.background,
+        line=line,
+    )
+
+
+def _span(span: SpanText, values: Mapping[str, int]) -> Span:
+    first, last = _any(span.first, values), _any(span.last, values)
+    count = last - first + 1
+    if not (abs(first) < MAX_NUMBER and 0 <= count < MAX_NUMBER):
+        raise InputError(f"chunks {first}..{last}", "are not a range", "write FIRST..LAST")
+    return Span(_any(span.rank, values), span.buffer, first, count, span.packet)
+
+
+def _connection(peer: PeerText | None, values: Mapping[str, int]) -> Connection | None:
+    if peer is None:
+        return None
+    return Connection(
+        _any(peer.source, values), _any(peer.target, values), _any(peer.channel, values)
+    )
+
+
+def _refs(refs: tuple[RefText, ...], values: Mapping[str, int]) -> tuple[StepRef, ...]:
+    return tuple(StepRef(_any(block, values), _any(index, values)) for block, index in refs)

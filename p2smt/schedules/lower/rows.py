@@ -1,0 +1,195 @@
+"""What a program's collectives move between ranks, and how: by rows, then by messages.
+
+A request over k members cuts the payload into k rows.  Here ranks only hold rows or do not; what
+the rows are worth is for the checker of schedules to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from math import gcd, lcm
+from typing import TYPE_CHECKING
+
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.errors import InputError
+from p2smt.schedules.build.builder import runs
+from p2smt.schedules.classics import groups as moves
+
+if TYPE_CHECKING:
+    from p2smt.schedules.build.builder import Builder
+
+Group = tuple[int, ...]
+Rows = tuple[int, ...]
+Place = Callable[[Sequence[int]], list[int]]
+"""The chunks of some rows, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStep:
+    """A collective on one group; ``parts``: rows that each member brings (all-gather) or keeps
+    (reduce-scatter); otherwise all rows that it works on, once."""
+
+    collective: Collective
+    members: Group
+    parts: tuple[Rows, ...]
+
+    @property
+    def rows(self) -> Rows:
+        """All rows that the collective works on."""
+        return tuple(sorted(row for part in self.parts for row in part))
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The moves of every step, and the rows that each rank holds in the end."""
+
+    steps: tuple[tuple[GroupStep, ...], ...]
+    held: dict[int, Rows]
+
+
+def group_steps(
+    kind: RequestKind,
+    groups: Sequence[Group],
+    steps: Sequence[tuple[Collective, Sequence[Group]]],
+) -> Lowered:
+    """The rows that every group works on in every step.
+
+    groups: reduction groups; ``steps``: collectives and the groups that run them.
+
+    Raises:
+        InputError: members hold rows on which the collective cannot work.
+    """
+    size = len(groups[0])
+    gathers = kind is RequestKind.ALL_GATHER
+    held: dict[int, Rows] = {
+        rank: (i,) if gathers else tuple(range(size))
+        for group in groups
+        for i, rank in enumerate(group)
+    }
+    found = []
+    for number, (collective, those) in enumerate(steps, start=1):
+        check_groups(number, those, held.keys())
+        found.append(tuple(_group_step(number, collective, group, held) for group in those))
+    return Lowered(tuple(found), held)
+
+
+def check_groups(number: int, groups: Sequence[Group], known: Collection[int]) -> None:
+    """Raise InputError unless the groups of a step are disjoint groups of these ranks."""
+    ranks = [rank for group in groups for rank in group]
+    if not all(groups) or len(set(ranks)) != len(ranks) or not set(ranks) <= set(known):
+        rule = "its groups are not disjoint groups of the request's ranks"
+        raise InputError(f"step {number}", rule, "check the plan")
+
+
+def _group_step(
+    number: int, collective: Collective, members: Group, held: dict[int, Rows]
+) -> GroupStep:
+    """The step of a group; ``held`` becomes what the members hold after it."""
+    own = held[members[0]]
+    if not own:
+        raise _cannot(number, members[0], "holds no rows")
+    match collective:
+        case Collective.ALL_GATHER:
+            parts = tuple(held[rank] for rank in members)
+            _check_gather(number, members, parts)
+            after = (tuple(sorted(row for part in parts for row in part)),) * len(members)
+        case Collective.REDUCE_SCATTER:
+            _check_same(number, members, held)
+            if len(own) % len(members):
+                text = f"{len(own)} rows do not split over {len(members)} members"
+                raise _cannot(number, members[0], text)
+            share = len(own) // len(members)
+            parts = tuple(own[i * share : (i + 1) * share] for i in range(len(members)))
+            after = parts
+        case Collective.REDUCE | Collective.ALL_REDUCE | Collective.BROADCAST:
+            if collective is not Collective.BROADCAST:
+                _check_same(number, members, held)
+            parts = (own,)
+            others = () if collective is Collective.REDUCE else own
+            after = (own, *(others,) * (len(members) - 1))
+    held.update(zip(members, after, strict=True))
+    return GroupStep(collective, members, parts)
+
+
+def _check_same(number: int, members: Group, held: dict[int, Rows]) -> None:
+    for rank in members:
+        if held[rank] != held[members[0]]:
+            raise _cannot(number, rank, f"holds other rows than rank {members[0]}")
+
+
+def _check_gather(number: int, members: Group, parts: tuple[Rows, ...]) -> None:
+    seen: set[int] = set()
+    for rank, part in zip(members, parts, strict=True):
+        if not part or seen & set(part):
+            text = "brings no row" if not part else "brings a row that another member brings too"
+            raise _cannot(number, rank, text)
+        seen |= set(part)
+
+
+def _cannot(number: int, rank: int, text: str) -> InputError:
+    return InputError(f"step {number}, rank {rank}", text, "such a program has no schedule")
+
+
+def chunks_per_row(lowered: Lowered) -> int:
+    """The fewest chunks of a row with which every all-reduce splits evenly over its members."""
+    return lcm(
+        *(
+            len(step.members) // gcd(len(step.members), len(step.rows))
+            for steps in lowered.steps
+            for step in steps
+            if step.collective is Collective.ALL_REDUCE
+        )
+    )
+
+
+def add_step(b: Builder, step: GroupStep, algorithm: str, place: Place) -> None:
+    """Adds the messages of a group's collective on the chunks of its rows.
+
+    algorithm: "ring" (a chain where there is a root), "tree" (binomial) or "direct".
+    """
+    scatter, gather = moves.ALGORITHMS[algorithm]
+    members, chunks = step.members, place(step.rows)
+    parts = [runs(place(part)) for part in step.parts]
+    match step.collective:
+        case Collective.REDUCE_SCATTER:
+            scatter(b, members, parts, 0)
+        case Collective.ALL_GATHER:
+            gather(b, members, parts, 0)
+        case Collective.ALL_REDUCE if algorithm != "tree":
+            share = len(chunks) // len(members)
+            even = [runs(chunks[i * share : (i + 1) * share]) for i in range(len(members))]
+            scatter(b, members, even, 0)
+            gather(b, members, even, 0)
+        case Collective.ALL_REDUCE:
+            _reduce(b, members, chunks, algorithm)
+            _broadcast(b, members, chunks, algorithm)
+        case Collective.REDUCE:
+            _reduce(b, members, chunks, algorithm)
+        case Collective.BROADCAST:
+            _broadcast(b, members, chunks, algorithm)
+
+
+def _reduce(b: Builder, members: Group, chunks: Sequence[int], algorithm: str) -> None:
+    for part, (parent, child) in _rooted(len(members), chunks, algorithm, up=True):
+        b.exchange([(members[child], members[parent], part)], reduce=True)
+
+
+def _broadcast(b: Builder, members: Group, chunks: Sequence[int], algorithm: str) -> None:
+    for part, (parent, child) in _rooted(len(members), chunks, algorithm, up=False):
+        b.exchange([(members[parent], members[child], part)])
+
+
+def _rooted(
+    n: int, chunks: Sequence[int], algorithm: str, *, up: bool
+) -> Iterator[tuple[tuple[tuple[int, int], ...], tuple[int, int]]]:
+    """Messages (chunks, (parent, child)) of a chain, a tree or a star; a chain is pipelined."""
+    edges = {
+        "ring": [(i, i + 1) for i in range(n - 1)],
+        "tree": moves.binomial_edges(n),
+        "direct": [(0, i) for i in range(1, n)],
+    }[algorithm]
+    pieces = [[chunk] for chunk in chunks] if algorithm == "ring" else [list(chunks)]
+    for piece in pieces:
+        for edge in reversed(edges) if up else edges:
+            yield runs(piece), edge

@@ -1,0 +1,200 @@
+"""What must happen before what: the order of steps that every interleaving has.
+
+Nodes: steps 0 .. n-1; then the start of each rank, the end of each rank, one node per meeting at a
+barrier, and one for the beginning of each step that others wait to begin only.  An edge a -> b says
+that a is complete before b starts.  *Control* edges order execution; *visible* ones also make what
+was written before a visible after b: all but those of relaxed signals.
+
+Sources of edges: program order (or ``after``), waits, barriers; the k-th message of a connection;
+posts that an await cannot do without; the only packet writer of a cell that is read as a packet,
+which has begun, and is complete if the reader waits for all it writes.  With a depth, also room:
+the (k - depth)-th receive comes before the k-th send.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from p2smt.schedules.index import Index
+
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Numbers of the nodes that are not steps; ``begun``: steps whose beginning is a node."""
+
+    steps: int
+    ranks: int
+    meetings: int
+    begun: tuple[int, ...] = ()
+
+    def start(self, rank: int) -> int:
+        """The start of a rank: its input is there."""
+        return self.steps + rank
+
+    def end(self, rank: int) -> int:
+        """The end of a rank: its output is read."""
+        return self.steps + self.ranks + rank
+
+    def meeting(self, number: int) -> int:
+        """A meeting at a barrier."""
+        return self.steps + 2 * self.ranks + number
+
+    def beginning(self, number: int) -> int:
+        """The moment in which a step begins, where others wait for no more than that."""
+        return self.steps + 2 * self.ranks + self.meetings + number
+
+    @property
+    def total(self) -> int:
+        """How many nodes there are."""
+        return self.steps + 2 * self.ranks + self.meetings + len(self.begun)
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """The edges of a schedule; ``relaxed`` ones order control only."""
+
+    nodes: Nodes
+    visible: Sequence[Edge]
+    relaxed: Sequence[Edge]
+
+
+def ranks_of(index: Index, nodes: Nodes) -> list[int]:
+    """The rank that each node belongs to."""
+    steps = index.schedule.steps
+    ends = [*range(nodes.ranks), *range(nodes.ranks)]
+    meetings = [steps[meeting[0]].rank for meeting in index.barriers]
+    begun = [steps[number].rank for number in nodes.begun]
+    return [*(step.rank for step in steps), *ends, *meetings, *begun]
+
+
+def edges_of(index: Index, depth: int | None = None) -> Edges:
+    """All edges; with a depth, also those that full connections cause."""
+    steps = index.schedule.steps
+    packets, partial = _packets(index)
+    beginners = tuple(dict.fromkeys(step for step, _ in partial))
+    nodes = Nodes(len(steps), index.schedule.ranks, len(index.barriers), beginners)
+    done = {step: nodes.meeting(k) for k, members in enumerate(index.barriers) for step in members}
+    first = {step: nodes.beginning(k) for k, step in enumerate(beginners)}
+    visible = [*_local(index, nodes, done), *_messages(index, depth), *packets]
+    relaxed: list[Edge] = []
+    for post, wait in _signals(index):
+        quiet = steps[post].relaxed or steps[wait].relaxed
+        (relaxed if quiet else visible).append((post, wait))
+    visible += [(first[step], later) for step, later in partial]
+    if first:  # what comes before a step comes before its beginning
+        visible = [(a, first.get(b, b)) for a, b in visible]
+        relaxed = [(a, first.get(b, b)) for a, b in relaxed]
+        visible += [(beginning, step) for step, beginning in first.items()]
+    return Edges(nodes, visible, relaxed)
+
+
+def _local(index: Index, nodes: Nodes, done: dict[int, int]) -> Iterator[Edge]:
+    """Program order, waits, barriers, starts and ends."""
+    yield from done.items()
+    followed = set()
+    for number, step in enumerate(index.schedule.steps):
+        earlier = index.before(number)
+        yield from ((done.get(e, e), number) for e in earlier)
+        if not earlier:
+            yield nodes.start(step.rank), number
+        if not step.background:
+            followed.update(earlier)
+    for number, step in enumerate(index.schedule.steps):
+        if number not in followed and not step.background:
+            yield done.get(number, number), nodes.end(step.rank)
+    for rank in range(nodes.ranks):
+        yield nodes.start(rank), nodes.end(rank)
+
+
+def _messages(index: Index, depth: int | None) -> Iterator[Edge]:
+    for connection, sends in index.sends.items():
+        receives = index.receives.get(connection, ())
+        yield from zip(sends, receives, strict=False)
+        if depth is not None:
+            yield from zip(receives, sends[depth:], strict=False)
+
+
+def _signals(index: Index) -> Iterator[Edge]:
+    """Posts that must come before an await, whoever else posts first.
+
+    The k-th await of a block needs k values.  If all other posts of the counter together with
+    what it held at the start are fewer, this block's first posts make up the rest.
+    """
+    for counter, awaits in index.awaits.items():
+        groups = sequences_of(index, index.posts.get(counter, ()))
+        there = index.initial(counter) + sum(map(len, groups))
+        for waits in sequences_of(index, awaits):
+            for k, wait in enumerate(waits, start=1):
+                for posts in groups:
+                    needed = k - (there - len(posts))
+                    if 1 <= needed <= len(posts):
+                        yield posts[needed - 1], wait
+
+
+def sequences_of(index: Index, numbers: Sequence[int]) -> list[list[int]]:
+    """Steps on one counter, grouped into runs that are certainly in order."""
+    steps = index.schedule.steps
+    runs: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
+    for number in numbers:
+        mine = runs[steps[number].rank, steps[number].block]
+        fits = next((run for run in mine if index.follows(run[-1], number)), None)
+        if fits is not None:
+            fits.append(number)
+        else:
+            mine.append([number])
+    return [run for group in runs.values() for run in group]
+
+
+def packet_pairs(index: Index) -> dict[tuple[int, int], set[int]]:
+    """(writer, reader) -> cells that are read as packets and have that one packet writer."""
+    steps, cells = index.schedule.steps, index.memory.cells
+    writers: dict[int, set[int]] = defaultdict(set)
+    for number, step in enumerate(steps):
+        for span in step.writes:
+            for cell in cells(span) if span.packet else ():
+                writers[cell].add(number)
+    pairs: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for number, step in enumerate(steps):
+        for span in step.reads:
+            for cell in cells(span) if span.packet else ():
+                if len(writers[cell]) == 1 and number not in writers[cell]:
+                    pairs[min(writers[cell]), number].add(cell)
+    return pairs
+
+
+def _packets(index: Index) -> tuple[list[Edge], list[Edge]]:
+    """Pairs (writer, reader) in which the reader waits for all that the writer stores, and pairs
+    in which it waits for some of it."""
+    whole: list[Edge] = []
+    partial: list[Edge] = []
+    for (writer, reader), read in packet_pairs(index).items():
+        spans = index.schedule.steps[writer].writes
+        stored = {cell for span in spans for cell in index.memory.cells(span)}
+        (whole if stored <= read else partial).append((writer, reader))
+    return whole, partial
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A run of all steps, receiving step -> the step that sends its message, and the edges."""
+
+    order: Sequence[int]
+    sender_of: Mapping[int, int]
+    edges: Edges
+
+
+def graph_of(index: Index, edges: Edges, order: Sequence[int]) -> Graph:
+    """The certain order of an index's steps, with one of their runs."""
+    sender_of = {
+        receive: send
+        for connection, receives in index.receives.items()
+        for send, receive in zip(index.sends[connection], receives, strict=True)
+    }
+    return Graph(order, sender_of, edges)

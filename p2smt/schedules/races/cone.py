@@ -1,0 +1,174 @@
+"""What a goal depends on: reads of shared cells, the writes that each may see, and their values.
+
+A read is *settled* if all that it may see is equal: then its value needs no order.  Settled reads
+are found by assuming that all are and giving up those that contradict it, which is sound because
+in any execution a read sees something that was computed before it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from p2smt.schedules.races.flow import UNDEFINED, Write
+from p2smt.schedules.races.replay import OrderItem, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from p2smt.result import StopWatch
+    from p2smt.schedules.races.flow import Flow
+    from p2smt.schedules.races.reach import Reach
+
+VARIES = -1
+"""The value of a read that is not settled."""
+
+
+class SourceOf(NamedTuple):
+    """What a read may see: a write's event and value; no event: nothing was written."""
+
+    event: OrderItem | None
+    value: int
+
+
+def surely(reach: Reach, a: OrderItem, b: OrderItem) -> bool:
+    """Whether access a comes before access b in every order."""
+    if a.step != b.step:
+        return reach.ordered(a.step, b.step)
+    reads_first = a.phase is Phase.READ and b.phase is Phase.WRITE
+    return reads_first and a.position == b.position
+
+
+@dataclass(slots=True)
+class Sources:
+    """Finds what a read may see."""
+
+    flow: Flow
+    reach: Reach
+    _before: dict[int, list[int]] = field(default_factory=dict)
+
+    def of(self, read: int) -> list[SourceOf]:
+        """The writes that may be the last before a read, and nothing at all if that may be."""
+        event, cell = self.flow.reads[read]
+        writes = self.flow.writes[cell]
+        masks = self._masks(cell, writes)
+        sure = [i for i, w in enumerate(writes) if surely(self.reach, w.event, event)]
+        hidden = 0
+        for i in sure:
+            hidden |= masks[i]
+        found = [
+            SourceOf(w.event, w.value)
+            for i, w in enumerate(writes)
+            if not hidden >> i & 1 and not surely(self.reach, event, w.event)
+        ]
+        return found if sure else [*found, SourceOf(None, self.flow.table.single(UNDEFINED))]
+
+    def _masks(self, cell: int, writes: Sequence[Write]) -> list[int]:
+        """For each write of a cell, the writes surely before it."""
+        if cell not in self._before:
+            events = [w.event for w in writes]
+            self._before[cell] = [
+                sum(1 << i for i, e in enumerate(events) if surely(self.reach, e, event))
+                for event in events
+            ]
+        return self._before[cell]
+
+
+@dataclass(slots=True)
+class Cone:
+    """The reads that goals depend on, with their sources; values are folded where settled."""
+
+    flow: Flow
+    sources: Mapping[int, Sequence[SourceOf]]
+    settled: Mapping[int, int]
+    _folded: dict[int, int] = field(default_factory=dict)
+
+    def fold(self, value: int) -> int:
+        """The value with settled reads replaced by what they see."""
+        if value not in self._folded:
+            table = self.flow.table
+            parts, reads = table.values[value]
+            total = table.number(dict(parts), {r: n for r, n in reads if self.varies(r)})
+            for read, times in reads:
+                if not self.varies(read):
+                    total = table.add(total, table.scaled(self.settled[read], times))
+            self._folded[value] = total
+        return self._folded[value]
+
+    def varies(self, read: int) -> bool:
+        """Whether a read is not settled."""
+        return self.settled[read] == VARIES
+
+    def reads_under(self, value: int) -> list[int]:
+        """The reads that are not settled on which a folded value depends, in order."""
+        found = {read: None for read, _ in self.flow.table.values[value].reads}
+        todo = list(found)
+        while todo:
+            for source in self.sources[todo.pop()]:
+                for read, _ in self.flow.table.values[self.fold(source.value)].reads:
+                    if read not in found:
+                        found[read] = None
+                        todo.append(read)
+        return sorted(found)
+
+
+def cone_of(flow: Flow, reach: Reach, values: Iterable[int], watch: StopWatch) -> Cone:
+    """The reads under some values.
+
+    Raises:
+        TimeoutError: the time is up.
+    """
+    finder, sources = Sources(flow, reach), dict[int, list[SourceOf]]()
+    todo = [read for value in values for read, _ in flow.table.values[value].reads]
+    while todo:
+        read = todo.pop()
+        if read not in sources:
+            if watch.expired():
+                raise TimeoutError
+            sources[read] = finder.of(read)
+            for source in sources[read]:
+                todo += [r for r, _ in flow.table.values[source.value].reads]
+    return Cone(flow, sources, _settled(flow, sources))
+
+
+def _settled(flow: Flow, sources: Mapping[int, Sequence[SourceOf]]) -> dict[int, int]:
+    """The value of every read, or VARIES."""
+    state: dict[int, int] = {}
+    users: dict[int, set[int]] = defaultdict(set)
+    for read, seen in sources.items():
+        for source in seen:
+            for used, _ in flow.table.values[source.value].reads:
+                users[used].add(read)
+    todo = list(sources)
+    while todo:
+        read = todo.pop()
+        values = {v for s in sources[read] if (v := _value(flow, state, s.value)) is not None}
+        now = None if not values else values.pop() if len(values) == 1 else VARIES
+        if now is not None and state.get(read) != now and state.get(read) != VARIES:
+            state[read] = VARIES if read in state else now
+            todo += users[read]
+    return {read: state.get(read, VARIES) for read in sources}
+
+
+def _value(flow: Flow, state: Mapping[int, int], value: int) -> int | None:
+    """A value under what is assumed about reads; None: nothing is known yet."""
+    parts, reads = flow.table.values[value]
+    if not reads:
+        return value
+    seen = [state.get(read) for read, _ in reads]
+    if VARIES in seen:
+        return VARIES
+    if None in seen:
+        return None
+    total = flow.table.number(dict(parts), {})
+    for read, times in reads:
+        total = flow.table.add(total, flow.table.scaled(state[read], times))
+    return total
+
+
+def events_under(cone: Cone, reads: Iterable[int]) -> Iterator[OrderItem]:
+    """The accesses that decide what reads see."""
+    for read in reads:
+        yield cone.flow.reads[read].event
+        yield from (s.event for s in cone.sources[read] if s.event is not None)

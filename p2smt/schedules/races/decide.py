@@ -1,0 +1,226 @@
+"""Decides whether accesses in no certain order can make an output chunk wrong, and how soonest.
+
+For every goal that does not hold the right value in every order by the flow of data alone, the
+solver is asked for an order in which it is wrong.  Such an order is completed to one of the whole
+schedule and replayed by an independent interpreter, and only what that shows is believed.  Then
+shorter and shorter counterexamples are looked for until there is none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import groupby
+from typing import TYPE_CHECKING, Protocol
+
+from p2smt.encodings.race.z3 import wrong_order
+from p2smt.errors import EncodingBug
+from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.schedules.races.cone import cone_of
+from p2smt.schedules.races.flow import flow_of
+from p2smt.schedules.races.linearize import closure, lines_of, points_of
+from p2smt.schedules.races.question import Questions, rules_of, writers
+from p2smt.schedules.races.reach import reach_of, web_of
+from p2smt.schedules.races.replay import ImpossibleOrder, OrderItem, replay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from p2smt.problems.race import RaceAnswer, RaceProblem
+    from p2smt.schedules.model import Schedule
+    from p2smt.schedules.races.flow import Flow, GoalOf
+    from p2smt.schedules.races.linearize import Point
+    from p2smt.schedules.races.question import Question, Rules
+    from p2smt.schedules.races.reach import GraphLike
+    from p2smt.schedules.races.replay import Part
+
+
+class RaceLike(Protocol):
+    """A pair of accesses of a cell that nothing orders."""
+
+    @property
+    def cell(self) -> int: ...
+
+
+class Outcome(StrEnum):
+    """What unordered accesses can do to the result."""
+
+    HARMLESS = "harmless"
+    WRONG = "wrong"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer.
+
+    verdict: HARMLESS and WRONG are proved; UNKNOWN: the time was up.
+    goal: (rank, chunk) that is wrong; ``got``: what it holds.
+    order: up to where that chunk is final; its items also name starts and ends of ranks if their
+        place matters.  ``rest``: a possible continuation; replaying both shows ``got``.
+    minimal: whether no order makes any goal wrong with fewer steps executed.
+    open_goals: how many goals were not settled.
+    """
+
+    verdict: Outcome
+    goal: tuple[int, int] | None = None
+    got: Counter[Part] = field(default_factory=Counter)
+    order: tuple[OrderItem, ...] = ()
+    rest: tuple[OrderItem, ...] = ()
+    minimal: bool = False
+    open_goals: int = 0
+
+    def steps(self, count: int) -> tuple[int, ...]:
+        """The order as step numbers below ``count``, once where a step's items follow directly."""
+        numbers = (step for step, _ in groupby(item.step for item in self.order))
+        return tuple(step for step in numbers if step < count)
+
+    def executed(self, count: int) -> int:
+        """How many steps (numbers below ``count``) the order executes."""
+        return len(set(self.steps(count)))
+
+
+def decide(
+    schedule: Schedule,
+    graph: GraphLike,
+    races: Iterable[RaceLike],
+    time_limit_s: float,
+    depth: int | None = None,
+) -> Decision:
+    """Can any goal be wrong in some order?
+
+    Args:
+        schedule: structurally sound and free of deadlocks.
+        graph: what is certain about its order.
+        races: at least one for every cell whose accesses are not all ordered by the graph.
+        depth: of connections, if the graph has the order that full ones cause.
+
+    Raises:
+        EncodingBug: the solver's order does not show what it should when replayed.
+    """
+    watch = StopWatch.start(SearchLimits(time_limit_s=time_limit_s))
+    try:
+        search = _prepare(schedule, graph, {race.cell for race in races}, watch, depth)
+    except TimeoutError:
+        return Decision(Outcome.UNKNOWN, open_goals=len(schedule.contract.goals))
+    return search.shortest(search.first())
+
+
+def _prepare(
+    schedule: Schedule, graph: GraphLike, shared: set[int], watch: StopWatch, depth: int | None
+) -> _Search:
+    web = web_of(schedule, graph.edges)
+    flow, rules = flow_of(schedule, graph.order, graph.sender_of, shared), rules_of(schedule)
+    reach = reach_of(web, _keys(flow, rules))
+    cone = cone_of(flow, reach, [goal.value for goal in flow.goals], watch)
+    questions = Questions(web, reach, cone, rules.open(reach))
+    return _Search(schedule, questions, watch, depth, list(_doubtful(flow, questions)))
+
+
+def _keys(flow: Flow, rules: Rules) -> Iterator[int]:
+    """The nodes whose order matters."""
+    yield from rules.steps()
+    yield from (read.event.step for read in flow.reads)
+    yield from (write.event.step for writes in flow.writes.values() for write in writes)
+    yield from (goal.writer for goal in flow.goals if goal.writer is not None)
+
+
+def _doubtful(flow: Flow, questions: Questions) -> Iterator[GoalOf]:
+    """Goals that do not hold the right value whatever the order."""
+    for goal in flow.goals:
+        value = flow.table.values[questions.cone.fold(goal.value)]
+        if value.reads or dict(value.parts) != dict(goal.goal.multiset()):
+            yield goal
+
+
+@dataclass(slots=True)
+class _Search:
+    """Asks about goals one by one; what is proved of one holds for others of the same form."""
+
+    schedule: Schedule
+    questions: Questions
+    watch: StopWatch
+    depth: int | None
+    goals: Sequence[GoalOf]
+    proved: set[RaceProblem] = field(default_factory=set)
+
+    def first(self) -> Decision:
+        """A wrong order of any length, or that there is none, or neither."""
+        unsettled = 0
+        for goal in self.goals:
+            found = self.ask(goal, None)
+            if isinstance(found, Decision):
+                return found
+            unsettled += found is Status.UNKNOWN
+        verdict = Outcome.UNKNOWN if unsettled else Outcome.HARMLESS
+        return Decision(verdict, minimal=False, open_goals=unsettled)
+
+    def shortest(self, best: Decision) -> Decision:
+        """The shortest counterexample, or the best found when the time is up."""
+        if best.verdict is not Outcome.WRONG:
+            return best
+        minimal = True
+        for least, place in sorted((self.least(goal), i) for i, goal in enumerate(self.goals)):
+            found: Decision | Status = best
+            while isinstance(found, Decision) and least < self.size(best):
+                found = self.ask(self.goals[place], self.size(best) - 1)
+                best = found if isinstance(found, Decision) else best
+            minimal = minimal and found is not Status.UNKNOWN
+        return Decision(best.verdict, best.goal, best.got, best.order, best.rest, minimal)
+
+    def size(self, decision: Decision) -> int:
+        """How many steps an order executes."""
+        return decision.executed(len(self.schedule.steps))
+
+    def least(self, goal: GoalOf) -> int:
+        """Steps that must be executed before a goal's chunk is final."""
+        return min(self.questions.web.size(p) for p in self._prefixes(goal, ()))
+
+    def ask(self, goal: GoalOf, at_most: int | None) -> Decision | Status:
+        """An order in which a goal is wrong; INFEASIBLE or UNKNOWN."""
+        if self.watch.expired():
+            return Status.UNKNOWN
+        question = self.questions.of(goal, at_most)
+        if question.problem in self.proved:
+            return Status.INFEASIBLE
+        result = wrong_order(question.problem, self.watch.left())
+        if result.value is None:
+            if result.status is Status.INFEASIBLE:
+                self.proved.add(question.problem)
+            return result.status
+        if question.loose:
+            return self.ask(goal, len(self.schedule.steps))
+        decision = self._believed(goal, question, result.value)
+        if at_most is not None and self.size(decision) > at_most:
+            raise EncodingBug("the counterexample is too long", question, result.value)
+        return decision
+
+    def _prefixes(self, goal: GoalOf, pairs: Sequence[tuple[Point, Point]]) -> list[set[int]]:
+        """What may be executed until a goal's chunk is final."""
+        cone, web = self.questions.cone, self.questions.web
+        final = [writers(goal, cone)]
+        if goal.read is not None:
+            event = cone.flow.reads[goal.read].event
+            if any(x == event for x, _ in pairs):
+                final = []
+            final.append([event.step])
+        return [closure(web, pairs, nodes) for nodes in final]
+
+    def _believed(self, goal: GoalOf, question: Question, answer: RaceAnswer) -> Decision:
+        """What a replay of the solver's order shows."""
+        pairs, web = points_of(question, answer), self.questions.web
+        prefix = min(self._prefixes(goal, pairs), key=web.size)
+        kept = {*range(web.steps), *question.nodes}
+        order, rest = (
+            tuple(item for item in items if item.step in kept)
+            for items in lines_of(self.schedule, web, pairs, prefix)
+        )
+        place = (goal.goal.rank, goal.goal.chunk)
+        try:
+            got = replay(self.schedule, (*order, *rest), self.depth).goals[place]
+        except ImpossibleOrder as error:
+            raise EncodingBug(str(error), question, answer) from error
+        if got == goal.goal.multiset():
+            raise EncodingBug("the goal is met in the replay", question, answer)
+        return Decision(Outcome.WRONG, place, got, order, rest)

@@ -1,0 +1,158 @@
+"""One-step repairs: change the type, an offset or a dependency of one step, and verify again.
+
+Steps that the violations name are tried first, then all that their data went through.  A repair
+is proposed only if the whole schedule with it is verified valid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from p2smt.schedules.model import Buffer, Span, StepRef
+from p2smt.schedules.verify.report import Verdict
+from p2smt.schedules.verify.verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from p2smt.schedules.model import Schedule, Step
+    from p2smt.schedules.verify.report import Report
+
+# Seconds for the solver on one candidate.
+_EACH_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A change of one step that makes a schedule valid.
+
+    step: its number.  change: in words, what to change.  schedule, report: with the change.
+    """
+
+    step: int
+    change: str
+    schedule: Schedule
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search for a repair found, and whether it tried all its candidates."""
+
+    repair: Repair | None
+    tried: int
+    complete: bool
+
+
+def find_repair(schedule: Schedule, report: Report, time_limit_s: float = 60.0) -> Search:
+    """The first change of one step that makes the schedule valid.
+
+    ``complete`` is false where the time limit came before the last candidate.
+    """
+    end, tried = monotonic() + time_limit_s, 0
+    for number, step, change in _candidates(schedule, report):
+        if monotonic() > end:
+            return Search(None, tried, complete=False)
+        tried += 1
+        changed = _with(schedule, number, step)
+        again = verify(changed, report.fifo_depth, _EACH_S)
+        if again.verdict is Verdict.VALID:
+            return Search(Repair(number, change, changed, again), tried, complete=True)
+    return Search(None, tried, complete=True)
+
+
+def _candidates(schedule: Schedule, report: Report) -> Iterator[tuple[int, Step, str]]:
+    """Changes in the order in which they are tried: where there is a race, dependencies first."""
+    passes = [_types, _dependencies, _offsets]
+    numbers = list(suspects(schedule, report))
+    if report.races:
+        for number in numbers:
+            for step, change in _dependencies(schedule, schedule.steps[number]):
+                yield number, step, change
+        passes.remove(_dependencies)
+    for number in numbers:
+        for change_of in passes:
+            for step, change in change_of(schedule, schedule.steps[number]):
+                yield number, step, change
+
+
+def suspects(schedule: Schedule, report: Report) -> Iterable[int]:
+    """Steps to change, the likeliest first: those that violations name, those of the interleavings
+    that show them, then all the others."""
+    named = chain.from_iterable(violation.steps for violation in report.violations)
+    shown = chain.from_iterable(violation.order for violation in report.violations)
+    return dict.fromkeys(chain(named, shown, range(len(schedule.steps))))
+
+
+def _with(schedule: Schedule, number: int, step: Step) -> Schedule:
+    steps = schedule.steps
+    return replace(schedule, steps=(*steps[:number], step, *steps[number + 1 :]))
+
+
+def _types(_schedule: Schedule, step: Step) -> Iterator[tuple[Step, str]]:
+    """Other step types that send and receive the same messages."""
+    if step.receive and step.writes and step.reads:
+        yield replace(step, kind=_plain(step), reads=()), "receive without reducing"
+    elif step.receive and step.writes:
+        reads = step.writes[:1]
+        yield replace(step, kind=_reducing(step), reads=reads), "reduce what is received"
+    elif step.receive and step.send and step.reads:
+        yield replace(step, kind="rrcs", writes=step.reads[:1]), "store the sum too"
+    elif step.reads and step.writes and not step.send:
+        if len(step.reads) > 1:
+            yield replace(step, kind="cpy", reads=step.reads[1:]), "copy instead of reducing"
+        else:
+            both = (step.writes[0], *step.reads)
+            yield replace(step, kind="re", reads=both), "reduce instead of copying"
+        yield _idle(step), "leave the data alone"
+
+
+def _plain(step: Step) -> str:
+    return "rcs" if step.send else "r"
+
+
+def _reducing(step: Step) -> str:
+    return "rrcs" if step.send else "rrc"
+
+
+def _idle(step: Step) -> Step:
+    return replace(step, kind="nop", count=0, reads=(), writes=())
+
+
+def _dependencies(schedule: Schedule, step: Step) -> Iterator[tuple[Step, str]]:
+    """One dependency more, on any step of another block of the rank; or one less."""
+    for other in schedule.steps:
+        if other.rank == step.rank and other.block != step.block:
+            ref = StepRef(other.block, other.index)
+            if ref not in step.waits:
+                changed = replace(step, waits=(*step.waits, ref))
+                yield changed, f"wait for block {other.block} step {other.index}"
+    for ref in step.waits:
+        rest = tuple(r for r in step.waits if r != ref)
+        yield replace(step, waits=rest), f"do not wait for block {ref.block} step {ref.index}"
+
+
+def _offsets(schedule: Schedule, step: Step) -> Iterator[tuple[Step, str]]:
+    """Another place for one of the spans: any offset in any buffer of its rank."""
+    for k, span in enumerate(step.reads):
+        for moved in _moved(schedule, span):
+            reads = (*step.reads[:k], moved, *step.reads[k + 1 :])
+            yield replace(step, reads=reads), f"read {moved} instead of {span}"
+    for k, span in enumerate(step.writes):
+        for moved in _moved(schedule, span):
+            writes = (*step.writes[:k], moved, *step.writes[k + 1 :])
+            reads = tuple(moved if read == span else read for read in step.reads)
+            yield replace(step, reads=reads, writes=writes), f"write {moved} instead of {span}"
+
+
+def _moved(schedule: Schedule, span: Span) -> Iterator[Span]:
+    if not 0 <= span.rank < schedule.ranks:
+        return
+    buffers = sorted(Buffer, key=lambda buffer: buffer is not span.buffer)
+    for buffer in buffers:
+        for start in range(schedule.sizes[span.rank].of(buffer) - span.count + 1):
+            if (buffer, start) != (span.buffer, span.start):
+                yield replace(span, buffer=buffer, start=start)

@@ -1,0 +1,184 @@
+"""Is a schedule right in every interleaving?  The checks in their order, and the verdict.
+
+1. Structure: bounds, counts, peers, references, matching.  If broken, nothing more can be said.
+2. Progress: every step gets its turn, with connections of the given depth.
+3. Order: every pair of conflicting accesses is ordered by happens-before; then one run shows
+   what every interleaving gives.
+4. Where accesses are not ordered, the solver decides whether some interleaving is wrong.
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from p2smt.schedules.index import index_of
+from p2smt.schedules.model import DEFAULT_DEPTH
+from p2smt.schedules.order.happens_before import edges_of, graph_of
+from p2smt.schedules.order.unordered_accesses import find_races
+from p2smt.schedules.races.decide import Outcome, decide
+from p2smt.schedules.verify.competing import TooManyOutcomes
+from p2smt.schedules.verify.deadlock import deadlock, longest_queue, run_or_stick, smallest_depth
+from p2smt.schedules.verify.explain import depends_on, explained
+from p2smt.schedules.verify.progress import local_order, run
+from p2smt.schedules.verify.race_violation import race_violation
+from p2smt.schedules.verify.report import Report, Verdict
+from p2smt.schedules.verify.structure import broken_steps, unmatched
+from p2smt.schedules.verify.values import run_values
+from p2smt.schedules.verify.wrong_values import wrong_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from p2smt.schedules.index import Index
+    from p2smt.schedules.model import Schedule
+    from p2smt.schedules.order.happens_before import Edges
+    from p2smt.schedules.order.unordered_accesses import Race
+    from p2smt.schedules.verify.progress import Local
+    from p2smt.schedules.verify.report import Violation
+
+# Violations of one check that are reported; more of the same help nobody.
+_MOST = 100
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Lets Python's cycle collector rest: a large schedule is a million objects that all live to
+    the end, and going through them again and again takes longer than the check itself."""
+    before = gc.get_threshold()
+    gc.set_threshold(1_000_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@rare_collections()
+def verify(
+    schedule: Schedule, fifo_depth: int = DEFAULT_DEPTH, time_limit_s: float = 60.0
+) -> Report:
+    """Checks a schedule for every interleaving.
+
+    Args:
+        fifo_depth: messages that a connection holds before its sender must wait.
+        time_limit_s: for the solver; reached, the verdict is unknown, never a proof.
+    """
+    index = index_of(schedule)
+    broken = tuple(islice(broken_steps(index), _MOST))
+    if not broken:
+        broken = tuple(islice(unmatched(index), _MOST))
+    if broken:
+        return Report(Verdict.INVALID, broken, schedule.warnings, fifo_depth)
+    local = local_order(index)
+    try:
+        progress = run_or_stick(index, local, fifo_depth, time_limit_s)
+    except TooManyOutcomes:
+        return _unknown(schedule, fifo_depth, "too many outcomes of competing waits")
+    if not progress.finished:
+        depth = smallest_depth(index, local, longest_queue(index))
+        found = (deadlock(index, progress),)
+        return Report(Verdict.INVALID, found, schedule.warnings, fifo_depth, depth)
+    return _data(index, local, tuple(progress.order), fifo_depth, time_limit_s)
+
+
+def some_run(schedule: Schedule, fifo_depth: int = DEFAULT_DEPTH) -> tuple[int, ...]:
+    """A run as step numbers, as far as it gets; empty if the structure is broken."""
+    index = index_of(schedule)
+    if next(broken_steps(index), None) is not None:
+        return ()
+    return tuple(run(index, local_order(index), fifo_depth).order)
+
+
+def _unknown(schedule: Schedule, depth: int, reason: str) -> Report:
+    return Report(Verdict.UNKNOWN, (), schedule.warnings, depth, reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A run with connections of this depth, the races along it, and the smallest depth."""
+
+    order: tuple[int, ...]
+    races: tuple[Race, ...]
+    depth: int
+    smallest: int | None
+
+
+def _data(
+    index: Index, local: Local, order: tuple[int, ...], depth: int, time_limit_s: float
+) -> Report:
+    """The checks of a schedule in which every step gets its turn."""
+    edges, warnings = edges_of(index), list(index.schedule.warnings)
+    races = find_races(index, edges, order)
+    if races:
+        edges = edges_of(index, depth)
+        still = find_races(index, edges, order)
+        if not still:
+            warnings.append(
+                f"right only while a connection holds at most {depth} messages: full connections "
+                f"order the accesses to {_cells(races)} chunks"
+            )
+        races = still
+    found = _Found(order, tuple(races), depth, smallest_depth(index, local, depth))
+    violations = _wrong(index, found)
+    report = Report(
+        Verdict.INVALID if violations else Verdict.VALID,
+        violations,
+        tuple(warnings),
+        depth,
+        found.smallest,
+        races=_cells(races),
+    )
+    if not races:
+        return report
+    touched = bool(violations) and depends_on(
+        index, order, violations[0], {race.cell for race in races}
+    )
+    return _decided(index, found, edges, time_limit_s, report, () if touched else violations)
+
+
+def _wrong(index: Index, found: _Found) -> tuple[Violation, ...]:
+    """Chunks that are wrong at the end of the run; of every interleaving, if there is no race."""
+    shown = found.order if found.races else ()
+    violations = tuple(islice(wrong_values(run_values(index, found.order), shown), _MOST))
+    return explained(index, found.order, violations) if violations else ()
+
+
+def _decided(
+    index: Index,
+    found: _Found,
+    edges: Edges,
+    time_limit_s: float,
+    report: Report,
+    before: tuple[Violation, ...],
+) -> Report:
+    """The report on a schedule with races, after the solver looked for a run that is wrong.
+
+    before: violations that come first: no chunk of a race has to do with them.
+    """
+    graph = graph_of(index, edges, found.order)
+    decision = decide(index.schedule, graph, found.races, time_limit_s, found.depth)
+    match decision.verdict:
+        case Outcome.HARMLESS:
+            return replace(report, harmless=True)
+        case Outcome.WRONG if not decision.order:  # wrong before anything is done: no race's doing
+            return report
+        case Outcome.WRONG:
+            broken = race_violation(index, found.races, found.order, decision)
+            after = () if before else report.violations
+            return replace(report, verdict=Verdict.INVALID, violations=(*before, broken, *after))
+        case Outcome.UNKNOWN if report.violations:
+            return report
+        case Outcome.UNKNOWN:
+            cell = index.memory.name(found.races[0].cell)
+            reason = (
+                f"{report.races} chunks, such as {cell}, are accessed in no certain order, and the "
+                "time limit came before the solver could say whether that does harm"
+            )
+            return replace(report, verdict=Verdict.UNKNOWN, reason=reason)
+
+
+def _cells(races: Sequence[Race]) -> int:
+    return len({race.cell for race in races})

@@ -1,0 +1,118 @@
+"""Solves one request on one scene: the best program, or the one fixed step."""
+
+from __future__ import annotations
+
+from p2smt.collectives.names import DIRECT
+from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.scene import Scene, step_payloads
+from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
+from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.solution import RequestPlan
+from p2smt.programs.program import Grouping, Hierarchy, Program
+from p2smt.result import SearchLimits, SolveStats, Status
+from p2smt.search.programs import Found, Priced, Task, best_program, price
+from p2smt.search.programs_pipelined import Listings, best_pipelined
+
+
+def physical_bound_s(scene: Scene, request: Request) -> float:
+    """Least time of one execution that the links of the scene allow."""
+    return request_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
+
+
+def plan_request(
+    problem: Problem,
+    request: Request,
+    scene: Scene,
+    limits: SearchLimits,
+    solver: str,
+    listings: Listings,
+) -> RequestPlan | None:
+    """The best way to run a request on a scene; None if the restrictions leave no program.
+
+    Where the time runs out without any program, or the encoding refuses so many devices, the
+    single collective stands in (checked) with status UNKNOWN, if the restrictions allow it.
+
+    Raises:
+        OutOfTimeError: neither a program nor a proof was found, and nothing may stand in.
+    """
+    hierarchy = scene.hierarchy
+    if hierarchy.size == 1 or not request.kind.has_programs:
+        return _fixed(request, scene, hierarchy)
+    task = Task(
+        request.kind,
+        hierarchy,
+        problem.max_length,
+        problem.forbidden_forms,
+        problem.step_limits,
+        solver,
+    )
+    try:
+        if problem.pipeline == 1:
+            found = best_program(task, scene, request.payload_bytes, limits)
+        else:
+            found = best_pipelined(
+                task, scene, request.payload_bytes, limits, problem.pipeline, listings
+            )
+    except TooLarge:  # this scene is left unproved; the others need not be
+        found = Found(Status.UNKNOWN, None, 0.0, SolveStats(solver))
+    if found.status is Status.INFEASIBLE:
+        return None
+    best = found.best or _single(task, scene, request.payload_bytes)
+    return _plan(request, scene, hierarchy, best, found)
+
+
+def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced:
+    """The single collective over the whole group as a checked program."""
+    whole = Grouping(0, task.hierarchy.depth)
+    instruction = task.hierarchy.instruction(DIRECT[task.kind], whole)
+    if not task.allows(instruction):
+        raise OutOfTimeError
+    return price(task, Program((instruction,)), scene, payload_bytes)
+
+
+def _plan(
+    request: Request, scene: Scene, hierarchy: Hierarchy, best: Priced, found: Found
+) -> RequestPlan:
+    trace = best.checked.trace
+    physical = physical_bound_s(scene, request)
+    if physical > best.seconds * (1 + 1e-9):
+        text = f"a program takes {best.seconds} s, less than its physical bound {physical} s"
+        raise EncodingBug(text, str(scene), str(best.program))
+    return RequestPlan(
+        request,
+        hierarchy,
+        best.program,
+        found.status,
+        best.seconds,
+        max(found.bound_s, min(physical, best.seconds)),
+        scene.fixed_time(request.kind, request.payload_bytes).seconds,
+        physical,
+        best.steps,
+        step_payloads(trace.payload_rows, hierarchy.size, request.payload_bytes, best.chunks),
+        -(-request.payload_bytes * trace.peak_rows // hierarchy.size),
+        trace.shards,
+        best.checked.how,
+        best.chunks,
+    )
+
+
+def _fixed(request: Request, scene: Scene, hierarchy: Hierarchy) -> RequestPlan:
+    """A request with one fixed step, or none at all in a group of one device."""
+    moved = hierarchy.size > 1
+    step = scene.fixed_time(request.kind, request.payload_bytes)
+    twice = 2 if moved else 1  # what is sent and what is received
+    return RequestPlan(
+        request,
+        hierarchy,
+        None,
+        Status.OPTIMAL,
+        step.seconds,
+        step.seconds,
+        step.seconds,
+        step.seconds,
+        (step,) if moved else (),
+        (float(request.payload_bytes),) if moved else (),
+        twice * request.payload_bytes,
+        None,
+        "one fixed step" if moved else "nothing to do",
+    )

@@ -1,0 +1,47 @@
+"""Placements of a question: which matrices answer it, and the search for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from p2smt.errors import EncodingBug
+from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix, Placement
+from p2smt.problems.placement import PlacementProblem
+from p2smt.result import Result, SearchLimits
+from p2smt.solvers.ask import encoding
+
+
+def is_answer(problem: PlacementProblem, matrix: Matrix) -> bool:
+    """Whether a matrix has a problem's sizes, obeys its rules and is not excluded."""
+    placement = Placement(matrix)
+    right = (placement.level_sizes, placement.axis_sizes) == (problem.levels, problem.axes)
+    return right and obeys(matrix, problem.rules) and matrix not in problem.excluded
+
+
+def obeys(matrix: Matrix, rules: Sequence[AxisRule | FixedEntry]) -> bool:
+    """Whether a parallelism matrix satisfies every rule."""
+    for rule in rules:
+        row = matrix[rule.axis]
+        if isinstance(rule, FixedEntry):
+            held = row[rule.level] == rule.value
+        else:
+            held = all(entry == 1 for entry in row[: rule.level + 1]) is rule.inside
+        if not held:
+            return False
+    return True
+
+
+def placements(
+    problem: PlacementProblem, limits: SearchLimits | None = None, solver: str = "cpsat"
+) -> Result[tuple[Matrix, ...]]:
+    """Every parallelism matrix of a problem once, each checked, in lexicographic order."""
+    result: Result[tuple[Matrix, ...]] = encoding("placement", solver).enumerate_placements(
+        problem, limits or SearchLimits()
+    )
+    matrices = result.value or ()
+    for matrix in matrices:
+        if not is_answer(problem, matrix):
+            raise EncodingBug("a decoded placement is not an answer", problem, matrix)
+    if len(set(matrices)) != len(matrices):
+        raise EncodingBug("a placement was listed twice", problem, matrices)
+    return Result(result.status, matrices, stats=result.stats)

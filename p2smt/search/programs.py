@@ -1,0 +1,245 @@
+"""Synthesis of programs: search by an encoding, decode, check by the semantics, re-cost.
+
+With :mod:`p2smt.search.joint`, the only module that joins encodings with semantics and cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from p2smt.collectives.names import Collective, Form, RequestKind
+from p2smt.cost.alpha_beta import StepTime
+from p2smt.cost.pipeline import program_s
+from p2smt.cost.scene import Scene
+from p2smt.errors import EncodingBug
+from p2smt.problems.program import Indices, InstructionSet, ProgramProblem, StepLimit
+from p2smt.programs.check import Checked, ListChecker, check_program
+from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.solvers.ask import ProgramSolver, encoding
+
+_RESOLUTION = 2**44
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One program synthesis: a request kind over a hierarchy, with restrictions.
+
+    ``step_limits``: (level name, at most so many steps whose groups cross that level).
+    """
+
+    kind: RequestKind
+    hierarchy: Hierarchy
+    max_length: int
+    forbidden_forms: frozenset[Form] = frozenset()
+    step_limits: tuple[tuple[str, int], ...] = ()
+    solver: str = "cpsat"
+
+    def problem(self) -> ProgramProblem:
+        """The encodings' input, without costs."""
+        instructions = InstructionSet.of(self.hierarchy.depth)
+        numbered = list(enumerate(instructions.items))
+        forbidden = {n for n, (c, g) in numbered if self._form(c, g) in self.forbidden_forms}
+        limits = [
+            StepLimit(frozenset(n for n, (_, g) in numbered if self._crosses(g, level)), count)
+            for level, count in self.step_limits
+        ]
+        return ProgramProblem(
+            self.kind,
+            self.hierarchy.factors,
+            self.max_length,
+            instructions,
+            frozenset(forbidden),
+            tuple(limits),
+        )
+
+    def allows(self, instruction: Instruction) -> bool:
+        """Whether the restrictions let a program use an instruction at least once."""
+        problem, grouping = self.problem(), self.hierarchy.grouping(instruction)
+        index = problem.instructions.items.index((instruction.collective, grouping))
+        used = [limit for limit in problem.limits if index in limit.instructions]
+        return index not in problem.forbidden and all(limit.at_most > 0 for limit in used)
+
+    def _form(self, collective: Collective, grouping: Grouping) -> Form:
+        return self.hierarchy.instruction(collective, grouping).form
+
+    def _crosses(self, grouping: Grouping, level: str) -> bool:
+        """Whether groups of this grouping span several entities of the level."""
+        depth = self.hierarchy.depth_of(level)
+        return grouping.outer < depth
+
+    def program(self, problem: ProgramProblem, indices: Indices) -> Program:
+        """The program with these instruction indices, in printed form."""
+        items = problem.instructions.items
+        return Program(tuple(self.hierarchy.instruction(*items[i]) for i in indices))
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A checked program with its recomputed time (no steps and 0 s where there is no cost).
+
+    ``steps`` are those of one of ``chunks`` chunks.
+    """
+
+    program: Program
+    seconds: float
+    steps: tuple[StepTime, ...]
+    checked: Checked
+    chunks: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Outcome of a search for the best program: ``bound_s`` is the solver's proved bound."""
+
+    status: Status
+    best: Priced | None
+    bound_s: float
+    stats: SolveStats
+
+
+def list_programs(task: Task, limits: SearchLimits) -> tuple[Result[tuple[Program, ...]], str]:
+    """Every valid program up to the length once, checked; and what it was checked on."""
+    problem = task.problem()
+    result, how = checked_listing(task, problem, task.hierarchy, limits)
+    programs = _decoded(problem, task.hierarchy, result.value or ())
+    return Result(result.status, programs, stats=result.stats), how
+
+
+def checked_listing(
+    task: Task, problem: ProgramProblem, hierarchy: Hierarchy, limits: SearchLimits
+) -> tuple[Result[tuple[Indices, ...]], str]:
+    """Every program of a problem by instruction indices, checked on a hierarchy of its depth.
+
+    Raises:
+        EncodingBug: a program is not valid there, or was listed twice.
+    """
+    solver = cast(ProgramSolver, encoding("program", task.solver))
+    result = solver.enumerate_programs(problem, limits)
+    programs = _decoded(problem, hierarchy, result.value or ())
+    checker = ListChecker(task.kind, hierarchy)
+    for program in programs:
+        if broken := checker.violation(program):
+            raise EncodingBug(broken.message, _describe(task), str(program))
+    if len(set(programs)) != len(programs):
+        raise EncodingBug("a program was listed twice", _describe(task), list(map(str, programs)))
+    how = "devices" if checker.exact else "quotient " + "x".join(map(str, checker.factors))
+    return result, how
+
+
+def _decoded(
+    problem: ProgramProblem, hierarchy: Hierarchy, listed: Sequence[Indices]
+) -> tuple[Program, ...]:
+    """The programs with these instruction indices; each instruction is named once."""
+    named = [hierarchy.instruction(*item) for item in problem.instructions.items]
+    return tuple(Program(tuple(named[i] for i in indices)) for indices in listed)
+
+
+def _describe(task: Task) -> dict[str, object]:
+    return {
+        "kind": task.kind.value,
+        "factors": list(task.hierarchy.factors),
+        "length": task.max_length,
+        "solver": task.solver,
+    }
+
+
+def price(
+    task: Task, program: Program, scene: Scene | None, payload_bytes: int, chunks: int = 1
+) -> Priced:
+    """Check a program by the semantics and recompute its time (0 without a scene).
+
+    Raises:
+        EncodingBug: the program breaks a rule of the semantics.
+    """
+    checked = check_program(task.kind, task.hierarchy, program)
+    if checked.trace.violation is not None:
+        raise EncodingBug(checked.trace.violation.message, _describe(task), str(program))
+    if scene is None:
+        return Priced(program, 0.0, (), checked)
+    steps = scene.program_times(program, checked.trace.payload_rows, payload_bytes, chunks)
+    return Priced(program, program_s(steps, chunks), steps, checked, chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """Integer costs of a problem: one tick is ``tick_s`` seconds, costs are rounded down."""
+
+    table: Mapping[tuple[int, int], int]
+    tick_s: float
+
+
+def _costs(
+    solver: ProgramSolver,
+    problem: ProgramProblem,
+    scene: Scene,
+    payload_bytes: int,
+    limits: SearchLimits,
+) -> _Costs | None:
+    """The cost table; None if the time ran out before it was known what it must cover."""
+    keys = solver.cost_keys(problem, limits)
+    if keys is None:
+        return None
+    items, rows = problem.instructions.items, problem.rows
+    seconds = {
+        (i, count): scene.step_time(*items[i], payload_bytes * count / rows).seconds
+        for i, count in keys
+    }
+    tick = max(seconds.values(), default=0.0) / _RESOLUTION or 1.0
+    return _Costs({key: int(value / tick) for key, value in seconds.items()}, tick)
+
+
+def _with_costs(problem: ProgramProblem, costs: _Costs) -> ProgramProblem:
+    """Each step loses less than a tick by rounding, so ``max_length`` ticks are a tie."""
+    return replace(problem, costs=costs.table, slack=problem.max_length)
+
+
+def best_program(
+    task: Task, scene: Scene | None, payload_bytes: int, limits: SearchLimits
+) -> Found:
+    """The program of least time (without a scene: the shortest), checked and re-costed."""
+    solver = cast(ProgramSolver, encoding("program", task.solver))
+    problem = task.problem()
+    tick, watch = 1.0, StopWatch.start(limits)
+    if scene is not None:
+        costs = _costs(solver, problem, scene, payload_bytes, limits)
+        if costs is None:
+            return Found(Status.UNKNOWN, None, 0.0, SolveStats(task.solver, watch.elapsed_s()))
+        problem, tick = _with_costs(problem, costs), costs.tick_s
+    result = solver.optimal_program(problem, watch.left())
+    bound = (result.bound or 0) * tick
+    if result.value is None:
+        return Found(result.status, None, bound, result.stats)
+    best = price(task, task.program(problem, result.value), scene, payload_bytes)
+    if scene is not None:
+        _same_cost(task, best, dict(result.stats.counters)["objective"] * tick, tick)
+    return Found(result.status, best, min(bound, best.seconds), result.stats)
+
+
+def _same_cost(task: Task, best: Priced, claimed_s: float, tick_s: float) -> None:
+    """Raise EncodingBug unless the solver's objective is the recomputed time."""
+    slack = 2 * (task.max_length + 1) * tick_s + 1e-9 * best.seconds
+    if abs(claimed_s - best.seconds) > slack:
+        text = f"the solver claims {claimed_s} s, the cost model says {best.seconds} s"
+        raise EncodingBug(text, _describe(task), str(best.program))
+
+
+def best_few(
+    task: Task, scene: Scene | None, payload_bytes: int, limits: SearchLimits, k: int
+) -> tuple[Status, tuple[Priced, ...], SolveStats]:
+    """The k programs of least time in order, checked and re-costed."""
+    solver = cast(ProgramSolver, encoding("program", task.solver))
+    problem, watch = task.problem(), StopWatch.start(limits)
+    if scene is not None:
+        costs = _costs(solver, problem, scene, payload_bytes, limits)
+        if costs is None:
+            return Status.TRUNCATED, (), SolveStats(task.solver, watch.elapsed_s())
+        problem = _with_costs(problem, costs)
+    result = solver.best_programs(problem, watch.left(), k)
+    priced = tuple(
+        price(task, task.program(problem, indices), scene, payload_bytes)
+        for indices in result.value or ()
+    )
+    return result.status, priced, result.stats

@@ -1,0 +1,76 @@
+"""Layouts with one collective per request: the default one, and the user's own.
+
+They are costed device by device, since no parallelism matrix may express them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.cost.algorithms import Operation
+from p2smt.cost.alpha_beta import StepModel, step_model
+from p2smt.cost.footprint_explicit import explicit_footprint, explicit_send
+from p2smt.errors import InputError
+from p2smt.parallelism.placement import IntArray, Placement, default_ranks, rank_groups
+from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.solution import Layout, objective
+
+
+def default_layout(problem: Problem) -> Layout:
+    """Ranks row-major over the axes in the order given, devices in hierarchy order."""
+    return ranks_layout(problem, default_ranks(problem.axis_sizes), "default")
+
+
+def ranks_layout(problem: Problem, ranks: IntArray, name: str) -> Layout:
+    """The layout of a rank tensor (shape: axis sizes; entries: device ids)."""
+    seconds = tuple(
+        _model(problem, ranks, request).time(request.payload_bytes).seconds
+        for request in problem.requests
+    )
+    return Layout(name, seconds, objective(problem, seconds))
+
+
+def _model(problem: Problem, ranks: IntArray, request: Request) -> StepModel:
+    axes = problem.axis_indices(request)
+    if request.kind is not RequestKind.SEND:
+        groups = rank_groups(ranks, axes)
+        operation: Operation = DIRECT.get(request.kind) or RequestKind.ALL_TO_ALL
+        footprint = explicit_footprint(problem.topology, groups)
+        return step_model(problem.topology, footprint, operation)
+    rest = [i for i in range(ranks.ndim) if i not in axes]
+    members = math.prod(ranks.shape[i] for i in axes)
+    lines = ranks.transpose([*rest, *axes]).reshape(-1, members)
+    footprint = explicit_send(problem.topology, lines[:, :-1].ravel(), lines[:, 1:].ravel())
+    return step_model(problem.topology, footprint, RequestKind.SEND)
+
+
+def given_ranks(problem: Problem, given: object) -> IntArray:
+    """A layout given as JSON: a parallelism matrix, or the device of each rank in rank order."""
+    text = str(given)[:60]
+    if isinstance(given, list) and given and all(isinstance(row, list) for row in given):
+        placement = Placement(tuple(tuple(_whole(e, text) for e in row) for row in given))
+        placement.check(problem.topology.sizes, problem.axis_sizes)
+        return placement.rank_tensor()
+    if not isinstance(given, list):
+        raise InputError(f"layout {text}", "is neither a matrix [[..],..] nor a rank list [..]")
+    return _permutation(problem, [_whole(entry, text) for entry in given], text)
+
+
+def _whole(value: object, text: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InputError(f"layout {text}", f"holds {str(value)[:20]!r}, which is no whole number")
+    return value
+
+
+def _permutation(problem: Problem, devices: Sequence[int], text: str) -> IntArray:
+    count = problem.topology.devices
+    if sorted(devices) != list(range(count)):
+        raise InputError(
+            f"rank list {text} with {len(devices)} entries",
+            f"must hold each device 0..{count - 1} once",
+        )
+    return np.array(devices, dtype=np.int64).reshape(problem.axis_sizes)

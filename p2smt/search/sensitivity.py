@@ -1,0 +1,62 @@
+"""Whether the winner still wins if the bandwidth of a level is off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from p2smt.cost.pipeline import program_s
+from p2smt.cost.scene import Scene
+from p2smt.parallelism.request import Problem
+from p2smt.plans.solution import Alternative, Perturbation, RequestPlan, objective
+from p2smt.result import Status, StopWatch
+from p2smt.search.joint import JointSearch
+from p2smt.search.programs_pipelined import Listings
+
+FACTORS = (0.8, 1.2)
+
+
+def perturbations(
+    problem: Problem,
+    winner: Alternative,
+    watch: StopWatch,
+    solver: str,
+    listings: Listings | None = None,
+) -> tuple[Perturbation, ...]:
+    """Re-cost the winner and re-solve the problem with each level 20 % slower and faster.
+
+    All cases share the time limit.  Fewer cases than ``FACTORS`` times the levels: the search
+    was interrupted.  ``listings`` may pass the lists of programs of an earlier search.
+    """
+    found: list[Perturbation] = []
+    listings = listings or Listings()
+    for j, level in enumerate(problem.topology.levels):
+        for factor in FACTORS:
+            changed = replace(problem, topology=problem.topology.with_bandwidth_factor(j, factor))
+            solution = JointSearch(changed, watch.left(), solver, listings=listings).run(top=1)
+            if solution.interrupted:
+                return tuple(found)
+            cost = recost(changed, winner)
+            best = min([cost, *(a.objective_s for a in solution.alternatives)])
+            status = solution.status if solution.alternatives else Status.UNKNOWN
+            found.append(Perturbation(level.name, factor, cost, best, status))
+    return tuple(found)
+
+
+def recost(problem: Problem, winner: Alternative) -> float:
+    """The objective of the winner's matrix and programs on another topology."""
+    seconds = tuple(_seconds(problem, winner, plan) for plan in winner.requests)
+    return objective(problem, seconds)
+
+
+def _seconds(problem: Problem, winner: Alternative, plan: RequestPlan) -> float:
+    chosen = problem.axis_indices(plan.request)
+    scene = Scene.of(problem.topology, winner.placement, chosen)
+    if plan.program is None:
+        moved = plan.hierarchy.size > 1
+        request = plan.request
+        return scene.fixed_time(request.kind, request.payload_bytes).seconds if moved else 0.0
+    steps = [
+        scene.step_time(instruction.collective, plan.hierarchy.grouping(instruction), payload)
+        for instruction, payload in zip(plan.program.instructions, plan.payloads, strict=True)
+    ]
+    return program_s(steps, plan.chunks)

@@ -1,0 +1,148 @@
+"""The command line as a process: what it imports, Ctrl-C, time limits, pipes and full disks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tools import (
+    DEEP,
+    DEEP_REQUESTS,
+    TINY,
+    Outcome,
+    assert_one_error,
+    cli,
+    command,
+    process,
+)
+
+HEAVY = ("ortools", "z3", "numpy", "rich.table", "p2smt.encodings", "p2smt.cluster.topology")
+TERMINAL = {"TERM": "xterm", "COLUMNS": "200"}
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> str:
+    path = tmp_path / "deep.yaml"
+    path.write_text(DEEP)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import p2smt",
+        "from p2smt.cli import run; assert run(['--help']) == 0",
+        "from p2smt.cli import run; assert run(['solve', '--help']) == 0",
+        "from p2smt.cli import run; assert run(['--version']) == 0",
+    ],
+)
+def test_solvers_are_not_loaded_before_they_are_needed(code: str) -> None:
+    check = f"import sys\n{code}\nsys.exit(', '.join(set({HEAVY}) & set(sys.modules)) or 0)"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+
+
+def test_the_process_is_the_command_line() -> None:
+    outcome = process("placements", "--levels", "2,4", "--axes", "2,4", "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.json() == cli("placements", "--levels", "2,4", "--axes", "2,4", "--json").json()
+    assert_one_error(process("placements", "--levels", "2,4", "--axes", "3,4"))
+
+
+def test_results_do_not_depend_on_a_terminal_that_shows_only_ascii() -> None:
+    outcome = process("topology", "show", "azure-ndv4", PYTHONIOENCODING="ascii")
+    assert outcome.code == 0
+
+
+def interrupted(*arguments: str) -> Outcome:
+    """Run on a terminal for stderr, and press Ctrl-C once the live line shows an answer."""
+    read, write = os.openpty()
+    with subprocess.Popen(
+        command(*arguments),
+        stdout=subprocess.PIPE,
+        stderr=write,
+        env={**os.environ, **TERMINAL},
+        text=True,
+    ) as running:
+        os.close(write)
+        shown = _until(read, b"best ")
+        running.send_signal(signal.SIGINT)
+        assert running.stdout is not None
+        out = running.stdout.read()
+        shown += _until(read, None)
+    os.close(read)
+    return Outcome(running.returncode, out, shown.decode())
+
+
+def _until(terminal: int, word: bytes | None) -> bytes:
+    """What a terminal shows until a word appears, or until its other end is closed."""
+    shown = b""
+    while word is None or word not in shown:
+        try:
+            more = os.read(terminal, 4096)
+        except OSError:  # Linux: the other end is closed
+            break
+        if not more:
+            break
+        shown += more
+    return shown
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_ctrl_c_writes_the_best_plan_found(deep: str, tmp_path: Path, as_json: bool) -> None:
+    plan = tmp_path / "plan.json"
+    more = ("--json",) if as_json else ()
+    outcome = interrupted("solve", "-t", deep, *DEEP_REQUESTS, "-o", str(plan), *more)
+    assert outcome.code == 130, outcome
+    assert "Traceback" not in outcome.err
+    assert outcome.err.rstrip().endswith("p2smt: interrupted")
+    written = json.loads(plan.read_text())
+    if as_json:
+        data = outcome.json()
+        assert data["interrupted"] is True
+        assert data["plan"] == written
+        assert data["bound_s"] <= data["objective_s"]
+    else:
+        assert outcome.out.startswith("interrupted: the best found so far\n")
+        assert outcome.out.endswith(f"plan written to {plan}\n")
+    assert cli("verify", str(plan)).code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["deep.yaml", "plan.json"]
+
+
+def test_a_time_limit_is_no_proof(deep: str) -> None:
+    outcome = process("solve", "-t", deep, *DEEP_REQUESTS, "--time-limit", "0.3", "--json")
+    data = outcome.json()
+    assert (outcome.code, outcome.err) == (3, "")
+    assert data["status"] in ("feasible", "unknown")
+    if data["plan"] is not None:
+        assert data["bound_s"] <= data["objective_s"]
+
+
+def test_a_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    many = command("programs", "--factors", "2,2,2", "--length", "4")
+    for arguments in (many, command("topology", "list")):
+        with subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as running:
+            assert running.stdout is not None
+            assert running.stderr is not None
+            running.stdout.close()
+            assert running.stderr.read() == ""
+        assert running.returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_full_disk_is_one_line(more: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command("topology", "list", *more), stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert_one_error(Outcome(done.returncode, "", done.stderr))

@@ -1,0 +1,101 @@
+"""Presets: the documented list loads, with nominal rates and a source beside every number."""
+
+from __future__ import annotations
+
+import pytest
+
+from p2smt.cluster.file import load_topology, preset_names, preset_text
+from p2smt.cluster.topology import Algorithm
+from p2smt.errors import InputError
+
+EXPECTED_PRESETS = {
+    "aws-p3dn": (2, 8),
+    "aws-p4d": (2, 8),
+    "aws-p5": (2, 8),
+    "aws-p6-b200": (2, 8),
+    "azure-ndv2": (2, 8),
+    "azure-ndv4": (2, 8),
+    "azure-ndv5": (2, 8),
+    "dgx-a100": (2, 8),
+    "dgx-h100": (2, 8),
+    "dgx1-v100": (2, 2, 4),
+    "dgx2": (2, 16),
+    "gb200-nvl72": (2, 72),
+    "gcp-a2-highgpu-16g": (2, 16),
+    "gcp-a3-high": (2, 8),
+    "gcp-a3-mega": (2, 8),
+    "gcp-a3-ultra": (2, 8),
+    "mi300x": (2, 8),
+    "paper-gcp-a100": (2, 16),
+    "paper-gcp-v100": (2, 8),
+    "tpu-v5p": (2, 64),
+}
+
+
+def test_preset_names_are_as_documented() -> None:
+    assert preset_names() == tuple(sorted(EXPECTED_PRESETS))
+
+
+def test_unknown_preset_text() -> None:
+    with pytest.raises(InputError, match="neither a preset"):
+        preset_text("../pyproject")
+
+
+@pytest.mark.parametrize("name", EXPECTED_PRESETS)
+def test_presets_load(name: str) -> None:
+    preset = load_topology(name)
+    assert preset.name == name
+    assert preset.sizes == EXPECTED_PRESETS[name]
+    assert preset.description
+    assert preset.sources
+    assert load_topology(f"{name}:4").sizes == (4, *preset.sizes[1:])
+
+
+@pytest.mark.parametrize("name", EXPECTED_PRESETS)
+def test_every_number_of_a_preset_has_a_source_beside_it(name: str) -> None:
+    """A line with a bandwidth carries a comment, or its link starts with one."""
+    lines = preset_text(name).splitlines()
+    assert all("#" in line for line in lines if "bandwidth:" in line or "ports:" in line)
+
+
+@pytest.mark.parametrize("name", EXPECTED_PRESETS)
+def test_presets_name_the_same_protocols_at_every_level(name: str) -> None:
+    levels = load_topology(name).levels
+    assert len({tuple(piece.name for piece in level.link.pieces) for level in levels}) == 1
+
+
+@pytest.mark.parametrize("name", EXPECTED_PRESETS)
+def test_faster_protocols_of_a_preset_carry_less(name: str) -> None:
+    for level in load_topology(name).levels:
+        pieces = level.link.pieces
+        assert list(pieces) == sorted(pieces, key=lambda piece: -piece.latency_s)
+        assert list(pieces) == sorted(pieces, key=lambda piece: -piece.bandwidth_bytes_per_s)
+
+
+@pytest.mark.parametrize("name", EXPECTED_PRESETS)
+def test_in_switch_reduction_is_run_exactly_where_a_switch_has_it(name: str) -> None:
+    preset = load_topology(name)
+    has = any(level.link.in_switch_members for level in preset.levels)
+    assert has == (Algorithm.IN_SWITCH in preset.algorithms)
+
+
+@pytest.mark.parametrize(
+    ("name", "node_gbit", "device_gbyte"),
+    [
+        ("gcp-a2-highgpu-16g", 100, 300),
+        ("dgx2", 800, 150),
+        ("dgx-a100", 1600, 300),
+        ("aws-p4d", 400, 300),
+        ("aws-p5", 3200, 450),
+        ("aws-p6-b200", 3200, 900),
+        ("azure-ndv5", 3200, 450),
+        ("gcp-a3-high", 800, 450),
+        ("gcp-a3-mega", 1600, 450),
+        ("gb200-nvl72", 28800, 900),
+        ("paper-gcp-a100", 64, 270),
+    ],
+)
+def test_nominal_rates_of_presets(name: str, node_gbit: int, device_gbyte: int) -> None:
+    outer, inner = (level.link for level in load_topology(name).levels)
+    assert outer.ports * outer.bandwidth_bytes_per_s * 8 == node_gbit * 1e9
+    assert inner.bandwidth_bytes_per_s == device_gbyte * 1e9

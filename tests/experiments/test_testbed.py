@@ -1,0 +1,257 @@
+"""The test cluster of experiments/testbed: what its links carry, and that nothing of it stays.
+
+Where no cluster can be built, these tests are skipped, with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from experiments.testbed import launch
+from experiments.testbed.bandwidth import Pair, level_rates, measure, measure_pairs
+from experiments.testbed.network import cluster, why_not
+from experiments.testbed.ownership import NAMESPACES, lock_file, namespaces
+from experiments.testbed.spec import NetworkSpec, Node, unique_name
+from p2smt.errors import InputError
+
+pytestmark = pytest.mark.cluster
+
+SCRIPT = Path(__file__).resolve().parents[2] / "experiments" / "testbed" / "testbed.py"
+MBIT = 1e6 / 8
+WINDOW_S = 0.5
+TRIES = 3
+"""A busy machine slows a stream down: the best of this many counts.  None may be too fast."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _possible() -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+
+
+def spec(nodes: int = 2) -> NetworkSpec:
+    return NetworkSpec(nodes=nodes, uplink_bytes_per_s=100 * MBIT)
+
+
+def total(pairs: Sequence[Pair]) -> float:
+    """Bytes per second over all pairs at once."""
+    return sum(flow.bytes_per_s for flow in measure(pairs, WINDOW_S))
+
+
+def assert_carries(pairs: Sequence[Pair], bytes_per_s: float) -> None:
+    """All pairs together reach the rate, within 10 %."""
+    reached = 0.0
+    for _ in range(TRIES):
+        reached = max(reached, total(pairs))
+        if reached >= 0.9 * bytes_per_s:
+            break
+    assert 0.9 * bytes_per_s <= reached <= 1.1 * bytes_per_s
+
+
+# Rates
+
+
+def test_the_uplinks_of_nodes_are_shaped_in_both_directions() -> None:
+    with cluster(spec(3)) as (a, b, c):
+        assert_carries([(a, b)], 100 * MBIT)
+        assert_carries([(a, b), (a, c)], 100 * MBIT)  # out of one uplink
+        assert_carries([(a, c), (b, c)], 100 * MBIT)  # into one
+        assert_carries([(a, b), (b, a)], 200 * MBIT)  # the directions do not share
+
+
+def test_the_uplinks_of_racks_are_shared_by_their_nodes() -> None:
+    two = NetworkSpec(2, 200 * MBIT, racks=2, rack_bytes_per_s=100 * MBIT)
+    with cluster(two) as (a, b, c, d):
+        assert [node.rack for node in (a, b, c, d)] == [0, 0, 1, 1]
+        assert_carries([(a, b)], 200 * MBIT)
+        assert_carries([(a, c)], 100 * MBIT)
+        assert_carries([(a, c), (b, d)], 100 * MBIT)
+        flows = measure([(a, b)], WINDOW_S)
+        rates = level_rates(two, (a, b, c, d), flows, WINDOW_S)
+    asked = [(rate.level, rate.asked_bytes_per_s) for rate in rates]
+    assert asked == [("rack", 100 * MBIT), ("node", 200 * MBIT)]
+    assert all(rate.reached_bytes_per_s <= 1.1 * rate.asked_bytes_per_s for rate in rates)
+
+
+def test_clusters_stand_side_by_side() -> None:
+    with cluster(spec()) as here, cluster(spec()) as there:
+        assert [n.address for n in here] == [n.address for n in there]
+        assert {n.name for n in here}.isdisjoint(n.name for n in there)
+        assert len(measure_pairs(here, 0.1)) == len(measure_pairs(there, 0.1)) == 1
+
+
+# Commands
+
+
+def script(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def in_each(*command: str, name: str | None = None) -> list[str]:
+    named = () if name is None else ("--name", name)
+    return ["--nodes", "2", "--rate", "100mbit", *named, "--", *command]
+
+
+def test_a_command_runs_in_every_node() -> None:
+    text = "$NODE_RANK/$NNODES $MASTER_ADDR:$MASTER_PORT $GLOO_SOCKET_IFNAME $PET_NODE_RANK"
+    done = script(*in_each("sh", "-c", f'echo "{text}"; echo bad >&2; exit $NODE_RANK'))
+    assert done.returncode == 1
+    where = "10.77.0.1:29500 eth0"
+    assert sorted(done.stdout.splitlines()) == [f"node{i}: {i}/2 {where} {i}" for i in (0, 1)]
+    assert sorted(done.stderr.splitlines()) == ["node0: bad", "node1: bad"]
+
+
+def test_without_a_command_it_measures() -> None:
+    done = script("--nodes", "2", "--rate", "50mbit")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.split() for line in done.stdout.splitlines() if line]
+    assert [line[0] for line in lines] == ["from", "node0", "level", "node"]
+    assert float(lines[3][2]) <= 1.1 * 50
+
+
+def test_when_a_node_fails_the_others_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "GRACE_S", 0.1)
+    started_s = time.monotonic()
+    with cluster(spec()) as nodes:
+        code = launch.run_in_every_node(nodes, ["sh", "-c", "exit $((NODE_RANK * 7))"])
+        assert code == 7
+        stuck = "test $NODE_RANK = 1 && kill -9 $$; trap '' TERM; sleep 300"
+        assert launch.run_in_every_node(nodes, ["sh", "-c", stuck]) == 128 + 9
+    assert time.monotonic() - started_s < 60
+
+
+# What is left
+
+
+@pytest.fixture
+def mark() -> str:
+    """A number of seconds to sleep that no other process sleeps: found again among them."""
+    return f"3{secrets.randbelow(10**12):012}"
+
+
+def sleepers(mark: str) -> list[str]:
+    """Processes that still sleep for that long."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0] == b"sleep" and mark.encode() in words:
+            found.append(path.parent.name)
+    return found
+
+
+def assert_nothing_left(name: str, mark: str = "") -> None:
+    assert namespaces(name) == []
+    assert not lock_file(name).exists()
+    assert not mark or sleepers(mark) == []
+
+
+def wait_for(mark: str, count: int) -> None:
+    end_s = time.monotonic() + 30
+    while len(sleepers(mark)) < count and time.monotonic() < end_s:
+        time.sleep(0.02)
+    assert len(sleepers(mark)) == count
+
+
+@contextmanager
+def running(name: str, mark: str, trap: str = "") -> Iterator[subprocess.Popen[str]]:
+    """A cluster of its own process, with two sleepers in each node: one in the background."""
+    text = f"{trap} setsid sleep {mark} & sleep {mark}; true"
+    command = [sys.executable, str(SCRIPT), *in_each("sh", "-c", text, name=name)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, process_group=0) as process:
+        try:
+            wait_for(mark, 4)
+            yield process
+        finally:
+            process.kill()
+
+
+def test_nothing_is_left_by_default(mark: str) -> None:
+    name = unique_name()
+    done = script(*in_each("sh", "-c", f"setsid sleep {mark} & true", name=name))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_nothing_left(name, mark)
+
+
+def test_nothing_is_left_by_an_exception(mark: str) -> None:
+    sleeping: list[subprocess.Popen[bytes]] = []
+
+    def fail(nodes: Sequence[Node]) -> None:
+        sleeping.extend(subprocess.Popen([*node.prefix, "sleep", mark]) for node in nodes)
+        wait_for(mark, len(nodes))
+        raise ZeroDivisionError
+
+    here = spec()
+    with pytest.raises(ZeroDivisionError), cluster(here) as nodes:
+        fail(nodes)
+    assert [process.wait() for process in sleeping] == [-signal.SIGKILL] * 2
+    assert_nothing_left(here.name, mark)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_nothing_is_left_by_a_signal(number: signal.Signals, code: int, mark: str) -> None:
+    name = unique_name()
+    with running(name, mark) as process:
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == code, err
+    assert "Traceback" not in err
+    assert_nothing_left(name, mark)
+
+
+def test_nothing_is_left_by_ctrl_c_again_and_again(mark: str) -> None:
+    name = unique_name()
+    with running(name, mark, trap="trap '' INT TERM;") as process:
+        while process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
+            time.sleep(0.05)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode in (130, -signal.SIGINT), err
+    assert_nothing_left(name, mark)
+
+
+def test_clean_removes_what_a_killed_run_left_and_nothing_else(mark: str) -> None:
+    name, foreign, other = unique_name(), f"p2smt-{unique_name()}-node0", spec()
+    with running(name, mark) as process:
+        process.kill()
+    assert len(namespaces(name)) == 3
+    subprocess.run(["ip", "netns", "add", foreign], check=True)
+    try:
+        taken = script(*in_each("true", name=name))
+        assert (taken.returncode, taken.stdout) == (2, "")
+        assert taken.stderr.endswith("leftovers of a run that was killed; run: testbed.py clean\n")
+        with cluster(other) as nodes:
+            done = script("clean")
+            assert len(measure_pairs(nodes, 0.1)) == 1
+        assert (NAMESPACES / foreign).exists()
+    finally:
+        subprocess.run(["ip", "netns", "delete", foreign], check=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"removed the leftovers of cluster {name}\n" in done.stdout
+    assert f"left alone: cluster {other.name}, which is in use\n" in done.stdout
+    assert_nothing_left(name, mark)
+
+
+def test_a_name_is_taken_once() -> None:
+    here = spec()
+    with cluster(here) as nodes:
+        with pytest.raises(InputError, match="belongs to a running cluster"), cluster(here):
+            pass
+        assert len(measure_pairs(nodes, 0.1)) == 1
+    assert_nothing_left(here.name)

@@ -1,0 +1,343 @@
+"""Readers of nccl-tests: every way its tables look, and files that are wrong or hostile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from p2smt.collectives.names import Collective
+from p2smt.errors import InputError
+from p2smt.interop.nccl_tests.json_log import read_json_run
+from p2smt.interop.nccl_tests.read import MAX_BYTES, Measured, read_nccl_tests
+from p2smt.interop.nccl_tests.run import Run
+from p2smt.interop.nccl_tests.samples import derived_topology, samples_of
+from p2smt.interop.nccl_tests.text import read_text_tables
+from p2smt.programs.program import Grouping
+from tests.calibration.fixtures import (
+    ALL,
+    HEADER,
+    INSIDE,
+    START,
+    TRUTH,
+    as_json,
+    made_samples,
+    printed,
+    report,
+    row,
+)
+
+FEW = made_samples(TRUTH, INSIDE, sizes=[2**20, 2**24, 2**28])
+TABLE = printed(FEW, 8)
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Refusing is fine, in one line."""
+    with suppress(InputError):
+        try:
+            yield
+        except InputError as error:
+            if "\n" in str(error):
+                raise AssertionError(str(error)) from None
+            raise
+
+
+def one(text: str) -> Run:
+    """The one table of a text."""
+    (run,) = read_text_tables(text, "f.txt")
+    return run
+
+
+def measured(tmp_path: Path, text: str, **options: object) -> Measured:
+    """The one table of a file."""
+    path = tmp_path / "f.txt"
+    path.write_text(text)
+    (found,) = read_nccl_tests(str(path), **options)  # type: ignore[arg-type]
+    return found
+
+
+def test_both_times_of_a_row_are_read() -> None:
+    run = one(TABLE)
+    assert run.binary == "all_reduce"
+    assert [t.size_bytes for t in run.timings] == [2**20, 2**20, 2**24, 2**24, 2**28, 2**28]
+    assert run.timings[0].seconds == pytest.approx(FEW[0].seconds, rel=1e-3)
+
+
+@pytest.mark.parametrize("prefix", ["[1,0]<stdout>:", "0: ", " 0:", "[1,0]<stdout>: "])
+def test_prefixes_of_launchers_are_passed_over(prefix: str) -> None:
+    text = "".join(f"{prefix}{line}\n" for line in TABLE.splitlines())
+    assert one(text).timings == one(TABLE).timings
+
+
+def test_trimmed_columns_underscores_and_markdown() -> None:
+    text = (
+        "$ ./build/all_reduce_perf -b 32k -g 8\n[...]\n"
+        "  size    time   algbw   busbw\n   (B)    (us)  (GB/s)  (GB/s)\n"
+        "1_048_576   101.9   10.29   18.00\n16_777216  276.6   60.66  106.16\n```\n"
+    )
+    run = one(text)
+    assert [(t.line, t.size_bytes) for t in run.timings] == [(5, 2**20), (6, 2**24)]
+    assert run.ranks(Collective.ALL_REDUCE) == 8
+
+
+def test_older_and_newer_columns() -> None:
+    old = "# size count type time algbw busbw error time algbw busbw error\n"
+    assert len(
+        one(f"{old}1048576 2048 float 100.0 10.49 9.18 0e+00 99.0 10.59 9.27 1e-7\n").timings
+    )
+    blank = "# size count type redop root time algbw busbw #wrong\n"
+    assert one(f"{blank}1048576 2048 float 100.0 10.49 9.18 N/A\n").timings[0].seconds == 1e-4
+    stamped = "# size count type redop root time algbw busbw #wrong timestamp\n"
+    line = "1048576 262144 float sum -1 100.0 10.49 18.35 0 2026-01-31 12:00:00\n"
+    assert one(stamped + line).timings[0].busbw == 18.35
+    per_iteration = "# size count type redop root time algbw busbw #wrong i_min i_max i_p99 i_cv%\n"
+    line = "1048576 262144 float sum -1 100.0 10.49 18.35 0 90.0 120.0 119.0 3.1\n"
+    assert one(per_iteration + line).timings[0].seconds == 1e-4
+
+
+def test_wrong_results_are_reported_and_left_out() -> None:
+    bad = f"1048576 262144 float sum -1 {row(2**20, 1e-4, 8, wrong='3')} {row(2**20, 1e-4, 8)}\n"
+    run = one(TABLE + bad)
+    assert run.wrong == (len(TABLE.splitlines()) + 1,)
+    assert len(run.timings) == 6
+
+
+def test_rows_without_bytes_or_time_are_skipped() -> None:
+    empty = "0 0 float sum -1 5.70 0.00 0.00 0 5.54 0.00 0.00 0\n8 2 float sum -1 0.00 0.00 0.00 0 "
+    assert len(one(f"{TABLE}{empty}0.00 0.00 0.00 0\n").timings) == 6
+
+
+def test_several_tables_in_one_log_have_their_own_test() -> None:
+    log = "1 more process has sent help message help-mpi.txt\nhost:12:34 [0] NCCL INFO comm 0x1\n"
+    gather = printed(made_samples(TRUTH, INSIDE, Collective.ALL_GATHER)[-3:], 8, 1, "all_gather")
+    runs = read_text_tables(TABLE + log + gather, "f.txt")
+    assert [run.binary for run in runs] == ["all_reduce", "all_gather"]
+    assert [run.hosts for run in runs] == [(), (8,)]
+
+
+def test_a_remark_says_what_a_trimmed_file_does_not(tmp_path: Path) -> None:
+    meta = '# meta: {"nodes": 2, "gpus": 16, "collective": "all_gather"}\n'
+    text = meta + "size time algbw busbw\n1048576 100.0 10.49 9.83\n"
+    found = measured(tmp_path, text)
+    assert (found.collective, found.ranks, found.hosts) == (Collective.ALL_GATHER, 16, 2)
+
+
+@pytest.mark.parametrize(
+    ("test", "collective"),
+    [
+        ("all_reduce", Collective.ALL_REDUCE),
+        ("all_gather", Collective.ALL_GATHER),
+        ("reduce_scatter", Collective.REDUCE_SCATTER),
+    ],
+)
+@pytest.mark.parametrize("ranks", [2, 3, 8, 16, 32, 64])
+def test_ranks_come_from_the_bandwidths(
+    tmp_path: Path, test: str, collective: Collective, ranks: int
+) -> None:
+    found = measured(tmp_path, printed(FEW, ranks, test=test))
+    assert (found.collective, found.ranks, found.per_host) == (collective, ranks, None)
+
+
+def test_broadcast_tells_its_ranks_by_devices_or_option(tmp_path: Path) -> None:
+    assert measured(tmp_path, printed(FEW, 8, 1, "broadcast")).ranks == 8
+    text = printed(FEW, 8, 0, "broadcast")
+    assert measured(tmp_path, text, ranks=4).ranks == 4
+    with pytest.raises(InputError, match="--ranks"):
+        measured(tmp_path, text)
+
+
+def test_rounded_bandwidths_of_many_ranks_leave_them_open(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\d+ to \d+ fit its bandwidths\); name it with --ranks"):
+        measured(tmp_path, printed(FEW, 4096))
+    assert measured(tmp_path, printed(FEW, 4096), ranks=4096).ranks == 4096
+
+
+def test_the_collective_comes_from_figures_or_option(tmp_path: Path) -> None:
+    untitled = "size time algbw busbw\n1048576 100.0 10.49 {}\n"
+    assert measured(tmp_path, untitled.format(18.35)).collective is Collective.ALL_REDUCE
+    with pytest.raises(InputError, match="--collective"):
+        measured(tmp_path, untitled.format(9.18))
+    found = measured(tmp_path, untitled.format(9.18), collective=Collective.ALL_GATHER)
+    assert (found.collective, found.ranks) == (Collective.ALL_GATHER, 8)
+
+
+def test_json_reports(tmp_path: Path) -> None:
+    samples = made_samples(TRUTH, ALL, sizes=[2**20, 2**28])
+    found = measured(tmp_path, as_json(report(samples, 32, 4)))
+    assert (found.collective, found.ranks, found.hosts) == (Collective.ALL_REDUCE, 32, 4)
+    assert found.run.timings[0].seconds == pytest.approx(samples[0].seconds, rel=1e-6)
+    assert "secret" not in repr(found)
+
+
+def test_json_rows_with_wrong_results_are_left_out() -> None:
+    data = report(FEW, 8, 1)
+    data["results"][1]["out_of_place"]["nwrong"] = 2.0
+    data["results"][2]["out_of_place"]["nwrong"] = None
+    (run,) = read_json_run(as_json(data), "f")
+    assert (run.wrong, len(run.timings)) == ((2,), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "f.txt: has no table"),
+        ("hello\n8 2 float", "has no table"),
+        (HEADER, "has no table"),
+        (f"{HEADER}8 2 float sum -1 5.0 0.00\n", "f.txt, line 4: 7 columns: the table has 13"),
+        (f"{HEADER}1048576\n", "line 4: 1 columns"),
+        (TABLE.replace(" (us)", " (ms)"), r"times must be in \(us\)"),
+        ("size time\n8 x\n16 nan\n", "has no table"),
+        ("size time\n8 5.0.0\n9 1.5\n8 1e99", "line 4: '1e99': is not a number"),
+        ("size cputime\n8 5.0\n", "CPU times"),
+        (f"size time\n{'9' * 24} 5.0\n", "below 2\\^62"),
+        ("size time algbw busbw\n1048576 5.0 10.0 10.0\n", "do not belong to 1048576 bytes"),
+        ("#  Rank  1 Group  1 Pid 9 on h device  0 [0x0] X\n" + TABLE, "several groups"),
+        ("# meta: {nope}\n" + TABLE, "line 1: meta: is not one JSON object"),
+        ("size time\n" + "8 5.0\n" * 100_001, "more than 100000 rows"),
+    ],
+)
+def test_bad_text_is_refused_in_one_line(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        read_text_tables(text, "f.txt")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "f, line 1: is not complete JSON"),
+        (as_json(report(FEW, 8, 1))[:-9], "is not complete JSON"),
+        ("[" * 100_000, "is not"),
+        ("[1]", "must be a JSON object"),
+        ("{}", "results: must be a list"),
+        ('{"results": [{"size": "8"}]}', r"results\[1\].size '8'"),
+        ('{"results": [{"size": true}]}', "is not a number"),
+        ('{"results": [{"size": 8, "in_place": {"cpu_time": 1}}]}', "only cpu_time"),
+        ('{"results": [{"size": 8, "in_place": {"time": NaN}}]}', "is no JSON number"),
+        ('{"results": [{"size": 8, "in_place": {"time": ' + "9" * 5000 + "}}]}", "not a report"),
+        ('{"results": [], "config": {"devices": [{"group": 1}]}}', "several groups"),
+        ('{"results": [], "config": {"devices": [3]}}', r"devices\[0\]: must be a JSON"),
+    ],
+)
+def test_bad_json_is_refused_in_one_line(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        read_json_run(text, "f")
+    assert "\n" not in str(caught.value)
+
+
+def test_unfit_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a regular file"):
+        read_nccl_tests(str(tmp_path))
+    large = tmp_path / "large"
+    large.write_bytes(b"8 " * MAX_BYTES)
+    with pytest.raises(InputError, match="is larger than"):
+        read_nccl_tests(str(large))
+    with pytest.raises(InputError, match="test 'alltoall': a calibration uses"):
+        measured(tmp_path, printed(FEW, 8, 1, "alltoall"))
+    with pytest.raises(InputError, match="a collective needs 2"):
+        measured(tmp_path, printed(FEW, 8, 1), ranks=1)
+    uneven = printed(FEW, 8, 1).replace(
+        "Rank  7 Group  0 Pid    106 on   host-0", "Rank  7 Pid 1 on h"
+    )
+    with pytest.raises(InputError, match="equally many ranks"):
+        measured(tmp_path, uneven)
+    with pytest.raises(InputError, match="8 devices listed: its bandwidths are those of 4"):
+        measured(tmp_path, printed(FEW, 4).replace("# Using", printed(FEW, 8, 1).split("#\n")[1]))
+
+
+@pytest.mark.parametrize("unit", ["8 5.0\n", "x" * 4000 + "_perf\n", "{", "# meta: {" * 9, "\n"])
+def test_hostile_files_take_bounded_time(tmp_path: Path, unit: str) -> None:
+    path = tmp_path / "f"
+    path.write_text("size time\n" + unit * (MAX_BYTES // len(unit) - 9))
+    start = time.monotonic()
+    with pytest.raises(InputError):
+        read_nccl_tests(str(path))
+    assert time.monotonic() - start < 30
+
+
+@settings(max_examples=150)
+@given(st.lists(st.one_of(st.sampled_from(TABLE.splitlines()), st.text(max_size=40)), max_size=12))
+def test_any_mixture_of_lines_is_read_or_refused(lines: list[str]) -> None:
+    with one_line_errors():
+        runs = read_text_tables("\n".join(lines), "f")
+        assert all(t.seconds > 0 and t.size_bytes > 0 for run in runs for t in run.timings)
+
+
+KEYS = (
+    *("results", "config", "devices", "args", "size", "in_place", "time", "ngpus"),
+    *("alg_bw", "bus_bw", "nwrong", "hostname", "group"),
+)
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(KEYS),
+            inner,
+            max_size=4,
+        ),
+    ),
+)
+
+
+@settings(max_examples=150)
+@given(JSON)
+def test_any_json_is_read_or_refused(data: object) -> None:
+    for whole in (data, {"results": [data], "config": data}):
+        with one_line_errors():
+            read_json_run(as_json(whole), "f")
+
+
+@settings(max_examples=100)
+@given(st.binary(max_size=300), st.integers(0, 2000), st.integers(0, 40))
+def test_damaged_files_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, junk: bytes, at: int, cut: int
+) -> None:
+    raw = TABLE.encode()
+    path = tmp_path_factory.getbasetemp() / "damaged"
+    path.write_bytes(raw[:at] + junk + raw[at + cut :])
+    with one_line_errors():
+        read_nccl_tests(str(path))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "hosts", "grouping", "outermost"),
+    [
+        (8, 0, INSIDE, None),
+        (8, 1, INSIDE, None),
+        (16, 2, ALL, 2),
+        (32, 0, ALL, 4),
+        (4, 4, Grouping(0, 1, master=True), 4),
+    ],
+)
+def test_runs_are_placed_on_the_topology(
+    tmp_path: Path, ranks: int, hosts: int, grouping: Grouping, outermost: int | None
+) -> None:
+    found = samples_of(measured(tmp_path, printed(FEW, ranks, hosts)), START)
+    assert {(s.grouping, s.outermost) for s in found} == {(grouping, outermost)}
+    assert found[0].source == f"f.txt:{9 + (ranks if hosts else 0)}"
+
+
+@pytest.mark.parametrize(("ranks", "hosts"), [(4, 1), (8, 2), (12, 0), (16, 1)])
+def test_parts_of_nodes_are_refused(tmp_path: Path, ranks: int, hosts: int) -> None:
+    with pytest.raises(InputError, match="measure whole nodes"):
+        samples_of(measured(tmp_path, printed(FEW, ranks, hosts)), START)
+
+
+def test_device_lists_tell_a_topology(tmp_path: Path) -> None:
+    inside = measured(tmp_path, printed(FEW, 8, 1))
+    across = measured(tmp_path, printed(FEW, 16, 2))
+    found = derived_topology([inside, across])
+    assert (found.names, found.sizes) == (("node", "gpu"), (2, 8))
+    assert derived_topology([inside]).sizes == (8,)
+    assert derived_topology([measured(tmp_path, printed(FEW, 4, 4))]).names == ("node",)
+    with pytest.raises(InputError, match="inside a node were not measured"):
+        derived_topology([across])
+    with pytest.raises(InputError, match="--topology"):
+        derived_topology([measured(tmp_path, TABLE)])

@@ -1,0 +1,102 @@
+"""Checking of programs: exactly, on the quotient, and in long lists."""
+
+from __future__ import annotations
+
+import pytest
+
+from p2smt.collectives.names import RequestKind
+from p2smt.errors import TooLarge
+from p2smt.programs import check as checking
+from p2smt.programs import semantics
+from p2smt.programs.check import ListChecker, check_program
+from p2smt.programs.program import Hierarchy, Program, parse_program
+from p2smt.programs.semantics import ViolationKind
+from p2smt.result import SearchLimits, Status
+from p2smt.search.programs import Task, list_programs
+
+KINDS = (RequestKind.ALL_REDUCE, RequestKind.REDUCE_SCATTER, RequestKind.ALL_GATHER)
+BLUE_CONNECT = "reduce-scatter inside l1; all-reduce parallel l1 in root; all-gather inside l1"
+
+
+def every(kind: RequestKind, hierarchy: Hierarchy, length: int) -> tuple[Program, ...]:
+    result, _ = list_programs(Task(kind, hierarchy, length), SearchLimits())
+    assert result.status is Status.COMPLETE
+    return result.value or ()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("factors", [(4, 2), (3, 4), (2, 3, 4), (4, 2, 2)])
+def test_quotient_agrees_with_devices(
+    monkeypatch: pytest.MonkeyPatch, kind: RequestKind, factors: tuple[int, ...]
+) -> None:
+    """Where both fit: the same verdict, payloads and peak for every program."""
+    hierarchy = Hierarchy.plain(factors)
+    programs = every(kind, hierarchy, 4)
+    exact = [check_program(kind, hierarchy, program) for program in programs]
+    monkeypatch.setattr(semantics, "MAX_DEVICES", hierarchy.size - 1)
+    monkeypatch.setattr(checking, "PRIMES", (2, 3, 5)[: len(factors)])
+    monkeypatch.setattr(semantics, "initial_state", unlimited(monkeypatch))
+    for program, on_devices in zip(programs, exact, strict=True):
+        quotient = check_program(kind, hierarchy, program)
+        assert not quotient.exact
+        assert on_devices.exact
+        assert quotient.trace.violation is None
+        assert quotient.trace.payload_rows == on_devices.trace.payload_rows
+        assert quotient.trace.peak_rows == on_devices.trace.peak_rows
+
+
+def unlimited(monkeypatch: pytest.MonkeyPatch) -> object:
+    """The initial state without its limit on the number of devices."""
+    original = semantics.initial_state
+
+    def initial(kind: RequestKind, devices: int) -> semantics.State:
+        with monkeypatch.context() as patch:
+            patch.setattr(semantics, "MAX_DEVICES", 10**6)
+            return original(kind, devices)
+
+    return initial
+
+
+def test_large_groups_are_checked_on_the_quotient_and_say_so() -> None:
+    hierarchy = Hierarchy.plain((256, 256))
+    checked = check_program(RequestKind.ALL_REDUCE, hierarchy, parse_program(BLUE_CONNECT))
+    assert checked.how == "quotient 2x3"
+    assert checked.trace.violation is None
+    assert checked.trace.payload_rows == (65536, 256, 65536)
+    assert checked.trace.peak_rows == 65536
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("all-reduce inside l1; all-reduce inside l1", ViolationKind.DOUBLED),
+        ("all-reduce inside l1", ViolationKind.GOAL_MISSED),
+        ("all-reduce inside root; all-reduce inside l1", ViolationKind.AFTER_GOAL),
+        ("all-gather inside root", ViolationKind.ROWS_OVERLAP),
+    ],
+)
+@pytest.mark.parametrize("factors", [(2, 4), (256, 256)])
+def test_wrong_programs_are_refused(
+    factors: tuple[int, ...], text: str, kind: ViolationKind
+) -> None:
+    hierarchy, program = Hierarchy.plain(factors), parse_program(text)
+    broken = check_program(RequestKind.ALL_REDUCE, hierarchy, program).trace.violation
+    listed = ListChecker(RequestKind.ALL_REDUCE, hierarchy).violation(program)
+    assert broken is not None
+    assert listed is not None
+    assert (broken.kind, listed.kind) == (kind, kind)
+
+
+def test_no_quotient_outside_the_range_of_the_small_model() -> None:
+    deep = Hierarchy.plain((8, 8, 8, 8, 8))
+    with pytest.raises(TooLarge, match="up to 1024 devices"):
+        check_program(RequestKind.ALL_REDUCE, deep, parse_program("all-reduce inside root"))
+
+
+def test_list_checker_runs_on_the_real_factors_while_they_are_few() -> None:
+    assert ListChecker(RequestKind.ALL_REDUCE, Hierarchy.plain((8, 8))).exact
+    large = ListChecker(RequestKind.ALL_REDUCE, Hierarchy.plain((16, 16, 32)))
+    assert (large.exact, large.factors) == (False, (2, 3, 5))
+    assert ListChecker(RequestKind.ALL_REDUCE, Hierarchy.plain((16, 16, 32, 8))).factors == (
+        *(3, 2, 2, 2),
+    )

@@ -1,0 +1,152 @@
+"""The small-model property (docs/small-model.md), by the semantics alone.
+
+Two systems with the same number of factors run in lockstep: a pair of states is what one word
+of instructions leads to in each.  If no reachable pair has its goal on one side only, the same
+programs are valid in both, up to the length explored, or at every length once no pair is new.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cache
+
+import pytest
+
+from p2smt.collectives.names import RequestKind
+from p2smt.problems.program import InstructionSet
+from p2smt.programs import semantics
+from p2smt.programs.program import Hierarchy, Program, local_groups
+from p2smt.programs.semantics import State, Step, Violation
+
+COUNTEREXAMPLE = (
+    "reduce-scatter inside l2; reduce-scatter parallel l2 in l1; all-gather inside l2; "
+    "all-gather master l2 in l1; reduce-scatter parallel l1 in root; broadcast inside l2; "
+    "all-gather parallel l1 in root"
+)
+REDUCE, SCATTER, GATHER = (
+    RequestKind.ALL_REDUCE,
+    RequestKind.REDUCE_SCATTER,
+    RequestKind.ALL_GATHER,
+)
+DEAD = -1
+Word = tuple[int, ...]
+
+
+@dataclass
+class System:
+    """All instructions over some factors, as a table of numbered states that grows."""
+
+    kind: RequestKind
+    factors: tuple[int, ...]
+    states: list[State] = field(default_factory=list)
+    goals: list[bool] = field(default_factory=list)
+    ids: dict[bytes, int] = field(default_factory=dict)
+    after: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        items = InstructionSet.of(len(self.factors)).items
+        self.steps = [Step(c, local_groups(self.factors, grouping)) for c, grouping in items]
+        self.number(semantics.initial_state(self.kind, math.prod(self.factors)))
+
+    def number(self, state: State) -> int:
+        key = state.tobytes()
+        if key not in self.ids:
+            self.ids[key] = len(self.states)
+            self.states.append(state)
+            self.goals.append(semantics.is_goal(self.kind, state))
+        return self.ids[key]
+
+    def goal(self, at: int) -> bool:
+        return at != DEAD and self.goals[at]
+
+    def step(self, at: int, instruction: int) -> int:
+        """The state after an instruction; DEAD where it is not allowed, or after the goal."""
+        if at == DEAD or self.goals[at]:
+            return DEAD
+        if (at, instruction) not in self.after:
+            state = self.states[at].copy()
+            broken = isinstance(semantics.apply(state, self.steps[instruction], 1), Violation)
+            self.after[at, instruction] = DEAD if broken else self.number(state)
+        return self.after[at, instruction]
+
+
+@cache
+def system(kind: RequestKind, factors: tuple[int, ...]) -> System:
+    """One table per system, shared by the tests."""
+    return System(kind, factors)
+
+
+def shortest_difference(one: System, other: System, length: int) -> tuple[Word | None, bool]:
+    """A shortest word that is a program of one only; and whether no pair was left to explore."""
+    layer: list[tuple[tuple[int, int], Word]] = [((0, 0), ())]
+    seen = {(0, 0)}
+    for _ in range(length):
+        found: list[tuple[tuple[int, int], Word]] = []
+        for (a, b), word in layer:
+            for number in range(len(one.steps)):
+                pair = one.step(a, number), other.step(b, number)
+                if one.goal(pair[0]) != other.goal(pair[1]):
+                    return (*word, number), False
+                if pair not in seen and pair != (DEAD, DEAD):
+                    seen.add(pair)
+                    found.append((pair, (*word, number)))
+        layer = found
+    return None, not layer
+
+
+def compare(
+    kind: RequestKind, small: tuple[int, ...], real: tuple[int, ...], length: int
+) -> tuple[Word | None, bool]:
+    return shortest_difference(system(kind, small), system(kind, real), length)
+
+
+@pytest.mark.parametrize("kind", [REDUCE, SCATTER, GATHER])
+@pytest.mark.parametrize("real", [(3, 2), (2, 3), (4, 2), (2, 4), (4, 4), (5, 3), (6, 10)])
+def test_two_factors_agree_at_every_length(kind: RequestKind, real: tuple[int, ...]) -> None:
+    assert compare(kind, (2, 2), real, 30) == (None, True)
+
+
+@pytest.mark.parametrize("real", [(3, 2, 2), (2, 3, 2), (2, 2, 3), (4, 2, 2), (2, 3, 5)])
+def test_three_factors_agree_up_to_length_6(real: tuple[int, ...]) -> None:
+    word, _ = compare(REDUCE, (2, 2, 2), real, 6)
+    assert word is None
+
+
+@pytest.mark.parametrize("kind", [SCATTER, GATHER])
+@pytest.mark.parametrize("real", [(3, 2, 2), (2, 3, 2), (2, 2, 3), (2, 3, 5)])
+def test_three_factors_agree_at_every_length_on_other_requests(
+    kind: RequestKind, real: tuple[int, ...]
+) -> None:
+    assert compare(kind, (2, 2, 2), real, 30) == (None, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("real", "length"), [((3, 2, 2, 2), 6), ((2, 2, 3, 2), 4), ((2, 3, 4, 2), 4)]
+)
+def test_four_factors_agree(real: tuple[int, ...], length: int) -> None:
+    word, _ = compare(REDUCE, (2, 2, 2, 2), real, length)
+    assert word is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("real", [(3, 2, 2), (4, 2, 2), (2, 2, 3), (3, 2, 5)])
+def test_the_property_ends_at_length_7(real: tuple[int, ...]) -> None:
+    word, _ = compare(REDUCE, (2, 2, 2), real, 7)
+    assert word is not None
+    assert len(word) == 7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("real", [(3, 3, 3), (2, 3, 2)])
+def test_some_factors_agree_with_twos_at_length_8(real: tuple[int, ...]) -> None:
+    word, _ = compare(REDUCE, (2, 2, 2), real, 8)
+    assert word is None
+
+
+def test_the_documented_counterexample() -> None:
+    word, _ = compare(REDUCE, (2, 2, 2), (3, 2, 2), 7)
+    hierarchy, items = Hierarchy.plain((2, 2, 2)), InstructionSet.of(3).items
+    program = Program(tuple(hierarchy.instruction(*items[number]) for number in word or ()))
+    assert str(program) == COUNTEREXAMPLE

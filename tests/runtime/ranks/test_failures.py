@@ -1,0 +1,177 @@
+"""Runs that fail: what is said, how fast, and that no process stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tools import Outcome, assert_one_error
+from tests.runtime.processes import Running, endless, on_pairs, run_to_end, started, wait_for
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[Running]:
+    """A run in full swing."""
+    with started(*endless(tmp_path)) as running:
+        running.wait_until_busy()
+        yield running
+
+
+def failed(running: Running, within_s: float) -> Outcome:
+    """One line, exit code 6, soon, and nothing left."""
+    begin = time.monotonic()
+    outcome = running.outcome()
+    assert time.monotonic() - begin < within_s
+    assert_one_error(outcome, 6)
+    running.assert_nothing_left()
+    return outcome
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_rank_that_is_killed(busy: Running, rank: int) -> None:
+    os.kill(busy.ranks()[rank], signal.SIGKILL)
+    error = failed(busy, 15).err
+    assert error.startswith(f"p2smt: error: rank {rank}: was killed by SIGKILL during request 1 ")
+
+
+def test_two_ranks_that_are_killed(busy: Running) -> None:
+    ranks = busy.ranks()
+    os.kill(ranks[1], signal.SIGSEGV)
+    os.kill(ranks[3], signal.SIGSEGV)
+    assert "was killed by SIGSEGV during request 1" in failed(busy, 15).err
+
+
+def test_the_process_that_starts_the_ranks_is_killed(busy: Running) -> None:
+    os.kill(busy.nodes()[0], signal.SIGKILL)
+    assert "the process that starts the ranks ended with code -9" in failed(busy, 15).err
+
+
+def test_it_is_killed_while_a_rank_is_stopped(busy: Running) -> None:
+    """A stopped rank cannot notice that its parent is dead."""
+    os.kill(busy.ranks()[1], signal.SIGSTOP)
+    os.kill(busy.nodes()[0], signal.SIGKILL)
+    failed(busy, 15)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_the_command_line_is_killed(busy: Running, number: signal.Signals) -> None:
+    os.kill(busy.process.pid, number)
+    assert busy.outcome().code == -number
+    busy.assert_nothing_left()
+
+
+def test_it_is_killed_and_a_rank_is_stopped(busy: Running) -> None:
+    os.kill(busy.ranks()[2], signal.SIGSTOP)
+    os.kill(busy.process.pid, signal.SIGKILL)
+    assert busy.outcome().code == -signal.SIGKILL
+    busy.assert_nothing_left()
+
+
+def test_ctrl_c(busy: Running) -> None:
+    os.kill(busy.process.pid, signal.SIGINT)
+    assert busy.outcome() == Outcome(130, "", "p2smt: interrupted\n")
+    busy.assert_nothing_left()
+
+
+def test_ctrl_c_at_the_start(tmp_path: Path) -> None:
+    """While torch is being imported, before there are ranks."""
+    with started(*endless(tmp_path)) as running:
+        wait_for(lambda: running.nodes() or None)
+        os.kill(running.process.pid, signal.SIGINT)
+        assert running.outcome() == Outcome(130, "", "p2smt: interrupted\n")
+        running.assert_nothing_left()
+
+
+def test_a_rank_that_is_stopped(tmp_path: Path) -> None:
+    """At the time limit it is said where each rank was."""
+    with started(*endless(tmp_path, "--time-limit", "20")) as running:
+        running.wait_until_busy()
+        os.kill(running.ranks()[1], signal.SIGSTOP)
+        error = failed(running, 40).err
+    assert error.startswith("p2smt: error: no result within 20 s (")
+    assert all(f"{rank}" in error for rank in range(4))
+    assert "request 1 (all-reduce dp), " in error
+
+
+@pytest.mark.parametrize("limit", ["0.1", "1"])
+def test_a_limit_that_ends_before_the_ranks_have_started(tmp_path: Path, limit: str) -> None:
+    outcome = run_to_end(*on_pairs(tmp_path, "--time-limit", limit))
+    assert_one_error(outcome, 6)
+    assert f"within {limit} s" in outcome.err
+
+
+def test_a_port_in_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        outcome = run_to_end(*on_pairs(tmp_path, "--port", str(port)))
+    assert_one_error(outcome, 6)
+    assert f"127.0.0.1:{port}: Address already in use" in outcome.err
+
+
+def test_a_port_of_ones_own(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    outcome = run_to_end(*on_pairs(tmp_path, "--port", str(port), "--repeat", "0"))
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+# Backends ---------------------------------------------------------------------------------
+
+
+def without_torch(folder: Path) -> dict[str, str]:
+    """An environment in which torch cannot be imported."""
+    text = "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n"
+    (folder / "torch.py").write_text(text)
+    return {"PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+
+
+def test_torch_is_missing(tmp_path: Path) -> None:
+    outcome = run_to_end(*on_pairs(tmp_path), environment=without_torch(tmp_path))
+    assert_one_error(outcome, 5)
+    assert "torch: is not installed; install p2smt with its torch extra" in outcome.err
+
+
+def test_torch_is_missing_under_a_launcher(tmp_path: Path) -> None:
+    place = {"RANK": "0", "WORLD_SIZE": "4", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+    outcome = run_to_end(*on_pairs(tmp_path), environment={**without_torch(tmp_path), **place})
+    assert_one_error(outcome, 5)
+    assert "torch: is not installed" in outcome.err
+
+
+def test_the_reference_needs_no_torch(tmp_path: Path) -> None:
+    arguments = on_pairs(tmp_path, "--backend", "reference")
+    outcome = run_to_end(*arguments, environment=without_torch(tmp_path))
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+def no_gpu() -> dict[str, str]:
+    return {"CUDA_VISIBLE_DEVICES": ""}
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--backend", "nccl"), "backend nccl: this torch finds no CUDA GPU, or has no NCCL;"),
+        (("--device", "cuda"), "device cuda: this torch finds no CUDA GPU;"),
+    ],
+)
+def test_without_gpus(tmp_path: Path, option: tuple[str, str], message: str) -> None:
+    outcome = run_to_end(*on_pairs(tmp_path, *option), environment=no_gpu())
+    assert_one_error(outcome, 5)
+    assert message in outcome.err
+
+
+def test_a_wrong_result(tmp_path: Path) -> None:
+    program = "all-reduce inside node; all-reduce inside root"
+    outcome = run_to_end(*on_pairs(tmp_path, "--repeat", "1", program=program))
+    assert (outcome.code, outcome.err) == (1, "")
+    assert outcome.out.startswith("WRONG RESULT: 4 ranks, gloo, float32\n")
+    assert "all-reduce dp: rank 3, element 0: wrong value: expected " in outcome.out

@@ -1,0 +1,127 @@
+"""Ranks that something else started: torchrun, or variables set by hand."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tools import Outcome, assert_one_error
+from tests.runtime.processes import (
+    Running,
+    endless,
+    free_port,
+    on_pairs,
+    run_to_end,
+    started,
+    torchrun,
+    wait_for,
+)
+
+pytestmark = pytest.mark.cluster
+
+
+@contextmanager
+def by_hand(ranks: Sequence[int], *arguments: str) -> Iterator[dict[int, Running]]:
+    """Some of four ranks, each a process of its own."""
+    port = str(free_port())
+    with ExitStack() as stack:
+        yield {
+            rank: stack.enter_context(
+                started(
+                    *arguments,
+                    environment={
+                        "RANK": str(rank),
+                        "WORLD_SIZE": "4",
+                        "MASTER_ADDR": "127.0.0.1",
+                        "MASTER_PORT": port,
+                        "GLOO_SOCKET_IFNAME": "lo",
+                    },
+                )
+            )
+            for rank in ranks
+        }
+
+
+def outcomes(ranks: dict[int, Running]) -> dict[int, Outcome]:
+    """What each ended with; nothing is left."""
+    found = {rank: running.outcome() for rank, running in ranks.items()}
+    for running in ranks.values():
+        running.assert_nothing_left()
+    return found
+
+
+def wait_until_busy(ranks: dict[int, Running]) -> None:
+    """Until all have met and made a group of their own."""
+    wait_for(lambda: min(running.groups() for running in ranks.values()) > 1 or None)
+
+
+def test_only_rank_0_prints(tmp_path: Path) -> None:
+    with by_hand(range(4), *on_pairs(tmp_path, "--json", "--repeat", "1")) as ranks:
+        found = outcomes(ranks)
+    assert [found[rank].code for rank in range(4)] == [0] * 4
+    assert found[0].json()["verified"] is True
+    assert [found[rank] for rank in (1, 2, 3)] == [Outcome(0, "", "")] * 3
+
+
+@pytest.mark.parametrize("missing", [0, 2])
+def test_a_rank_that_was_never_started(tmp_path: Path, missing: int) -> None:
+    """The others end within the limit, and name it."""
+    others = [rank for rank in range(4) if rank != missing]
+    with by_hand(others, *on_pairs(tmp_path, "--time-limit", "8")) as ranks:
+        found = outcomes(ranks)
+    for rank, outcome in found.items():
+        assert_one_error(outcome, 6)
+        assert f"rank {missing} did not " in outcome.err, found
+        assert f"rank {rank}" in outcome.err
+
+
+def test_a_rank_that_is_killed(tmp_path: Path) -> None:
+    """No launcher watches the ranks, so the others know only that a connection broke."""
+    with by_hand(range(4), *endless(tmp_path, "--time-limit", "50")) as ranks:
+        wait_until_busy(ranks)
+        os.kill(ranks[2].process.pid, signal.SIGKILL)
+        found = outcomes(ranks)
+    assert found.pop(2).code == -signal.SIGKILL
+    for rank, outcome in found.items():
+        assert_one_error(outcome, 6)
+        assert outcome.err.startswith(f"p2smt: error: rank {rank}: "), outcome.err
+        assert "request 1 (all-reduce dp)" in outcome.err
+
+
+def test_ctrl_c(tmp_path: Path) -> None:
+    with by_hand(range(4), *endless(tmp_path, "--time-limit", "50")) as ranks:
+        wait_until_busy(ranks)
+        for running in ranks.values():
+            os.kill(running.process.pid, signal.SIGINT)
+        for outcome in outcomes(ranks).values():
+            assert outcome.code in (130, 6)
+            assert "Traceback" not in outcome.err
+
+
+def test_another_number_of_ranks(tmp_path: Path) -> None:
+    place = {"RANK": "0", "WORLD_SIZE": "3", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+    outcome = run_to_end(*on_pairs(tmp_path), environment=place)
+    assert_one_error(outcome)
+    assert "3 ranks that a launcher started: the plan is for 4; start 4" in outcome.err
+
+
+def test_torchrun(tmp_path: Path) -> None:
+    arguments = on_pairs(tmp_path, "--json", "--repeat", "1")
+    outcome = run_to_end(line=torchrun(4, *arguments))
+    assert outcome.code == 0, outcome.err
+    data = outcome.json()
+    assert data["verified"] is True
+    assert len(data["ranks"]) == 4
+
+
+def test_torchrun_with_a_wrong_result(tmp_path: Path) -> None:
+    program = "all-reduce inside node; all-reduce inside root"
+    arguments = on_pairs(tmp_path, "--repeat", "0", program=program)
+    outcome = run_to_end(line=torchrun(4, *arguments))
+    assert outcome.code == 1
+    assert outcome.out.count("WRONG RESULT") == 1

@@ -1,0 +1,142 @@
+"""Order that is weaker than it looks: each case against the exhaustive oracle."""
+
+from __future__ import annotations
+
+import pytest
+
+from p2smt.collectives.contract import Contract, Contribution, Goal, all_reduce
+from p2smt.schedules.model import Schedule
+from p2smt.schedules.verify.report import Kind, Verdict
+from p2smt.schedules.verify.verify import verify
+from tests.schedules.building import Blocks, at
+from tests.schedules.oracles.interleavings import explore
+from tests.schedules.random_schedules import random_schedule
+
+
+def starts(*chunks: int) -> tuple[tuple[Contribution, ...], ...]:
+    """So many input chunks on each rank."""
+    return tuple(tuple(Contribution(r, c) for c in range(n)) for r, n in enumerate(chunks))
+
+
+def goals(*wanted: tuple[int, int, int, int]) -> tuple[Goal, ...]:
+    """(rank, output chunk, rank, input chunk): which input each output chunk must be."""
+    return tuple(Goal(r, c, (Contribution(q, d),)) for r, c, q, d in wanted)
+
+
+def one_packet_of_two() -> Schedule:
+    """A packet says that its own chunk is there, not that the rest of its step is."""
+    b = Blocks()
+    targets = (at("s0", 1, packet=True), at("s1", 1))
+    b.add(0, 0, "put", reads=(at("i0", 0),), writes=targets)
+    b.add(1, 0, "upkt", reads=(at("s0", 1, packet=True),), writes=(at("o0", 1),))
+    b.copy(1, 0, "s1", "o1")
+    return b.schedule("p", Contract("custom", starts(1, 1), goals((1, 0, 0, 0), (1, 1, 0, 0))), 2)
+
+
+def overlapping_copy() -> Schedule:
+    """The second position reads what the first one writes."""
+    b = Blocks()
+    b.copy(0, 0, "i0", "s0", count=2)
+    b.copy(0, 0, "s0", "s1", count=2)
+    b.copy(0, 0, "s1", "o0", count=2)
+    return b.schedule("c", Contract("custom", starts(2), goals((0, 0, 0, 0), (0, 1, 0, 1))), 3)
+
+
+def put_before_the_start() -> Schedule:
+    """Rank 1's input is undefined, but its own until it starts."""
+    b = Blocks()
+    b.add(0, 0, "put", reads=(at("i0", 0),), writes=(at("i0", 1),), posts=("signal 0",))
+    b.add(1, 0, "wait", count=0, awaits=("signal 0",))
+    contract = Contract(
+        "custom", (*starts(1), (None,)), goals((1, 0, 0, 0)), in_place=True, shift=(0, 0)
+    )
+    return b.schedule("b", contract)
+
+
+def put_after_the_end() -> Schedule:
+    """Nothing keeps rank 0 from ending before the data is there."""
+    b = Blocks()
+    b.add(1, 0, "put", reads=(at("i0", 1),), writes=(at("o0", 0),))
+    return b.schedule("l", Contract("custom", starts(1, 1), goals((0, 0, 1, 0))))
+
+
+def contest_before_a_barrier() -> Schedule:
+    """Block 0 may take the token first and then wait at the barrier for block 1, who needs it."""
+    b = Blocks()
+    token = ("semaphore c",)
+    taken = b.add(0, 2, "acquire", count=0, awaits=token, posts=token)
+    b.add(0, 0, "barrier", count=0, awaits=token, barrier="b")
+    b.add(0, 0, "release", count=0, posts=token)
+    b.add(0, 1, "barrier", count=0, barrier="b", waits=(taken,))
+    b.copy(0, 3, "i0", "o0")
+    contract = all_reduce(1, 1, in_place=False)
+    return b.schedule("d", contract, initial=(("semaphore c", 1),))
+
+
+WRONG = {
+    "one packet of two": one_packet_of_two,
+    "overlapping copy": overlapping_copy,
+    "put before the start": put_before_the_start,
+    "put after the end": put_after_the_end,
+    "contest before a barrier": contest_before_a_barrier,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_refuted_as_the_oracle_does(name: str) -> None:
+    schedule = WRONG[name]()
+    assert not explore(schedule).right
+    assert verify(schedule).verdict is Verdict.INVALID
+
+
+def test_more_room_can_let_the_wrong_one_win() -> None:
+    """With room for both messages rank 0 may take the token that rank 1 must have first."""
+    b = Blocks()
+    b.send(0, 0, 1, "i0")
+    b.send(0, 0, 1, "i0")
+    b.add(0, 0, "acquire", count=0, awaits=("semaphore c",))
+    b.add(0, 0, "both", count=0, awaits=("semaphore d",), posts=("semaphore c",))
+    b.add(1, 0, "acquire", count=0, awaits=("semaphore c",))
+    b.add(1, 0, "release", count=0, posts=("semaphore c", "semaphore d"))
+    b.receive("r", 1, 0, 0, "s0")
+    b.receive("r", 1, 0, 0, "o0")
+    contract = Contract("custom", starts(1, 1), goals((1, 0, 0, 0)))
+    schedule = b.schedule("m", contract, 1, initial=(("semaphore c", 1),))
+    for depth, right in ((1, True), (2, False)):
+        report = verify(schedule, depth)
+        assert explore(schedule, depth).right is right
+        assert (report.verdict is Verdict.VALID) is right
+        assert report.min_depth is None
+
+
+def test_too_many_outcomes_of_competing_waits_are_unknown() -> None:
+    b = Blocks()
+    for block in range(14):
+        token = (f"semaphore {block % 2}",)
+        b.add(0, block, "acquire", count=0, awaits=token)
+        b.add(0, block, "release", count=0, posts=token)
+    b.copy(0, 20, "i0", "o0")
+    initial = (("semaphore 0", 1), ("semaphore 1", 1))
+    schedule = b.schedule("t", all_reduce(1, 1, in_place=False), initial=initial)
+    report = verify(schedule, time_limit_s=0.05)
+    assert report.verdict is Verdict.UNKNOWN
+    assert "competing waits" in report.reason
+
+
+def test_the_race_that_does_harm_is_named() -> None:
+    b = Blocks()
+    b.copy(0, 0, "i0", "s0")
+    b.copy(0, 1, "i0", "s0")
+    b.copy(0, 0, "s0", "s1")
+    b.copy(0, 1, "s1", "o0")
+    report = verify(b.schedule("c", Contract("custom", starts(1), goals((0, 0, 0, 0))), 2))
+    (race,) = [violation for violation in report.violations if violation.kind is Kind.RACE]
+    assert "access s[1] of rank 0" in race.message
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("seed", range(5000, 5040))
+def test_random_schedules_with_little_room(seed: int, depth: int) -> None:
+    schedule = random_schedule(seed, 4 + seed % 6, depth)
+    wanted = Verdict.VALID if explore(schedule, depth).right else Verdict.INVALID
+    assert verify(schedule, depth).verdict is wanted

@@ -1,1 +1,0 @@
-"""Tests of the encodings: solvers against each other and against brute force."""
