@@ -39,19 +39,70 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
 )
 
-# What encodings may see: frozen inputs and results.  Everything else is what checks them.
-ENCODINGS_SEE = (
-    *("errors", "result", "problems", "encodings"),
-    *("collectives.names", "parallelism.placement", "programs.program"),
+# (who, sees only these of the package, because): independence that is claimed is held here.
+SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        "encodings",
+        (
+            *("errors", "result", "problems", "encodings"),
+            *("collectives.names", "parallelism.placement", "programs.program"),
+        ),
+        "encodings see problems only: what checks an answer must not share code with it",
+    ),
+    ("collectives", ("errors", "collectives"), "start and goal rest on nothing"),
+    (
+        "programs.semantics",
+        ("errors", "collectives", "parallelism.placement", "programs.preconditions"),
+        "the specification stands alone",
+    ),
+    (
+        "programs.preconditions",
+        ("errors", "collectives", "parallelism.placement"),
+        "the specification stands alone",
+    ),
+    (
+        "schedules.races.replay",
+        ("errors", "collectives.contract", "schedules.model"),
+        "replay interprets a schedule anew, to check what the solver found",
+    ),
+    *(
+        (
+            f"runtime.schedules.{name}",
+            (
+                *("errors", "collectives.contract", "schedules.model"),
+                *("runtime.schedules.rows", "runtime.schedules.events", "runtime.schedules.values"),
+            ),
+            "the reference executor shares with the checker the representation only",
+        )
+        for name in ("rows", "events", "reference", "values")
+    ),
+    (
+        "schedules.language",
+        (
+            *("errors", "files", "problems.claim", "collectives.contract"),
+            *("schedules.model", "schedules.language"),
+        ),
+        "a file's text becomes a schedule without being judged",
+    ),
 )
 
-# (who, must not import, why)
+_APART = "execution and specification check each other"
+
+# (who, must not import, because)
 BANS: tuple[tuple[str, str, str], ...] = (
-    ("programs.semantics", "cost", "what a program means does not depend on what it costs"),
+    ("programs", "cost", "what a program means does not depend on what it costs"),
     ("cost", "programs.semantics", "what a program costs does not depend on what it means"),
-    ("runtime", "programs.semantics", "execution and specification check each other"),
-    ("runtime", "programs.check", "execution and specification check each other"),
-    ("cost.bounds", "encodings", "bounds are proved without a solver"),
+    ("cost", "programs.check", "what a program costs does not depend on what it means"),
+    ("runtime", "programs.semantics", _APART),
+    ("runtime", "programs.check", _APART),
+    ("runtime", "programs.quotient", _APART),
+    ("runtime", "programs.payload_rows", _APART),
+    ("runtime", "plans.check", _APART),
+    *(("runtime", f"schedules.{part}", _APART) for part in ("races", "order", "families")),
+    *((f"runtime.{part}", "schedules.verify", _APART) for part in ("programs", "schedules")),
+    ("schedules.lower", "schedules.verify", "what is lowered is checked by others"),
+    ("schedules.verify", "schedules.lower", "a checker does not know where a schedule is from"),
+    ("schedules.verify", "schedules.classics", "a checker does not know where a schedule is from"),
 )
 
 # Only these join encodings with what checks them.
@@ -175,8 +226,9 @@ def _objections(module: str, other: str) -> Iterator[str]:
     for who, what, why in BANS:
         if inside(module, [who]) and inside(other, [what]):
             yield why
-    if inside(module, ["encodings"]) and not inside(other, ENCODINGS_SEE):
-        yield "encodings see problems only"
+    for who, seen, why in SEES:
+        if inside(module, [who]) and not inside(other, seen):
+            yield why
     if inside(other, ["encodings"]) and not inside(module, JOINS_ENCODINGS):
         yield "only solvers imports encodings"
     if inside(other, ["interop"]) and not inside(module, ["interop", "cli", "p2smt"]):
@@ -237,7 +289,8 @@ def test_every_module_has_a_place() -> None:
 def test_every_name_is_placed_once_and_exists() -> None:
     names = [name for row in LAYERS for name in row]
     assert sorted(names) == sorted({module.split(".")[0] for module in SOURCES})
-    ruled = {name for ban in BANS for name in ban[:2]} | {*ENCODINGS_SEE, *JOINS_ENCODINGS}
+    ruled = {name for ban in BANS for name in ban[:2]} | {*JOINS_ENCODINGS}
+    ruled |= {name for who, seen, _ in SEES for name in (who, *seen)}
     ruled |= {*COMPUTES_NAMES, *PRINTS, *(n for users in PACKAGES.values() for n in users or ())}
     assert {n for n in ruled if not any(inside(module, [n]) for module in SOURCES)} == set()
 
@@ -252,6 +305,26 @@ def test_neighbours_that_must_not_meet() -> None:
 
 def test_third_party_packages_stay_in_their_rooms() -> None:
     assert misplaced_packages(SOURCES) == []
+
+
+@pytest.mark.parametrize("module", ["runtime.ranks.launch", "runtime.job", "cli.app"])
+def test_what_starts_quickly_does_not_load_torch_or_solvers(module: str) -> None:
+    """Imports inside functions do not count: they load where they are used."""
+    reached, waiting = set[str](), [module]
+    while waiting:
+        name = waiting.pop()
+        reached.add(name)
+        quick = {name: _at_the_top(SOURCES[name])}
+        assert not outside_imports(name, quick) & {"torch", "z3", "ortools", "scipy"}, name
+        waiting += [n for n in own_imports(name, {**SOURCES, **quick}) - reached if n in SOURCES]
+
+
+def _at_the_top(source: str) -> str:
+    """A module without its functions, and without what only type checkers import."""
+    tree = ast.parse(source)
+    functions = (ast.FunctionDef, ast.ClassDef)
+    kept = [n for n in tree.body if not isinstance(n, functions) and not isinstance(n, ast.If)]
+    return ast.unparse(ast.Module(kept, []))
 
 
 def test_no_cycles() -> None:
@@ -312,6 +385,12 @@ def test_an_upward_import_is_found(module: str, source: str, message: str) -> No
         ("cli.solve_command", "from p2smt.encodings.placement import primes"),
         ("programs.check", "import p2smt.encodings.placement.primes as p"),
         ("schedules.model", "from p2smt.interop.msccl import read"),
+        ("schedules.races.replay", "from p2smt.schedules.verify.values import values_of"),
+        ("runtime.schedules.reference", "from p2smt.runtime.payload import Numbers"),
+        ("runtime.schedules.execution", "from p2smt.schedules.verify.progress import some_run"),
+        ("schedules.lower.rows", "from p2smt.schedules.verify import structure"),
+        ("schedules.language.file", "from p2smt.schedules.index import Index"),
+        ("collectives.names", "from p2smt.units import format_bytes"),
     ],
 )
 def test_a_meeting_that_must_not_be_is_found(module: str, source: str) -> None:
