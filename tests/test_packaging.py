@@ -42,11 +42,13 @@ def build(folder: Path, kind: str) -> Path:
 
 def package_files() -> set[str]:
     """What an installation must hold, as paths in it."""
-    code = {f"p2smt/encodings/{path.name}" for path in (ROOT / "encodings").glob("*.py")}
+    own = {f"{path.relative_to(ROOT)}" for path in (ROOT / "p2smt").rglob("*.py")}
+    code = {f"p2smt/{path.relative_to(ROOT)}" for path in (ROOT / "encodings").rglob("*.py")}
     data = {f"p2smt/topologies/{path.name}" for path in (ROOT / "topologies").glob("*.yaml")}
+    assert own
     assert code
     assert data
-    return code | data | {"p2smt/__init__.py", "p2smt/py.typed", "p2smt/cli/__init__.py"}
+    return own | code | data | {"p2smt/py.typed"}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,1 @@
+"""Clusters: levels, links and presets (``topology``), and their files."""

@@ -1,0 +1,1 @@
+"""Collectives by name, and what each is given and must produce."""

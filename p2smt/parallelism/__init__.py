@@ -1,0 +1,1 @@
+"""What a user asks: parallelism axes and matrices, requests, side constraints."""

@@ -1,0 +1,1 @@
+"""Frozen questions, one file each: plain data, the same for every solver."""

@@ -1,0 +1,1 @@
+"""MSCCL++ JSON execution plans."""

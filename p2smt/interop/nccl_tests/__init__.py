@@ -1,0 +1,1 @@
+"""Measured times that nccl-tests prints."""

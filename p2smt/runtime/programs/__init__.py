@@ -1,0 +1,1 @@
+"""Programs and plans on ranks: moves, checks and times; the reference executor."""

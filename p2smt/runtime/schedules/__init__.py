@@ -1,0 +1,1 @@
+"""Schedules on ranks: chains of steps as messages; the reference executor."""

@@ -1,0 +1,1 @@
+"""Programs and plans as schedules: rows, then messages, then thread blocks."""
