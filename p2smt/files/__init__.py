@@ -1,1 +1,1 @@
-"""Text that users give or get: YAML and JSON read as checked data, files written whole or not at all."""
+"""Text of users: YAML and JSON read as checked data, files written whole or not at all."""
