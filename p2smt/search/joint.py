@@ -18,10 +18,10 @@ from p2smt.cost.scene import Scene
 from p2smt.errors import EncodingBug, OutOfTimeError
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.solution import Alternative, RequestPlan, Solution, objective
+from p2smt.plans.solution import Alternative, RequestAnswer, Solution, objective
 from p2smt.problems.placement import CostTable, PlacementProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search.one_request import physical_bound_s, plan_request
+from p2smt.search.one_request import answer_request, physical_bound_s
 from p2smt.search.placements import is_answer
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.scene_table import SceneTable, Values, scene_table
@@ -38,7 +38,7 @@ class _Entry:
     """A request on one scene: a bound in seconds, and its plan once it is computed."""
 
     bound_s: float
-    plan: RequestPlan | None = None
+    plan: RequestAnswer | None = None
     allowed: bool = True
 
 
@@ -77,7 +77,7 @@ class JointSearch:
     _tick_s: float = 1.0
     _watch: StopWatch = field(default_factory=lambda: StopWatch.start(SearchLimits()))
     _seen: dict[Matrix, Alternative] = field(default_factory=dict)
-    _plans: dict[tuple[Any, ...], RequestPlan | None] = field(default_factory=dict)
+    _plans: dict[tuple[Any, ...], RequestAnswer | None] = field(default_factory=dict)
     _calls: int = 0
     _physical_s: float = 0.0
     _bound_s: float = 0.0
@@ -215,11 +215,11 @@ class JointSearch:
         self._seen[matrix] = Alternative(matrix, tuple(plans), total, status)
         return known
 
-    def _plan(self, request: Request, scene: Scene) -> RequestPlan | None:
+    def _plan(self, request: Request, scene: Scene) -> RequestAnswer | None:
         """Plans are shared by requests that differ in ``times`` only."""
         key = (request.kind, request.payload_bytes, scene.digits)
         if key not in self._plans:
-            self._plans[key] = plan_request(
+            self._plans[key] = answer_request(
                 self.problem, request, scene, self._watch.left(), self.solver, self.listings
             )
         plan = self._plans[key]

@@ -7,7 +7,7 @@ from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.solution import RequestPlan
+from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import Grouping, Hierarchy, Program
 from p2smt.result import SearchLimits, SolveStats, Status
 from p2smt.search.programs import Found, Priced, Task, best_program, price
@@ -19,14 +19,14 @@ def physical_bound_s(scene: Scene, request: Request) -> float:
     return request_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
 
 
-def plan_request(
+def answer_request(
     problem: Problem,
     request: Request,
     scene: Scene,
     limits: SearchLimits,
     solver: str,
     listings: Listings,
-) -> RequestPlan | None:
+) -> RequestAnswer | None:
     """The best way to run a request on a scene; None if the restrictions leave no program.
 
     Where the time runs out without any program, or the encoding refuses so many devices, the
@@ -72,13 +72,13 @@ def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced:
 
 def _plan(
     request: Request, scene: Scene, hierarchy: Hierarchy, best: Priced, found: Found
-) -> RequestPlan:
+) -> RequestAnswer:
     trace = best.checked.trace
     physical = physical_bound_s(scene, request)
     if physical > best.seconds * (1 + 1e-9):
         text = f"a program takes {best.seconds} s, less than its physical bound {physical} s"
         raise EncodingBug(text, str(scene), str(best.program))
-    return RequestPlan(
+    return RequestAnswer(
         request,
         hierarchy,
         best.program,
@@ -96,12 +96,12 @@ def _plan(
     )
 
 
-def _fixed(request: Request, scene: Scene, hierarchy: Hierarchy) -> RequestPlan:
+def _fixed(request: Request, scene: Scene, hierarchy: Hierarchy) -> RequestAnswer:
     """A request with one fixed step, or none at all in a group of one device."""
     moved = hierarchy.size > 1
     step = scene.fixed_time(request.kind, request.payload_bytes)
     twice = 2 if moved else 1  # what is sent and what is received
-    return RequestPlan(
+    return RequestAnswer(
         request,
         hierarchy,
         None,

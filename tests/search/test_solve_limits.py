@@ -104,7 +104,7 @@ def test_a_scene_too_large_for_the_table_is_left_unproved() -> None:
     assert found.bound_s <= found.best.objective_s
 
 
-def test_a_faster_layout_that_no_matrix_expresses_is_named() -> None:
+def test_a_faster_rank_order_that_no_matrix_expresses_is_named() -> None:
     topology = cluster(("node", 6, 1e9), ("gpu", 6, 1e12))
     found = p2smt.solve(ask(topology, "a=9,b=4", "b=1GiB"), top=1)
     assert found.best is not None
