@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from p2smt.collectives.names import DIRECT
+from dataclasses import dataclass, field, replace
+
+from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.footprint import Digits
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.parallelism.request import Problem, Request
@@ -17,6 +20,34 @@ from p2smt.search.programs_pipelined import Listings, best_pipelined
 def physical_bound_s(scene: Scene, request: Request) -> float:
     """Least time of one execution that the links of the scene allow."""
     return request_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAnswers:
+    """Answers of a problem's requests, each found once; ``len``: how many were found.
+
+    Requests that differ in ``times`` only share one, since it is of one execution.
+    """
+
+    problem: Problem
+    solver: str
+    listings: Listings
+    _found: dict[tuple[RequestKind, int, tuple[Digits, ...]], RequestAnswer | None] = field(
+        default_factory=dict
+    )
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def of(self, request: Request, scene: Scene, limits: SearchLimits) -> RequestAnswer | None:
+        """As :func:`answer_request`."""
+        key = (request.kind, request.payload_bytes, scene.digits)
+        if key not in self._found:
+            self._found[key] = answer_request(
+                self.problem, request, scene, limits, self.solver, self.listings
+            )
+        answer = self._found[key]
+        return answer and replace(answer, request=request)
 
 
 def answer_request(
