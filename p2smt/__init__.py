@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from p2smt.search.solve import solve as solve
 
 _HOMES = {
-    "p2smt.search.solve": ("placements", "solve"),
+    "p2smt.search.placements": ("placements",),
+    "p2smt.search.solve": ("solve",),
     "p2smt.errors": ("EncodingBug", "InputError"),
     "p2smt.parallelism.placement": ("ParallelismAxis", "Placement"),
     "p2smt.problems.placement": ("PlacementProblem",),

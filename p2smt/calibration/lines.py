@@ -18,7 +18,7 @@ from itertools import combinations, pairwise
 import numpy as np
 from scipy.optimize import least_squares
 
-from p2smt.calibration.rows import Floats, Table
+from p2smt.calibration.rows import FitTable, Floats
 
 LOSS_SCALE = 0.03
 """Residuals well above this weigh linearly, those below quadratically."""
@@ -35,21 +35,21 @@ class Lines:
     seconds_per_byte: Floats
     loss: float
 
-    def predict(self, table: Table) -> Floats:
+    def predict(self, table: FitTable) -> Floats:
         """Predicted seconds of each row."""
         return np.asarray(_times(table, self.latency_s, self.seconds_per_byte).min(axis=1))
 
-    def used(self, table: Table) -> set[int]:
+    def used(self, table: FitTable) -> set[int]:
         """The lines that are the least one for some row."""
         best = _times(table, self.latency_s, self.seconds_per_byte).argmin(axis=1)
         return {int(k) for k in np.take_along_axis(table.piece, best[:, None], axis=1).ravel()}
 
-    def log_errors(self, table: Table) -> Floats:
+    def log_errors(self, table: FitTable) -> Floats:
         """log(predicted / measured) of each row."""
         return np.asarray(np.log(self.predict(table) / table.seconds))
 
 
-def fit_lines(table: Table, count: int) -> Lines:
+def fit_lines(table: FitTable, count: int) -> Lines:
     """The best fit of ``count`` lines, highest latency first where the order is free."""
     starts = sorted(
         ((_loss(table, a, b), tuple(a), tuple(b)) for a, b in _starts(table, count)),
@@ -59,20 +59,20 @@ def fit_lines(table: Table, count: int) -> Lines:
     return min(polished, key=lambda lines: lines.loss)
 
 
-def _parts(table: Table, latency: Floats, beta: Floats) -> tuple[Floats, Floats]:
+def _parts(table: FitTable, latency: Floats, beta: Floats) -> tuple[Floats, Floats]:
     """Latencies and transfer times of every way."""
     wire = np.maximum(table.load_bytes * beta[table.piece], table.floor_s)
     return table.fixed_s + table.steps * latency[table.piece], wire
 
 
-def _times(table: Table, latency: Floats, beta: Floats) -> Floats:
+def _times(table: FitTable, latency: Floats, beta: Floats) -> Floats:
     """Seconds of every way: A + W, or 2 A + W + sqrt(8 W A) per pass of a pipelined tree."""
     start, wire = _parts(table, latency, beta)
     pipeline = wire + 2 * start + np.sqrt(8 * wire * start)
     return np.where(table.passes > 0, pipeline, start + wire)
 
 
-def _slopes(table: Table, latency: Floats, beta: Floats) -> tuple[Floats, Floats]:
+def _slopes(table: FitTable, latency: Floats, beta: Floats) -> tuple[Floats, Floats]:
     """Derivatives of every way's time by its latencies A, and by log(b)."""
     start, wire = _parts(table, latency, beta)
     ratio = np.sqrt(np.maximum(wire, 1e-30) / np.maximum(start, 1e-30))
@@ -83,12 +83,12 @@ def _slopes(table: Table, latency: Floats, beta: Floats) -> tuple[Floats, Floats
     )
 
 
-def _loss(table: Table, latency: Floats, beta: Floats) -> float:
+def _loss(table: FitTable, latency: Floats, beta: Floats) -> float:
     z = np.log(_times(table, latency, beta).min(axis=1) / table.seconds) / LOSS_SCALE
     return float(np.mean(2 * (np.sqrt(1 + z * z) - 1)))
 
 
-def _starts(table: Table, count: int) -> Iterator[tuple[Floats, Floats]]:
+def _starts(table: FitTable, count: int) -> Iterator[tuple[Floats, Floats]]:
     """Lines of consecutive load ranges; line 0 is that of the largest messages."""
     order = np.argsort(table.load_bytes[:, 0], kind="stable")
     grid = np.unique(np.linspace(0, len(order), _CUTS + 1).round().astype(int))
@@ -103,7 +103,7 @@ def _starts(table: Table, count: int) -> Iterator[tuple[Floats, Floats]]:
         yield latency, beta
 
 
-def _line(table: Table, chosen: np.ndarray, k: int, least: float) -> tuple[float, float]:
+def _line(table: FitTable, chosen: np.ndarray, k: int, least: float) -> tuple[float, float]:
     """One line through some rows in relative error; its slope is at least ``least``.
 
     A minimum of lines is concave: of smaller messages, a byte costs no less.  Way k of a row
@@ -138,7 +138,7 @@ def _weighted_line(
     return float(latency), float(min(beta, _SECONDS_PER_BYTE[1]))
 
 
-def _polish(table: Table, latency: Floats, beta: Floats) -> Lines:
+def _polish(table: FitTable, latency: Floats, beta: Floats) -> Lines:
     """A local minimum of the loss near a start; variables are latencies / unit and log(b)."""
     count = len(latency)
     unit = float((table.seconds / table.steps[:, 0]).min())
@@ -164,7 +164,7 @@ def _polish(table: Table, latency: Floats, beta: Floats) -> Lines:
     return Lines(found, slopes, _loss(table, found, slopes))
 
 
-def _jacobian(table: Table, latency: Floats, beta: Floats, unit: float) -> Floats:
+def _jacobian(table: FitTable, latency: Floats, beta: Floats, unit: float) -> Floats:
     """Derivatives of each row's log time by latency / unit and log(b): those of its best way."""
     count, each = len(latency), np.arange(len(table.seconds))
     times = _times(table, latency, beta)

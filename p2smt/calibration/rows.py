@@ -114,7 +114,7 @@ def piece_names(count: int, inner: Sequence[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FitTable:
     """Rows and their ways to run as arrays: ``seconds`` of shape (rows,), others (rows, ways).
 
     Way w of row r has latencies A = fixed_s + steps a_k and transfer W = max(load b_k, floor_s)
@@ -130,19 +130,19 @@ class Table:
     fixed_s: Floats
     floor_s: Floats
 
-    def take(self, chosen: NDArray[Any]) -> Table:
+    def take(self, chosen: NDArray[Any]) -> FitTable:
         """Some of the rows."""
-        return Table(*(getattr(self, field.name)[chosen] for field in fields(self)))
+        return FitTable(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
 
-def make_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
+def make_table(rows: Sequence[Row], names: Sequence[str]) -> FitTable:
     """The table of a fit that seeks one piece for each of these names."""
     ways = [[way for ask in row.asks for way in _ways(ask, names)] for row in rows]
     width = max(len(found) for found in ways)
     padded = np.array([found + [found[0]] * (width - len(found)) for found in ways])
     seconds = np.array([row.seconds for row in rows])
     steps, load, passes, piece, fixed, floor = np.moveaxis(padded, 2, 0)
-    return Table(seconds, steps, load, passes, piece.astype(np.int64), fixed, floor)
+    return FitTable(seconds, steps, load, passes, piece.astype(np.int64), fixed, floor)
 
 
 def _ways(ask: Ask, names: Sequence[str]) -> list[tuple[float, ...]]:

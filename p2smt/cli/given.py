@@ -159,7 +159,7 @@ def requests_of(**texts: list[str] | None) -> tuple[Request, ...]:
     )
 
 
-def layout_of(text: str) -> list[int] | list[list[int]]:
+def rank_order_of(text: str) -> list[int] | list[list[int]]:
     """A JSON matrix ``[[4,1],[1,16]]``, or a list ``[0,2,1,3]`` of the device of each rank."""
     from p2smt.errors import InputError
 

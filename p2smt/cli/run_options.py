@@ -88,7 +88,7 @@ def _program_job(
     if topology is None:
         raise InputError("run", "needs a plan file, or --topology with a program", "see --help")
     wanted = scene_options.program_kind(kind)
-    place = scene_options.place(topology, axes, placement, reduce)
+    place = scene_options.placed_reduction(topology, axes, placement, reduce)
     payload = size or place.payload_bytes
     if not payload:
         raise InputError(f"reduce {reduce}", "has no size", "write it like dp=1MiB")

@@ -26,8 +26,8 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Axes of a placement on a topology (by ``names`` as given), and a payload (0: no size)."""
+class PlacedReduction:
+    """Reduction axes of a placement on a topology (``names`` as given); payload 0: no size."""
 
     placement: Placement
     axes: tuple[int, ...]
@@ -54,7 +54,7 @@ def placement_of(
 
     if text is None:
         raise InputError("placement", "is missing", "give --placement [[4,1],[1,16]]")
-    rows = [row for row in given.layout_of(text) if isinstance(row, list)]
+    rows = [row for row in given.rank_order_of(text) if isinstance(row, list)]
     if not rows:
         raise InputError(f"placement {text[:60]!r}", "is not a matrix", "write [[4,1],[1,16]]")
     found = Placement(tuple(tuple(row) for row in rows))
@@ -76,15 +76,15 @@ def where(
         if axes is not None or placement is not None or reduce is not None:
             raise InputError("--factors", "stands alone", "drop --axes, --placement and --reduce")
         return Where(Hierarchy.plain(given.sizes_of(factors, "factors")))
-    found = place(topology, axes, placement, reduce)
+    found = placed_reduction(topology, axes, placement, reduce)
     if not found.payload_bytes:
         return Where(found.scene.hierarchy)
     return Where(found.scene.hierarchy, found.scene, found.payload_bytes)
 
 
-def place(
+def placed_reduction(
     topology: str | None, axes: str | None, placement: str | None, reduce: str | None
-) -> Place:
+) -> PlacedReduction:
     """Where --reduce AXES[=SIZE] runs."""
     from p2smt.cost.scene import Scene
     from p2smt.units import parse_bytes
@@ -97,7 +97,7 @@ def place(
     matrix = placement_of(placement, cluster, chosen)
     payload = parse_bytes(size.strip(), "size in --reduce") if equals else 0
     scene = Scene.of(cluster, matrix, indices)
-    return Place(matrix, tuple(indices), names, scene, payload)
+    return PlacedReduction(matrix, tuple(indices), names, scene, payload)
 
 
 def _indices(text: str, axes: tuple[ParallelismAxis, ...]) -> list[int]:

@@ -91,7 +91,7 @@ def solve(
         restrictions.algorithms(algorithm),
         given.pipeline_of(pipeline),
     )
-    layout = None if compare is None else given.layout_of(compare)
+    order = None if compare is None else given.rank_order_of(compare)
     limits = given.limits_of(time_limit, seed, workers)
     restrictions.writable(output)
     with _live() as progress:
@@ -100,7 +100,7 @@ def solve(
             top=given.count_of(top, "top", MAX_TOP),
             limits=limits,
             solver=solver,
-            compare=layout,
+            compare=order,
             sensitivity=sensitivity,
             progress=progress,
         )

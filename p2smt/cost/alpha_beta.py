@@ -70,7 +70,7 @@ class _Way:
 
 
 @dataclass(frozen=True, slots=True)
-class StepModel:
+class StepCostModel:
     """Everything about a step but its payload: the ways to run it."""
 
     ways: tuple[_Way, ...]
@@ -92,11 +92,11 @@ class StepModel:
         )
 
 
-def step_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepModel:
+def step_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
     """The ways in which the groups of a footprint can run an operation."""
     if all(max(profile) == 1 for profile in footprint.profiles):
         silent = (0.0,) * len(topology.levels)
-        return StepModel((_Way("none", "", 0, 0.0, 0.0, None, 0.0, silent),))
+        return StepCostModel((_Way("none", "", 0, 0.0, 0.0, None, 0.0, silent),))
     collective = operation if isinstance(operation, Collective) else None
     crossed = [
         j
@@ -106,7 +106,7 @@ def step_model(topology: Topology, footprint: Footprint, operation: Operation) -
     names = dict.fromkeys(
         piece.name for j in crossed for piece in topology.levels[j].link.pieces_for(collective)
     )
-    return StepModel(
+    return StepCostModel(
         tuple(
             _way(topology, footprint, algorithm, rule, name, collective)
             for algorithm, rule in rules(topology, footprint, operation)
@@ -157,7 +157,7 @@ def _load(topology: Topology, use: LevelUse, rule: Rule, bandwidth: float) -> tu
 @lru_cache(maxsize=65_536)
 def regular_model(
     topology: Topology, digits: tuple[Digits, ...], grouping: Grouping, operation: Operation
-) -> StepModel:
+) -> StepCostModel:
     """The step model of an instruction on the groups of a parallelism matrix."""
     return step_model(topology, _cached_footprint(topology, digits, grouping), operation)
 
@@ -170,7 +170,9 @@ def _cached_footprint(
 
 
 @lru_cache(maxsize=65_536)
-def send_model(topology: Topology, digits: tuple[Digits, ...], operation: Operation) -> StepModel:
+def send_model(
+    topology: Topology, digits: tuple[Digits, ...], operation: Operation
+) -> StepCostModel:
     """The step model of a send to the next rank along the digits' axis."""
     return step_model(topology, send_footprint(topology, digits), operation)
 

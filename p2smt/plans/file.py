@@ -14,7 +14,7 @@ from p2smt.files.validation import validated
 from p2smt.parallelism.placement import FixedEntry, IntArray, Placement
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import SCHEMA_VERSION, PlanModel
-from p2smt.plans.solution import Alternative, RequestPlan, Solution
+from p2smt.plans.solution import Alternative, RequestAnswer, Solution
 from p2smt.programs.program import lower
 from p2smt.result import Status
 
@@ -50,32 +50,34 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
 
 
 def _request_data(
-    topology: Topology, placement: Placement, axes: tuple[int, ...], plan: RequestPlan
+    topology: Topology, placement: Placement, axes: tuple[int, ...], answer: RequestAnswer
 ) -> dict[str, Any]:
     groups = placement.groups(axes)
-    instructions = plan.program.instructions if plan.program else (None,) * len(plan.steps)
+    instructions = answer.program.instructions if answer.program else (None,) * len(answer.steps)
     steps = []
-    for instruction, step, payload in zip(instructions, plan.steps, plan.payloads, strict=True):
-        text = plan.request.kind.value if instruction is None else str(instruction)
+    for instruction, step, payload in zip(instructions, answer.steps, answer.payloads, strict=True):
+        text = answer.request.kind.value if instruction is None else str(instruction)
         lowered = groups
         if instruction is not None:
-            lowered = lower(groups, plan.hierarchy.factors, plan.hierarchy.grouping(instruction))
+            lowered = lower(
+                groups, answer.hierarchy.factors, answer.hierarchy.grouping(instruction)
+            )
         steps.append(_step_data(topology, text, lowered, step, payload))
     return {
-        "kind": plan.request.kind.value,
-        "axes": list(plan.request.axes),
-        "bytes": plan.request.payload_bytes,
-        "times": plan.request.times,
-        "program": None if plan.program is None else str(plan.program),
-        "chunks": plan.chunks,
-        "status": plan.status.value,
-        "seconds": plan.seconds,
-        "bound_s": plan.bound_s,
-        "physical_bound_s": plan.physical_bound_s,
-        "single_collective_s": plan.single_s,
-        "peak_bytes": plan.peak_bytes,
-        "shards": None if plan.shards is None else list(plan.shards),
-        "checked": plan.checked,
+        "kind": answer.request.kind.value,
+        "axes": list(answer.request.axes),
+        "bytes": answer.request.payload_bytes,
+        "times": answer.request.times,
+        "program": None if answer.program is None else str(answer.program),
+        "chunks": answer.chunks,
+        "status": answer.status.value,
+        "seconds": answer.seconds,
+        "bound_s": answer.bound_s,
+        "physical_bound_s": answer.physical_bound_s,
+        "single_collective_s": answer.single_s,
+        "peak_bytes": answer.peak_bytes,
+        "shards": None if answer.shards is None else list(answer.shards),
+        "checked": answer.checked,
         "steps": steps,
     }
 

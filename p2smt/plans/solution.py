@@ -17,7 +17,7 @@ def in_chunks(chunks: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestPlan:
+class RequestAnswer:
     """One request on one placement.
 
     ``seconds`` is the time of one execution in ``chunks`` chunks, ``steps`` and ``payloads``
@@ -60,7 +60,7 @@ class Alternative:
     """A placement with a program per request; ``status`` OPTIMAL if each program is."""
 
     matrix: Matrix
-    requests: tuple[RequestPlan, ...]
+    requests: tuple[RequestAnswer, ...]
     objective_s: float
     status: Status
 
@@ -76,8 +76,11 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """A layout with one collective per request: times per execution, and the objective."""
+class RankOrder:
+    """Ranks on devices in some order, one collective per request: what answers are compared with.
+
+    ``seconds`` are times per execution of each request.
+    """
 
     name: str
     seconds: tuple[float, ...]
@@ -122,8 +125,8 @@ class Solution:
     physical_bound_s: float
     ranking: Status
     stats: SolveStats
-    default: Layout | None = None
-    compared: Layout | None = None
+    default: RankOrder | None = None
+    compared: RankOrder | None = None
     sensitivity: tuple[Perturbation, ...] = ()
     interrupted: bool = False
 
@@ -133,13 +136,13 @@ class Solution:
         return self.alternatives[0] if self.alternatives else None
 
 
-def faster_layouts(solution: Solution) -> tuple[Layout, ...]:
-    """Compared layouts that beat the answer: no matrix expresses them, so none was searched."""
+def faster_orders(solution: Solution) -> tuple[RankOrder, ...]:
+    """Compared rank orders that beat the answer: no matrix expresses them, so none was searched."""
     best = solution.best
-    layouts = [x for x in (solution.default, solution.compared) if x is not None]
+    orders = [x for x in (solution.default, solution.compared) if x is not None]
     if best is None:
         return ()
-    return tuple(x for x in layouts if x.objective_s < best.objective_s * (1 - 1e-9))
+    return tuple(x for x in orders if x.objective_s < best.objective_s * (1 - 1e-9))
 
 
 def objective(problem: Problem, seconds: tuple[float, ...]) -> float:

@@ -1,4 +1,4 @@
-"""What an answer of `solve` is compared with: the next best ones, layouts, other bandwidths."""
+"""What an answer of `solve` is compared with: the next best ones, rank orders, other bandwidths."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 
-from p2smt.plans.solution import Alternative, Perturbation, RequestPlan, Solution
+from p2smt.plans.solution import Alternative, Perturbation, RequestAnswer, Solution
 from p2smt.report.tables import table
 from p2smt.result import Status
 from p2smt.units import format_bytes, format_time
@@ -39,11 +39,11 @@ def alternatives(solution: Solution) -> list[RenderableType]:
     return parts
 
 
-def _letter(letters: Mapping[str, str], plan: RequestPlan) -> str:
+def _letter(letters: Mapping[str, str], answer: RequestAnswer) -> str:
     """A program's letter with its chunks; a dash where there is no program."""
-    if plan.program is None:
+    if answer.program is None:
         return "-"
-    return letters[str(plan.program)] + f"/{plan.chunks}" * (plan.chunks > 1)
+    return letters[str(answer.program)] + f"/{answer.chunks}" * (answer.chunks > 1)
 
 
 def _letters(n: int) -> str:
@@ -52,13 +52,13 @@ def _letters(n: int) -> str:
 
 
 def comparison_table(solution: Solution, best: Alternative) -> Group:
-    """The default layout, and the user's own, by their ratio to the answer."""
+    """The default rank order, and the user's own, by their ratio to the answer."""
     rows = []
-    for layout in (solution.default, solution.compared):
-        if layout is not None:
-            ratio = layout.objective_s / best.objective_s if best.objective_s else 1.0
-            name = f"{layout.name} layout, one collective each"
-            rows.append([name, format_time(layout.objective_s), f"{ratio:.4g}x"])
+    for order in (solution.default, solution.compared):
+        if order is not None:
+            ratio = order.objective_s / best.objective_s if best.objective_s else 1.0
+            name = f"{order.name} layout, one collective each"
+            rows.append([name, format_time(order.objective_s), f"{ratio:.4g}x"])
     return table("compared with this answer", ["layout", ">time", ">ratio"], rows)
 
 

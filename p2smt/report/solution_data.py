@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from p2smt.plans.file import plan_data
-from p2smt.plans.solution import Alternative, Layout, RequestPlan, Solution, faster_layouts
+from p2smt.plans.solution import Alternative, RankOrder, RequestAnswer, Solution, faster_orders
 
 
 def solution_data(solution: Solution) -> dict[str, Any]:
@@ -22,9 +22,9 @@ def solution_data(solution: Solution) -> dict[str, Any]:
         "plan": None if best is None else plan_data(solution, best),
         "ranking": solution.ranking.value,
         "alternatives": [_alternative(a) for a in solution.alternatives],
-        "default_layout": _layout(solution.default),
-        "compared_layout": _layout(solution.compared),
-        "faster_layouts": [layout.name for layout in faster_layouts(solution)],
+        "default_layout": _rank_order(solution.default),
+        "compared_layout": _rank_order(solution.compared),
+        "faster_layouts": [order.name for order in faster_orders(solution)],
         "sensitivity": [
             {
                 **{key: getattr(p, key) for key in ("level", "factor", "winner_s", "optimum_s")},
@@ -50,14 +50,14 @@ def _alternative(alternative: Alternative) -> dict[str, Any]:
     }
 
 
-def _steps(plan: RequestPlan) -> list[dict[str, Any]]:
+def _steps(answer: RequestAnswer) -> list[dict[str, Any]]:
     """Per step: instruction, time, and the level whose worst link bounds it with its load.
 
     The numbers are those of one chunk.
     """
-    levels = [name for name, _ in plan.hierarchy.aliases[1:]]
-    fixed = (plan.request.kind.value,) * len(plan.steps)
-    names = map(str, plan.program.instructions if plan.program else fixed)
+    levels = [name for name, _ in answer.hierarchy.aliases[1:]]
+    fixed = (answer.request.kind.value,) * len(answer.steps)
+    names = map(str, answer.program.instructions if answer.program else fixed)
     return [
         {
             "instruction": name,
@@ -65,9 +65,9 @@ def _steps(plan: RequestPlan) -> list[dict[str, Any]]:
             "bottleneck": None if step.level is None else levels[step.level],
             "load_bytes": step.load_bytes,
         }
-        for name, step in zip(names, plan.steps, strict=True)
+        for name, step in zip(names, answer.steps, strict=True)
     ]
 
 
-def _layout(layout: Layout | None) -> dict[str, Any] | None:
-    return None if layout is None else asdict(layout)
+def _rank_order(order: RankOrder | None) -> dict[str, Any] | None:
+    return None if order is None else asdict(order)

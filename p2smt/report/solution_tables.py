@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 
 from p2smt.collectives.names import RequestKind
-from p2smt.plans.solution import Alternative, RequestPlan, Solution, faster_layouts
+from p2smt.plans.solution import Alternative, RequestAnswer, Solution, faster_orders
 from p2smt.report.comparisons import alternatives, comparison_table, sensitivity
 from p2smt.report.tables import gap, table, times_title
 from p2smt.result import Status
@@ -53,9 +53,9 @@ def _headline(solution: Solution, best: Alternative) -> str:
     ]
     if solution.interrupted:
         lines.insert(0, "interrupted: the best found so far")
-    for layout in faster_layouts(solution):
+    for order in faster_orders(solution):
         lines.append(
-            f"note: the {layout.name} layout is faster ({format_time(layout.objective_s)}); no "
+            f"note: the {order.name} layout is faster ({format_time(order.objective_s)}); no "
             "matrix expresses it, and the answer is the best among the matrices only"
         )
     return "\n".join(lines)
@@ -72,20 +72,20 @@ def _matrix_table(solution: Solution, best: Alternative) -> Group:
 
 def _request_table(best: Alternative) -> Group:
     rows = []
-    for plan in best.requests:
-        open_ = "" if plan.status is Status.OPTIMAL else f" ({plan.status.value})"
-        rows.append([f"{plan.label}{open_}", format_time(plan.total_s), "", ""])
-        rows += _step_rows(plan)
+    for answer in best.requests:
+        open_ = "" if answer.status is Status.OPTIMAL else f" ({answer.status.value})"
+        rows.append([f"{answer.label}{open_}", format_time(answer.total_s), "", ""])
+        rows += _step_rows(answer)
     columns = ["request and steps", ">time", "algorithm", "bottleneck"]
-    return table(times_title(plan.chunks for plan in best.requests), columns, rows)
+    return table(times_title(answer.chunks for answer in best.requests), columns, rows)
 
 
-def _step_rows(plan: RequestPlan) -> list[list[str]]:
-    if plan.program is None:
-        names = [plan.request.kind.value] * len(plan.steps)
+def _step_rows(answer: RequestAnswer) -> list[list[str]]:
+    if answer.program is None:
+        names = [answer.request.kind.value] * len(answer.steps)
     else:
-        names = [str(i) for i in plan.program.instructions]
-    levels = [name for name, _ in plan.hierarchy.aliases[1:]]
+        names = [str(i) for i in answer.program.instructions]
+    levels = [name for name, _ in answer.hierarchy.aliases[1:]]
     return [
         [
             f"  {name}",
@@ -93,14 +93,14 @@ def _step_rows(plan: RequestPlan) -> list[list[str]]:
             f"{step.algorithm} {step.protocol}".strip(),
             "" if step.level is None else f"{levels[step.level]} {format_bytes(step.load_bytes)}",
         ]
-        for name, step in zip(names, plan.steps, strict=True)
+        for name, step in zip(names, answer.steps, strict=True)
     ]
 
 
 def _notes(best: Alternative) -> list[str]:
     """What the programs were checked on, and the shard that each rank of a group ends with."""
-    with_programs = [plan for plan in best.requests if plan.program is not None]
-    hows = dict.fromkeys(plan.checked for plan in with_programs)
+    with_programs = [answer for answer in best.requests if answer.program is not None]
+    hows = dict.fromkeys(answer.checked for answer in with_programs)
     notes = [
         f"checked on {how}"
         + (f": {', '.join(str(p.request) for p in with_programs if p.checked == how)}")
@@ -108,18 +108,18 @@ def _notes(best: Alternative) -> list[str]:
         for how in hows
     ]
     notes += [
-        f"{plan.request}: {_order(plan)}"
-        for plan in with_programs
-        if plan.request.kind is RequestKind.REDUCE_SCATTER
-        and plan.shards != tuple(range(plan.hierarchy.size))
+        f"{answer.request}: {_shard_order(answer)}"
+        for answer in with_programs
+        if answer.request.kind is RequestKind.REDUCE_SCATTER
+        and answer.shards != tuple(range(answer.hierarchy.size))
     ]
     return [*notes, ""] if notes else []
 
 
-def _order(plan: RequestPlan) -> str:
-    if plan.shards is None:
-        return f"the order of the shards is not computed for groups of {plan.hierarchy.size}"
-    return f"the members of a group, in device order, end with shards {_listed(plan.shards)}"
+def _shard_order(answer: RequestAnswer) -> str:
+    if answer.shards is None:
+        return f"the order of the shards is not computed for groups of {answer.hierarchy.size}"
+    return f"the members of a group, in device order, end with shards {_listed(answer.shards)}"
 
 
 def _listed(shards: Sequence[int]) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from p2smt.collectives.names import DIRECT
+from dataclasses import dataclass, field, replace
+
+from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.footprint import Digits
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.solution import RequestPlan
+from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import Grouping, Hierarchy, Program
 from p2smt.result import SearchLimits, SolveStats, Status
 from p2smt.search.programs import Found, Priced, Task, best_program, price
@@ -19,14 +22,42 @@ def physical_bound_s(scene: Scene, request: Request) -> float:
     return request_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
 
 
-def plan_request(
+@dataclass(frozen=True, slots=True)
+class RequestAnswers:
+    """Answers of a problem's requests, each found once; ``len``: how many were found.
+
+    Requests that differ in ``times`` only share one, since it is of one execution.
+    """
+
+    problem: Problem
+    solver: str
+    listings: Listings
+    _found: dict[tuple[RequestKind, int, tuple[Digits, ...]], RequestAnswer | None] = field(
+        default_factory=dict
+    )
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def of(self, request: Request, scene: Scene, limits: SearchLimits) -> RequestAnswer | None:
+        """As :func:`answer_request`."""
+        key = (request.kind, request.payload_bytes, scene.digits)
+        if key not in self._found:
+            self._found[key] = answer_request(
+                self.problem, request, scene, limits, self.solver, self.listings
+            )
+        answer = self._found[key]
+        return answer and replace(answer, request=request)
+
+
+def answer_request(
     problem: Problem,
     request: Request,
     scene: Scene,
     limits: SearchLimits,
     solver: str,
     listings: Listings,
-) -> RequestPlan | None:
+) -> RequestAnswer | None:
     """The best way to run a request on a scene; None if the restrictions leave no program.
 
     Where the time runs out without any program, or the encoding refuses so many devices, the
@@ -72,13 +103,13 @@ def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced:
 
 def _plan(
     request: Request, scene: Scene, hierarchy: Hierarchy, best: Priced, found: Found
-) -> RequestPlan:
+) -> RequestAnswer:
     trace = best.checked.trace
     physical = physical_bound_s(scene, request)
     if physical > best.seconds * (1 + 1e-9):
         text = f"a program takes {best.seconds} s, less than its physical bound {physical} s"
         raise EncodingBug(text, str(scene), str(best.program))
-    return RequestPlan(
+    return RequestAnswer(
         request,
         hierarchy,
         best.program,
@@ -96,12 +127,12 @@ def _plan(
     )
 
 
-def _fixed(request: Request, scene: Scene, hierarchy: Hierarchy) -> RequestPlan:
+def _fixed(request: Request, scene: Scene, hierarchy: Hierarchy) -> RequestAnswer:
     """A request with one fixed step, or none at all in a group of one device."""
     moved = hierarchy.size > 1
     step = scene.fixed_time(request.kind, request.payload_bytes)
     twice = 2 if moved else 1  # what is sent and what is received
-    return RequestPlan(
+    return RequestAnswer(
         request,
         hierarchy,
         None,

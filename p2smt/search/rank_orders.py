@@ -1,4 +1,4 @@
-"""Layouts with one collective per request: the default one, and the user's own.
+"""Rank orders with one collective per request: the default one, and the user's own.
 
 They are costed device by device, since no parallelism matrix may express them.
 """
@@ -12,29 +12,29 @@ import numpy as np
 
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.alpha_beta import StepModel, step_model
+from p2smt.cost.alpha_beta import StepCostModel, step_model
 from p2smt.cost.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Placement, default_ranks, rank_groups
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.solution import Layout, objective
+from p2smt.plans.solution import RankOrder, objective
 
 
-def default_layout(problem: Problem) -> Layout:
+def default_order(problem: Problem) -> RankOrder:
     """Ranks row-major over the axes in the order given, devices in hierarchy order."""
-    return ranks_layout(problem, default_ranks(problem.axis_sizes), "default")
+    return rank_order(problem, default_ranks(problem.axis_sizes), "default")
 
 
-def ranks_layout(problem: Problem, ranks: IntArray, name: str) -> Layout:
-    """The layout of a rank tensor (shape: axis sizes; entries: device ids)."""
+def rank_order(problem: Problem, ranks: IntArray, name: str) -> RankOrder:
+    """The rank order of a tensor (shape: axis sizes; entries: device ids)."""
     seconds = tuple(
         _model(problem, ranks, request).time(request.payload_bytes).seconds
         for request in problem.requests
     )
-    return Layout(name, seconds, objective(problem, seconds))
+    return RankOrder(name, seconds, objective(problem, seconds))
 
 
-def _model(problem: Problem, ranks: IntArray, request: Request) -> StepModel:
+def _model(problem: Problem, ranks: IntArray, request: Request) -> StepCostModel:
     axes = problem.axis_indices(request)
     if request.kind is not RequestKind.SEND:
         groups = rank_groups(ranks, axes)
@@ -49,7 +49,7 @@ def _model(problem: Problem, ranks: IntArray, request: Request) -> StepModel:
 
 
 def given_ranks(problem: Problem, given: object) -> IntArray:
-    """A layout given as JSON: a parallelism matrix, or the device of each rank in rank order."""
+    """Devices by rank, given as JSON: a parallelism matrix, or the device of each rank in order."""
     text = str(given)[:60]
     if isinstance(given, list) and given and all(isinstance(row, list) for row in given):
         placement = Placement(tuple(tuple(_whole(e, text) for e in row) for row in given))

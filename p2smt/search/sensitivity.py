@@ -7,7 +7,7 @@ from dataclasses import replace
 from p2smt.cost.pipeline import program_s
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.request import Problem
-from p2smt.plans.solution import Alternative, Perturbation, RequestPlan, objective
+from p2smt.plans.solution import Alternative, Perturbation, RequestAnswer, objective
 from p2smt.result import Status, StopWatch
 from p2smt.search.joint import JointSearch
 from p2smt.search.programs_pipelined import Listings
@@ -44,19 +44,19 @@ def perturbations(
 
 def recost(problem: Problem, winner: Alternative) -> float:
     """The objective of the winner's matrix and programs on another topology."""
-    seconds = tuple(_seconds(problem, winner, plan) for plan in winner.requests)
+    seconds = tuple(_seconds(problem, winner, answer) for answer in winner.requests)
     return objective(problem, seconds)
 
 
-def _seconds(problem: Problem, winner: Alternative, plan: RequestPlan) -> float:
-    chosen = problem.axis_indices(plan.request)
+def _seconds(problem: Problem, winner: Alternative, answer: RequestAnswer) -> float:
+    chosen = problem.axis_indices(answer.request)
     scene = Scene.of(problem.topology, winner.placement, chosen)
-    if plan.program is None:
-        moved = plan.hierarchy.size > 1
-        request = plan.request
+    if answer.program is None:
+        moved = answer.hierarchy.size > 1
+        request = answer.request
         return scene.fixed_time(request.kind, request.payload_bytes).seconds if moved else 0.0
     steps = [
-        scene.step_time(instruction.collective, plan.hierarchy.grouping(instruction), payload)
-        for instruction, payload in zip(plan.program.instructions, plan.payloads, strict=True)
+        scene.step_time(instruction.collective, answer.hierarchy.grouping(instruction), payload)
+        for instruction, payload in zip(answer.program.instructions, answer.payloads, strict=True)
     ]
-    return program_s(steps, plan.chunks)
+    return program_s(steps, answer.chunks)

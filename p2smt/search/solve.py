@@ -11,7 +11,7 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.joint import JointSearch, Progress
 from p2smt.search.programs_pipelined import Listings
-from p2smt.search.rank_orders import default_layout, given_ranks, ranks_layout
+from p2smt.search.rank_orders import default_order, given_ranks, rank_order
 from p2smt.search.sensitivity import FACTORS, perturbations
 
 MAX_TOP = 1000
@@ -34,7 +34,7 @@ def solve(
         top: how many alternatives to rank (different placements, each with best programs).
         limits: wall-clock limit, seed and workers; a proved optimum depends on none of them.
         solver: ``cpsat`` or ``z3``.
-        compare: a layout of the caller's: a matrix, or the device of each rank.
+        compare: a rank order of the caller's: a matrix, or the device of each rank.
         sensitivity: re-solve with each level's bandwidth 20 % off.
         progress: called with (best objective so far or None, proved bound), in seconds.
 
@@ -54,8 +54,8 @@ def solve(
     watch = StopWatch.start(limits)
     compared = None
     if compare is not None:
-        compared = ranks_layout(problem, given_ranks(problem, compare), "given")
-    default = default_layout(problem)
+        compared = rank_order(problem, given_ranks(problem, compare), "given")
+    default = default_order(problem)
     listings = Listings()
     found = JointSearch(problem, watch.left(), solver, progress, listings).run(top)
     found = replace(found, default=default, compared=compared)

@@ -218,7 +218,7 @@ def test_an_interrupt_without_any_plan_is_said(tiny: str, monkeypatch: pytest.Mo
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("p2smt.search.joint.JointSearch._prepare", interrupt)
+    monkeypatch.setattr("p2smt.search.bound_table.BoundTable.fill", interrupt)
     outcome = solve(tiny)
     assert (outcome.code, outcome.err) == (130, "p2smt: interrupted\n")
     assert outcome.out == "interrupted: no plan had been found\n"

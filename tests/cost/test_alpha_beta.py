@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 from p2smt.cluster.topology import ANY_ALGORITHM, Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.alpha_beta import StepModel, regular_model, relevant_digits, send_model, step_model
+from p2smt.cost.alpha_beta import (
+    StepCostModel,
+    regular_model,
+    relevant_digits,
+    send_model,
+    step_model,
+)
 from p2smt.cost.footprint import Digits, digits_of
 from p2smt.cost.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.parallelism.placement import IntArray, Placement, rank_groups
@@ -110,8 +116,8 @@ def test_device_by_device_agrees_with_the_closed_form(case: Case, payload: float
             assert same_ways(model, closed, payload), (grouping, operation)
 
 
-def same_ways(one: StepModel, other: StepModel, payload: float) -> bool:
-    def named(model: StepModel) -> dict[tuple[str, str], float]:
+def same_ways(one: StepCostModel, other: StepCostModel, payload: float) -> bool:
+    def named(model: StepCostModel) -> dict[tuple[str, str], float]:
         return {(w.algorithm, w.protocol): w.seconds(payload) for w in model.ways}
 
     left, right = named(one), named(other)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from p2smt.collectives.contract import Contract, Contribution, Goal, all_gather
 from p2smt.errors import InputError
 from p2smt.schedules.build import builder as build
-from p2smt.schedules.build.builder import Builder, Move, runs
+from p2smt.schedules.build.builder import Builder, Message, runs
 from p2smt.schedules.model import Buffer, Schedule, Span, StepRef
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
@@ -91,7 +91,7 @@ def test_moves_together_swap() -> None:
     starts = tuple((Contribution(r, 0),) for r in range(2))
     goals = tuple(Goal(r, 0, (Contribution(1 - r, 0),)) for r in range(2))
     b = Builder(Contract("custom", starts, goals, True, (0, 0)), 1, 1)
-    b.together(Move(b.at(r, 0), b.at(1 - r, 0)) for r in range(2))
+    b.together(Message(b.at(r, 0), b.at(1 - r, 0)) for r in range(2))
     assert verify(b.schedule("swap"), 1).verdict is Verdict.VALID
 
 

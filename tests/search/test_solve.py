@@ -22,7 +22,7 @@ from p2smt.programs.check import check_program
 from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits, Status
 from p2smt.search.programs import Task, list_programs
-from p2smt.search.rank_orders import given_ranks, ranks_layout
+from p2smt.search.rank_orders import given_ranks, rank_order
 from p2smt.search.sensitivity import recost
 from tests.oracles.placements import all_matrices
 from tests.strategies.topologies import placements, topologies
@@ -129,11 +129,11 @@ def test_seed_and_workers_do_not_matter(problem: Problem, seed: int, workers: in
 
 @settings(max_examples=25)
 @given(problems())
-def test_layouts_agree_with_matrices(problem: Problem) -> None:
-    """A matrix given as a layout costs what its single collectives cost."""
+def test_rank_orders_agree_with_matrices(problem: Problem) -> None:
+    """A matrix given as a rank order costs what its single collectives cost."""
     for matrix in list(all_matrices(problem.topology.sizes, problem.axis_sizes))[:3]:
-        layout = ranks_layout(problem, given_ranks(problem, [list(r) for r in matrix]), "given")
-        for request, seconds in zip(problem.requests, layout.seconds, strict=True):
+        order = rank_order(problem, given_ranks(problem, [list(r) for r in matrix]), "given")
+        for request, seconds in zip(problem.requests, order.seconds, strict=True):
             axes = problem.axis_indices(request)
             scene = Scene.of(problem.topology, Placement(matrix), axes)
             single = scene.fixed_time(request.kind, request.payload_bytes).seconds

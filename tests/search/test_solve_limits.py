@@ -14,7 +14,7 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.report.solution_data import solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search import joint
+from p2smt.search import bound_table
 from p2smt.search.sensitivity import perturbations
 
 
@@ -78,7 +78,7 @@ def test_an_unsettled_proposal_is_no_end_of_the_ranking(monkeypatch: pytest.Monk
                 return Result(Status.UNKNOWN, stats=SolveStats("unsure"))
             return placement_cpsat.optimal_placement(question, limits)
 
-    monkeypatch.setattr(joint, "encoding", lambda _what, _solver: Unsure())
+    monkeypatch.setattr(bound_table, "encoding", lambda _what, _solver: Unsure())
     found = p2smt.solve(problem, top=3)
     assert found.status is Status.OPTIMAL
     assert len(found.alternatives) == 1
@@ -104,7 +104,7 @@ def test_a_scene_too_large_for_the_table_is_left_unproved() -> None:
     assert found.bound_s <= found.best.objective_s
 
 
-def test_a_faster_layout_that_no_matrix_expresses_is_named() -> None:
+def test_a_faster_rank_order_that_no_matrix_expresses_is_named() -> None:
     topology = cluster(("node", 6, 1e9), ("gpu", 6, 1e12))
     found = p2smt.solve(ask(topology, "a=9,b=4", "b=1GiB"), top=1)
     assert found.best is not None

@@ -1,4 +1,4 @@
-"""Builds a schedule from moves of chunks between ranks, in an order that could run one by one."""
+"""Builds a schedule from messages of chunks between ranks, in an order that could run one by one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def runs(chunks: Iterable[int]) -> Part:
     return tuple(found)
 
 
-class Move(NamedTuple):
+class Message(NamedTuple):
     """A message from chunks of one rank to chunks of another; ``reduce``: added to them."""
 
     source: Span
@@ -80,20 +80,20 @@ class Builder:
         self, source: Span, target: Span, *, reduce: bool = False, channel: int = 0
     ) -> None:
         """One message."""
-        self.together([Move(source, target, reduce, channel)])
+        self.together([Message(source, target, reduce, channel)])
 
-    def together(self, moves: Iterable[Move]) -> None:
+    def together(self, messages: Iterable[Message]) -> None:
         """Messages that are all sent before any is received.
 
         For connections that hold one message, each connection must carry at most one of them.
         """
-        moves = list(moves)
-        for move in moves:
-            self._add(move.source.rank, "s", (move.source,), (), send=_connection(move))
-        for move in moves:
-            kept = (move.target,) if move.reduce else ()
-            kind = "rrc" if move.reduce else "r"
-            self._add(move.target.rank, kind, kept, (move.target,), receive=_connection(move))
+        messages = list(messages)
+        for message in messages:
+            self._add(message.source.rank, "s", (message.source,), (), send=_connection(message))
+        for message in messages:
+            kept = (message.target,) if message.reduce else ()
+            kind = "rrc" if message.reduce else "r"
+            self._add(message.target.rank, kind, kept, (message.target,), receive=_connection(message))
 
     def exchange(
         self,
@@ -110,7 +110,7 @@ class Builder:
         pairs = list(pairs)
         for turn in zip_longest(*(part for _, _, part in pairs)):
             self.together(
-                Move(self.at(source, *run), self.at(target, *run), reduce, channel)
+                Message(self.at(source, *run), self.at(target, *run), reduce, channel)
                 for (source, target, _), run in zip(pairs, turn, strict=True)
                 if run is not None
             )
@@ -157,5 +157,5 @@ class Builder:
         self._operations.append(Operation(position, rank, kind, reads, writes, receive, send))
 
 
-def _connection(move: Move) -> Connection:
-    return Connection(move.source.rank, move.target.rank, move.channel)
+def _connection(message: Message) -> Connection:
+    return Connection(message.source.rank, message.target.rank, message.channel)

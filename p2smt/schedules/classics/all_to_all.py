@@ -10,7 +10,7 @@ from collections import defaultdict
 from itertools import product, zip_longest
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.build.builder import Move, runs
+from p2smt.schedules.build.builder import Message, runs
 from p2smt.schedules.classics.start import check_nodes, start
 from p2smt.schedules.model import Buffer, Span
 
@@ -25,7 +25,7 @@ def pairwise_all_to_all(ranks: int, *, chunks: int = 1) -> Schedule:
     """Every rank sends each other one its chunks directly: one step, any number of ranks."""
     b = start("alltoall", ranks, chunks, in_place=False)
     b.together(
-        Move(_input(r, p * chunks, chunks), _output(p, r * chunks, chunks))
+        Message(_input(r, p * chunks, chunks), _output(p, r * chunks, chunks))
         for d in range(1, ranks)
         for r, p in ((r, (r + d) % ranks) for r in range(ranks))
     )
@@ -46,7 +46,7 @@ def bruck_all_to_all(ranks: int) -> Schedule:
     for step in range((ranks - 1).bit_length()):
         for run in runs(d for d in range(ranks) if d >> step & 1):
             b.together(
-                Move(_scratch(r, *run), _scratch((r + (1 << step)) % ranks, *run))
+                Message(_scratch(r, *run), _scratch((r + (1 << step)) % ranks, *run))
                 for r in range(ranks)
             )
     for r in range(ranks):
@@ -70,10 +70,10 @@ def two_step_all_to_all(ranks: int, *, gpus: int = 2) -> Schedule:
         for h, g in product(own, own):
             source, rail = node * gpus + g, node * gpus + h
             via = _scratch(rail, there * gpus + g) if there != node else _output(rail, source)
-            inside.append(Move(_input(source, there * gpus + h), via))
+            inside.append(Message(_input(source, there * gpus + h), via))
         if there != node:
             across += [
-                Move(
+                Message(
                     _scratch(node * gpus + h, there * gpus, gpus),
                     _output(there * gpus + h, node * gpus, gpus),
                 )
@@ -98,38 +98,39 @@ def three_step_all_to_all(ranks: int, *, gpus: int = 2) -> Schedule:
             (g, node * gpus + g, h, there * gpus + h) for g in range(gpus) for h in range(gpus)
         ]
         if node == there:
-            spread += [Move(_input(r, p), _output(p, r)) for _, r, _, p in pairs]
+            spread += [Message(_input(r, p), _output(p, r)) for _, r, _, p in pairs]
             continue
         collector, spreader = node * gpus + there % gpus, there * gpus + node % gpus
         full = there // gpus * block
         arrived = (-(-nodes // gpus) + node // gpus) * block
         collect += [
-            Move(_input(r, there * gpus, gpus), _scratch(collector, full + g * gpus, gpus))
+            Message(_input(r, there * gpus, gpus), _scratch(collector, full + g * gpus, gpus))
             for g, r, h, _ in pairs
             if h == 0
         ]
-        send.append(Move(_scratch(collector, full, block), _scratch(spreader, arrived, block)))
+        send.append(Message(_scratch(collector, full, block), _scratch(spreader, arrived, block)))
         spread += [
-            Move(_scratch(spreader, arrived + g * gpus + h), _output(p, r)) for g, r, h, p in pairs
+            Message(_scratch(spreader, arrived + g * gpus + h), _output(p, r))
+            for g, r, h, p in pairs
         ]
-    for moves in (collect, send, spread):
-        _in_turns(b, moves)
+    for messages in (collect, send, spread):
+        _in_turns(b, messages)
     return b.schedule("three-step-all-to-all")
 
 
-def _in_turns(b: Builder, moves: Iterable[Move]) -> None:
+def _in_turns(b: Builder, messages: Iterable[Message]) -> None:
     """The first messages of all connections together, then the second ones, and so on.
 
     Moves inside a rank are copies.
     """
-    by_ends: dict[tuple[int, int], list[Move]] = defaultdict(list)
-    for move in moves:
-        if move.source.rank == move.target.rank:
-            b.copy(move.source, move.target)
+    by_ends: dict[tuple[int, int], list[Message]] = defaultdict(list)
+    for message in messages:
+        if message.source.rank == message.target.rank:
+            b.copy(message.source, message.target)
         else:
-            by_ends[move.source.rank, move.target.rank].append(move)
+            by_ends[message.source.rank, message.target.rank].append(message)
     for turn in zip_longest(*by_ends.values()):
-        b.together(move for move in turn if move is not None)
+        b.together(message for message in turn if message is not None)
 
 
 def _input(rank: int, first: int, count: int = 1) -> Span:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2smt.schedules.build.builder import Move, runs
+from p2smt.schedules.build.builder import Message, runs
 from p2smt.schedules.classics import groups
 from p2smt.schedules.classics.groups import ALGORITHMS
 from p2smt.schedules.classics.start import check, check_nodes, check_ranks, start
@@ -31,7 +31,7 @@ def one_shot_all_reduce(ranks: int, *, chunks: int = 1, in_place: bool = True) -
     b = start("allreduce", ranks, chunks, in_place=in_place)
     pairs = [(r, (r + d) % ranks, (d - 1) * chunks) for d in range(1, ranks) for r in range(ranks)]
     b.together(
-        Move(Span(r, Buffer.INPUT, 0, chunks), Span(peer, Buffer.SCRATCH, place, chunks))
+        Message(Span(r, Buffer.INPUT, 0, chunks), Span(peer, Buffer.SCRATCH, place, chunks))
         for r, peer, place in pairs
     )
     for _, rank, place in pairs:

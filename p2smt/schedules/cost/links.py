@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from p2smt.cluster.topology import Level, Piece, Topology
 
 
-class Link(NamedTuple):
+class DirectedLink(NamedTuple):
     """One direction of a port, of the link between two siblings, or of a device's share.
 
     level: name of the level it belongs to.
@@ -59,8 +59,8 @@ class Routes:
 
     topology: Topology
     protocol: str
-    links: list[Link] = field(default_factory=list)
-    _numbers: dict[Link, int] = field(default_factory=dict)
+    links: list[DirectedLink] = field(default_factory=list)
+    _numbers: dict[DirectedLink, int] = field(default_factory=dict)
     _routes: dict[tuple[int, int], Route] = field(default_factory=dict)
 
     def between(self, source: int, target: int) -> Route:
@@ -90,7 +90,7 @@ class Routes:
         narrowest = min(link.bandwidth_bytes_per_s for link in links)
         return Route(tuple(map(self._number, links)), latency, narrowest)
 
-    def _links(self, outermost: int, source: int, target: int) -> Iterator[Link]:
+    def _links(self, outermost: int, source: int, target: int) -> Iterator[DirectedLink]:
         """From the source outwards, across, and inwards to the target."""
         levels = self.topology.levels
         switches = [
@@ -106,7 +106,7 @@ class Routes:
         for j in switches:
             yield from self._uplink(j, target, "in")
 
-    def _uplink(self, j: int, device: int, direction: str) -> Iterator[Link]:
+    def _uplink(self, j: int, device: int, direction: str) -> Iterator[DirectedLink]:
         """A device's ports of its entity at a level, and the most that it draws from them."""
         level, under = self.topology.levels[j], self.topology.devices_under(j)
         ports, entity, at = level.link.ports, device // under, device % under
@@ -116,20 +116,20 @@ class Routes:
         if 1 < width < ports:
             part = f"ports {first}-{first + width - 1}"
         bandwidth = width * self._piece(level).bandwidth_bytes_per_s
-        yield Link(level.name, entity, part, direction, bandwidth)
+        yield DirectedLink(level.name, entity, part, direction, bandwidth)
         yield from self._cap(j, device, direction)
 
-    def _cap(self, j: int, device: int, direction: str) -> Iterator[Link]:
+    def _cap(self, j: int, device: int, direction: str) -> Iterator[DirectedLink]:
         """The most that a device sends or receives over a level, as a link of its own."""
         level, entity = self.topology.levels[j], device // self.topology.devices_under(j)
         if draw := level.link.device_bandwidth_bytes_per_s:
-            yield Link(level.name, entity, f"device {device}", direction, draw)
+            yield DirectedLink(level.name, entity, f"device {device}", direction, draw)
 
-    def _hops(self, level: Level, source: int, target: int) -> Iterator[Link]:
+    def _hops(self, level: Level, source: int, target: int) -> Iterator[DirectedLink]:
         bandwidth = self._piece(level).bandwidth_bytes_per_s
         here = source
         for there in siblings_between(level, source, target):
-            yield Link(level.name, here, "", f"to {there}", bandwidth)
+            yield DirectedLink(level.name, here, "", f"to {there}", bandwidth)
             here = there
 
     def _piece(self, level: Level) -> Piece:
@@ -139,7 +139,7 @@ class Routes:
     def _entity(self, j: int, device: int) -> int:
         return device // self.topology.devices_under(j)
 
-    def _number(self, link: Link) -> int:
+    def _number(self, link: DirectedLink) -> int:
         number = self._numbers.setdefault(link, len(self.links))
         if number == len(self.links):
             self.links.append(link)

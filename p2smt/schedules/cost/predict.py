@@ -8,8 +8,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
-from p2smt.schedules.cost.links import Link, Routes
-from p2smt.schedules.cost.run import Run, run_on
+from p2smt.schedules.cost.links import DirectedLink, Routes
+from p2smt.schedules.cost.run import SimulatedRun, run_on
 from p2smt.schedules.index import index_of
 from p2smt.schedules.model import DEFAULT_DEPTH
 from p2smt.schedules.verify.progress import local_order
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class LinkLoad:
     """What one link carries in one direction."""
 
-    link: Link
+    link: DirectedLink
     load_bytes: float
 
     @property
@@ -150,16 +150,16 @@ def _check(index: Index) -> None:
         )
 
 
-def _loads(run: Run) -> tuple[LinkLoad, ...]:
+def _loads(run: SimulatedRun) -> tuple[LinkLoad, ...]:
     loads = [LinkLoad(run.routes.links[k], load) for k, load in run.sharing.loads.items()]
     return tuple(sorted(loads, key=lambda load: (-load.busy_s, load.link)))
 
 
-def _meeting(run: Run, step: int) -> Sequence[int]:
+def _meeting(run: SimulatedRun, step: int) -> Sequence[int]:
     return run.local.meeting.get(step, (step,))
 
 
-def _critical(run: Run, last: int) -> tuple[int, ...]:
+def _critical(run: SimulatedRun, last: int) -> tuple[int, ...]:
     """Backwards from the last step, each time to what came last of all it waited for."""
     found = [last]
     while True:
@@ -172,7 +172,7 @@ def _critical(run: Run, last: int) -> tuple[int, ...]:
         found.append(max(before, key=lambda token: token.time_s).step)
 
 
-def _longest_path(run: Run) -> float:
+def _longest_path(run: SimulatedRun) -> float:
     """The time of the run with every link to itself: waits as they were, no sharing."""
     starts, works = [0.0] * len(run.starts_s), [0.0] * len(run.starts_s)
 

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from p2smt.schedules.cost.sharing import FAIR_WORK, MOST_WORK, Sharing
-from p2smt.schedules.cost.tokens import Token, Tokens
+from p2smt.schedules.cost.tokens import Token, TokenStore
 from p2smt.schedules.cost.transfers import parts_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SAME_TIME = 1e-10
 
 
-class Event(IntEnum):
+class EventKind(IntEnum):
     """Kinds of events, in the order in which they are handled at the same time."""
 
     TRANSFERRED = 0
@@ -37,7 +37,7 @@ class Event(IntEnum):
 
 
 @dataclass(slots=True)
-class Run:
+class SimulatedRun:
     """A run, by step number.
 
     started: steps in the order in which they start.
@@ -50,7 +50,7 @@ class Run:
     local: Local
     routes: Routes
     chunk_bytes: float
-    tokens: Tokens
+    tokens: TokenStore
     sharing: Sharing
     started: list[int]
     starts_s: list[float]
@@ -77,33 +77,33 @@ class Run:
         """Goes on until nothing more happens."""
         for step, count in enumerate(self._missing):
             if count == 0:
-                self._at(0.0, Event.TRY, step)
+                self._at(0.0, EventKind.TRY, step)
         now = 0.0
         while self._events or self.sharing.changed:
             later = not self._events or self._events[0][0] > now * (1 + _SAME_TIME)
             if later and self.sharing.changed:
                 for end in self.sharing.settle(now):
-                    self._at(end.time_s, Event.TRANSFERRED, end.transfer, end.version)
+                    self._at(end.time_s, EventKind.TRANSFERRED, end.transfer, end.version)
             else:
                 now, *event = heappop(self._events)
                 self._handle(now, *event)
 
-    def _at(self, time: float, event: Event, number: int, version: int = 0) -> None:
+    def _at(self, time: float, event: EventKind, number: int, version: int = 0) -> None:
         heappush(self._events, (time, event.value, number, version))
 
     def _handle(self, now: float, event: int, number: int, version: int) -> None:
         match event:
-            case Event.TRANSFERRED:
+            case EventKind.TRANSFERRED:
                 transfer = self.sharing.transfers.get(number)
                 if transfer is not None and transfer.version == version:
                     self.sharing.end(number)
                     self._transferred(now, *self._transfers[number])
-            case Event.ARRIVED:
+            case EventKind.ARRIVED:
                 self._part_done(now, number)
-            case Event.LEAVES:
+            case EventKind.LEAVES:
                 step = self.index.schedule.steps[number]
                 self._leave(now, number, step, parts_of(step, self.routes).outs)
-            case Event.TRY:
+            case EventKind.TRY:
                 self._try(now, number)
 
     # Starts -------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class Run:
         if lack is not None:
             self._blocked[lack].append(number)
         elif (ready := self.tokens.ready_s(keys, cells)) > now:
-            self._at(ready, Event.TRY, number)
+            self._at(ready, EventKind.TRY, number)
         else:
             self.after[number] += self.tokens.take(keys, cells)
             self._start(now, number, step)
@@ -142,7 +142,7 @@ class Run:
         elif not parts.reads:
             self._leave(now, number, step, parts.outs)
         elif parts.outs:
-            self._at(now + parts.read_latency_s, Event.LEAVES, number)
+            self._at(now + parts.read_latency_s, EventKind.LEAVES, number)
 
     def _leave(self, now: float, number: int, step: Step, outs: Sequence[Route]) -> None:
         """What a step writes and sends sets out."""
@@ -155,13 +155,13 @@ class Run:
             self.sharing.begin(len(self._transfers), route, size, now)
             self._transfers.append((number, lag))
         else:
-            self._at(now + lag, Event.ARRIVED, number)
+            self._at(now + lag, EventKind.ARRIVED, number)
 
     # Ends ---------------------------------------------------------------------------------
 
     def _transferred(self, now: float, number: int, lag: float) -> None:
         if lag:
-            self._at(now + lag, Event.ARRIVED, number)
+            self._at(now + lag, EventKind.ARRIVED, number)
         else:
             self._part_done(now, number)
 
@@ -194,7 +194,7 @@ class Run:
             self.after[later].append(Token(now, number))
             self._missing[later] -= 1
             if self._missing[later] == 0:
-                self._at(now, Event.TRY, later)
+                self._at(now, EventKind.TRY, later)
 
     def _made(self, step: Step) -> Iterator[tuple[Hashable, float]]:
         if step.send:
@@ -208,7 +208,7 @@ class Run:
 
     def _wake(self, time: float, key: Hashable) -> None:
         for step in self._blocked.pop(key, ()):
-            self._at(time, Event.TRY, step)
+            self._at(time, EventKind.TRY, step)
 
     def _lag(self, source: int, target: int) -> float:
         return self.routes.between(source, target).latency_s
@@ -235,7 +235,7 @@ def run_on(
     *,
     fair_work: int = FAIR_WORK,
     most_work: int = MOST_WORK,
-) -> Run:
+) -> SimulatedRun:
     """A run of a schedule whose connections hold ``fifo_depth`` messages.
 
     Raises:
@@ -246,12 +246,12 @@ def run_on(
     initial.update({_room(connection): fifo_depth for connection in index.sends})
     homes = {name: index.schedule.steps[steps[0]].rank for name, steps in index.awaits.items()}
     zeros = [0.0] * total
-    run = Run(
+    run = SimulatedRun(
         index,
         local,
         routes,
         chunk_bytes,
-        Tokens(initial),
+        TokenStore(initial),
         Sharing(routes.links, fair_work=fair_work, most_work=most_work),
         started=[],
         starts_s=list(zeros),

@@ -19,7 +19,7 @@ from p2smt.errors import TooLarge
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from p2smt.schedules.cost.links import Link, Route
+    from p2smt.schedules.cost.links import DirectedLink, Route
 
 # Relative changes of a rate below this are rounding.
 _ROUNDING = 1e-12
@@ -62,7 +62,7 @@ class Sharing:
     rough: the former was not enough.
     """
 
-    links: Sequence[Link]
+    links: Sequence[DirectedLink]
     transfers: dict[int, Transfer] = field(default_factory=dict)
     loads: dict[int, float] = field(default_factory=dict)
     changed: dict[int, None] = field(default_factory=dict)

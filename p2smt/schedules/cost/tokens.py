@@ -21,7 +21,7 @@ class Token(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tokens:
+class TokenStore:
     """What has been made so far, earliest first; initial tokens come before all others.
 
     initial: tokens that are there from the start, by kind.

@@ -26,8 +26,16 @@ from typing import TYPE_CHECKING
 
 from p2smt.problems.claim import Claim, Term, both, infix, named, substituted
 from p2smt.schedules.families.invariants import NOTHING, Content, Holds, choose
-from p2smt.schedules.families.lock_step import LockStep, Move, NoArgument, Phase
-from p2smt.schedules.families.symbolic_memory import ONE, ZERO, Cells, Layout, minus, plus, within
+from p2smt.schedules.families.lock_step import LockStep, NoArgument, SymbolicMove, SymbolicPhase
+from p2smt.schedules.families.symbolic_memory import (
+    ONE,
+    ZERO,
+    Cells,
+    SymbolicMemory,
+    minus,
+    plus,
+    within,
+)
 from p2smt.schedules.language.grammar import RANK
 from p2smt.schedules.model import Buffer
 
@@ -43,17 +51,17 @@ def needed_depth(family: LockStep) -> int:
     return max((most for turn in turns for most in turn.values()), default=1)
 
 
-def claims_of(family: LockStep, layout: Layout) -> tuple[Claim, ...]:
+def claims_of(family: LockStep, space: SymbolicMemory) -> tuple[Claim, ...]:
     """The claims of a family.
 
     Raises:
         NoArgument: sends and receives of a turn cannot be paired.
     """
     known = (*family.ranges, infix(">=", named(family.size), ONE))
-    return _Argument(family, layout, known, dict(layout.start())).all()
+    return _Argument(family, space, known, dict(space.start())).all()
 
 
-def pairs_of(phase: Phase) -> dict[int, int]:
+def pairs_of(phase: SymbolicPhase) -> dict[int, int]:
     """The position of the send by the position of its receive, in one turn.
 
     Raises:
@@ -79,7 +87,7 @@ class _Argument:
     """Goes through the moves, keeping what memory holds after them."""
 
     family: LockStep
-    layout: Layout
+    space: SymbolicMemory
     known: tuple[Term, ...]
     memory: dict[str, Cells]
     claims: list[Claim] = field(default_factory=list)
@@ -94,11 +102,11 @@ class _Argument:
         return tuple(self.claims)
 
     def _claim(self, title: str, given: tuple[Term, ...], conclusion: Term) -> None:
-        ranks = within(RANK, ZERO, self.layout.size)
+        ranks = within(RANK, ZERO, self.space.size)
         given = (*self.known, ranks, *given)
         self.claims.append(Claim(title, self.family.size, given, conclusion))
 
-    def _loop(self, phase: Phase) -> None:
+    def _loop(self, phase: SymbolicPhase) -> None:
         turn, line = named(phase.name), f"the loop at line {phase.line}"
         self._claim(f"{line}: turns", (), infix("<=", phase.low, plus(phase.high, ONE)))
         self._implied(f"{line}: first", (), self._invariant(phase, phase.low))
@@ -110,18 +118,18 @@ class _Argument:
 
     def _implied(self, title: str, given: tuple[Term, ...], wanted: dict[str, Cells]) -> None:
         """What memory holds is what is wanted, where something is."""
-        for name in self.layout.memories():
-            inside = within(PLACE, ZERO, self.layout.extent(name))
+        for name in self.space.memories():
+            inside = within(PLACE, ZERO, self.space.extent(name))
             held, want = self.memory[name](RANK, PLACE), wanted[name](RANK, PLACE)
             anything = infix("==", want.length, ZERO)
             same = Term("or", (anything, self._same(held, want)))
             self._claim(f"{title}, {name}", (*given, inside), same)
 
-    def _invariant(self, phase: Phase, turn: Term) -> dict[str, Cells]:
-        return {name: self._held(phase, turn, name) for name in self.layout.memories()}
+    def _invariant(self, phase: SymbolicPhase, turn: Term) -> dict[str, Cells]:
+        return {name: self._held(phase, turn, name) for name in self.space.memories()}
 
-    def _held(self, phase: Phase, turn: Term, name: str) -> Cells:
-        lines = [line for line in phase.holds if self.layout.memory(line.buffer) == name]
+    def _held(self, phase: SymbolicPhase, turn: Term, name: str) -> Cells:
+        lines = [line for line in phase.holds if self.space.memory(line.buffer) == name]
 
         def cells(rank: Term, place: Term) -> Content:
             found = NOTHING
@@ -134,13 +142,13 @@ class _Argument:
     def _line(
         self, line: Holds, values: dict[str, Term], place: Term, otherwise: Content
     ) -> Content:
-        chunk = minus(place, self.layout.offset(line.buffer, values["rank"]))
+        chunk = minus(place, self.space.offset(line.buffer, values["rank"]))
         values = {**values, line.cell: chunk}
-        exists = within(chunk, ZERO, self.layout.room(line.buffer))
+        exists = within(chunk, ZERO, self.space.room(line.buffer))
         condition = both((exists, substituted(line.when, values)))
         return choose(condition, line.content.replaced(values), otherwise)
 
-    def _moves(self, phase: Phase, given: tuple[Term, ...]) -> None:
+    def _moves(self, phase: SymbolicPhase, given: tuple[Term, ...]) -> None:
         pairs = pairs_of(phase)
         sent: dict[int, Content] = {}
         for position, move in enumerate(phase.moves):
@@ -160,7 +168,7 @@ class _Argument:
                 self._write(span, value, move, given)
             sent[position] = value
 
-    def _peers(self, sender: Move, receiver: Move, given: tuple[Term, ...]) -> None:
+    def _peers(self, sender: SymbolicMove, receiver: SymbolicMove, given: tuple[Term, ...]) -> None:
         target, source = sender.target, receiver.source
         if target is None or source is None:
             raise NoArgument("a pair without peers")
@@ -168,21 +176,23 @@ class _Argument:
         for peer, back in ((target, source), (source, target)):
             other = infix("!=", peer, RANK)
             found = infix("==", substituted(back, {"rank": peer}), RANK)
-            self._claim(title, given, both((within(peer, ZERO, self.layout.size), other, found)))
+            self._claim(title, given, both((within(peer, ZERO, self.space.size), other, found)))
 
-    def _bounds(self, span: SpanText, move: Move, given: tuple[Term, ...]) -> Term:
-        inside = within(span.first, ZERO, self.layout.room(span.buffer))
+    def _bounds(self, span: SpanText, move: SymbolicMove, given: tuple[Term, ...]) -> Term:
+        inside = within(span.first, ZERO, self.space.room(span.buffer))
         self._claim(f"line {move.line}: bounds", given, inside)
-        return plus(span.first, self.layout.offset(span.buffer, RANK))
+        return plus(span.first, self.space.offset(span.buffer, RANK))
 
-    def _read(self, span: SpanText, move: Move, given: tuple[Term, ...]) -> Content:
+    def _read(self, span: SpanText, move: SymbolicMove, given: tuple[Term, ...]) -> Content:
         place = self._bounds(span, move, given)
-        held = self.memory[self.layout.memory(span.buffer)](RANK, place)
+        held = self.memory[self.space.memory(span.buffer)](RANK, place)
         self._claim(f"line {move.line}: defined", given, infix(">=", held.length, ONE))
         return held
 
-    def _write(self, span: SpanText, value: Content, move: Move, given: tuple[Term, ...]) -> None:
-        name, at = self.layout.memory(span.buffer), self._bounds(span, move, given)
+    def _write(
+        self, span: SpanText, value: Content, move: SymbolicMove, given: tuple[Term, ...]
+    ) -> None:
+        name, at = self.space.memory(span.buffer), self._bounds(span, move, given)
         before = self.memory[name]
 
         def cells(rank: Term, place: Term) -> Content:
@@ -191,7 +201,7 @@ class _Argument:
 
         self.memory = {**self.memory, name: cells}
 
-    def _sum(self, a: Content, b: Content, move: Move, given: tuple[Term, ...]) -> Content:
+    def _sum(self, a: Content, b: Content, move: SymbolicMove, given: tuple[Term, ...]) -> Content:
         """Two intervals that follow each other, together at most all ranks."""
         length = plus(a.length, b.length)
         behind = self._congruent(plus(a.first, a.length), b.first)
@@ -199,7 +209,7 @@ class _Argument:
         fits = (
             Term("or", (behind, before)),
             infix("==", a.chunk, b.chunk),
-            infix("<=", length, self.layout.size),
+            infix("<=", length, self.space.size),
             infix(">=", a.length, ONE),
             infix(">=", b.length, ONE),
         )
@@ -207,22 +217,22 @@ class _Argument:
         return Content(Term("if", (behind, a.first, b.first)), length, a.chunk)
 
     def _congruent(self, a: Term, b: Term) -> Term:
-        return infix("==", infix("mod", minus(a, b), self.layout.size), ZERO)
+        return infix("==", infix("mod", minus(a, b), self.space.size), ZERO)
 
     def _same(self, a: Content, b: Content) -> Term:
-        everything = infix("==", a.length, self.layout.size)
+        everything = infix("==", a.length, self.space.size)
         first = Term("or", (everything, self._congruent(a.first, b.first)))
         equal = (infix("==", a.length, b.length), infix("==", a.chunk, b.chunk))
         return both((*equal, first))
 
     def _goal(self) -> None:
-        goals = self.layout.goals()
+        goals = self.space.goals()
         output = goals.chunk
-        place = plus(output, self.layout.offset(Buffer.OUTPUT, RANK))
-        held = self.memory[self.layout.memory(Buffer.OUTPUT)](RANK, place)
+        place = plus(output, self.space.offset(Buffer.OUTPUT, RANK))
+        held = self.memory[self.space.memory(Buffer.OUTPUT)](RANK, place)
         given = (*goals.ranges, goals.where)
-        root = within(self.layout.root, ZERO, self.layout.size)
+        root = within(self.space.root, ZERO, self.space.size)
         self._claim("root", (), root)
-        self._claim("chunks", (), infix(">=", self.layout.chunks, ONE))
-        self._claim("scratch", (), infix(">=", self.layout.scratch, ZERO))
+        self._claim("chunks", (), infix(">=", self.space.chunks, ONE))
+        self._claim("scratch", (), infix(">=", self.space.scratch, ZERO))
         self._claim("goal", given, self._same(held, goals.content))

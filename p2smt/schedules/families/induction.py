@@ -9,7 +9,7 @@ from p2smt.encodings.claim.z3 import prove_claim
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.schedules.families.claims import claims_of, needed_depth
 from p2smt.schedules.families.lock_step import NoArgument, filler_of, lock_step
-from p2smt.schedules.families.symbolic_memory import layout_of
+from p2smt.schedules.families.symbolic_memory import symbolic_memory_of
 
 if TYPE_CHECKING:
     from p2smt.schedules.language.file import Symbolic
@@ -43,8 +43,8 @@ def prove_all_sizes(
     try:
         family = lock_step(symbolic)
         fill = filler_of(symbolic)
-        layout = layout_of(symbolic.model.collective, family.size, family.scratch, fill)
-        claims = claims_of(family, layout)
+        space = symbolic_memory_of(symbolic.model.collective, family.size, family.scratch, fill)
+        claims = claims_of(family, space)
     except NoArgument as error:
         return Induction(False, scope, reason=str(error))
     if fifo_depth < needed_depth(family):

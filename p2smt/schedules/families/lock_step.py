@@ -31,7 +31,7 @@ class NoArgument(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class SymbolicMove:
     """A step; ``source`` and ``target`` are the ranks it receives from and sends to."""
 
     line: int
@@ -43,11 +43,11 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class SymbolicPhase:
     """Moves that all ranks make: once, or for ``name`` = ``low`` .. ``high``."""
 
     line: int
-    moves: tuple[Move, ...]
+    moves: tuple[SymbolicMove, ...]
     name: str = ""
     low: Term = _ZERO
     high: Term = _ZERO
@@ -64,7 +64,7 @@ class LockStep:
 
     size: str
     ranges: tuple[Term, ...]
-    phases: tuple[Phase, ...]
+    phases: tuple[SymbolicPhase, ...]
     scratch: Term
 
 
@@ -166,22 +166,22 @@ def _derived(symbolic: Symbolic) -> dict[str, Term]:
 
 def _phases(
     symbolic: Symbolic, parts: Sequence[Line[StepText] | Group[StepText]], fill: Filler
-) -> list[Phase]:
+) -> list[SymbolicPhase]:
     on_rank = fill.inside(["rank"], {}, 0)
-    phases: list[Phase] = []
-    plain: list[Move] = []
+    phases: list[SymbolicPhase] = []
+    plain: list[SymbolicMove] = []
     for part in parts:
         if isinstance(part, Line):
             plain.append(_move(part, on_rank))
             continue
         if plain:
-            phases.append(Phase(plain[0].line, tuple(plain)))
+            phases.append(SymbolicPhase(plain[0].line, tuple(plain)))
             plain = []
         phases.append(_loop(symbolic, part, fill))
-    return [*phases, Phase(plain[0].line, tuple(plain))] if plain else phases
+    return [*phases, SymbolicPhase(plain[0].line, tuple(plain))] if plain else phases
 
 
-def _loop(symbolic: Symbolic, group: Group[StepText], fill: Filler) -> Phase:
+def _loop(symbolic: Symbolic, group: Group[StepText], fill: Filler) -> SymbolicPhase:
     if group.when is not None or not group.repeat:
         raise NoArgument(f"line {group.line} has a condition")
     if not group.holds:
@@ -200,7 +200,7 @@ def _loop(symbolic: Symbolic, group: Group[StepText], fill: Filler) -> Phase:
             raise NoArgument(f"line {part.line} is a loop or a condition inside a loop")
         moves.append(_move(part, inside))
     holds = tuple(_holds(symbolic, line, inside) for line in group.holds)
-    return Phase(group.line, tuple(moves), first.name, low, high, holds)
+    return SymbolicPhase(group.line, tuple(moves), first.name, low, high, holds)
 
 
 def _holds(symbolic: Symbolic, line: Line[str], fill: Filler) -> Holds:
@@ -212,7 +212,7 @@ def _holds(symbolic: Symbolic, line: Line[str], fill: Filler) -> Holds:
     return Holds(found.buffer, found.cell, content, inside(found.when, line.line))
 
 
-def _move(line: Line[StepText], fill: Filler) -> Move:
+def _move(line: Line[StepText], fill: Filler) -> SymbolicMove:
     step = line.value
     ordered = step.waits or step.after is not None or step.posts or step.awaits or step.barrier
     if ordered or step.background or step.count is not None:
@@ -222,7 +222,7 @@ def _move(line: Line[StepText], fill: Filler) -> Move:
     )
     source, incoming = _peer(step.receive, line.line, fill, receives=True)
     target, outgoing = _peer(step.send, line.line, fill, receives=False)
-    return Move(line.line, reads, writes, source, target, (incoming, outgoing))
+    return SymbolicMove(line.line, reads, writes, source, target, (incoming, outgoing))
 
 
 def _own(span: SpanText, line: int, fill: Filler) -> SpanText:

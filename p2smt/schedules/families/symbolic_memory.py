@@ -50,7 +50,7 @@ class Goals:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class SymbolicMemory:
     """A collective on n ranks, in chunks.
 
     inputs, outputs, scratch: buffer sizes.  shift: as in ``Contract.shift``, as a multiple of
@@ -137,9 +137,9 @@ def _nothing(_rank: Term, _place: Term) -> Content:
     return NOTHING
 
 
-def layout_of(
+def symbolic_memory_of(
     model: CollectiveModel, size: str, scratch: Term, fill: Callable[[Term, int], Term]
-) -> Layout:
+) -> SymbolicMemory:
     """The collective of a file; ``fill`` fills in derived names and refuses what is not.
 
     Raises:
@@ -151,4 +151,4 @@ def layout_of(
     many = infix("*", n, chunks)
     inputs = many if model.kind in ("reduce_scatter", "scatter", "alltoall") else chunks
     outputs = many if model.kind in ("allgather", "gather", "alltoall") else chunks
-    return Layout(model.kind, n, chunks, root, inputs, outputs, scratch, model.in_place)
+    return SymbolicMemory(model.kind, n, chunks, root, inputs, outputs, scratch, model.in_place)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.collectives.request_contract import request_contract, row_places
 from p2smt.errors import InputError
-from p2smt.schedules.build.builder import Builder, Move
+from p2smt.schedules.build.builder import Builder, Message
 from p2smt.schedules.classics.groups import ALGORITHMS
 from p2smt.schedules.lower.rows import (
     Group,
-    Lowered,
+    LoweredProgram,
     add_step,
     check_groups,
     chunks_per_row,
@@ -117,7 +117,7 @@ def _pipeline_order(pieces: int, steps: int) -> Iterator[tuple[int, int]]:
             yield piece, tick - piece
 
 
-def _ends(groups: Sequence[Group], lowered: Lowered) -> Sequence[int] | None:
+def _ends(groups: Sequence[Group], lowered: LoweredProgram) -> Sequence[int] | None:
     """The row that each member of the first group is left with; None unless one each."""
     ends = [lowered.held[rank] for rank in groups[0]]
     rows = [row for end in ends for row in end]
@@ -158,21 +158,21 @@ def lower_exchange(
         if any(len(group) != len(groups[0]) for group in those):
             raise InputError(f"step {number}", f"its groups are not of {len(groups[0])} ranks")
         for group in those:
-            moves = _sends(group) if sends else _pairs(group)
-            b.together(moves)
+            messages = _sends(group) if sends else _pairs(group)
+            b.together(messages)
     for group in () if sends else groups:
         for i, rank in enumerate(group):
             b.copy(Span(rank, Buffer.INPUT, i, 1), Span(rank, Buffer.OUTPUT, i, 1))
     return b.schedule(name)
 
 
-def _sends(group: Group) -> Iterator[Move]:
+def _sends(group: Group) -> Iterator[Message]:
     for rank, following in pairwise(group):
-        yield Move(Span(rank, Buffer.INPUT, 0, 1), Span(following, Buffer.OUTPUT, 0, 1))
+        yield Message(Span(rank, Buffer.INPUT, 0, 1), Span(following, Buffer.OUTPUT, 0, 1))
 
 
-def _pairs(group: Group) -> Iterator[Move]:
+def _pairs(group: Group) -> Iterator[Message]:
     """Everybody to the member 1, 2, .. further on."""
     k = len(group)
     for i, j in ((i, (i + d) % k) for d in range(1, k) for i in range(k)):
-        yield Move(Span(group[i], Buffer.INPUT, j, 1), Span(group[j], Buffer.OUTPUT, i, 1))
+        yield Message(Span(group[i], Buffer.INPUT, j, 1), Span(group[j], Buffer.OUTPUT, i, 1))

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 Group = tuple[int, ...]
 Rows = tuple[int, ...]
-Place = Callable[[Sequence[int]], list[int]]
+ChunksOf = Callable[[Sequence[int]], list[int]]
 """The chunks of some rows, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
-class GroupStep:
+class GroupCollective:
     """A collective on one group; ``parts``: rows that each member brings (all-gather) or keeps
     (reduce-scatter); otherwise all rows that it works on, once."""
 
@@ -41,10 +41,10 @@ class GroupStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
-    """The moves of every step, and the rows that each rank holds in the end."""
+class LoweredProgram:
+    """The collectives of every step, and the rows that each rank holds in the end."""
 
-    steps: tuple[tuple[GroupStep, ...], ...]
+    steps: tuple[tuple[GroupCollective, ...], ...]
     held: dict[int, Rows]
 
 
@@ -52,7 +52,7 @@ def group_steps(
     kind: RequestKind,
     groups: Sequence[Group],
     steps: Sequence[tuple[Collective, Sequence[Group]]],
-) -> Lowered:
+) -> LoweredProgram:
     """The rows that every group works on in every step.
 
     groups: reduction groups; ``steps``: collectives and the groups that run them.
@@ -70,8 +70,8 @@ def group_steps(
     found = []
     for number, (collective, those) in enumerate(steps, start=1):
         check_groups(number, those, held.keys())
-        found.append(tuple(_group_step(number, collective, group, held) for group in those))
-    return Lowered(tuple(found), held)
+        found.append(tuple(_group_collective(number, collective, group, held) for group in those))
+    return LoweredProgram(tuple(found), held)
 
 
 def check_groups(number: int, groups: Sequence[Group], known: Collection[int]) -> None:
@@ -82,9 +82,9 @@ def check_groups(number: int, groups: Sequence[Group], known: Collection[int]) -
         raise InputError(f"step {number}", rule, "check the plan")
 
 
-def _group_step(
+def _group_collective(
     number: int, collective: Collective, members: Group, held: dict[int, Rows]
-) -> GroupStep:
+) -> GroupCollective:
     """The step of a group; ``held`` becomes what the members hold after it."""
     own = held[members[0]]
     if not own:
@@ -109,7 +109,7 @@ def _group_step(
             others = () if collective is Collective.REDUCE else own
             after = (own, *(others,) * (len(members) - 1))
     held.update(zip(members, after, strict=True))
-    return GroupStep(collective, members, parts)
+    return GroupCollective(collective, members, parts)
 
 
 def _check_same(number: int, members: Group, held: dict[int, Rows]) -> None:
@@ -131,7 +131,7 @@ def _cannot(number: int, rank: int, text: str) -> InputError:
     return InputError(f"step {number}, rank {rank}", text, "such a program has no schedule")
 
 
-def chunks_per_row(lowered: Lowered) -> int:
+def chunks_per_row(lowered: LoweredProgram) -> int:
     """The fewest chunks of a row with which every all-reduce splits evenly over its members."""
     return lcm(
         *(
@@ -143,14 +143,14 @@ def chunks_per_row(lowered: Lowered) -> int:
     )
 
 
-def add_step(b: Builder, step: GroupStep, algorithm: str, place: Place) -> None:
+def add_step(b: Builder, step: GroupCollective, algorithm: str, chunks_of: ChunksOf) -> None:
     """Adds the messages of a group's collective on the chunks of its rows.
 
     algorithm: "ring" (a chain where there is a root), "tree" (binomial) or "direct".
     """
     scatter, gather = moves.ALGORITHMS[algorithm]
-    members, chunks = step.members, place(step.rows)
-    parts = [runs(place(part)) for part in step.parts]
+    members, chunks = step.members, chunks_of(step.rows)
+    parts = [runs(chunks_of(part)) for part in step.parts]
     match step.collective:
         case Collective.REDUCE_SCATTER:
             scatter(b, members, parts, 0)

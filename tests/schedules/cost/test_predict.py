@@ -17,7 +17,7 @@ from p2smt.cost.footprint_explicit import explicit_footprint
 from p2smt.errors import InputError
 from p2smt.schedules.classics import CLASSICS
 from p2smt.schedules.cost.predict import payload_chunks, schedule_cost
-from p2smt.schedules.cost.tokens import Token, Tokens
+from p2smt.schedules.cost.tokens import Token, TokenStore
 from p2smt.schedules.model import Connection, Schedule, Sizes
 from tests.schedules.building import Blocks, at
 from tests.schedules.small_schedules import SMALL, ring_all_reduce
@@ -279,7 +279,7 @@ def test_packets_are_there_a_latency_after_they_were_written(blocks_of_reader: i
 
 
 def test_the_first_packet_counts() -> None:
-    tokens = Tokens({})
+    tokens = TokenStore({})
     for time in (5.0, 3.0, 4.0):
         tokens.write(7, Token(time, 0))
     assert tokens.ready_s((), (7,)) == 3.0

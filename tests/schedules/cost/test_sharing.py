@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import TooLarge
-from p2smt.schedules.cost.links import Link, Route
+from p2smt.schedules.cost.links import DirectedLink, Route
 from p2smt.schedules.cost.sharing import FAIR_WORK, MOST_WORK, Sharing
 
 
@@ -21,7 +21,7 @@ def sharing(
     most_work: int = MOST_WORK,
 ) -> Sharing:
     """Transfers of 100 bytes, each over the links named, that begin at time 0."""
-    links = [Link("l", k, "", "out", bandwidth) for k, bandwidth in enumerate(bandwidths)]
+    links = [DirectedLink("l", k, "", "out", bandwidth) for k, bandwidth in enumerate(bandwidths)]
     found = Sharing(links, fair_work=fair_work, most_work=most_work)
     for number, used in enumerate(users):
         narrowest = min(bandwidths[k] for k in used)

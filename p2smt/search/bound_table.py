@@ -1,0 +1,200 @@
+"""The table that the joint search refines: per request and scene a bound, later its answer.
+
+Every entry starts as what the links allow at best.  ``refine`` replaces it by the proved bound of
+the request's answer there, or forbids it where the restrictions leave no program (a cut).  So the
+table never says more than the true objective of a matrix, and ``propose`` can name the matrix of
+least cost under it at any time, while answers to earlier proposals are still out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from p2smt.cost.scene import Scene
+from p2smt.errors import EncodingBug, OutOfTimeError
+from p2smt.parallelism.placement import Matrix, Placement
+from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.solution import Alternative, RequestAnswer, objective
+from p2smt.problems.placement import CostTable, PlacementProblem
+from p2smt.result import Result, Status, StopWatch
+from p2smt.search.one_request import physical_bound_s
+from p2smt.search.placements import is_answer
+from p2smt.search.scene_table import SceneTable, Values, scene_table
+from p2smt.solvers.ask import encoding
+
+_RESOLUTION = 2**44  # ticks of the largest single collective, at first
+_COARSE, _CAP, _ZOOM = 2**24, 2**46, 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEntry:
+    """An entry that is no more than a bound: a request, by its number, on one of its scenes."""
+
+    number: int
+    values: Values
+    request: Request
+    scene: Scene
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the table proposes.
+
+    ``status`` OPTIMAL: no matrix costs less under the table; FEASIBLE: some may; INFEASIBLE: no
+    matrix is left; UNKNOWN: the time ran out.  ``matrix`` is None for the last two.  ``bound_s``:
+    no matrix that was not excluded has a lesser objective, in seconds.  ``open``: entries to be
+    refined before the matrix has a price.
+    """
+
+    status: Status
+    matrix: Matrix | None
+    bound_s: float | None
+    open: tuple[OpenEntry, ...] = ()
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A bound in seconds; or, once it is refined, an answer, or not allowed."""
+
+    bound_s: float
+    answer: RequestAnswer | None = None
+    allowed: bool = True
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Entries of one request by the values of its table's terms."""
+
+    request: Request
+    columns: SceneTable
+    entries: dict[Values, _Entry]
+
+    def values(self, matrix: Matrix) -> Values:
+        """The row that a matrix falls into."""
+        return self.columns.values(Placement(matrix))
+
+    def of(self, matrix: Matrix) -> _Entry:
+        """The entry that a matrix falls into."""
+        return self.entries[self.values(matrix)]
+
+    def costs(self, tick_s: float) -> CostTable:
+        """The rows in ticks of one iteration, rounded down and capped: still lower bounds."""
+        rows = {
+            values: min(int(self.request.times * entry.bound_s / tick_s), _CAP)
+            for values, entry in self.entries.items()
+            if entry.allowed
+        }
+        return CostTable(self.columns.terms, rows)
+
+
+@dataclass(slots=True)
+class BoundTable:
+    """Bounds on all requests of a problem; ``calls`` counts the solver's runs."""
+
+    problem: Problem
+    solver: str
+    calls: int = 0
+    _requests: list[_Rows] = field(default_factory=list)
+    _tick_s: float = 1.0
+
+    def fill(self, watch: StopWatch) -> None:
+        """Physical bounds for every scene of every request, and the first tick.
+
+        Raises:
+            OutOfTimeError: the time ran out.
+            TooLarge: a request has too many scenes.
+        """
+        problem, largest_s = self.problem, 0.0
+        for request in problem.requests:
+            chosen = problem.axis_indices(request)
+            columns = scene_table(problem.topology, problem.axis_sizes, chosen)
+            entries, singles_s = {}, [0.0]
+            for values, scene in columns.scenes.items():
+                if watch.expired():
+                    raise OutOfTimeError
+                entries[values] = _Entry(physical_bound_s(scene, request))
+                singles_s.append(scene.fixed_time(request.kind, request.payload_bytes).seconds)
+            largest_s += request.times * max(singles_s)
+            self._requests.append(_Rows(request, columns, entries))
+        self._tick_s = largest_s / _RESOLUTION or 1.0
+
+    def propose(self, excluded: frozenset[Matrix], watch: StopWatch) -> Proposal:
+        """The matrix of least cost under the table as it is, none of the excluded ones."""
+        while True:
+            result = self._least(excluded, watch)
+            matrix, proved = result.value, result.status is Status.OPTIMAL
+            if matrix is None or not proved or not self._rescaled(matrix):
+                bound_s = None if result.bound is None else result.bound * self._tick_s
+                still_open = () if matrix is None else tuple(self._open(matrix))
+                return Proposal(result.status, matrix, bound_s, still_open)
+
+    def refine(self, entry: OpenEntry, answer: RequestAnswer | None) -> None:
+        """Put the answer of a request on a scene in the place of its bound; None forbids it."""
+        found = self._requests[entry.number].entries[entry.values]
+        found.answer, found.allowed = answer, answer is not None
+        if answer is not None:
+            found.bound_s = answer.bound_s
+
+    def bound_s(self, matrix: Matrix) -> float:
+        """What the table says of a matrix: its objective is no less, in seconds.
+
+        Infinite where an entry is forbidden.
+        """
+        entries = [rows.of(matrix) for rows in self._requests]
+        bounds = (entry.bound_s if entry.allowed else math.inf for entry in entries)
+        return objective(self.problem, tuple(bounds))
+
+    def price(self, matrix: Matrix) -> Alternative | None:
+        """The matrix with its answers, once each of its entries has one."""
+        found = [rows.of(matrix).answer for rows in self._requests]
+        answers = tuple(answer for answer in found if answer is not None)
+        if len(answers) < len(found):
+            return None
+        proved = all(answer.status is Status.OPTIMAL for answer in answers)
+        total_s = objective(self.problem, tuple(answer.seconds for answer in answers))
+        status = Status.OPTIMAL if proved else Status.FEASIBLE
+        return Alternative(matrix, answers, total_s, status)
+
+    def _open(self, matrix: Matrix) -> Iterator[OpenEntry]:
+        for number, rows in enumerate(self._requests):
+            values = rows.values(matrix)
+            entry = rows.entries[values]
+            if entry.allowed and entry.answer is None:
+                yield OpenEntry(number, values, rows.request, rows.columns.scenes[values])
+
+    def _rescaled(self, matrix: Matrix) -> bool:
+        """Change the tick unless it fits; whether it was changed.
+
+        It fits if the optimum has enough ticks to tell matrices apart, and none of its entries
+        is capped.
+        """
+        terms_s = [rows.request.times * rows.of(matrix).bound_s for rows in self._requests]
+        if any(term / self._tick_s >= _CAP for term in terms_s):
+            self._tick_s *= _ZOOM
+        elif 0 < max(terms_s) < _COARSE * self._tick_s:
+            self._tick_s /= _ZOOM
+        else:
+            return False
+        return True
+
+    def _least(self, excluded: frozenset[Matrix], watch: StopWatch) -> Result[Matrix]:
+        """The matrix of least cost in ticks, checked to be an answer."""
+        problem = self.problem
+        self.calls += 1
+        question = PlacementProblem(
+            problem.topology.sizes,
+            problem.axis_sizes,
+            problem.rules,
+            tuple(rows.costs(self._tick_s) for rows in self._requests),
+            problem.objective == "max",
+            excluded,
+        )
+        result: Result[Matrix] = encoding("placement", self.solver).optimal_placement(
+            question, watch.left()
+        )
+        if result.value is not None and not is_answer(question, result.value):
+            sizes = {"levels": question.levels, "axes": question.axes, "rules": question.rules}
+            raise EncodingBug("a decoded placement is not an answer", sizes, result.value)
+        return result

@@ -1,0 +1,84 @@
+"""One name, one meaning: no public class name stands twice in the package."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Mapping
+
+import pytest
+
+from tests.test_layering import SOURCES, Sources
+
+MOST_ALLOWED = 8
+
+# Names that may stand several times, and why.
+ALLOWED: Mapping[str, str] = {
+    "Vars": "the variables of an encoding: each encoding has its own, and none sees another's",
+    "Step": "of a program: an instruction on groups; of a schedule: what one rank does",
+    "Violation": "of a program by a collective's rules; of a schedule by its checks",
+}
+
+
+def public_classes(source: str) -> set[str]:
+    """Names of the classes that a module defines for others."""
+    names = {node.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)}
+    return {name for name in names if not name.startswith("_")}
+
+
+def doubles(sources: Sources) -> dict[str, list[str]]:
+    """The modules of each public class name that stands in several."""
+    homes = defaultdict(list)
+    for module in sorted(sources):
+        for name in public_classes(sources[module]):
+            homes[name].append(module)
+    return {name: modules for name, modules in sorted(homes.items()) if len(modules) > 1}
+
+
+def misnamed(sources: Sources, allowed: Mapping[str, str]) -> list[str]:
+    """What breaks the rule: a name that is not allowed twice, or is allowed and stands once."""
+    found = doubles(sources)
+    several = [
+        f"{name} is a class of {', '.join(modules)}: give all but one a name of its own"
+        for name, modules in found.items()
+        if name not in allowed
+    ]
+    return several + [
+        f"{name} stands once: take it out of ALLOWED" for name in allowed if name not in found
+    ]
+
+
+def test_no_public_class_name_stands_twice() -> None:
+    assert misnamed(SOURCES, ALLOWED) == []
+
+
+def test_few_names_are_allowed_twice_and_each_has_a_reason() -> None:
+    assert len(ALLOWED) <= MOST_ALLOWED
+    assert all(len(reason.split()) > 3 for reason in ALLOWED.values())
+
+
+def test_classes_are_found_in_all_rooms() -> None:
+    assert "Problem" in public_classes(SOURCES["parallelism.request"])
+    assert "Vars" in public_classes(SOURCES["encodings.placement.cpsat"])
+
+
+@pytest.mark.parametrize(
+    ("second", "found"),
+    [
+        ("class Link: ...", ["Link is a class of a, b: give all but one a name of its own"]),
+        ("if True:\n    class Link: ...", ["Link is a class of a, b: give all but one a name of "]),
+        ("class _Link: ...", []),
+        ("from a import Link", []),
+        ("class Route: ...", []),
+    ],
+)
+def test_a_second_class_of_a_name_is_found(second: str, found: list[str]) -> None:
+    texts = misnamed({"a": "class Link: ...", "b": second}, {})
+    assert [text[: len(start)] for text, start in zip(texts, found, strict=True)] == found
+
+
+def test_an_allowed_name_must_still_be_double() -> None:
+    twice = {"a": "class Link: ...", "b": "class Link: ..."}
+    assert misnamed(twice, {"Link": "for a test"}) == []
+    gone = ["Link stands once: take it out of ALLOWED"]
+    assert misnamed({"a": twice["a"]}, {"Link": "for a test"}) == gone
