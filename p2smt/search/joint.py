@@ -25,7 +25,9 @@ from p2smt.search.one_request import physical_bound_s, plan_request
 from p2smt.search.placements import is_answer
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.scene_table import SceneTable, Values, scene_table
-from p2smt.solvers.ask import encoding
+from p2smt.solvers.ask import ask
+from p2smt.solvers.questions import Optimum
+from p2smt.solvers.solver import Solver
 
 _RESOLUTION = 2**44  # ticks of the largest single collective, at first
 _MOST_ASIDE = 100  # alternatives set aside before the search gives up
@@ -70,7 +72,7 @@ class JointSearch:
 
     problem: Problem
     limits: SearchLimits
-    solver: str = "cpsat"
+    solver: Solver = Solver.CPSAT
     progress: Progress | None = None
     listings: Listings = field(default_factory=Listings)
     _tables: list[_Table] = field(default_factory=list)
@@ -146,9 +148,7 @@ class JointSearch:
             problem.objective == "max",
             excluded,
         )
-        result: Result[Matrix] = encoding("placement", self.solver).optimal_placement(
-            question, self._watch.left()
-        )
+        result = ask(question, Optimum(), self.solver, self._watch.left())
         if result.value is not None and not is_answer(question, result.value):
             sizes = {"levels": question.levels, "axes": question.axes, "rules": question.rules}
             raise EncodingBug("a decoded placement is not an answer", sizes, result.value)
