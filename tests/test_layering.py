@@ -105,14 +105,11 @@ BANS: tuple[tuple[str, str, str], ...] = (
     ("schedules.verify", "schedules.classics", "a checker does not know where a schedule is from"),
 )
 
-# Only these join encodings with what checks them.
-JOINS_ENCODINGS = (
-    *("solvers", "encodings"),
-    *("schedules.races.decide", "schedules.families.induction"),
-)
+# Only solvers imports encodings: whatever asks, asks through its one door.
+JOINS_ENCODINGS = ("solvers", "encodings")
 
-# These import by a computed name: the solver that was asked for, and public names on first use.
-COMPUTES_NAMES = ("solvers.ask", "p2smt")
+# It imports by a computed name: public names on first use.
+COMPUTES_NAMES = ("p2smt",)
 
 # Third-party packages and who may import them; None: every module.
 PACKAGES: Mapping[str, tuple[str, ...] | None] = {

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from p2smt.parallelism.placement import AxisRule, FixedEntry, ParallelismAxis
     from p2smt.parallelism.request import Request
     from p2smt.result import SearchLimits
+    from p2smt.search.rank_orders import GivenRanks
 
 _PLAIN_SECONDS = re.compile(r"\s*[0-9]+(\.[0-9]+)?\s*", re.ASCII)
 _MAX_TIME_S = 10**6
@@ -159,7 +160,7 @@ def requests_of(**texts: list[str] | None) -> tuple[Request, ...]:
     )
 
 
-def rank_order_of(text: str) -> list[int] | list[list[int]]:
+def rank_order_of(text: str) -> GivenRanks:
     """A JSON matrix ``[[4,1],[1,16]]``, or a list ``[0,2,1,3]`` of the device of each rank."""
     from p2smt.errors import InputError
 

@@ -27,13 +27,14 @@ def placements(
     from p2smt.parallelism.placement import Placement
     from p2smt.problems.placement import PlacementProblem
     from p2smt.search.placements import placements as search
+    from p2smt.solvers.solver import solver_of
 
     names, sizes = given.levels_of(topology, levels)
     chosen = given.axes_of(axes)
     rules = given.rules_of(names, chosen, require, forbid, fix)
     problem = PlacementProblem(sizes, tuple(axis.size for axis in chosen), rules)
     limits = given.limits_of(time_limit, seed, limit=limit)
-    result = search(problem, limits, solver)
+    result = search(problem, limits, solver_of(solver))
     matrices = result.value or ()
     if json:
         print_json(

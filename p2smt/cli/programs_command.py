@@ -43,6 +43,7 @@ def programs(
     from p2smt.errors import InputError
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
     from p2smt.search.programs import Task
+    from p2smt.solvers.solver import solver_of
 
     where = scene_options.where(topology, factors, axes, placement, reduce)
     levels = [name for name, _ in where.hierarchy.aliases[1:]]
@@ -52,7 +53,7 @@ def programs(
         given.count_of(length, "length", MAX_PROGRAM_LENGTH),
         restrictions.forms(forbid_form),
         restrictions.step_limits(max_steps_at, levels),
-        solver,
+        solver_of(solver),
     )
     if where.hierarchy.depth == 0:
         raise InputError("a reduction group of one device", "needs no program")

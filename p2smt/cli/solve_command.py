@@ -66,9 +66,10 @@ def solve(
 ) -> int:
     """The best placement and programs, with a proof."""
     from p2smt.cli import given, restrictions
-    from p2smt.parallelism.request import MAX_PROGRAM_LENGTH, Problem
+    from p2smt.parallelism.request import MAX_PROGRAM_LENGTH, Problem, parse_objective
     from p2smt.search.solve import MAX_TOP
     from p2smt.search.solve import solve as search
+    from p2smt.solvers.solver import solver_of
 
     cluster = given.topology_of(topology)
     chosen = given.axes_of(axes)
@@ -83,7 +84,7 @@ def solve(
         cluster,
         chosen,
         requests,
-        objective,
+        parse_objective(objective),
         given.count_of(length, "length", MAX_PROGRAM_LENGTH),
         given.rules_of(cluster.names, chosen, require, forbid, fix),
         restrictions.forms(forbid_form),
@@ -99,7 +100,7 @@ def solve(
             problem,
             top=given.count_of(top, "top", MAX_TOP),
             limits=limits,
-            solver=solver,
+            solver=solver_of(solver),
             compare=order,
             sensitivity=sensitivity,
             progress=progress,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal, cast, get_args
 
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Form, RequestKind
@@ -17,6 +18,8 @@ MAX_REQUESTS = 32
 MAX_NUMBER = 2**62
 DEFAULT_LENGTH = 5
 MAX_CHUNKS = 1024
+
+Objective = Literal["sum", "max"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,14 @@ def check_axes(axes: Sequence[ParallelismAxis]) -> tuple[ParallelismAxis, ...]:
     return tuple(axes)
 
 
+def parse_objective(text: str) -> Objective:
+    """``sum`` or ``max``."""
+    for objective in get_args(Objective):
+        if text == objective:
+            return cast(Objective, objective)
+    raise InputError(f"objective {text[:20]!r}", "must be sum or max")
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A cluster, axes and requests: find the placement and the programs of least time.
@@ -131,7 +142,7 @@ class Problem:
     topology: Topology
     axes: tuple[ParallelismAxis, ...]
     requests: tuple[Request, ...]
-    objective: str = "sum"
+    objective: Objective = "sum"
     max_length: int = DEFAULT_LENGTH
     rules: tuple[AxisRule | FixedEntry, ...] = ()
     forbidden_forms: frozenset[Form] = frozenset()
@@ -149,8 +160,7 @@ class Problem:
             )
         for request in self.requests:
             self.axis_indices(request)
-        if self.objective not in ("sum", "max"):
-            raise InputError(f"objective {self.objective[:20]!r}", "must be sum or max")
+        parse_objective(self.objective)
         if not 1 <= self.max_length <= MAX_PROGRAM_LENGTH:
             raise InputError(f"length {self.max_length}", f"must be 1 to {MAX_PROGRAM_LENGTH}")
         if self.pipeline is not None and not 1 <= self.pipeline <= MAX_CHUNKS:

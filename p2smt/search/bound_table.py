@@ -22,7 +22,9 @@ from p2smt.result import Result, Status, StopWatch
 from p2smt.search.one_request import physical_bound_s
 from p2smt.search.placements import is_answer
 from p2smt.search.scene_table import SceneTable, Values, scene_table
-from p2smt.solvers.ask import encoding
+from p2smt.solvers.ask import ask
+from p2smt.solvers.questions import Optimum
+from p2smt.solvers.solver import Solver
 
 _RESOLUTION = 2**44  # ticks of the largest single collective, at first
 _COARSE, _CAP, _ZOOM = 2**24, 2**46, 2**20
@@ -94,7 +96,7 @@ class BoundTable:
     """Bounds on all requests of a problem; ``calls`` counts the solver's runs."""
 
     problem: Problem
-    solver: str
+    solver: Solver
     calls: int = 0
     _requests: list[_Rows] = field(default_factory=list)
     _tick_s: float = 1.0
@@ -191,9 +193,7 @@ class BoundTable:
             problem.objective == "max",
             excluded,
         )
-        result: Result[Matrix] = encoding("placement", self.solver).optimal_placement(
-            question, watch.left()
-        )
+        result = ask(question, Optimum(), self.solver, watch.left())
         if result.value is not None and not is_answer(question, result.value):
             sizes = {"levels": question.levels, "axes": question.axes, "rules": question.rules}
             raise EncodingBug("a decoded placement is not an answer", sizes, result.value)

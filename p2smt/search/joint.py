@@ -21,6 +21,7 @@ from p2smt.search.bound_table import BoundTable, Proposal
 from p2smt.search.one_request import RequestAnswers
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.ranking import Ranking
+from p2smt.solvers.solver import Solver
 
 Progress = Callable[[float | None, float], None]
 
@@ -31,7 +32,7 @@ class JointSearch:
 
     problem: Problem
     limits: SearchLimits
-    solver: str = "cpsat"
+    solver: Solver = Solver.CPSAT
     progress: Progress | None = None
     listings: Listings = field(default_factory=Listings)
 

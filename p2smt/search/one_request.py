@@ -15,6 +15,7 @@ from p2smt.programs.program import Grouping, Hierarchy, Program
 from p2smt.result import SearchLimits, SolveStats, Status
 from p2smt.search.programs import Found, Priced, Task, best_program, price
 from p2smt.search.programs_pipelined import Listings, best_pipelined
+from p2smt.solvers.solver import Solver
 
 
 def physical_bound_s(scene: Scene, request: Request) -> float:
@@ -30,7 +31,7 @@ class RequestAnswers:
     """
 
     problem: Problem
-    solver: str
+    solver: Solver
     listings: Listings
     _found: dict[tuple[RequestKind, int, tuple[Digits, ...]], RequestAnswer | None] = field(
         default_factory=dict
@@ -55,7 +56,7 @@ def answer_request(
     request: Request,
     scene: Scene,
     limits: SearchLimits,
-    solver: str,
+    solver: Solver,
     listings: Listings,
 ) -> RequestAnswer | None:
     """The best way to run a request on a scene; None if the restrictions leave no program.

@@ -8,7 +8,9 @@ from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix, Placement
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Result, SearchLimits
-from p2smt.solvers.ask import encoding
+from p2smt.solvers.ask import ask
+from p2smt.solvers.questions import Every
+from p2smt.solvers.solver import Solver, solver_of
 
 
 def is_answer(problem: PlacementProblem, matrix: Matrix) -> bool:
@@ -32,12 +34,19 @@ def obeys(matrix: Matrix, rules: Sequence[AxisRule | FixedEntry]) -> bool:
 
 
 def placements(
-    problem: PlacementProblem, limits: SearchLimits | None = None, solver: str = "cpsat"
+    problem: PlacementProblem,
+    limits: SearchLimits | None = None,
+    solver: Solver | str = Solver.CPSAT,
 ) -> Result[tuple[Matrix, ...]]:
-    """Every parallelism matrix of a problem once, each checked, in lexicographic order."""
-    result: Result[tuple[Matrix, ...]] = encoding("placement", solver).enumerate_placements(
-        problem, limits or SearchLimits()
-    )
+    """Every parallelism matrix of a problem once, each checked, in lexicographic order.
+
+    ``solver`` may be its name.
+
+    Raises:
+        InputError: no such solver, or a level beyond a documented limit.
+        EncodingBug: an answer of the solver failed the independent check.
+    """
+    result = ask(problem, Every(), solver_of(solver), limits or SearchLimits())
     matrices = result.value or ()
     for matrix in matrices:
         if not is_answer(problem, matrix):

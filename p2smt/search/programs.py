@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from p2smt.collectives.names import Collective, Form, RequestKind
 from p2smt.cost.alpha_beta import StepTime
@@ -18,7 +17,9 @@ from p2smt.problems.program import Indices, InstructionSet, ProgramProblem, Step
 from p2smt.programs.check import Checked, ListChecker, check_program
 from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.solvers.ask import ProgramSolver, encoding
+from p2smt.solvers.ask import ask
+from p2smt.solvers.questions import Best, CostKeys, Every, Optimum
+from p2smt.solvers.solver import Solver
 
 _RESOLUTION = 2**44
 
@@ -35,7 +36,7 @@ class Task:
     max_length: int
     forbidden_forms: frozenset[Form] = frozenset()
     step_limits: tuple[tuple[str, int], ...] = ()
-    solver: str = "cpsat"
+    solver: Solver = Solver.CPSAT
 
     def problem(self) -> ProgramProblem:
         """The encodings' input, without costs."""
@@ -116,8 +117,7 @@ def checked_listing(
     Raises:
         EncodingBug: a program is not valid there, or was listed twice.
     """
-    solver = cast(ProgramSolver, encoding("program", task.solver))
-    result = solver.enumerate_programs(problem, limits)
+    result = ask(problem, Every(), task.solver, limits)
     programs = _decoded(problem, hierarchy, result.value or ())
     checker = ListChecker(task.kind, hierarchy)
     for program in programs:
@@ -172,14 +172,14 @@ class _Costs:
 
 
 def _costs(
-    solver: ProgramSolver,
+    solver: Solver,
     problem: ProgramProblem,
     scene: Scene,
     payload_bytes: int,
     limits: SearchLimits,
 ) -> _Costs | None:
     """The cost table; None if the time ran out before it was known what it must cover."""
-    keys = solver.cost_keys(problem, limits)
+    keys = ask(problem, CostKeys(), solver, limits).value
     if keys is None:
         return None
     items, rows = problem.instructions.items, problem.rows
@@ -200,15 +200,14 @@ def best_program(
     task: Task, scene: Scene | None, payload_bytes: int, limits: SearchLimits
 ) -> Found:
     """The program of least time (without a scene: the shortest), checked and re-costed."""
-    solver = cast(ProgramSolver, encoding("program", task.solver))
     problem = task.problem()
     tick, watch = 1.0, StopWatch.start(limits)
     if scene is not None:
-        costs = _costs(solver, problem, scene, payload_bytes, limits)
+        costs = _costs(task.solver, problem, scene, payload_bytes, limits)
         if costs is None:
             return Found(Status.UNKNOWN, None, 0.0, SolveStats(task.solver, watch.elapsed_s()))
         problem, tick = _with_costs(problem, costs), costs.tick_s
-    result = solver.optimal_program(problem, watch.left())
+    result = ask(problem, Optimum(), task.solver, watch.left())
     bound = (result.bound or 0) * tick
     if result.value is None:
         return Found(result.status, None, bound, result.stats)
@@ -230,14 +229,13 @@ def best_few(
     task: Task, scene: Scene | None, payload_bytes: int, limits: SearchLimits, k: int
 ) -> tuple[Status, tuple[Priced, ...], SolveStats]:
     """The k programs of least time in order, checked and re-costed."""
-    solver = cast(ProgramSolver, encoding("program", task.solver))
     problem, watch = task.problem(), StopWatch.start(limits)
     if scene is not None:
-        costs = _costs(solver, problem, scene, payload_bytes, limits)
+        costs = _costs(task.solver, problem, scene, payload_bytes, limits)
         if costs is None:
             return Status.TRUNCATED, (), SolveStats(task.solver, watch.elapsed_s())
         problem = _with_costs(problem, costs)
-    result = solver.best_programs(problem, watch.left(), k)
+    result = ask(problem, Best(k), task.solver, watch.left())
     priced = tuple(
         price(task, task.program(problem, indices), scene, payload_bytes)
         for indices in result.value or ()

@@ -22,6 +22,7 @@ from p2smt.programs.payload_rows import RowCounts, Rows
 from p2smt.programs.program import Hierarchy
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, checked_listing, price
+from p2smt.solvers.solver import Solver
 
 MAX_LISTED_PROGRAMS = 100_000
 """Longer lists are cut off: the best program of them is then feasible, not optimal."""
@@ -31,7 +32,7 @@ MAX_LISTED_PROGRAMS = 100_000
 class Listings:
     """Lists of programs by what they depend on: request kind, depth, length, restrictions."""
 
-    _kept: dict[tuple[str, ProgramProblem], tuple[Status, tuple[Indices, ...]]] = field(
+    _kept: dict[tuple[Solver, ProgramProblem], tuple[Status, tuple[Indices, ...]]] = field(
         default_factory=dict
     )
 

@@ -19,6 +19,9 @@ from p2smt.parallelism.placement import IntArray, Placement, default_ranks, rank
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import RankOrder, objective
 
+GivenRanks = list[int] | list[list[int]]
+"""The device of each rank in rank order, or a parallelism matrix."""
+
 
 def default_order(problem: Problem) -> RankOrder:
     """Ranks row-major over the axes in the order given, devices in hierarchy order."""

@@ -11,6 +11,7 @@ from p2smt.plans.solution import Alternative, Perturbation, RequestAnswer, objec
 from p2smt.result import Status, StopWatch
 from p2smt.search.joint import JointSearch
 from p2smt.search.programs_pipelined import Listings
+from p2smt.solvers.solver import Solver
 
 FACTORS = (0.8, 1.2)
 
@@ -19,7 +20,7 @@ def perturbations(
     problem: Problem,
     winner: Alternative,
     watch: StopWatch,
-    solver: str,
+    solver: Solver,
     listings: Listings | None = None,
 ) -> tuple[Perturbation, ...]:
     """Re-cost the winner and re-solve the problem with each level 20 % slower and faster.

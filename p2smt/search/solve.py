@@ -11,8 +11,9 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.joint import JointSearch, Progress
 from p2smt.search.programs_pipelined import Listings
-from p2smt.search.rank_orders import default_order, given_ranks, rank_order
+from p2smt.search.rank_orders import GivenRanks, default_order, given_ranks, rank_order
 from p2smt.search.sensitivity import FACTORS, perturbations
+from p2smt.solvers.solver import Solver, solver_of
 
 MAX_TOP = 1000
 
@@ -22,8 +23,8 @@ def solve(
     *,
     top: int = 3,
     limits: SearchLimits | None = None,
-    solver: str = "cpsat",
-    compare: object = None,
+    solver: Solver | str = Solver.CPSAT,
+    compare: GivenRanks | None = None,
     sensitivity: bool = False,
     progress: Progress | None = None,
 ) -> Solution:
@@ -33,7 +34,7 @@ def solve(
         problem: cluster, axes, requests, objective and restrictions.
         top: how many alternatives to rank (different placements, each with best programs).
         limits: wall-clock limit, seed and workers; a proved optimum depends on none of them.
-        solver: ``cpsat`` or ``z3``.
+        solver: ``cpsat`` or ``z3``, or a :class:`~p2smt.solvers.solver.Solver`.
         compare: a rank order of the caller's: a matrix, or the device of each rank.
         sensitivity: re-solve with each level's bandwidth 20 % off.
         progress: called with (best objective so far or None, proved bound), in seconds.
@@ -57,13 +58,14 @@ def solve(
         compared = rank_order(problem, given_ranks(problem, compare), "given")
     default = default_order(problem)
     listings = Listings()
-    found = JointSearch(problem, watch.left(), solver, progress, listings).run(top)
+    chosen = solver_of(solver)
+    found = JointSearch(problem, watch.left(), chosen, progress, listings).run(top)
     found = replace(found, default=default, compared=compared)
-    return _with_sensitivity(found, watch, solver, listings) if sensitivity else found
+    return _with_sensitivity(found, watch, chosen, listings) if sensitivity else found
 
 
 def _with_sensitivity(
-    found: Solution, watch: StopWatch, solver: str, listings: Listings
+    found: Solution, watch: StopWatch, solver: Solver, listings: Listings
 ) -> Solution:
     """The solution with its sensitivity; an interrupt keeps what was found before it."""
     if found.best is None or found.interrupted:

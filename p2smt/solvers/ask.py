@@ -1,38 +1,157 @@
-"""The one door to the solvers: encodings are imported here and nowhere else."""
+"""The one door to the solvers: a problem, what is asked about it, by whom, within which limits.
+
+All of it and the result is frozen and can be pickled.  Answers are not checked here.
+"""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, assert_never, overload
 
 from p2smt.errors import InputError
+from p2smt.parallelism.placement import Matrix
+from p2smt.problems.claim import Claim
+from p2smt.problems.placement import PlacementProblem
 from p2smt.problems.program import Indices, ProgramProblem
-from p2smt.result import Result, SearchLimits
+from p2smt.problems.race import RaceAnswer, RaceProblem
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.solvers.load import (
+    claim_encoding,
+    placement_encoding,
+    program_encoding,
+    race_encoding,
+)
+from p2smt.solvers.questions import Best, CostKeys, Every, Optimum, Proof, Question, Witness
+from p2smt.solvers.solver import Solver
 
-SOLVERS = ("cpsat", "z3")
-
-
-class ProgramSolver(Protocol):
-    """What every program encoding offers (see ``encodings/program/``)."""
-
-    def enumerate_programs(
-        self, problem: ProgramProblem, limits: SearchLimits
-    ) -> Result[tuple[Indices, ...]]: ...
-
-    def optimal_program(self, problem: ProgramProblem, limits: SearchLimits) -> Result[Indices]: ...
-
-    def best_programs(
-        self, problem: ProgramProblem, limits: SearchLimits, k: int
-    ) -> Result[tuple[Indices, ...]]: ...
-
-    def cost_keys(
-        self, problem: ProgramProblem, limits: SearchLimits
-    ) -> Sequence[tuple[int, int]] | None: ...
+AnyProblem = PlacementProblem | ProgramProblem | RaceProblem | Claim
 
 
-def encoding(what: str, solver: str) -> Any:
-    """The encoding module of a problem and a solver, imported on demand."""
-    if solver not in SOLVERS:
-        raise InputError(f"solver {solver[:20]!r}", f"must be one of {', '.join(SOLVERS)}")
-    return importlib.import_module(f"p2smt.encodings.{what}.{solver}")
+@overload
+def ask(
+    problem: PlacementProblem, question: Optimum, solver: Solver, limits: SearchLimits
+) -> Result[Matrix]: ...
+
+
+@overload
+def ask(
+    problem: PlacementProblem, question: Every, solver: Solver, limits: SearchLimits
+) -> Result[tuple[Matrix, ...]]: ...
+
+
+@overload
+def ask(
+    problem: ProgramProblem, question: Optimum, solver: Solver, limits: SearchLimits
+) -> Result[Indices]: ...
+
+
+@overload
+def ask(
+    problem: ProgramProblem, question: Every | Best, solver: Solver, limits: SearchLimits
+) -> Result[tuple[Indices, ...]]: ...
+
+
+@overload
+def ask(
+    problem: ProgramProblem, question: CostKeys, solver: Solver, limits: SearchLimits
+) -> Result[tuple[tuple[int, int], ...]]: ...
+
+
+@overload
+def ask(
+    problem: RaceProblem, question: Witness, solver: Literal[Solver.Z3], limits: SearchLimits
+) -> Result[RaceAnswer]: ...
+
+
+@overload
+def ask(
+    problem: Claim, question: Proof, solver: Literal[Solver.Z3], limits: SearchLimits
+) -> Result[bool]: ...
+
+
+def ask(
+    problem: AnyProblem, question: Question, solver: Solver, limits: SearchLimits
+) -> Result[Any]:
+    """The solver's answer, with what is proved of it.
+
+    Raises:
+        InputError: this is no question about this problem, or the solver has no encoding of it.
+        TooLarge: the problem exceeds a limit of the encoding.
+        EncodingBug: the solver rejects the encoding.
+        KeyboardInterrupt: after the search has been stopped.
+    """
+    match problem:
+        case PlacementProblem():
+            return _placement(problem, question, solver, limits)
+        case ProgramProblem():
+            return _program(problem, question, solver, limits)
+        case RaceProblem():
+            return _race(problem, question, solver, limits)
+        case Claim():
+            return _claim(problem, question, solver, limits)
+        case _:
+            assert_never(problem)
+
+
+def _placement(
+    problem: PlacementProblem, question: Question, solver: Solver, limits: SearchLimits
+) -> Result[Any]:
+    encoding = placement_encoding(solver)
+    match question:
+        case Optimum():
+            return encoding.optimal_placement(problem, limits)
+        case Every():
+            return encoding.enumerate_placements(problem, limits)
+        case Best() | CostKeys() | Witness() | Proof():
+            raise _no_question(question, "a placement", "Optimum or Every")
+        case _:
+            assert_never(question)
+
+
+def _program(
+    problem: ProgramProblem, question: Question, solver: Solver, limits: SearchLimits
+) -> Result[Any]:
+    encoding = program_encoding(solver)
+    match question:
+        case Optimum():
+            return encoding.optimal_program(problem, limits)
+        case Every():
+            return encoding.enumerate_programs(problem, limits)
+        case Best(count):
+            return encoding.best_programs(problem, limits, count)
+        case CostKeys():
+            watch = StopWatch.start(limits)
+            keys = encoding.cost_keys(problem, limits)
+            stats = SolveStats(solver.value, watch.elapsed_s(), calls=0)
+            if keys is None:
+                return Result(Status.UNKNOWN, stats=stats)
+            return Result(Status.COMPLETE, tuple(keys), stats=stats)
+        case Witness() | Proof():
+            raise _no_question(question, "a program", "Optimum, Every, Best or CostKeys")
+        case _:
+            assert_never(question)
+
+
+def _race(
+    problem: RaceProblem, question: Question, solver: Solver, limits: SearchLimits
+) -> Result[Any]:
+    match question:
+        case Witness():
+            return race_encoding(solver).wrong_order(problem, limits)
+        case Optimum() | Every() | Best() | CostKeys() | Proof():
+            raise _no_question(question, "a race", "Witness")
+        case _:
+            assert_never(question)
+
+
+def _claim(claim: Claim, question: Question, solver: Solver, limits: SearchLimits) -> Result[Any]:
+    match question:
+        case Proof():
+            return claim_encoding(solver).prove_claim(claim, limits)
+        case Optimum() | Every() | Best() | CostKeys() | Witness():
+            raise _no_question(question, "a claim", "Proof")
+        case _:
+            assert_never(question)
+
+
+def _no_question(question: Question, what: str, known: str) -> InputError:
+    return InputError(f"question {question}", f"is none about {what}", f"ask for {known}")

@@ -16,6 +16,7 @@ from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.bound_table import BoundTable, OpenEntry, Proposal
 from p2smt.search.one_request import RequestAnswers
 from p2smt.search.programs_pipelined import Listings
+from p2smt.solvers.solver import Solver
 from tests.search.test_solve import brute_force, problem, problems
 
 NONE: frozenset[Matrix] = frozenset()
@@ -27,13 +28,13 @@ def watch() -> StopWatch:
 
 
 def filled(question: Problem) -> BoundTable:
-    table = BoundTable(question, "cpsat")
+    table = BoundTable(question, Solver.CPSAT)
     table.fill(watch())
     return table
 
 
 def answers_to(question: Problem) -> RequestAnswers:
-    return RequestAnswers(question, "cpsat", Listings())
+    return RequestAnswers(question, Solver.CPSAT, Listings())
 
 
 def answer(answers: RequestAnswers, entry: OpenEntry) -> RequestAnswer | None:
@@ -151,7 +152,7 @@ def test_an_unproved_answer_is_a_price_but_no_more_than_its_bound() -> None:
 
 
 def test_without_time_the_table_is_not_filled() -> None:
-    table = BoundTable(problem("dp=1GiB"), "cpsat")
+    table = BoundTable(problem("dp=1GiB"), Solver.CPSAT)
     with pytest.raises(OutOfTimeError):
         table.fill(StopWatch.start(SearchLimits(time_limit_s=0.0)))
     assert table.calls == 0

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import p2smt
-from p2smt.encodings.placement import cpsat as placement_cpsat
-from p2smt.parallelism.placement import FixedEntry
+from p2smt.parallelism.placement import FixedEntry, Matrix
 from p2smt.parallelism.request import Problem
 from p2smt.problems.placement import PlacementProblem
 from p2smt.report.solution_data import solution_data
@@ -16,6 +15,9 @@ from p2smt.report.solution_tables import solution_tables
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search import bound_table
 from p2smt.search.sensitivity import perturbations
+from p2smt.solvers import ask as solvers
+from p2smt.solvers.questions import Optimum
+from p2smt.solvers.solver import Solver
 
 
 def cluster(*levels: tuple[str, int, float]) -> p2smt.Topology:
@@ -68,17 +70,15 @@ def test_nothing_stands_in_for_a_forbidden_program() -> None:
 def test_an_unsettled_proposal_is_no_end_of_the_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = ask(cluster(("node", 4, 1e9), ("gpu", 8, 1e10)), "dp=8,tp=4", "dp=1MiB")
 
-    class Unsure:
-        """The real encoding, but it gives up once a matrix is excluded."""
+    def unsure(
+        asked: PlacementProblem, question: Optimum, solver: Solver, limits: SearchLimits
+    ) -> Result[Matrix]:
+        """The real solver, but it gives up once a matrix is excluded."""
+        if asked.excluded:
+            return Result(Status.UNKNOWN, stats=SolveStats("unsure"))
+        return solvers.ask(asked, question, solver, limits)
 
-        def optimal_placement(
-            self, question: PlacementProblem, limits: SearchLimits
-        ) -> Result[Any]:
-            if question.excluded:
-                return Result(Status.UNKNOWN, stats=SolveStats("unsure"))
-            return placement_cpsat.optimal_placement(question, limits)
-
-    monkeypatch.setattr(bound_table, "encoding", lambda _what, _solver: Unsure())
+    monkeypatch.setattr(bound_table, "ask", unsure)
     found = p2smt.solve(problem, top=3)
     assert found.status is Status.OPTIMAL
     assert len(found.alternatives) == 1
@@ -128,6 +128,6 @@ def test_sensitivity_without_time_is_not_settled() -> None:
     problem = ask(cluster(("node", 2, 1e9), ("gpu", 2, 1e10)), "dp=4", "dp=1MiB")
     found = p2smt.solve(problem, limits=SearchLimits(time_limit_s=0.5))
     assert found.best is not None
-    cases = perturbations(problem, found.best, StopWatch.start(SearchLimits(0.0)), "cpsat")
+    cases = perturbations(problem, found.best, StopWatch.start(SearchLimits(0.0)), Solver.CPSAT)
     assert {case.status for case in cases} == {Status.UNKNOWN}
     assert {case.holds for case in cases} == {None}

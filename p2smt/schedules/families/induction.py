@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from p2smt.encodings.claim.z3 import prove_claim
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.schedules.families.claims import claims_of, needed_depth
 from p2smt.schedules.families.lock_step import NoArgument, filler_of, lock_step
 from p2smt.schedules.families.symbolic_memory import symbolic_memory_of
+from p2smt.solvers.ask import ask
+from p2smt.solvers.questions import Proof
+from p2smt.solvers.solver import Solver
 
 if TYPE_CHECKING:
     from p2smt.schedules.language.file import Symbolic
@@ -52,7 +54,7 @@ def prove_all_sizes(
         return Induction(False, scope, reason=reason)
     watch = StopWatch.start(SearchLimits(time_limit_s=time_limit_s))
     for claim in claims:
-        if prove_claim(claim, watch.left()).status is not Status.COMPLETE:
+        if ask(claim, Proof(), Solver.Z3, watch.left()).status is not Status.COMPLETE:
             late = " within the time limit" if watch.expired() else ""
             return Induction(False, scope, reason=f"no proof of {claim.title}{late}")
     return Induction(True, scope, len(claims))

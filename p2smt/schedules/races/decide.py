@@ -14,7 +14,6 @@ from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
-from p2smt.encodings.race.z3 import wrong_order
 from p2smt.errors import EncodingBug
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.schedules.races.cone import cone_of
@@ -23,6 +22,9 @@ from p2smt.schedules.races.linearize import closure, lines_of, points_of
 from p2smt.schedules.races.question import Questions, rules_of, writers
 from p2smt.schedules.races.reach import reach_of, web_of
 from p2smt.schedules.races.replay import ImpossibleOrder, OrderItem, replay
+from p2smt.solvers.ask import ask
+from p2smt.solvers.questions import Witness
+from p2smt.solvers.solver import Solver
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -184,7 +186,7 @@ class _Search:
         question = self.questions.of(goal, at_most)
         if question.problem in self.proved:
             return Status.INFEASIBLE
-        result = wrong_order(question.problem, self.watch.left())
+        result = ask(question.problem, Witness(), Solver.Z3, self.watch.left())
         if result.value is None:
             if result.status is Status.INFEASIBLE:
                 self.proved.add(question.problem)

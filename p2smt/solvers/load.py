@@ -1,0 +1,82 @@
+"""The encoding of a problem for a solver, imported on demand: solver libraries are heavy."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from p2smt.errors import InputError
+from p2smt.solvers.protocols import (
+    ClaimEncoding,
+    PlacementEncoding,
+    ProgramEncoding,
+    RaceEncoding,
+)
+from p2smt.solvers.solver import Solver
+
+
+def placement_encoding(solver: Solver) -> PlacementEncoding:
+    """The encoding of placements."""
+    match solver:
+        case Solver.CPSAT:
+            from p2smt.encodings.placement import cpsat
+
+            return cpsat
+        case Solver.Z3:
+            from p2smt.encodings.placement import z3
+
+            return z3
+        case _:
+            assert_never(solver)
+
+
+def program_encoding(solver: Solver) -> ProgramEncoding:
+    """The encoding of reduction programs."""
+    match solver:
+        case Solver.CPSAT:
+            from p2smt.encodings.program import cpsat
+
+            return cpsat
+        case Solver.Z3:
+            from p2smt.encodings.program import z3
+
+            return z3
+        case _:
+            assert_never(solver)
+
+
+def race_encoding(solver: Solver) -> RaceEncoding:
+    """The encoding of races.
+
+    Raises:
+        InputError: there is none for this solver.
+    """
+    match solver:
+        case Solver.CPSAT:
+            raise _only_z3("races", solver)
+        case Solver.Z3:
+            from p2smt.encodings.race import z3
+
+            return z3
+        case _:
+            assert_never(solver)
+
+
+def claim_encoding(solver: Solver) -> ClaimEncoding:
+    """The encoding of claims.
+
+    Raises:
+        InputError: there is none for this solver.
+    """
+    match solver:
+        case Solver.CPSAT:
+            raise _only_z3("claims", solver)
+        case Solver.Z3:
+            from p2smt.encodings.claim import z3
+
+            return z3
+        case _:
+            assert_never(solver)
+
+
+def _only_z3(what: str, solver: Solver) -> InputError:
+    return InputError(f"solver {solver.value!r} for {what}", f"must be {Solver.Z3.value}")

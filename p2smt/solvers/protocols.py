@@ -1,0 +1,57 @@
+"""What the encoding modules of each problem offer: one protocol a problem, one module a solver.
+
+What the answers mean is said by :mod:`p2smt.solvers.questions`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from p2smt.parallelism.placement import Matrix
+from p2smt.problems.claim import Claim
+from p2smt.problems.placement import PlacementProblem
+from p2smt.problems.program import Indices, ProgramProblem
+from p2smt.problems.race import RaceAnswer, RaceProblem
+from p2smt.result import Result, SearchLimits
+
+
+class PlacementEncoding(Protocol):
+    """``encodings/placement/``: parallelism matrices."""
+
+    def enumerate_placements(
+        self, problem: PlacementProblem, limits: SearchLimits
+    ) -> Result[tuple[Matrix, ...]]: ...
+
+    def optimal_placement(
+        self, problem: PlacementProblem, limits: SearchLimits
+    ) -> Result[Matrix]: ...
+
+
+class ProgramEncoding(Protocol):
+    """``encodings/program/``: reduction programs by instruction indices."""
+
+    def enumerate_programs(
+        self, problem: ProgramProblem, limits: SearchLimits
+    ) -> Result[tuple[Indices, ...]]: ...
+
+    def optimal_program(self, problem: ProgramProblem, limits: SearchLimits) -> Result[Indices]: ...
+
+    def best_programs(
+        self, problem: ProgramProblem, limits: SearchLimits, k: int
+    ) -> Result[tuple[Indices, ...]]: ...
+
+    def cost_keys(
+        self, problem: ProgramProblem, limits: SearchLimits
+    ) -> list[tuple[int, int]] | None: ...
+
+
+class RaceEncoding(Protocol):
+    """``encodings/race/``: orders in which an output chunk is wrong."""
+
+    def wrong_order(self, problem: RaceProblem, limits: SearchLimits) -> Result[RaceAnswer]: ...
+
+
+class ClaimEncoding(Protocol):
+    """``encodings/claim/``: claims about all whole numbers."""
+
+    def prove_claim(self, claim: Claim, limits: SearchLimits) -> Result[bool]: ...

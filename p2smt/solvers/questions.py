@@ -1,0 +1,49 @@
+"""What can be asked about a problem, as frozen data: the second half of a question to a solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The answer of least cost; of several, the first in the order of the problem's answers.
+
+    OPTIMAL, FEASIBLE, INFEASIBLE or UNKNOWN.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """All answers, each once, in order: COMPLETE (an empty tuple if there is none), TRUNCATED."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The ``count`` answers of least cost in order (all, if there are fewer).
+
+    COMPLETE if the order is proved, else TRUNCATED.
+    """
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostKeys:
+    """The (instruction, payload rows) pairs, sorted, that a program's cost table must cover.
+
+    COMPLETE, or UNKNOWN if the time ran out before they were known.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """One answer, whichever: FEASIBLE; INFEASIBLE: proved that there is none; UNKNOWN."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Whether a claim holds: COMPLETE with True, or UNKNOWN; never a proof of the contrary."""
+
+
+Question = Optimum | Every | Best | CostKeys | Witness | Proof
