@@ -34,9 +34,9 @@ from p2smt.collectives.names import Collective, RequestKind
 from p2smt.runtime.groups import GroupCache
 from p2smt.runtime.job import Groups as RankGroups
 from p2smt.runtime.job import JobRequest, JobStep
-from p2smt.runtime.payload import DataType, Layout
+from p2smt.runtime.payload import Cutting, DataType
 from p2smt.runtime.programs.rank_program import RankProgram, cut
-from p2smt.runtime.programs.regions import lower_steps
+from p2smt.runtime.programs.regions import moves_of
 from p2smt.units import parse_bytes
 
 LIMIT_S = 1800.0
@@ -50,8 +50,8 @@ def program_on(tensor: torch.Tensor, rank: int, ranks: int) -> RankProgram:
     steps = (JobStep("all-reduce", Collective.ALL_REDUCE, whole),)
     size = tensor.numel() * tensor.element_size()
     request = JobRequest("all-reduce", RequestKind.ALL_REDUCE, whole, steps, size)
-    pieces = cut(tensor, Layout.of(size, DataType.FLOAT32, ranks, 1))
-    return RankProgram.prepare(lower_steps(request, steps, ranks), pieces, rank, GroupCache(ranks))
+    pieces = cut(tensor, Cutting.of(size, DataType.FLOAT32, ranks, 1))
+    return RankProgram.prepare(moves_of(request, steps, ranks), pieces, rank, GroupCache(ranks))
 
 
 def timed(run: Callable[[], object], tensor: torch.Tensor) -> float:

@@ -40,7 +40,7 @@ from p2smt.result import SearchLimits, Status
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.programs.plan_job import program_job
-from p2smt.runtime.ranks.launch import Fleet, Machine, launch
+from p2smt.runtime.ranks.launch import Fleet, StartCommand, launch
 from p2smt.runtime.ranks.measure import measure
 from p2smt.runtime.summary import RequestResult, RunResult, summarize
 from p2smt.search.programs import Task, list_programs
@@ -98,7 +98,7 @@ def run(
 
 def fleet_of(nodes: Sequence[Node]) -> Fleet:
     """The nodes as machines of the launcher."""
-    machines = tuple(Machine(node.prefix, node.variables) for node in nodes)
+    machines = tuple(StartCommand(node.prefix, node.variables) for node in nodes)
     return Fleet(machines, nodes[0].address, int(nodes[0].variables["MASTER_PORT"]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
@@ -10,9 +10,9 @@ from p2smt.cli import options as o
 from p2smt.cli import schedule_options as so
 
 if TYPE_CHECKING:
-    from p2smt.runtime.job import Job
     from p2smt.runtime.options import RunOptions
     from p2smt.runtime.summary import RunResult
+    from p2smt.runtime.work import Work
 
 
 def run(
@@ -82,35 +82,39 @@ def run(
     asked = so.ScheduleOptions(fifo_depth, collective, root, out_of_place, sizes=tuple(sizes or ()))
     scene = (topology, axes, placement, reduce, kind, program)
     text = None if file is None else schedule_text(file)
-    job: Job
+    work: Work
     if file is None or text is None:
         run_options.refuse_for_plan(asked, unverified)
-        job = run_options.job_of(file, payload, pipeline, scene)
+        work = run_options.job_of(file, payload, pipeline, scene)
     else:
         run_options.refuse_for_schedule(pipeline, scene)
-        job = run_options.schedule_job_of(text, file, payload, asked)
+        work = run_options.schedule_job_of(text, file, payload, asked)
     options = run_options.options_of(
         backend, device, dtype, warmup, repeat, time_limit, seed, ranks_per_gpu
     )
-    return _run(job, options, ranks, port, unverified, json)
+    return _run(work, options, ranks, port, unverified, json)
 
 
 def _run(
-    job: Job, options: RunOptions, ranks: str | None, port: str, unverified: bool, as_json: bool
+    work: Work, options: RunOptions, ranks: str | None, port: str, unverified: bool, as_json: bool
 ) -> int:
     from p2smt.cli import given, run_options
+    from p2smt.cli.run_schedule import run_schedule_job
+    from p2smt.runtime.job import Job
     from p2smt.runtime.ranks.run import run_job
     from p2smt.runtime.schedules.job import ScheduleJob
 
     if ranks is not None:
-        run_options.check_ranks(given.count_of(ranks, "ranks"), job.ranks)
+        run_options.check_ranks(given.count_of(ranks, "ranks"), work.ranks)
     number = given.count_of(port, "port", 65_535, least=0)
-    if isinstance(job, ScheduleJob):
-        from p2smt.cli.run_schedule import run_schedule_job
-
-        return run_schedule_job(job, options, number, unverified, as_json)
-    result = run_job(job, options, port=number)
-    return 0 if result is None else _finish(result, options, as_json)
+    match work:
+        case Job():
+            result = run_job(work, options, port=number)
+            return 0 if result is None else _finish(result, options, as_json)
+        case ScheduleJob():
+            return run_schedule_job(work, options, number, unverified, as_json)
+        case _:
+            assert_never(work)
 
 
 def _finish(result: RunResult, options: RunOptions, as_json: bool) -> int:

@@ -13,7 +13,6 @@ from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.parallelism.request import MAX_CHUNKS
-from p2smt.runtime.options import RunOptions
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -110,18 +109,3 @@ def _check_range(where: str, groups: Groups, ranks: int) -> None:
         if not 0 <= group[0] <= group[-1] < ranks:
             wrong = group[0] if group[0] < 0 else group[-1]
             raise InputError(f"request {where}", f"rank {wrong} is not among 0 to {ranks - 1}")
-
-
-@dataclass(frozen=True, slots=True)
-class NodeSetup:
-    """What a machine is to run: ``local_ranks`` ranks from ``first_rank`` on.
-
-    The first machine opens the port of the store (0: any free one) and tells which it is.
-    """
-
-    job: Job
-    options: RunOptions
-    first_rank: int
-    local_ranks: int
-    host: str
-    port: int

@@ -103,8 +103,8 @@ def _mix(element: NDArray[np.uint64], rank: int, seed: int) -> NDArray[np.uint64
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """A payload of ``elements`` cut into pieces (pipeline chunks) of ``rows`` rows each.
+class Cutting:
+    """How a payload of ``elements`` is cut into pieces (pipeline chunks) of ``rows`` rows each.
 
     Piece i holds a run of the payload's elements, padded with zeros to ``rows`` rows of equal
     width.  ``spans`` are (first element, elements, width) per piece.
@@ -114,8 +114,8 @@ class Layout:
     spans: tuple[tuple[int, int, int], ...]
 
     @staticmethod
-    def of(payload_bytes: int, data_type: DataType, rows: int, chunks: int) -> Layout:
-        """The layout of a payload; there are fewer pieces where it has fewer elements."""
+    def of(payload_bytes: int, data_type: DataType, rows: int, chunks: int) -> Cutting:
+        """How a payload is cut; there are fewer pieces where it has fewer elements."""
         elements = max(1, -(-payload_bytes // data_type.item_bytes))
         ends = [elements * (i + 1) // chunks for i in range(chunks)]
         spans, first = [], 0
@@ -123,7 +123,7 @@ class Layout:
             if end > first:
                 spans.append((first, end - first, -(-(end - first) // rows)))
                 first = end
-        return Layout(rows, tuple(spans))
+        return Cutting(rows, tuple(spans))
 
     @property
     def elements(self) -> int:

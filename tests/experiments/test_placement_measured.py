@@ -41,7 +41,7 @@ from experiments.testbed.model import topology
 from experiments.testbed.network import why_not
 from experiments.testbed.spec import NetworkSpec
 from p2smt.cluster.topology import Topology
-from p2smt.runtime.programs.regions import count, lower_steps
+from p2smt.runtime.programs.regions import count, moves_of
 
 HERE = Path(measured.__file__).resolve().parent
 COMMITTED = sorted(HERE.glob("measured_*.json"))
@@ -181,7 +181,7 @@ def test_no_step_has_a_payload_of_the_calibration(levels: tuple[int, int, int]) 
     assert pairs.count >= 200
     sizes = set(measured.calibration_bytes(PAYLOAD))
     for entry in pairs.entries:
-        for moves in lower_steps(entry, entry.steps, racks * nodes * ranks).steps:
+        for moves in moves_of(entry, entry.steps, racks * nodes * ranks).steps:
             assert all(PAYLOAD * count(m.region) / entry.size not in sizes for m in moves)
 
 

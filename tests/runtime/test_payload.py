@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.runtime.payload import PERIOD, DataType, Layout, Numbers, spread, spread_row
+from p2smt.runtime.payload import PERIOD, Cutting, DataType, Numbers, spread, spread_row
 
 TYPES = list(DataType)
 
@@ -121,13 +121,13 @@ def test_limits_and_roundoffs_are_those_of_the_types() -> None:
 def test_pieces_hold_every_element_once(
     size: int, data_type: DataType, rows: int, chunks: int
 ) -> None:
-    layout = Layout.of(size, data_type, rows, chunks)
+    cutting = Cutting.of(size, data_type, rows, chunks)
     elements = -(-size // data_type.item_bytes)
-    assert layout.elements == elements
-    assert len(layout.spans) == min(chunks, elements)
+    assert cutting.elements == elements
+    assert len(cutting.spans) == min(chunks, elements)
     period = np.arange(1, elements + 1)
     found = []
-    for span in layout.spans:
+    for span in cutting.spans:
         piece = spread(period, span, rows)
         assert piece.shape == (rows, span[2])
         assert piece.size - span[1] < rows  # no more padding than rows need
@@ -135,7 +135,7 @@ def test_pieces_hold_every_element_once(
         assert all((spread_row(period, span, row) == piece[row]).all() for row in range(rows))
         found.append(piece.ravel()[: span[1]])
     assert np.concatenate(found).tolist() == period.tolist()
-    assert layout.padded == sum(rows * span[2] for span in layout.spans)
+    assert cutting.padded == sum(rows * span[2] for span in cutting.spans)
 
 
 @given(st.integers(1, 7), st.integers(0, 50), st.integers(1, 60))

@@ -18,12 +18,12 @@ _REPLICATED = (RequestKind.ALL_REDUCE, RequestKind.ALL_GATHER)
 
 def check_exact(prepared: Prepared, options: RunOptions, run: RequestRun, when: str = "") -> None:
     """Run on small integers, which every order of additions sums exactly."""
-    request, layout, rank = prepared.request, prepared.layout, prepared.site.rank
-    numbers = numbers_of(request, layout, options, prepared.site.ranks)
+    request, cutting, rank = prepared.request, prepared.cutting, prepared.site.rank
+    numbers = numbers_of(request, cutting, options, prepared.site.ranks)
     prepared.set_period(numbers.integers(rank))
     prepared.execute()
-    right = exact_results(request, layout, rank, numbers)
-    wrong = compare(request, layout, rank, prepared.held, prepared.results(), right)
+    right = exact_results(request, cutting, rank, numbers)
+    wrong = compare(request, cutting, rank, prepared.held, prepared.results(), right)
     if wrong is not None and not run.errors:
         run.errors.append(f"{wrong}{when}")
     run.digest, run.checked = _digest(prepared), True
@@ -31,8 +31,8 @@ def check_exact(prepared: Prepared, options: RunOptions, run: RequestRun, when: 
 
 def check_random(prepared: Prepared, options: RunOptions, run: RequestRun) -> None:
     """Run on random values and compare with sums in float64."""
-    request, layout, rank = prepared.request, prepared.layout, prepared.site.rank
-    numbers = numbers_of(request, layout, options, prepared.site.ranks)
+    request, cutting, rank = prepared.request, prepared.cutting, prepared.site.rank
+    numbers = numbers_of(request, cutting, options, prepared.site.ranks)
 
     def values(of: int) -> Array:
         rounded = torch.from_numpy(numbers.floats(of)).to(prepared.flat.dtype)
@@ -40,8 +40,8 @@ def check_random(prepared: Prepared, options: RunOptions, run: RequestRun) -> No
 
     prepared.set_period(values(rank))
     prepared.execute()
-    right, bounds = rounded_sum(request, layout, rank, values, numbers)
-    wrong = compare(request, layout, rank, prepared.held, prepared.results(), right, bounds)
+    right, bounds = rounded_sum(request, cutting, rank, values, numbers)
+    wrong = compare(request, cutting, rank, prepared.held, prepared.results(), right, bounds)
     if wrong is not None:
         run.errors.append(str(wrong))
     run.random_digest = _digest(prepared)

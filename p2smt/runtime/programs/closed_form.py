@@ -13,8 +13,8 @@ from p2smt.runtime.options import RunOptions
 from p2smt.runtime.payload import (
     PERIOD,
     Array,
+    Cutting,
     Floats,
-    Layout,
     Numbers,
     spread,
     spread_row,
@@ -86,7 +86,7 @@ def _wrong_shards(request: JobRequest, group: tuple[int, ...], own: Held) -> lis
     return found
 
 
-def expected_pieces(request: JobRequest, layout: Layout, rank: int, values: Values) -> list[Array]:
+def expected_pieces(request: JobRequest, layout: Cutting, rank: int, values: Values) -> list[Array]:
     """The result of a rank: per piece an array (rows, width).
 
     Of a reduce-scatter all rows are given; which ones count is known from the rows held.  The
@@ -115,7 +115,7 @@ def expected_pieces(request: JobRequest, layout: Layout, rank: int, values: Valu
 
 def compare(
     request: JobRequest,
-    layout: Layout,
+    layout: Cutting,
     rank: int,
     rows: Held,
     results: list[Array],
@@ -139,19 +139,19 @@ def compare(
     return None
 
 
-def numbers_of(request: JobRequest, layout: Layout, options: RunOptions, ranks: int) -> Numbers:
+def numbers_of(request: JobRequest, layout: Cutting, options: RunOptions, ranks: int) -> Numbers:
     """The contributions of so many ranks to a request's payload."""
     period = min(PERIOD, layout.elements)
     return Numbers(options.data_type, request.size, ranks, options.seed, period)
 
 
-def exact_results(request: JobRequest, layout: Layout, rank: int, numbers: Numbers) -> list[Array]:
+def exact_results(request: JobRequest, layout: Cutting, rank: int, numbers: Numbers) -> list[Array]:
     """The closed form for the exact payload."""
     return expected_pieces(request, layout, rank, numbers.integers)
 
 
 def rounded_sum(
-    request: JobRequest, layout: Layout, rank: int, values: Values, numbers: Numbers
+    request: JobRequest, layout: Cutting, rank: int, values: Values, numbers: Numbers
 ) -> tuple[list[Array], list[Floats]]:
     """Results in float64 for a random payload, and the bounds on a computed sum's error.
 

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.runtime.programs.regions import GroupStep, Runs, count
+from p2smt.runtime.programs.regions import GroupMove, Runs, count
 
 # Named anew in torch 2.13; the older names warn there.
 _reduce_scatter: Any = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
@@ -28,11 +28,11 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """``start`` issues the communication, ``finish`` follows once its work is complete.
+class RankMove:
+    """A rank's part of a step, ready to be started.
 
-    ``load`` must be called after the piece got new values: it copies what is sent out of
-    place.
+    ``start`` issues the communication, ``finish`` follows once its work is complete.  ``load`` must
+    be called after the piece got new values: it copies what is sent out of place.
     """
 
     start: Callable[[], Iterable[Any]]
@@ -40,7 +40,7 @@ class Move:
     load: Callable[[], None] = _nothing
 
 
-def prepare(move: GroupStep, piece: torch.Tensor, rank: int, group: dist.ProcessGroup) -> Move:
+def prepare(move: GroupMove, piece: torch.Tensor, rank: int, group: dist.ProcessGroup) -> RankMove:
     """The part of ``rank`` in a step on one piece (rows, width), which it is a member of."""
     operation = move.operation
     match operation:
@@ -52,7 +52,7 @@ def prepare(move: GroupStep, piece: torch.Tensor, rank: int, group: dist.Process
             return _all_gather_move(move, piece, rank, group)
         case RequestKind.ALL_TO_ALL:
             source = piece.clone()
-            return Move(
+            return RankMove(
                 lambda: [dist.all_to_all_single(piece, source, group=group, async_op=True)],
                 load=lambda: _copy(piece, source),
             )
@@ -92,7 +92,7 @@ def _unpack(packed: torch.Tensor, piece: torch.Tensor, runs: Runs) -> None:
         at += length
 
 
-def _whole(move: GroupStep, piece: torch.Tensor, rank: int, group: dist.ProcessGroup) -> Move:
+def _whole(move: GroupMove, piece: torch.Tensor, rank: int, group: dist.ProcessGroup) -> RankMove:
     """All-reduce, reduce and broadcast: every member's buffer is the whole region."""
     root = move.members[0]
 
@@ -105,7 +105,7 @@ def _whole(move: GroupStep, piece: torch.Tensor, rank: int, group: dist.ProcessG
 
     view = _in_place(piece, move.region)
     if view is not None:
-        return Move(lambda: [call(view)])
+        return RankMove(lambda: [call(view)])
     packed = _buffer(piece, move.region)
 
     def start() -> list[Any]:
@@ -117,17 +117,17 @@ def _whole(move: GroupStep, piece: torch.Tensor, rank: int, group: dist.ProcessG
         if rank == root or move.operation is not Collective.REDUCE:
             _unpack(packed, piece, move.region)
 
-    return Move(start, finish)
+    return RankMove(start, finish)
 
 
 def _reduce_scatter_move(
-    move: GroupStep, piece: torch.Tensor, rank: int, group: dist.ProcessGroup
-) -> Move:
+    move: GroupMove, piece: torch.Tensor, rank: int, group: dist.ProcessGroup
+) -> RankMove:
     place = move.members.index(rank)
     view = _in_place(piece, move.region)
     if view is not None:
         own = _share(view, place, len(move.members))
-        return Move(lambda: [_reduce_scatter(own, view, group=group, async_op=True)])
+        return RankMove(lambda: [_reduce_scatter(own, view, group=group, async_op=True)])
     packed = _buffer(piece, move.region)
     kept = _share(packed, place, len(move.members))
 
@@ -135,7 +135,7 @@ def _reduce_scatter_move(
         _pack(piece, move.region, packed)
         return [_reduce_scatter(kept, packed, group=group, async_op=True)]
 
-    return Move(start, lambda: _unpack(kept, piece, move.parts[place]))
+    return RankMove(start, lambda: _unpack(kept, piece, move.parts[place]))
 
 
 def _share(data: torch.Tensor, place: int, members: int) -> torch.Tensor:
@@ -145,14 +145,14 @@ def _share(data: torch.Tensor, place: int, members: int) -> torch.Tensor:
 
 
 def _all_gather_move(
-    move: GroupStep, piece: torch.Tensor, rank: int, group: dist.ProcessGroup
-) -> Move:
+    move: GroupMove, piece: torch.Tensor, rank: int, group: dist.ProcessGroup
+) -> RankMove:
     place = move.members.index(rank)
     every = tuple(run for part in move.parts for run in part)
     whole, own = _in_place(piece, move.region), _in_place(piece, move.parts[place])
     in_order = all(a[0] + a[1] == b[0] for a, b in pairwise(every))
     if whole is not None and own is not None and in_order:
-        return Move(lambda: [_all_gather(whole, own, group=group, async_op=True)])
+        return RankMove(lambda: [_all_gather(whole, own, group=group, async_op=True)])
     packed = _buffer(piece, every)
     brought = own if own is not None else _buffer(piece, move.parts[place])
 
@@ -161,10 +161,12 @@ def _all_gather_move(
             _pack(piece, move.parts[place], brought)
         return [_all_gather(packed, brought, group=group, async_op=True)]
 
-    return Move(start, lambda: _unpack(packed, piece, every))
+    return RankMove(start, lambda: _unpack(packed, piece, every))
 
 
-def _send_move(move: GroupStep, piece: torch.Tensor, rank: int, group: dist.ProcessGroup) -> Move:
+def _send_move(
+    move: GroupMove, piece: torch.Tensor, rank: int, group: dist.ProcessGroup
+) -> RankMove:
     place, source = move.members.index(rank), piece.clone()
     through_host = piece.is_cuda and dist.get_backend(group) == dist.Backend.GLOO
     outgoing, incoming = (source.cpu(), piece.cpu()) if through_host else (source, piece)
@@ -183,4 +185,4 @@ def _send_move(move: GroupStep, piece: torch.Tensor, rank: int, group: dist.Proc
         if through_host and place > 0:
             piece.copy_(incoming)
 
-    return Move(start, finish, lambda: _copy(piece, source))
+    return RankMove(start, finish, lambda: _copy(piece, source))

@@ -16,7 +16,7 @@ from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.plans.file_model import PlanModel, RequestModel, plan_problem
 from p2smt.programs.program import Program, lower, parse_instruction
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
-from p2smt.runtime.programs.regions import StepError, count, lower_steps
+from p2smt.runtime.programs.regions import StepError, count, moves_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +131,14 @@ def predicted(request: JobRequest, scene: Scene) -> JobRequest:
     program = _program(request, scene)
     ranks = 1 + max(rank for group in request.groups for rank in group)
     try:
-        lowered = lower_steps(request, request.steps, ranks)
+        row_moves = moves_of(request, request.steps, ranks)
     except StepError:
         return request
     single = scene.fixed_time(request.kind, request.payload_bytes)
     if program is None:
         times: tuple[StepTime, ...] = (single,) * len(request.steps)
     else:
-        rows = [max(count(move.region) for move in moves) for moves in lowered.steps]
+        rows = [max(count(move.region) for move in moves) for moves in row_moves.steps]
         times = scene.program_times(program, rows, request.payload_bytes, request.chunks)
     steps = tuple(
         replace(step, predicted_s=time.seconds)

@@ -9,9 +9,9 @@ import torch
 
 from p2smt.runtime.job import JobRequest
 from p2smt.runtime.options import RunOptions
-from p2smt.runtime.payload import Array, Layout, spread
+from p2smt.runtime.payload import Array, Cutting, spread
 from p2smt.runtime.programs.rank_program import RankProgram, cut
-from p2smt.runtime.programs.regions import Held, Lowered, lower_steps
+from p2smt.runtime.programs.regions import Held, RowMoves, moves_of
 from p2smt.runtime.site import Site
 
 
@@ -25,7 +25,7 @@ class Prepared:
 
     site: Site
     request: JobRequest
-    layout: Layout
+    cutting: Cutting
     held: Held
     source: torch.Tensor
     flat: torch.Tensor
@@ -40,7 +40,7 @@ class Prepared:
 
     def set_period(self, period: Array) -> None:
         """The values that ``load`` gives: a periodic payload, cut into pieces."""
-        spans, rows = self.layout.spans, self.layout.rows
+        spans, rows = self.cutting.spans, self.cutting.rows
         values = np.concatenate([spread(period, span, rows).ravel() for span in spans])
         self.source.copy_(torch.from_numpy(values).to(self.source.dtype))
 
@@ -58,17 +58,17 @@ class Prepared:
 
 
 def prepare_request(
-    site: Site, request: JobRequest, lowered: Lowered, options: RunOptions
+    site: Site, request: JobRequest, row_moves: RowMoves, options: RunOptions
 ) -> Prepared:
     """Allocate the payload, make the groups and prepare the moves."""
-    layout = Layout.of(request.payload_bytes, options.data_type, request.size, request.chunks)
+    cutting = Cutting.of(request.payload_bytes, options.data_type, request.size, request.chunks)
     data_type: torch.dtype = getattr(torch, options.data_type.value)
-    flat = torch.zeros(layout.padded, dtype=data_type, device=site.device)
-    pieces, baseline, single = cut(flat, layout), None, request.single()
-    program = RankProgram.prepare(lowered, pieces, site.rank, site.groups)
+    flat = torch.zeros(cutting.padded, dtype=data_type, device=site.device)
+    pieces, baseline, single = cut(flat, cutting), None, request.single()
+    program = RankProgram.prepare(row_moves, pieces, site.rank, site.groups)
     if single is not None:
-        alone = lower_steps(request, (single,), site.ranks)
+        alone = moves_of(request, (single,), site.ranks)
         whole = [flat.view(request.size, -1)]
         baseline = RankProgram.prepare(alone, whole, site.rank, site.groups)
-    held, source = lowered.held[site.rank], torch.zeros_like(flat)
-    return Prepared(site, request, layout, held, source, flat, pieces, program, baseline)
+    held, source = row_moves.held[site.rank], torch.zeros_like(flat)
+    return Prepared(site, request, cutting, held, source, flat, pieces, program, baseline)

@@ -7,7 +7,7 @@ from p2smt.runtime.options import RankReport, RequestRun, RunOptions
 from p2smt.runtime.programs.check import check_exact, check_random
 from p2smt.runtime.programs.closed_form import wrong_rows
 from p2smt.runtime.programs.prepared import prepare_request
-from p2smt.runtime.programs.regions import StepError, lower_steps
+from p2smt.runtime.programs.regions import StepError, moves_of
 from p2smt.runtime.programs.timing import time_request
 from p2smt.runtime.site import Site, Tell, machine
 
@@ -24,7 +24,7 @@ def run_rank(job: Job, options: RunOptions, site: Site, tell: Tell) -> RankRepor
 def _run_request(request: JobRequest, options: RunOptions, site: Site, tell: Tell) -> RequestRun:
     run = RequestRun()
     try:
-        lowered = lower_steps(request, request.steps, site.ranks)
+        row_moves = moves_of(request, request.steps, site.ranks)
     except StepError as error:
         run.errors.append(f"{request.name}: {error}")
         return run
@@ -32,11 +32,11 @@ def _run_request(request: JobRequest, options: RunOptions, site: Site, tell: Tel
         run.checked = True
         return run
     tell("preparation")
-    prepared = prepare_request(site, request, lowered, options)
+    prepared = prepare_request(site, request, row_moves, options)
     check = options.check and any(site.rank in group for group in request.groups)
     if check:
         tell("check")
-        run.errors += [str(w) for w in wrong_rows(request, lowered.held) if w.rank == site.rank]
+        run.errors += [str(w) for w in wrong_rows(request, row_moves.held) if w.rank == site.rank]
         check_exact(prepared, options, run)
         if options.data_type.unit_roundoff:
             check_random(prepared, options, run)

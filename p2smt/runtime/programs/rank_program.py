@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from p2smt.runtime.groups import GroupCache
-from p2smt.runtime.payload import Layout
-from p2smt.runtime.programs.moves import Move, prepare
-from p2smt.runtime.programs.regions import GroupStep, Lowered
+from p2smt.runtime.payload import Cutting
+from p2smt.runtime.programs.moves import RankMove, prepare
+from p2smt.runtime.programs.regions import GroupMove, RowMoves
 
 Stage = Callable[[], AbstractContextManager[Any]]
 """Where the calls of one piece are issued: a stream of its own on a GPU."""
@@ -22,21 +22,21 @@ Stage = Callable[[], AbstractContextManager[Any]]
 class RankProgram:
     """``moves[piece][step]`` is None where the rank takes no part in a step."""
 
-    moves: list[list[Move | None]]
+    moves: list[list[RankMove | None]]
     stages: list[Stage]
-    _underway: dict[int, tuple[Move, Any]] = field(default_factory=dict)
+    _underway: dict[int, tuple[RankMove, Any]] = field(default_factory=dict)
 
     @staticmethod
     def prepare(
-        lowered: Lowered, pieces: Sequence[torch.Tensor], rank: int, groups: GroupCache
+        row_moves: RowMoves, pieces: Sequence[torch.Tensor], rank: int, groups: GroupCache
     ) -> RankProgram:
         """The moves of a rank on its pieces (rows, width) of the payload.
 
         Every rank prepares the same programs in the same order, for the groups' sake.
         """
-        groups.make(move.members for moves in lowered.steps for move in moves)
-        own = [_own(moves, rank) for moves in lowered.steps]
-        moves: list[list[Move | None]] = [
+        groups.make(move.members for moves in row_moves.steps for move in moves)
+        own = [_own(moves, rank) for moves in row_moves.steps]
+        moves: list[list[RankMove | None]] = [
             [None if m is None else prepare(m, piece, rank, groups.of(m.members)) for m in own]
             for piece in pieces
         ]
@@ -75,7 +75,7 @@ class RankProgram:
                 move.finish()
 
 
-def _own(moves: Sequence[GroupStep], rank: int) -> GroupStep | None:
+def _own(moves: Sequence[GroupMove], rank: int) -> GroupMove | None:
     found = [move for move in moves if rank in move.members and len(move.members) > 1]
     return found[0] if found else None
 
@@ -88,12 +88,12 @@ def _stages(pieces: Sequence[torch.Tensor]) -> list[Stage]:
     return [lambda stream=stream: torch.cuda.stream(stream) for stream in streams]  # type: ignore[misc]
 
 
-def cut(flat: torch.Tensor, layout: Layout) -> list[torch.Tensor]:
+def cut(flat: torch.Tensor, cutting: Cutting) -> list[torch.Tensor]:
     """The pieces (rows, width) of a padded payload as views."""
     found, at = [], 0
-    for _, _, width in layout.spans:
-        size = layout.rows * width
-        found.append(flat[at : at + size].view(layout.rows, width))
+    for _, _, width in cutting.spans:
+        size = cutting.rows * width
+        found.append(flat[at : at + size].view(cutting.rows, width))
         at += size
     return found
 

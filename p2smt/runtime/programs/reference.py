@@ -13,20 +13,20 @@ import numpy as np
 
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.runtime.payload import Array
-from p2smt.runtime.programs.regions import GroupStep, Lowered, rows
+from p2smt.runtime.programs.regions import GroupMove, RowMoves, rows
 
 Buffers = dict[int, Array]
 """One piece (rows, width) of the payload per rank; changed in place."""
 
 
-def run_piece(lowered: Lowered, buffers: Buffers) -> None:
+def run_piece(row_moves: RowMoves, buffers: Buffers) -> None:
     """Carry out all steps on one piece."""
-    for moves in lowered.steps:
+    for moves in row_moves.steps:
         for move in moves:
             _carry_out(move, buffers)
 
 
-def _carry_out(move: GroupStep, buffers: Buffers) -> None:
+def _carry_out(move: GroupMove, buffers: Buffers) -> None:
     own = [buffers[rank] for rank in move.members]
     region = list(rows(move.region))
     match move.operation:

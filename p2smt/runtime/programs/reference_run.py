@@ -8,7 +8,7 @@ import numpy as np
 
 from p2smt.runtime.job import Job, JobRequest
 from p2smt.runtime.options import RankReport, RequestRun, RunOptions
-from p2smt.runtime.payload import Array, DataType, Layout, spread
+from p2smt.runtime.payload import Array, Cutting, DataType, spread
 from p2smt.runtime.programs.closed_form import (
     compare,
     expected_pieces,
@@ -17,7 +17,7 @@ from p2smt.runtime.programs.closed_form import (
     wrong_rows,
 )
 from p2smt.runtime.programs.reference import run_piece
-from p2smt.runtime.programs.regions import Held, Lowered, StepError, lower_steps
+from p2smt.runtime.programs.regions import Held, RowMoves, StepError, moves_of
 
 _NUMPY = {DataType.FLOAT32: np.float32, DataType.FLOAT16: np.float16, DataType.INT64: np.int64}
 """numpy has no bfloat16: its integers are summed in float32, and random values not at all."""
@@ -33,14 +33,14 @@ def run_reference(job: Job, options: RunOptions) -> list[RankReport]:
 def _run_request(job: Job, request: JobRequest, options: RunOptions) -> list[RequestRun]:
     runs = [RequestRun() for _ in range(job.ranks)]
     try:
-        lowered = lower_steps(request, request.steps, job.ranks)
+        row_moves = moves_of(request, request.steps, job.ranks)
     except StepError as error:
         runs[error.rank].errors.append(f"{request.name}: {error}")
         return runs
-    for wrong in wrong_rows(request, lowered.held):
+    for wrong in wrong_rows(request, row_moves.held):
         runs[wrong.rank].errors.append(str(wrong))
-    layout = Layout.of(request.payload_bytes, options.data_type, request.size, request.chunks)
-    check = _Check(request, layout, lowered, options, runs)
+    cutting = Cutting.of(request.payload_bytes, options.data_type, request.size, request.chunks)
+    check = _Check(request, cutting, row_moves, options, runs)
     check.exact()
     if options.data_type in (DataType.FLOAT32, DataType.FLOAT16):
         check.random()
@@ -51,20 +51,20 @@ class _Check:
     def __init__(
         self,
         request: JobRequest,
-        layout: Layout,
-        lowered: Lowered,
+        cutting: Cutting,
+        row_moves: RowMoves,
         options: RunOptions,
         runs: list[RequestRun],
     ) -> None:
-        self.request, self.layout, self.lowered, self.runs = request, layout, lowered, runs
-        self.numbers = numbers_of(request, layout, options, len(runs))
+        self.request, self.cutting, self.row_moves, self.runs = request, cutting, row_moves, runs
+        self.numbers = numbers_of(request, cutting, options, len(runs))
         self.dtype = _NUMPY.get(options.data_type, np.float32)
 
     def exact(self) -> None:
         periods: dict[int, Array] = {rank: self.numbers.integers(rank) for rank in self._ranks()}
         results = self._execute(periods)
         for rank in self._ranks():
-            right = expected_pieces(self.request, self.layout, rank, periods.__getitem__)
+            right = expected_pieces(self.request, self.cutting, rank, periods.__getitem__)
             self._compare(rank, results[rank], right)
             self.runs[rank].checked = True
 
@@ -75,7 +75,7 @@ class _Check:
         }
         results, values = self._execute(periods), periods.__getitem__
         for rank in self._ranks():
-            right, bounds = rounded_sum(self.request, self.layout, rank, values, self.numbers)
+            right, bounds = rounded_sum(self.request, self.cutting, rank, values, self.numbers)
             self._compare(rank, results[rank], right, bounds)
             finite = all(bool(np.isfinite(bound).all()) for bound in bounds)
             self.runs[rank].float_checked = finite
@@ -87,12 +87,12 @@ class _Check:
         """The pieces of every rank after the program, in float64 or int64."""
         found: dict[int, list[Array]] = {rank: [] for rank in periods}
         wide = np.int64 if self.dtype is np.int64 else np.float64
-        for span in self.layout.spans:
+        for span in self.cutting.spans:
             buffers = {
-                rank: spread(period, span, self.layout.rows).astype(self.dtype)
+                rank: spread(period, span, self.cutting.rows).astype(self.dtype)
                 for rank, period in periods.items()
             }
-            run_piece(self.lowered, buffers)
+            run_piece(self.row_moves, buffers)
             for rank, buffer in buffers.items():
                 found[rank].append(buffer.astype(wide))
         return found
@@ -100,7 +100,7 @@ class _Check:
     def _compare(
         self, rank: int, results: list[Array], right: list[Array], bounds: list[Array] | None = None
     ) -> None:
-        held: Held = self.lowered.held[rank]
-        wrong = compare(self.request, self.layout, rank, held, results, right, bounds)
+        held: Held = self.row_moves.held[rank]
+        wrong = compare(self.request, self.cutting, rank, held, results, right, bounds)
         if wrong is not None:
             self.runs[rank].errors.append(str(wrong))

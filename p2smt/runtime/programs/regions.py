@@ -32,7 +32,7 @@ class StepError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupStep:
+class GroupMove:
     """What one group does in a step.
 
     ``members`` ascend.  ``region`` holds the rows that the operation works on (all-gather: its
@@ -47,10 +47,10 @@ class GroupStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
-    """Steps by group, and the rows that each rank of ``held`` (ranks, rows) ends with."""
+class RowMoves:
+    """What the groups move in each step; ``held`` (ranks, rows): what ranks end with."""
 
-    steps: tuple[tuple[GroupStep, ...], ...]
+    steps: tuple[tuple[GroupMove, ...], ...]
     held: Held
 
 
@@ -78,7 +78,7 @@ def start_rows(request: JobRequest, ranks: int) -> Held:
     return held
 
 
-def lower_steps(request: JobRequest, steps: Sequence[JobStep], ranks: int) -> Lowered:
+def moves_of(request: JobRequest, steps: Sequence[JobStep], ranks: int) -> RowMoves:
     """The moves of each step.
 
     Raises:
@@ -93,40 +93,40 @@ def lower_steps(request: JobRequest, steps: Sequence[JobStep], ranks: int) -> Lo
         for move in moves:
             _apply(move, held)
         found.append(tuple(moves))
-    return Lowered(tuple(found), held)
+    return RowMoves(tuple(found), held)
 
 
 def _exchange(
     number: int, operation: Operation, group: tuple[int, ...], request: JobRequest
-) -> GroupStep:
+) -> GroupMove:
     """An all-to-all or a send: the whole payload, a part for each member."""
     if len(group) != request.size:
         text = f"is in a group of {len(group)} ranks, the payload has {request.size} parts"
         raise StepError(number, group[0], text)
-    return GroupStep(operation, group, ((0, request.size),))
+    return GroupMove(operation, group, ((0, request.size),))
 
 
-def _move(number: int, operation: Collective, group: tuple[int, ...], held: Held) -> GroupStep:
+def _move(number: int, operation: Collective, group: tuple[int, ...], held: Held) -> GroupMove:
     if operation is Collective.ALL_GATHER:
         return _gather(number, group, held)
     if operation is Collective.BROADCAST:
-        return GroupStep(operation, group, _rows(number, group[0], held))
+        return GroupMove(operation, group, _rows(number, group[0], held))
     region = _rows(number, group[0], held)
     for rank in group[1:]:
         if (held[rank] != held[group[0]]).any():
             text = f"holds other rows than rank {group[0]}, with which it reduces"
             raise StepError(number, rank, text)
     if operation is not Collective.REDUCE_SCATTER:
-        return GroupStep(operation, group, region)
+        return GroupMove(operation, group, region)
     rows = np.flatnonzero(held[group[0]])
     if len(rows) % len(group):
         text = f"{len(rows)} rows cannot be scattered evenly over {len(group)} ranks"
         raise StepError(number, group[0], text)
     parts = tuple(runs_of(part) for part in np.split(rows, len(group)))
-    return GroupStep(operation, group, region, parts)
+    return GroupMove(operation, group, region, parts)
 
 
-def _gather(number: int, group: tuple[int, ...], held: Held) -> GroupStep:
+def _gather(number: int, group: tuple[int, ...], held: Held) -> GroupMove:
     own = held[list(group)]
     twice = np.flatnonzero(own.sum(axis=0) > 1)
     if len(twice):
@@ -137,7 +137,7 @@ def _gather(number: int, group: tuple[int, ...], held: Held) -> GroupStep:
             text = f"brings {rows.sum()} rows, rank {group[0]} brings {own[0].sum()}"
             raise StepError(number, rank, text)
     parts = tuple(runs_of(np.flatnonzero(rows)) for rows in own)
-    return GroupStep(Collective.ALL_GATHER, group, runs_of(np.flatnonzero(own.any(axis=0))), parts)
+    return GroupMove(Collective.ALL_GATHER, group, runs_of(np.flatnonzero(own.any(axis=0))), parts)
 
 
 def _rows(number: int, rank: int, held: Held) -> Runs:
@@ -147,7 +147,7 @@ def _rows(number: int, rank: int, held: Held) -> Runs:
     return found
 
 
-def _apply(move: GroupStep, held: Held) -> None:
+def _apply(move: GroupMove, held: Held) -> None:
     """What the members hold afterwards."""
     members = list(move.members)
     if move.operation is Collective.REDUCE:

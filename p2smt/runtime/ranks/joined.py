@@ -7,16 +7,16 @@ import threading
 import time
 
 from p2smt.errors import BackendError, ExecutionError, InputError
-from p2smt.runtime.job import Job
 from p2smt.runtime.options import RankReport, RunOptions, in_short
 from p2smt.runtime.ranks.place import Place
 from p2smt.runtime.ranks.worker import run_worker, start_limit
+from p2smt.runtime.work import Work
 
 _RETRY_S = 0.2
 
 
-def run_joined(job: Job, options: RunOptions, place: Place) -> list[RankReport] | None:
-    """Run a job as one rank; rank 0 gets the reports of all.
+def run_joined(work: Work, options: RunOptions, place: Place) -> list[RankReport] | None:
+    """Run work as one rank; rank 0 gets the reports of all.
 
     Raises:
         BackendError, ExecutionError: as for :func:`p2smt.runtime.ranks.worker.run_worker`; also if
@@ -25,14 +25,14 @@ def run_joined(job: Job, options: RunOptions, place: Place) -> list[RankReport] 
     doing = ["its start"]
     outcome: list[list[RankReport] | Exception | None] = []
 
-    def work() -> None:
+    def run() -> None:
         try:
             _reach_rank_0(place, start_limit(options).total_seconds())
-            outcome.append(run_worker(job, options, place, lambda text: doing.append(text)))
+            outcome.append(run_worker(work, options, place, lambda text: doing.append(text)))
         except Exception as error:  # handed to the caller's thread
             outcome.append(error)
 
-    thread = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(options.time_limit_s)
     where = f"rank {place.rank}"

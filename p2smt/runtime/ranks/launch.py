@@ -1,4 +1,4 @@
-"""Starts the ranks of a job on one or several machines, and explains how they failed.
+"""Starts the ranks of work on one or several machines, and explains how they failed.
 
 No torch here: what starts ranks stays small, and notices what happens to them.
 """
@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from p2smt.errors import ExecutionError
-from p2smt.runtime.job import Job, NodeSetup
 from p2smt.runtime.options import RankReport, RunOptions, named, report_of
 from p2smt.runtime.ranks.failures import failure_of, likeliest_cause, no_start
+from p2smt.runtime.work import NodeSetup, Work
 
 _SETTLE_S = 1.0  # after a first failure: time for the others' to arrive, to tell cause from effect
 _GRACE_S = 5.0
@@ -31,14 +31,14 @@ _START_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class StartCommand:
     """How a process is started on a machine: a command prefix and environment variables."""
 
     prefix: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-LOCAL = Machine(environment={"GLOO_SOCKET_IFNAME": "lo"})
+LOCAL = StartCommand(environment={"GLOO_SOCKET_IFNAME": "lo"})
 """This machine, ranks talking over the loopback interface."""
 
 
@@ -49,13 +49,13 @@ class Fleet:
     ``host`` and ``port`` are where rank 0's machine opens the store (port 0: any free one).
     """
 
-    machines: tuple[Machine, ...] = (LOCAL,)
+    machines: tuple[StartCommand, ...] = (LOCAL,)
     host: str = "127.0.0.1"
     port: int = 0
 
 
-def launch(job: Job, options: RunOptions, fleet: Fleet | None = None) -> list[RankReport]:
-    """Run a job on ranks of its own and return their reports, in the order of the ranks.
+def launch(work: Work, options: RunOptions, fleet: Fleet | None = None) -> list[RankReport]:
+    """Run work on ranks of its own and return their reports, in the order of the ranks.
 
     Raises:
         BackendError: torch or the backend is missing.
@@ -64,14 +64,14 @@ def launch(job: Job, options: RunOptions, fleet: Fleet | None = None) -> list[Ra
     No process of it is left behind, whatever happens.
     """
     with contextlib.ExitStack() as stack:
-        run = _Run(job, options, fleet or Fleet(), stack)
+        run = _Run(work, options, fleet or Fleet(), stack)
         return run.reports()
 
 
 class _Process:
     """The process of one machine; its events arrive in a queue shared by all."""
 
-    def __init__(self, machine: Machine, setup: NodeSetup, events: queue.Queue[Any]) -> None:
+    def __init__(self, machine: StartCommand, setup: NodeSetup, events: queue.Queue[Any]) -> None:
         self.ranks = set(range(setup.first_rank, setup.first_rank + setup.local_ranks))
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
         self.process = subprocess.Popen(
@@ -133,9 +133,9 @@ _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 class _Run:
     def __init__(
-        self, job: Job, options: RunOptions, fleet: Fleet, stack: contextlib.ExitStack
+        self, work: Work, options: RunOptions, fleet: Fleet, stack: contextlib.ExitStack
     ) -> None:
-        self.job, self.options, self.fleet, self.stack = job, options, fleet, stack
+        self.work, self.options, self.fleet, self.stack = work, options, fleet, stack
         self.deadline = time.monotonic() + options.time_limit_s
         self.events: queue.Queue[Any] = queue.Queue()
         self.failures: list[dict[str, Any]] = []
@@ -148,7 +148,7 @@ class _Run:
         port = self._start_first()
         for number in range(1, len(self.fleet.machines)):
             self._start(number, port)
-        while not (self.found is not None and len(self.ended) == self.job.ranks):
+        while not (self.found is not None and len(self.ended) == self.work.ranks):
             event = self._next(self.deadline)
             if event is None:
                 raise self._late()
@@ -158,8 +158,8 @@ class _Run:
         return self.found
 
     def _start(self, number: int, port: int) -> None:
-        each = self.job.ranks // len(self.fleet.machines)
-        setup = NodeSetup(self.job, self.options, number * each, each, self.fleet.host, port)
+        each = self.work.ranks // len(self.fleet.machines)
+        setup = NodeSetup(self.work, self.options, number * each, each, self.fleet.host, port)
         process = _Process(self.fleet.machines[number], setup, self.events)
         self.stack.callback(process.stop)
         self.processes.append(process)

@@ -24,18 +24,36 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from p2smt.errors import BackendError, ExecutionError, InputError
-from p2smt.runtime.job import NodeSetup
 from p2smt.runtime.options import in_short
 from p2smt.runtime.ranks.place import Place
+from p2smt.runtime.work import NodeSetup
 
 if TYPE_CHECKING:
-    from p2smt.runtime.job import Job
     from p2smt.runtime.options import RankReport, RunOptions
+    from p2smt.runtime.site import Tell
+    from p2smt.runtime.work import Work
 
-    Worker = Callable[[Job, RunOptions, Place, Callable[[str], None]], list[RankReport] | None]
+    Worker = Callable[[Work, RunOptions, Place, Tell], list[RankReport] | None]
     """:func:`p2smt.runtime.ranks.worker.run_worker`."""
 
 _WIDTH = 160
+
+
+class Board:
+    """One line of text per rank; made before the ranks are forked, and readable afterwards."""
+
+    def __init__(self, ranks: int) -> None:
+        self._memory = mmap.mmap(-1, max(1, ranks) * _WIDTH)
+
+    def write(self, index: int, text: str) -> None:
+        """Replace a line."""
+        data = text.encode("utf-8", "replace")[:_WIDTH]
+        self._memory[index * _WIDTH : (index + 1) * _WIDTH] = data.ljust(_WIDTH, b"\0")
+
+    def read(self, index: int) -> str:
+        """The line as it stands."""
+        data = self._memory[index * _WIDTH : (index + 1) * _WIDTH]
+        return data.rstrip(b"\0").decode("utf-8", "ignore")
 
 
 @dataclass(slots=True)
@@ -111,11 +129,11 @@ class Node:
         fd = listener.fileno() if listener is not None and rank == 0 else None
         if listener is not None and rank:
             listener.close()
-        ranks, host = setup.job.ranks, setup.host
+        ranks, host = setup.work.ranks, setup.host
         place = Place(rank, ranks, local, setup.local_ranks, host, setup.port, fd)
         try:
             reports = self.worker(
-                setup.job, setup.options, place, lambda text: self.board.write(local, text)
+                setup.work, setup.options, place, lambda text: self.board.write(local, text)
             )
         except (BackendError, ExecutionError, InputError) as error:
             return {"event": "error", "kind": type(error).__name__, "text": str(error)}
@@ -193,20 +211,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-
-class Board:
-    """One line of text per rank; made before the ranks are forked, and readable afterwards."""
-
-    def __init__(self, ranks: int) -> None:
-        self._memory = mmap.mmap(-1, max(1, ranks) * _WIDTH)
-
-    def write(self, index: int, text: str) -> None:
-        """Replace a line."""
-        data = text.encode("utf-8", "replace")[:_WIDTH]
-        self._memory[index * _WIDTH : (index + 1) * _WIDTH] = data.ljust(_WIDTH, b"\0")
-
-    def read(self, index: int) -> str:
-        """The line as it stands."""
-        data = self._memory[index * _WIDTH : (index + 1) * _WIDTH]
-        return data.rstrip(b"\0").decode("utf-8", "ignore")

@@ -33,6 +33,15 @@ class Place:
     run: str = ""
 
 
+def local_ranks(place: Place | None, ranks: int) -> range:
+    """The ranks of this machine, numbered one after the other; all, if none exist yet."""
+    if place is None:
+        return range(ranks)
+    count = min(place.local_ranks, ranks)
+    first = min(max(0, place.rank - place.local_rank), ranks - count)
+    return range(first, first + count)
+
+
 def existing_place(environment: Mapping[str, str] = os.environ) -> Place | None:
     """This process's place among ranks that a launcher started; None: there is no launcher.
 

@@ -1,21 +1,18 @@
-"""Runs a job on the backend that is asked for, and joins what its ranks report."""
+"""Runs work on the backend that is asked for, and joins what its ranks report."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from p2smt.errors import InputError
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RankReport, RunOptions, named
 from p2smt.runtime.programs.reference_run import run_reference
-from p2smt.runtime.ranks.launch import LOCAL, Fleet, Machine, launch
-from p2smt.runtime.ranks.place import existing_place
+from p2smt.runtime.ranks.launch import LOCAL, Fleet, StartCommand, launch
+from p2smt.runtime.ranks.memory import check_memory
+from p2smt.runtime.ranks.place import existing_place, local_ranks
 from p2smt.runtime.summary import RunResult, summarize
-from p2smt.units import format_bytes
-
-_COPIES = 3  # payload, its source, and buffers of rows that are not in one run
-_CHECKED_BYTES = 48  # per element: what is found, expected and allowed is held in 64 bits each
+from p2smt.runtime.work import Work
 
 
 def run_job(job: Job, options: RunOptions, *, port: int = 0) -> RunResult | None:
@@ -25,7 +22,15 @@ def run_job(job: Job, options: RunOptions, *, port: int = 0) -> RunResult | None
 
 
 def execute(job: Job, options: RunOptions, *, port: int = 0) -> list[RankReport] | None:
-    """Run a job: under torchrun or srun as one of its ranks, else on ranks of its own.
+    """Run a job on the reference executor, or as for :func:`on_ranks`."""
+    if options.backend == "reference":
+        check_memory(job, options, range(job.ranks))
+        return run_reference(job, options)
+    return on_ranks(job, options, port=port)
+
+
+def on_ranks(work: Work, options: RunOptions, *, port: int = 0) -> list[RankReport] | None:
+    """Run work on real ranks: under torchrun or srun as one of them, else on ranks of its own.
 
     Returns None on every rank but 0 of ranks that existed already.
 
@@ -34,25 +39,21 @@ def execute(job: Job, options: RunOptions, *, port: int = 0) -> list[RankReport]
         BackendError: torch or the backend is missing.
         ExecutionError: a rank died, failed, or did not finish within the time limit.
     """
-    if options.backend == "reference":
-        check_memory(job, options, job.ranks)
-        return run_reference(job, options)
     place = existing_place()
-    if place is None:
-        check_memory(job, options, job.ranks)
-        machine = LOCAL if "GLOO_SOCKET_IFNAME" not in os.environ else Machine()
-        return launch(job, options, Fleet((machine,), port=port))
-    if place.ranks != job.ranks:
+    if place is not None and place.ranks != work.ranks:
         raise InputError(
             f"{place.ranks} ranks that a launcher started",
-            f"the plan is for {job.ranks}",
-            f"start {job.ranks}",
+            f"the plan is for {work.ranks}",
+            f"start {work.ranks}",
         )
-    check_memory(job, options, place.local_ranks)
+    check_memory(work, options, local_ranks(place, work.ranks))
+    if place is None:
+        machine = LOCAL if "GLOO_SOCKET_IFNAME" not in os.environ else StartCommand()
+        return launch(work, options, Fleet((machine,), port=port))
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # what fails is told in one line of ours
     from p2smt.runtime.ranks.joined import run_joined
 
-    reports = run_joined(job, options, place)
+    reports = run_joined(work, options, place)
     return reports and in_host_order(reports)
 
 
@@ -73,27 +74,3 @@ def in_host_order(reports: list[RankReport]) -> list[RankReport]:
                 "start them so, with srun --distribution=block for instance",
             )
     return reports
-
-
-def check_memory(job: Job, options: RunOptions, local_ranks: int) -> None:
-    """Refuse payloads that this machine's memory cannot hold for all its ranks."""
-    free = free_bytes()
-    each = max((request.payload_bytes for request in job.requests), default=0)
-    copies = _CHECKED_BYTES // options.data_type.item_bytes if options.check else _COPIES
-    need = copies * each * local_ranks
-    if options.device == "cpu" and free is not None and need > free:
-        raise InputError(
-            f"{format_bytes(each)} on each of {local_ranks} ranks",
-            f"needs about {format_bytes(need)} of memory, {format_bytes(free)} are free",
-            "give a smaller payload, such as --payload 16MiB",
-        )
-
-
-def free_bytes() -> int | None:
-    """Memory that could be used without swapping (Linux; elsewhere None)."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    found = [line.split() for line in lines if line.startswith("MemAvailable:")]
-    return int(found[0][1]) * 1024 if found else None

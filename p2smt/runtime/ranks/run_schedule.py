@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from p2smt.errors import InputError
 from p2smt.runtime.options import RankReport, RunOptions
-from p2smt.runtime.ranks.place import existing_place
-from p2smt.runtime.ranks.run import execute, free_bytes
-from p2smt.runtime.schedules.job import ScheduleJob, check_two_sided, memory_bytes
+from p2smt.runtime.ranks.memory import check_memory
+from p2smt.runtime.ranks.place import existing_place, local_ranks
+from p2smt.runtime.ranks.run import on_ranks
+from p2smt.runtime.schedules.job import ScheduleJob, check_backend, check_two_sided
 from p2smt.runtime.schedules.reference import ReferenceRun, run_reference
 from p2smt.runtime.summary import Times
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
-from p2smt.units import format_bytes
 
 _MOST_ERRORS = 5
 
@@ -63,14 +63,17 @@ def run_schedule(
 
     Raises:
         InputError: it is not right in every interleaving, or the backend cannot carry it out.
-        BackendError, ExecutionError: as for :func:`p2smt.runtime.ranks.run.execute`.
+        BackendError, ExecutionError: as for :func:`p2smt.runtime.ranks.run.on_ranks`.
     """
+    check_backend(options)
     if options.backend != "reference":
-        _check_backend(job, options)
+        check_two_sided(job.schedule)
+        # Ranks weigh it again when they start: what the checker does may take long.
+        check_memory(job, options, local_ranks(existing_place(), job.ranks))
     verdict = "" if unverified else _verdict(job)
     if options.backend == "reference":
         return _on_reference(job, options, verdict)
-    reports = execute(job, options, port=port)
+    reports = on_ranks(job, options, port=port)
     return None if reports is None else _joined(job, verdict, reports)
 
 
@@ -83,29 +86,6 @@ def _verdict(job: ScheduleJob) -> str:
             "p2smt verify says more; --unverified runs it all the same",
         )
     return report.verdict.value
-
-
-def _check_backend(job: ScheduleJob, options: RunOptions) -> None:
-    if (options.backend, options.device) != ("gloo", "cpu"):
-        raise InputError(
-            f"backend {options.backend} on device {options.device}",
-            "does not run schedules",
-            "use --backend gloo, or reference",
-        )
-    check_two_sided(job.schedule)
-    place = existing_place()
-    local = range(job.ranks) if place is None else range(min(place.local_ranks, job.ranks))
-    _check_memory(job, sum(memory_bytes(job, options.data_type, rank) for rank in local))
-
-
-def _check_memory(job: ScheduleJob, need: int) -> None:
-    free = free_bytes()
-    if free is not None and need > free:
-        raise InputError(
-            f"schedule {job.schedule.name} on {job.ranks} ranks",
-            f"needs about {format_bytes(need)} of memory, {format_bytes(free)} are free",
-            "give a smaller payload, such as --payload 1MiB",
-        )
 
 
 def _joined(job: ScheduleJob, verdict: str, reports: Sequence[RankReport]) -> ScheduleResult:
@@ -125,8 +105,7 @@ def _joined(job: ScheduleJob, verdict: str, reports: Sequence[RankReport]) -> Sc
 
 def _on_reference(job: ScheduleJob, options: RunOptions, verdict: str) -> ScheduleResult:
     """As many interleavings as repetitions are asked for, or as there is time for."""
-    rows = sum(sizes.input + sizes.output + sizes.scratch for sizes in job.schedule.sizes)
-    _check_memory(job, 3 * 8 * job.reference_width * rows)
+    check_memory(job, options, range(job.ranks))
     end, errors, count = time.monotonic() + options.time_limit_s, list[str](), 0
     for seed in range(options.seed, options.seed + max(1, options.repeat)):
         if count and time.monotonic() > end:

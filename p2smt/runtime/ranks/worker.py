@@ -1,4 +1,4 @@
-"""A rank as a process: it joins the others, runs the job and hands in its report."""
+"""A rank as a process: it joins the others, does its part of the work and hands in its report."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 from dataclasses import asdict
 from datetime import timedelta
+from typing import assert_never
 
 import torch
 import torch.distributed as dist
@@ -21,9 +22,10 @@ from p2smt.runtime.job import Job
 from p2smt.runtime.options import RankReport, RunOptions, in_short, named, report_of
 from p2smt.runtime.programs.rank import run_rank
 from p2smt.runtime.ranks.place import Place
-from p2smt.runtime.schedules.job import ScheduleJob
+from p2smt.runtime.schedules.job import ScheduleJob, check_backend
 from p2smt.runtime.schedules.rank import run_schedule_rank
 from p2smt.runtime.site import Site, Tell
+from p2smt.runtime.work import Work
 
 START_LIMIT_S = 60.0
 """Ranks must have joined after so long, or after half of the time limit if that is shorter."""
@@ -32,7 +34,9 @@ _TELL = timedelta(seconds=2)
 _MULTI_RANK_NCCL = (2, 30)
 
 
-def run_worker(job: Job, options: RunOptions, place: Place, tell: Tell) -> list[RankReport] | None:
+def run_worker(
+    work: Work, options: RunOptions, place: Place, tell: Tell
+) -> list[RankReport] | None:
     """Run a rank to its end; rank 0 gets the reports of all.
 
     Raises:
@@ -41,7 +45,7 @@ def run_worker(job: Job, options: RunOptions, place: Place, tell: Tell) -> list[
     """
     device = _device(options, place)
     if options.backend == "nccl":
-        _prepare_nccl(job, options, place)
+        _prepare_nccl(work, options, place)
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // place.local_ranks))
     tell("joining the others")
     store = PrefixStore(f"p2smt/{place.run}", _store(place, options))
@@ -55,14 +59,21 @@ def run_worker(job: Job, options: RunOptions, place: Place, tell: Tell) -> list[
         timeout=limit,
     )
     site = Site(place.rank, place.ranks, device, GroupCache(place.ranks))
-    if isinstance(job, ScheduleJob):
-        report = run_schedule_rank(job, options, site, tell)
-    else:
-        report = run_rank(job, options, site, tell)
+    report = _report(work, options, site, tell)
     tell("handing in the report")
     reports = _exchange(store, place, report, limit)
     dist.destroy_process_group()
     return reports
+
+
+def _report(work: Work, options: RunOptions, site: Site, tell: Tell) -> RankReport:
+    match work:
+        case Job():
+            return run_rank(work, options, site, tell)
+        case ScheduleJob():
+            return run_schedule_rank(work, options, site, tell)
+        case _:
+            assert_never(work)
 
 
 def _device(options: RunOptions, place: Place) -> torch.device:
@@ -87,15 +98,24 @@ def _device(options: RunOptions, place: Place) -> torch.device:
     return torch.device("cuda", gpu)
 
 
-def _prepare_nccl(job: Job, options: RunOptions, place: Place) -> None:
+def _prepare_nccl(work: Work, options: RunOptions, place: Place) -> None:
     """Settings that NCCL reads when its first communicator is made.
 
     The pieces of a pipelined request run on streams of their own, in groups of their own.  Their
     kernels may fill the GPU in another order on each rank, and then wait for each other for
     ever, unless NCCL (2.26 or newer) keeps them in the order in which they were issued.
+
+    Raises:
+        InputError: NCCL cannot carry the work.
     """
-    if any(request.chunks > 1 for request in job.requests):
-        os.environ.setdefault("NCCL_LAUNCH_ORDER_IMPLICIT", "1")
+    match work:
+        case Job():
+            if any(request.chunks > 1 for request in work.requests):
+                os.environ.setdefault("NCCL_LAUNCH_ORDER_IMPLICIT", "1")
+        case ScheduleJob():
+            check_backend(options)
+        case _:
+            assert_never(work)
     if options.ranks_per_gpu > 1:
         _share_gpu(place)
 

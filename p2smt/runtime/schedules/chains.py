@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from p2smt.runtime.schedules.rows import Local
+from p2smt.runtime.schedules.rows import OrderInRanks
 from p2smt.schedules.model import Schedule
 
 
@@ -26,14 +26,14 @@ class Chain:
     foreground: int
 
 
-def chains_of(schedule: Schedule, local: Local, rank: int) -> list[Chain]:
+def chains_of(schedule: Schedule, order: OrderInRanks, rank: int) -> list[Chain]:
     """The chains of a rank; every step is in one."""
     chains: list[list[int]] = []
     ends: dict[int, int] = {}
     for number, step in enumerate(schedule.steps):
         if step.rank != rank:
             continue
-        own = [p for p in local.before[number] if p in ends]
+        own = [p for p in order.before[number] if p in ends]
         own.sort(key=lambda p: (schedule.steps[p].block != step.block, p))
         if own:
             place = ends.pop(own[0])
@@ -42,13 +42,13 @@ def chains_of(schedule: Schedule, local: Local, rank: int) -> list[Chain]:
             place = len(chains)
             chains.append([number])
         ends[number] = place
-    return [_chain(schedule, local, steps) for steps in chains]
+    return [_chain(schedule, order, steps) for steps in chains]
 
 
-def _chain(schedule: Schedule, local: Local, steps: Sequence[int]) -> Chain:
+def _chain(schedule: Schedule, order: OrderInRanks, steps: Sequence[int]) -> Chain:
     members = {number: place for place, number in enumerate(steps)}
     waits = tuple(
-        tuple(p for p in local.before[number] if members.get(p, len(steps)) >= place)
+        tuple(p for p in order.before[number] if members.get(p, len(steps)) >= place)
         for place, number in enumerate(steps)
     )
     last = (place for place, n in enumerate(steps, start=1) if not schedule.steps[n].background)

@@ -21,6 +21,9 @@ from p2smt.schedules.model import Buffer
 
 _UNWRITTEN = -(2**40)
 
+PeriodOf = Callable[[Contribution], Array]
+"""One period of a contribution's payload."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankValues:
@@ -60,7 +63,7 @@ class RankValues:
         values: Array = rounded.to(torch.float64).numpy()
         return values
 
-    def load(self, values: Callable[[Contribution], Array]) -> None:
+    def load(self, values: PeriodOf) -> None:
         """Give the memory its initial contents."""
         floating = self.memory.dtype.is_floating_point
         self.memory.fill_(float("nan") if floating else _UNWRITTEN)
@@ -69,7 +72,7 @@ class RankValues:
                 row = self.memory[self.rows.row(Buffer.INPUT, chunk)]
                 row.copy_(torch.from_numpy(np.resize(values(part), row.shape[0])))
 
-    def wrong(self, values: Callable[[Contribution], Array], *, exact: bool) -> str:
+    def wrong(self, values: PeriodOf, *, exact: bool) -> str:
         """The first element of a goal that is not as it must be, in words; "": none.
 
         Random values are compared within the bound on rounding errors of sums in any order.

@@ -1,7 +1,7 @@
 """A schedule under execution at its finest grain: single reads and writes of single chunks.
 
-All ranks are in this process.  What can happen next is a bag of events; whoever drives the
-machine picks one at a time, in any order: every interleaving of the schedule's definition
+All ranks are in this process.  What can happen next is a bag of events; whoever drives the run
+picks one at a time, in any order: every interleaving of the schedule's definition
 (:mod:`p2smt.schedules.model`) is one sequence of picks.  Signals are taken to order everything
 (sequential consistency), relaxed ones too.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from p2smt.runtime.schedules.rows import Local, Rows, local_of, rows_of
+from p2smt.runtime.schedules.rows import OrderInRanks, Rows, order_in_ranks, rows_of
 from p2smt.schedules.model import Buffer, Connection
 
 if TYPE_CHECKING:
@@ -41,8 +41,11 @@ class What(IntEnum):
     END = 5
 
 
-class Event(NamedTuple):
-    """``number``: rank or step.  ``chunk``: position in its spans; ``span``: which of them."""
+class AtomicEvent(NamedTuple):
+    """What happens at once: about a rank or a step (``number``).
+
+    ``chunk``: position in the step's spans; ``span``: which of them.
+    """
 
     what: What
     number: int
@@ -64,8 +67,8 @@ class _Active:
 
 
 @dataclass(slots=True)
-class Machine:
-    """Memory, messages, counters, and the bag ``ready`` of events that can happen now.
+class RunState:
+    """A run under way: memory, messages, counters, and in the bag ``ready`` what can happen now.
 
     A START in the bag may turn out to lack something when it is picked; it is then put aside
     until that arrives, and nothing has happened.
@@ -74,16 +77,16 @@ class Machine:
     schedule: Schedule
     values: Values
     depth: int
-    local: Local = field(init=False)
+    order: OrderInRanks = field(init=False)
     rows: list[Rows] = field(init=False)
     memory: list[Data] = field(init=False)
-    ready: list[Event] = field(init=False)
+    ready: list[AtomicEvent] = field(init=False)
     active: dict[int, _Active] = field(default_factory=dict)
     messages: dict[Connection, deque[Data]] = field(default_factory=lambda: defaultdict(deque))
     room_taken: dict[Connection, int] = field(default_factory=lambda: defaultdict(int))
     counters: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     packets: set[tuple[int, int]] = field(default_factory=set)
-    aside: dict[Hashable, list[Event]] = field(default_factory=lambda: defaultdict(list))
+    aside: dict[Hashable, list[AtomicEvent]] = field(default_factory=lambda: defaultdict(list))
     begun: set[int] = field(default_factory=set)
     started: set[int] = field(default_factory=set)
     reached: set[int] = field(default_factory=set)
@@ -95,20 +98,20 @@ class Machine:
 
     def __post_init__(self) -> None:
         schedule, ranks = self.schedule, range(self.schedule.ranks)
-        self.local = local_of(schedule)
+        self.order = order_in_ranks(schedule)
         self.rows = [rows_of(schedule, rank) for rank in ranks]
         self.memory = [self.values.garbage(rank, self.rows[rank].total) for rank in ranks]
         self.counters.update(schedule.initial)
-        self.missing = [len(earlier) or 1 for earlier in self.local.before]
+        self.missing = [len(earlier) or 1 for earlier in self.order.before]
         self.unended = [0] * schedule.ranks
         self.roots = [[] for _ in ranks]
         for number, step in enumerate(schedule.steps):
             self.unended[step.rank] += not step.background
-            if not self.local.before[number]:
+            if not self.order.before[number]:
                 self.roots[step.rank].append(number)
-        self.ready = [Event(What.BEGIN, rank) for rank in ranks]
+        self.ready = [AtomicEvent(What.BEGIN, rank) for rank in ranks]
 
-    def happen(self, event: Event) -> bool:
+    def happen(self, event: AtomicEvent) -> bool:
         """Let an event from the bag happen; False: it was a START that had to be put aside.
 
         Raises:
@@ -141,12 +144,12 @@ class Machine:
         for number in self.roots[rank]:
             self._one_less(number)
         if not self.unended[rank]:
-            self.ready.append(Event(What.END, rank))
+            self.ready.append(AtomicEvent(What.END, rank))
 
     def _one_less(self, number: int) -> None:
         self.missing[number] -= 1
         if not self.missing[number]:
-            self.ready.append(Event(What.START, number))
+            self.ready.append(AtomicEvent(What.START, number))
 
     def lacks(self, number: int) -> Hashable | None:
         """What a step whose turn it is must still wait for; None: nothing."""
@@ -166,7 +169,7 @@ class Machine:
                         return span.rank, row
         return None
 
-    def _start(self, event: Event) -> bool:
+    def _start(self, event: AtomicEvent) -> bool:
         number = event.number
         if number in self.started:
             return True
@@ -189,11 +192,11 @@ class Machine:
         spans = len(step.reads) + len(step.writes)
         self.active[number] = _Active(sums, [len(step.reads)] * step.count, step.count * spans)
         for chunk in range(step.count):
-            self.ready += [Event(What.READ, number, chunk, k) for k in range(len(step.reads))]
+            self.ready += [AtomicEvent(What.READ, number, chunk, k) for k in range(len(step.reads))]
             if not step.reads:
                 self._allow_writes(number, chunk)
         if not step.count * spans:
-            self.ready.append(Event(What.FINISH, number))
+            self.ready.append(AtomicEvent(What.FINISH, number))
 
     def _take_message(self, step: Step, connection: Connection) -> Data:
         message = self.messages[connection].popleft()
@@ -204,14 +207,14 @@ class Machine:
 
     def _allow_writes(self, number: int, chunk: int) -> None:
         writes = self.schedule.steps[number].writes
-        self.ready += [Event(What.WRITE, number, chunk, k) for k in range(len(writes))]
+        self.ready += [AtomicEvent(What.WRITE, number, chunk, k) for k in range(len(writes))]
 
     def _accessed(self, number: int, active: _Active) -> None:
         active.accesses -= 1
         if not active.accesses:
-            self.ready.append(Event(What.FINISH, number))
+            self.ready.append(AtomicEvent(What.FINISH, number))
 
-    def _read(self, event: Event) -> None:
+    def _read(self, event: AtomicEvent) -> None:
         active = self.active[event.number]
         span = self.schedule.steps[event.number].reads[event.span]
         row = self.rows[span.rank].row(span.buffer, span.start + event.chunk)
@@ -221,7 +224,7 @@ class Machine:
             self._allow_writes(event.number, event.chunk)
         self._accessed(event.number, active)
 
-    def _write(self, event: Event) -> None:
+    def _write(self, event: AtomicEvent) -> None:
         active = self.active[event.number]
         span = self.schedule.steps[event.number].writes[event.span]
         row = self.rows[span.rank].row(span.buffer, span.start + event.chunk)
@@ -233,7 +236,7 @@ class Machine:
 
     def _finish(self, number: int) -> None:
         self.reached.add(number)
-        meeting = self.local.meeting.get(number, (number,))
+        meeting = self.order.meeting.get(number, (number,))
         if all(member in self.reached for member in meeting):
             for member in meeting:
                 self._complete(member)
@@ -251,12 +254,12 @@ class Machine:
         for counter in step.posts:
             self.counters[counter] += 1
             self._wake(counter)
-        for later in self.local.after[number]:
+        for later in self.order.after[number]:
             self._one_less(later)
         if not step.background:
             self.unended[step.rank] -= 1
             if not self.unended[step.rank]:
-                self.ready.append(Event(What.END, step.rank))
+                self.ready.append(AtomicEvent(What.END, step.rank))
 
     def _wake(self, what: Hashable) -> None:
         if what in self.aside:

@@ -14,7 +14,7 @@ from p2smt.runtime.options import in_short
 from p2smt.runtime.schedules.chains import Chain, chains_of
 from p2smt.runtime.schedules.job import ScheduleJob
 from p2smt.runtime.schedules.moves import StepMove, Wiring, wire
-from p2smt.runtime.schedules.rows import local_of, rows_of
+from p2smt.runtime.schedules.rows import order_in_ranks, rows_of
 from p2smt.runtime.site import Tell
 from p2smt.schedules.model import Schedule
 
@@ -47,8 +47,8 @@ class RankSchedule:
 
 def prepare_rank(job: ScheduleJob, rank: int, memory: torch.Tensor) -> RankSchedule:
     """A rank's part; ``memory`` has a row per chunk (``rows_of`` in ``rows.py`` says which)."""
-    schedule, local = job.schedule, local_of(job.schedule)
-    chains = chains_of(schedule, local, rank)
+    schedule, order = job.schedule, order_in_ranks(job.schedule)
+    chains = chains_of(schedule, order, rank)
     own = [step for step in schedule.steps if step.rank == rank]
     ends = {end for step in schedule.steps for end in (step.send, step.receive) if end}
     wiring = wire(own, sorted(ends), (rows_of(schedule, rank), memory), job.fifo_depth)
@@ -58,7 +58,7 @@ def prepare_rank(job: ScheduleJob, rank: int, memory: torch.Tensor) -> RankSched
         space = memory.new_empty((largest, memory.shape[1]))
         for number in chain.steps:
             moves[number] = wiring.move(schedule.steps[number], space)
-    meetings = {n: (min(m), len(m)) for n, m in local.meeting.items() if n in moves}
+    meetings = {n: (min(m), len(m)) for n, m in order.meeting.items() if n in moves}
     return RankSchedule(schedule, wiring, chains, moves, meetings)
 
 

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from p2smt.errors import InputError
-from p2smt.runtime.job import Job
+from p2smt.runtime.options import RunOptions
 from p2smt.runtime.payload import DataType
-from p2smt.runtime.schedules.reference import DEFAULT_DEPTH, WIDTH
-from p2smt.runtime.schedules.rows import check_steps, rows_of
-from p2smt.schedules.model import Connection, Schedule, Step
+from p2smt.runtime.schedules.rows import check_steps
+from p2smt.runtime.schedules.values import WIDTH
+from p2smt.schedules.model import DEFAULT_DEPTH, Connection, Schedule, Step
 
 DEFAULT_PAYLOAD_BYTES = 1 << 20
 _REMEDY = "run it with --backend reference"
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleJob(Job):
-    """A schedule instead of requests; ``fifo_depth``: messages that a connection holds.
+class ScheduleJob:
+    """A schedule for as many ranks as it has; ``fifo_depth``: messages that a connection holds.
 
     ``payload_bytes``: size of the larger of input and output on each rank, rounded up so that all
     chunks are of the same size; None: as much as the backend takes by default.
@@ -29,6 +29,11 @@ class ScheduleJob(Job):
     schedule: Schedule
     payload_bytes: int | None
     fifo_depth: int
+
+    @property
+    def ranks(self) -> int:
+        """Ranks that it takes."""
+        return self.schedule.ranks
 
     def width(self, data_type: DataType) -> int:
         """Elements in a chunk on real ranks."""
@@ -55,7 +60,23 @@ def schedule_job(
     if fifo_depth < 1:
         raise InputError(f"depth {fifo_depth}", "must be at least 1")
     check_steps(schedule)
-    return ScheduleJob(schedule.ranks, (), schedule, payload_bytes, fifo_depth)
+    return ScheduleJob(schedule, payload_bytes, fifo_depth)
+
+
+def check_backend(options: RunOptions) -> None:
+    """Refuse backends that cannot carry schedules.
+
+    NCCL pays no regard to tags, which tell the messages of different connections apart.
+
+    Raises:
+        InputError: the backend is neither Gloo on CPUs nor the reference executor.
+    """
+    if (options.backend, options.device) not in (("gloo", "cpu"), ("reference", "cpu")):
+        raise InputError(
+            f"backend {options.backend} on device {options.device}",
+            "does not run schedules",
+            "use --backend gloo, or reference",
+        )
 
 
 def check_two_sided(schedule: Schedule) -> None:
@@ -102,17 +123,3 @@ def _check_sizes(schedule: Schedule) -> None:
             if send and receive and send.count != receive.count:
                 text = f"takes {receive.count} chunks from {connection}, {send} sends {send.count}"
                 raise InputError(str(receive), text, _REMEDY)
-
-
-def memory_bytes(job: ScheduleJob, data_type: DataType, rank: int) -> int:
-    """About the memory that a rank needs: chunks, messages under way, and what is compared."""
-    schedule, largest, sends = job.schedule, 0, set()
-    for step in schedule.steps:
-        if step.rank == rank:
-            largest = max(largest, step.count)
-            sends.add(step.send)
-    buffers = largest * (1 + job.fifo_depth * len(sends - {None}))
-    compared = 8  # arrays of 64 bits, for one chunk at a time
-    each = job.width(data_type)
-    rows = rows_of(schedule, rank).total + buffers
-    return each * (rows * data_type.item_bytes + compared * 8)

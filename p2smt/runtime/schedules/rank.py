@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
-from p2smt.collectives.contract import Contribution
 from p2smt.runtime.options import RankReport, RequestRun, RunOptions
-from p2smt.runtime.payload import Array
-from p2smt.runtime.schedules.check import RankValues
+from p2smt.runtime.schedules.check import PeriodOf, RankValues
 from p2smt.runtime.schedules.execution import RankSchedule, prepare_rank
 from p2smt.runtime.schedules.job import ScheduleJob
 from p2smt.runtime.schedules.rows import rows_of
 from p2smt.runtime.site import Site, Tell, machine
-
-Values = Callable[[Contribution], Array]
 
 
 def run_schedule_rank(job: ScheduleJob, options: RunOptions, site: Site, tell: Tell) -> RankReport:
@@ -61,7 +55,7 @@ class _Runner:
     def execute(
         self,
         name: str,
-        values: Values,
+        values: PeriodOf,
         wrong: list[str] | None = None,
         *,
         exact: bool = True,

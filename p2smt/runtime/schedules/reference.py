@@ -9,14 +9,10 @@ from dataclasses import dataclass
 
 from p2smt.collectives.contract import Goal
 from p2smt.errors import InputError
-from p2smt.runtime.schedules.events import Event, Machine, MessageError, What
+from p2smt.runtime.schedules.events import AtomicEvent, MessageError, RunState, What
 from p2smt.runtime.schedules.rows import check_steps
-from p2smt.runtime.schedules.values import Values
-from p2smt.schedules.model import Connection, Schedule
-
-DEFAULT_DEPTH = 8
-WIDTH = 2
-"""Integers of 64 bits per chunk, if nothing else is asked for."""
+from p2smt.runtime.schedules.values import WIDTH, Values
+from p2smt.schedules.model import DEFAULT_DEPTH, Connection, Schedule
 
 # How many events are compared by priority at each pick; a run draws one of these.  1 picks blindly;
 # with many, what has a low priority waits as long as anything else can happen.
@@ -79,20 +75,20 @@ def run_reference(
             f"depth {fifo_depth}, width {width}", "must be at least 1", "give larger ones"
         )
     check_steps(schedule)
-    machine = Machine(schedule, Values.of_contract(schedule.contract, seed, width), fifo_depth)
+    state = RunState(schedule, Values.of_contract(schedule.contract, seed, width), fifo_depth)
     error = ""
     try:
-        _follow_all(machine, order)
-        _run_on(machine, random.Random(seed))
+        _follow_all(state, order)
+        _run_on(state, random.Random(seed))
     except MessageError as broken:
         error = str(broken)
-    return _result(machine, seed, error)
+    return _result(state, seed, error)
 
 
-def _run_on(machine: Machine, draw: random.Random) -> None:
+def _run_on(state: RunState, draw: random.Random) -> None:
     """Let events happen until none can."""
-    contest, chooser = draw.choice(_CONTESTS), _Priorities(machine.schedule, draw)
-    ready = machine.ready
+    contest, chooser = draw.choice(_CONTESTS), _Priorities(state.schedule, draw)
+    ready = state.ready
     while ready:
         chosen = draw.randrange(len(ready))
         for _ in range(min(contest, len(ready)) - 1):
@@ -100,7 +96,7 @@ def _run_on(machine: Machine, draw: random.Random) -> None:
             if chooser.of(ready[other]) > chooser.of(ready[chosen]):
                 chosen = other
         ready[chosen], ready[-1] = ready[-1], ready[chosen]
-        machine.happen(ready.pop())
+        state.happen(ready.pop())
 
 
 class _Priorities:
@@ -119,63 +115,63 @@ class _Priorities:
         self.begins = [draw.random() for _ in range(schedule.ranks)]
         self.ends = [draw.random() for _ in range(schedule.ranks)]
 
-    def of(self, event: Event) -> float:
+    def of(self, event: AtomicEvent) -> float:
         if event.what is What.BEGIN:
             return self.begins[event.number]
         return (self.ends if event.what is What.END else self.steps)[event.number]
 
 
-def _follow_all(machine: Machine, order: Sequence[int]) -> None:
-    steps, ranks = len(machine.schedule.steps), machine.schedule.ranks
+def _follow_all(state: RunState, order: Sequence[int]) -> None:
+    steps, ranks = len(state.schedule.steps), state.schedule.ranks
     last = {number: place for place, number in enumerate(order)}
     for place, number in enumerate(order):
         if not 0 <= number < steps + 2 * ranks:
             raise InputError(f"step {number} in the order", f"there are {steps} steps")
         if number >= steps:
             what = What.BEGIN if number < steps + ranks else What.END
-            _take(machine, Event(what, (number - steps) % ranks), "cannot happen yet")
+            _take(state, AtomicEvent(what, (number - steps) % ranks), "cannot happen yet")
         else:
-            _follow(machine, number, whole=place == last[number])
+            _follow(state, number, whole=place == last[number])
 
 
-def _follow(machine: Machine, number: int, *, whole: bool) -> None:
+def _follow(state: RunState, number: int, *, whole: bool) -> None:
     """Let a step of an order happen, up to its reads or as a whole."""
-    step = machine.schedule.steps[number]
-    begin = Event(What.BEGIN, step.rank)
-    if begin in machine.ready:
-        _take(machine, begin, "")
-    if number not in machine.active:
-        _take(machine, Event(What.START, number), f"{step} cannot start there")
-    _carry_on(machine, number, {What.READ})
+    step = state.schedule.steps[number]
+    begin = AtomicEvent(What.BEGIN, step.rank)
+    if begin in state.ready:
+        _take(state, begin, "")
+    if number not in state.active:
+        _take(state, AtomicEvent(What.START, number), f"{step} cannot start there")
+    _carry_on(state, number, {What.READ})
     if whole:
-        _carry_on(machine, number, {What.READ, What.WRITE, What.FINISH})
+        _carry_on(state, number, {What.READ, What.WRITE, What.FINISH})
 
 
-def _take(machine: Machine, event: Event, problem: str) -> None:
-    if event not in machine.ready or not _happened(machine, event):
+def _take(state: RunState, event: AtomicEvent, problem: str) -> None:
+    if event not in state.ready or not _happened(state, event):
         raise InputError("the order", f"is no interleaving: {problem or event}")
 
 
-def _happened(machine: Machine, event: Event) -> bool:
-    machine.ready.remove(event)
-    return machine.happen(event)
+def _happened(state: RunState, event: AtomicEvent) -> bool:
+    state.ready.remove(event)
+    return state.happen(event)
 
 
-def _carry_on(machine: Machine, number: int, kinds: set[What]) -> None:
-    while own := [e for e in machine.ready if e.number == number and e.what in kinds]:
+def _carry_on(state: RunState, number: int, kinds: set[What]) -> None:
+    while own := [e for e in state.ready if e.number == number and e.what in kinds]:
         for event in own:
-            _happened(machine, event)
+            _happened(state, event)
 
 
-def _result(machine: Machine, seed: int, error: str) -> ReferenceRun:
-    aside = {event.number for events in machine.aside.values() for event in events}
-    waiting = machine.reached - set(machine.done)
-    left = Counter({c: len(queue) for c, queue in machine.messages.items() if queue})
+def _result(state: RunState, seed: int, error: str) -> ReferenceRun:
+    aside = {event.number for events in state.aside.values() for event in events}
+    waiting = state.reached - set(state.done)
+    left = Counter({c: len(queue) for c, queue in state.messages.items() if queue})
     return ReferenceRun(
         seed,
-        tuple(sorted(machine.wrong)),
-        tuple(machine.done),
-        len(machine.schedule.steps),
+        tuple(sorted(state.wrong)),
+        tuple(state.done),
+        len(state.schedule.steps),
         () if error else tuple(sorted(aside | waiting)),
         () if error else tuple(sorted(left.items())),
         error,

@@ -55,7 +55,7 @@ def rows_of(schedule: Schedule, rank: int) -> Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class OrderInRanks:
     """Order inside ranks, by step number (position in ``schedule.steps``).
 
     before: steps that must be complete first.  after: the other way round.
@@ -67,7 +67,7 @@ class Local:
     meeting: Mapping[int, Sequence[int]]
 
 
-def local_of(schedule: Schedule) -> Local:
+def order_in_ranks(schedule: Schedule) -> OrderInRanks:
     """The order inside ranks; references must be known to exist (:func:`check_steps`)."""
     known = _numbers(schedule)
     before = [sorted(set(_before(step, known))) for step in schedule.steps]
@@ -75,7 +75,7 @@ def local_of(schedule: Schedule) -> Local:
     for number, earlier in enumerate(before):
         for one in earlier:
             after[one].append(number)
-    return Local(before, after, _meetings(schedule))
+    return OrderInRanks(before, after, _meetings(schedule))
 
 
 def _numbers(schedule: Schedule) -> dict[tuple[int, int, int], int]:

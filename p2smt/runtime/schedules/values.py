@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     Data = NDArray[np.uint64]
 
 
+WIDTH = 2
+"""Integers of 64 bits per contribution and chunk, if nothing else is asked for."""
+
+
 def contributions_of(contract: Contract) -> dict[Contribution, int]:
     """Every contribution that a contract names, numbered in a fixed order."""
     given = {one for chunks in contract.starts for one in chunks if one is not None}

@@ -10,7 +10,7 @@ import pytest
 from p2smt.collectives.names import RequestKind
 from p2smt.runtime.job import JobRequest
 from p2smt.runtime.options import RunOptions
-from p2smt.runtime.payload import PERIOD, Array, DataType, Layout
+from p2smt.runtime.payload import PERIOD, Array, Cutting, DataType
 from p2smt.runtime.programs.closed_form import (
     Mismatch,
     compare,
@@ -58,28 +58,28 @@ def naive(kind: RequestKind, group: tuple[int, ...], rank: int, bounds: list[int
 @pytest.mark.parametrize("kind", list(RequestKind))
 @pytest.mark.parametrize(("elements", "chunks"), [(12, 1), (13, 1), (29, 3), (2, 1), (4, 9)])
 def test_every_kind(kind: RequestKind, elements: int, chunks: int) -> None:
-    layout = Layout.of(elements * 4, DataType.FLOAT32, 3, chunks)
+    cutting = Cutting.of(elements * 4, DataType.FLOAT32, 3, chunks)
     asked = request(kind, (), GROUPS, elements * 4, chunks=chunks)
-    bounds = [span[0] for span in layout.spans] + [elements]
+    bounds = [span[0] for span in cutting.spans] + [elements]
     for group in GROUPS:
         for rank in group:
-            pieces = expected_pieces(asked, layout, rank, values)
-            assert [piece.shape for piece in pieces] == [(3, span[2]) for span in layout.spans]
-            flat = [p.ravel()[: s[1]] for p, s in zip(pieces, layout.spans, strict=True)]
+            pieces = expected_pieces(asked, cutting, rank, values)
+            assert [piece.shape for piece in pieces] == [(3, span[2]) for span in cutting.spans]
+            flat = [p.ravel()[: s[1]] for p, s in zip(pieces, cutting.spans, strict=True)]
             assert np.concatenate(flat).tolist() == naive(kind, group, rank, bounds)
 
 
 # Comparison -------------------------------------------------------------------------------
 
-LAYOUT = Layout.of(4 * 13, DataType.INT64, 3, 1)
+CUTTING = Cutting.of(4 * 13, DataType.INT64, 3, 1)
 ASKED = request(ALL, (), ((0, 1, 2),), 52, name="all-reduce dp")
 EVERY = np.ones(3, dtype=bool)
 
 
-def pieces_with(layout: Layout, offset: int, change: float) -> tuple[list[Array], list[Array]]:
-    right = [np.arange(3.0 * span[2]).reshape(3, -1) + span[0] for span in layout.spans]
+def pieces_with(cutting: Cutting, offset: int, change: float) -> tuple[list[Array], list[Array]]:
+    right = [np.arange(3.0 * span[2]).reshape(3, -1) + span[0] for span in cutting.spans]
     found = [piece.copy() for piece in right]
-    for piece, span in zip(found, layout.spans, strict=True):
+    for piece, span in zip(found, cutting.spans, strict=True):
         if span[0] <= offset < span[0] + span[1]:
             piece.ravel()[offset - span[0]] += change
     return found, right
@@ -88,34 +88,34 @@ def pieces_with(layout: Layout, offset: int, change: float) -> tuple[list[Array]
 @pytest.mark.parametrize("chunks", [1, 3])
 @pytest.mark.parametrize("offset", [0, 5, 12])
 def test_the_wrong_element_is_named(chunks: int, offset: int) -> None:
-    layout = Layout.of(4 * 13, DataType.FLOAT32, 3, chunks)
-    found, right = pieces_with(layout, offset, 0.5)
-    wrong = compare(ASKED, layout, 2, EVERY, found, right)
+    cutting = Cutting.of(4 * 13, DataType.FLOAT32, 3, chunks)
+    found, right = pieces_with(cutting, offset, 0.5)
+    wrong = compare(ASKED, cutting, 2, EVERY, found, right)
     assert wrong == Mismatch("all-reduce dp", 2, "wrong value", offset, offset, offset + 0.5)
     assert str(wrong) == (
         f"all-reduce dp: rank 2, element {offset}: wrong value: "
         f"expected {offset}, found {offset + 0.5}"
     )
     loose = [np.full_like(piece, 0.5) for piece in right]
-    assert compare(ASKED, layout, 2, EVERY, found, right, loose) is None
-    assert compare(ASKED, layout, 2, EVERY, right, right) is None
+    assert compare(ASKED, cutting, 2, EVERY, found, right, loose) is None
+    assert compare(ASKED, cutting, 2, EVERY, right, right) is None
 
 
 def test_not_a_number_is_wrong() -> None:
-    layout = Layout.of(12, DataType.FLOAT32, 3, 1)
-    found, right = pieces_with(layout, 1, float("nan"))
+    cutting = Cutting.of(12, DataType.FLOAT32, 3, 1)
+    found, right = pieces_with(cutting, 1, float("nan"))
     bounds = [np.full_like(right[0], np.inf)]
-    assert compare(ASKED, layout, 0, EVERY, found, right) is not None
-    wrong = compare(ASKED, layout, 0, EVERY, found, right, bounds)
+    assert compare(ASKED, cutting, 0, EVERY, found, right) is not None
+    wrong = compare(ASKED, cutting, 0, EVERY, found, right, bounds)
     assert wrong is not None
     assert "found nan" in str(wrong)
 
 
 def test_only_rows_that_are_held_count() -> None:
-    layout = Layout.of(4 * 9, DataType.FLOAT32, 3, 1)
-    found, right = pieces_with(layout, 4, 1)
-    assert compare(ASKED, layout, 0, np.array([1, 0, 1], bool), found, right) is None
-    assert compare(ASKED, layout, 0, np.array([0, 1, 0], bool), found, right) is not None
+    cutting = Cutting.of(4 * 9, DataType.FLOAT32, 3, 1)
+    found, right = pieces_with(cutting, 4, 1)
+    assert compare(ASKED, cutting, 0, np.array([1, 0, 1], bool), found, right) is None
+    assert compare(ASKED, cutting, 0, np.array([0, 1, 0], bool), found, right) is not None
 
 
 def held(*rows: str) -> Array:
@@ -149,9 +149,9 @@ def test_rows(
 
 
 def sums(asked: JobRequest) -> tuple[list[Array], list[Array]]:
-    layout = Layout.of(80, DataType.FLOAT32, 3, 1)
-    numbers = numbers_of(asked, layout, RunOptions(), 6)
-    return rounded_sum(asked, layout, 3, numbers.floats, numbers)
+    cutting = Cutting.of(80, DataType.FLOAT32, 3, 1)
+    numbers = numbers_of(asked, cutting, RunOptions(), 6)
+    return rounded_sum(asked, cutting, 3, numbers.floats, numbers)
 
 
 def test_only_sums_may_be_rounded() -> None:
@@ -165,5 +165,5 @@ def test_only_sums_may_be_rounded() -> None:
 
 def test_periods_are_as_short_as_the_payload() -> None:
     for size, period in ((80, 20), (4 * PERIOD + 4, PERIOD)):
-        layout = Layout.of(size, DataType.FLOAT32, 3, 1)
-        assert numbers_of(request(ALL, (), GROUPS, size), layout, RunOptions(), 6).period == period
+        cutting = Cutting.of(size, DataType.FLOAT32, 3, 1)
+        assert numbers_of(request(ALL, (), GROUPS, size), cutting, RunOptions(), 6).period == period

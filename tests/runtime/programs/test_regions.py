@@ -15,7 +15,7 @@ from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.parallelism.request import MAX_CHUNKS
 from p2smt.runtime.job import Groups, Job, JobRequest, JobStep, ordered
-from p2smt.runtime.programs.regions import StepError, count, lower_steps, rows, runs_of
+from p2smt.runtime.programs.regions import StepError, count, moves_of, rows, runs_of
 from tests.runtime.tools import ALL, BLUE, GATHER, SCATTER, program_request, request, whole
 
 AR, RS, AG, RED, BC = Collective
@@ -26,10 +26,10 @@ def step(collective: Operation, *groups: tuple[int, ...]) -> JobStep:
     return JobStep(collective.value, collective, groups)
 
 
-def lowered(kind: RequestKind, ranks: int, *steps: JobStep) -> list[list[int]]:
+def rows_after(kind: RequestKind, ranks: int, *steps: JobStep) -> list[list[int]]:
     """The rows that each rank ends with."""
     asked = request(kind, steps, whole(ranks))
-    found = lower_steps(asked, asked.steps, ranks)
+    found = moves_of(asked, asked.steps, ranks)
     return [np.flatnonzero(own).tolist() for own in found.held]
 
 
@@ -42,22 +42,22 @@ def test_runs(chosen: set[int]) -> None:
 
 
 def test_rows_of_each_collective() -> None:
-    assert lowered(ALL, 4, step(RS, (0, 1), (2, 3))) == [[0, 1], [2, 3], [0, 1], [2, 3]]
+    assert rows_after(ALL, 4, step(RS, (0, 1), (2, 3))) == [[0, 1], [2, 3], [0, 1], [2, 3]]
     strided = step(RS, (0, 2), (1, 3))
-    assert lowered(ALL, 4, strided, step(RS, (0, 1), (2, 3))) == [[0], [1], [2], [3]]
-    assert lowered(ALL, 4, step(RED, (0, 1), (2, 3))) == [[0, 1, 2, 3], [], [0, 1, 2, 3], []]
-    assert lowered(ALL, 4, step(RED, (0, 1)), step(BC, (0, 1)))[1] == [0, 1, 2, 3]
-    assert lowered(GATHER, 3, step(AG, (0, 2))) == [[0, 2], [1], [0, 2]]
-    assert lowered(GATHER, 3, step(BC, (0, 1)))[1] == [0, 1]
+    assert rows_after(ALL, 4, strided, step(RS, (0, 1), (2, 3))) == [[0], [1], [2], [3]]
+    assert rows_after(ALL, 4, step(RED, (0, 1), (2, 3))) == [[0, 1, 2, 3], [], [0, 1, 2, 3], []]
+    assert rows_after(ALL, 4, step(RED, (0, 1)), step(BC, (0, 1)))[1] == [0, 1, 2, 3]
+    assert rows_after(GATHER, 3, step(AG, (0, 2))) == [[0, 2], [1], [0, 2]]
+    assert rows_after(GATHER, 3, step(BC, (0, 1)))[1] == [0, 1]
 
 
 def test_a_broadcast_keeps_what_its_root_lacks() -> None:
-    assert lowered(GATHER, 2, step(BC, (0, 1))) == [[0], [0, 1]]
+    assert rows_after(GATHER, 2, step(BC, (0, 1))) == [[0], [0, 1]]
 
 
 def test_parts_are_runs_of_what_is_left() -> None:
     asked = program_request(ALL, BLUE, (2, 2))
-    first, across, gather = lower_steps(asked, asked.steps, 4).steps
+    first, across, gather = moves_of(asked, asked.steps, 4).steps
     assert [move.parts for move in first] == [(((0, 2),), ((2, 2),))] * 2
     assert [move.region for move in across] == [((0, 2),), ((2, 2),)]
     assert [move.region for move in gather] == [((0, 4),)] * 2
@@ -79,7 +79,7 @@ RULES = [
 @pytest.mark.parametrize(("kind", "steps", "number", "rank", "text"), RULES)
 def test_rules(kind: RequestKind, steps: list[JobStep], number: int, rank: int, text: str) -> None:
     with pytest.raises(StepError, match=text) as caught:
-        lowered(kind, 4, *steps)
+        rows_after(kind, 4, *steps)
     assert (caught.value.step, caught.value.rank) == (number, rank)
     assert str(caught.value).startswith(f"step {number}: rank {rank}: ")
 

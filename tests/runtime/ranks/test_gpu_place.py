@@ -8,11 +8,13 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from p2smt.errors import ExecutionError
+from p2smt.errors import ExecutionError, InputError
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.ranks import worker
 from p2smt.runtime.ranks.place import Place
+from p2smt.runtime.schedules.job import schedule_job
+from tests.runtime.schedules.tools import ring
 from tests.runtime.tools import ALL, BLUE, program_request
 
 VARIABLES = (
@@ -79,3 +81,9 @@ def test_pipelined_kernels_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> 
     assert told(monkeypatch, 29, 1, 3) == {"NCCL_LAUNCH_ORDER_IMPLICIT": "1"}
     monkeypatch.setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "0")
     assert told(monkeypatch, 29, 1, 3) == {"NCCL_LAUNCH_ORDER_IMPLICIT": "0"}
+
+
+def test_nccl_does_not_carry_schedules() -> None:
+    options = RunOptions(backend="nccl", device="cuda")
+    with pytest.raises(InputError, match="backend nccl on device cuda: does not run schedules"):
+        worker._prepare_nccl(schedule_job(ring(4)), options, place(3))

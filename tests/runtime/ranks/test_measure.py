@@ -11,7 +11,7 @@ from p2smt.cli import run
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective
-from p2smt.runtime.programs.regions import lower_steps
+from p2smt.runtime.programs.regions import moves_of
 from p2smt.runtime.ranks.measure import measurement_job, points
 
 FOUR_RANKS = """
@@ -37,7 +37,7 @@ def test_every_collective_runs_on_every_grouping() -> None:
         ((0, 4),),
     }
     for request in job.requests:
-        lower_steps(request, request.steps, 8)  # raises where a step cannot be carried out
+        moves_of(request, request.steps, 8)  # raises where a step cannot be carried out
 
 
 def test_points_and_requests_go_together() -> None:

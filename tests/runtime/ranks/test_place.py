@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.runtime.ranks.place import Place, existing_place, first_host
+from p2smt.runtime.ranks.place import Place, existing_place, first_host, local_ranks
 
 TORCHRUN = {
     "RANK": "9",
@@ -116,3 +116,22 @@ def test_host_lists(hosts: str, first: str) -> None:
 def test_bad_variables(environment: dict[str, str], text: str) -> None:
     with pytest.raises(InputError, match=text):
         existing_place(environment)
+
+
+@pytest.mark.parametrize(
+    ("rank", "local_rank", "on_each", "expected"),
+    [
+        (0, 0, 4, range(4)),
+        (6, 2, 4, range(4, 8)),
+        (9, 1, 4, range(6, 10)),  # the last machine has fewer than the first
+        (5, 0, 16, range(10)),
+        (3, 9, 4, range(4)),  # not numbered machine by machine
+    ],
+)
+def test_ranks_of_this_machine(rank: int, local_rank: int, on_each: int, expected: range) -> None:
+    place = Place(rank, 10, local_rank, on_each, "localhost", 1)
+    assert local_ranks(place, 10) == expected
+
+
+def test_all_ranks_are_here_where_none_exist() -> None:
+    assert local_ranks(None, 7) == range(7)

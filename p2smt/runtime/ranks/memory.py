@@ -1,0 +1,69 @@
+"""Refuses work that this machine's memory cannot hold, each kind weighed by what it allocates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+from p2smt.errors import InputError
+from p2smt.runtime.job import Job
+from p2smt.runtime.options import RunOptions
+from p2smt.runtime.programs import memory as of_programs
+from p2smt.runtime.schedules import memory as of_schedules
+from p2smt.runtime.schedules.job import ScheduleJob
+from p2smt.runtime.work import Work
+from p2smt.units import format_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Memory that ``what`` needs on this machine, and a payload that is surely small enough."""
+
+    what: str
+    total_bytes: int
+    smaller: str
+
+
+def need_of(work: Work, options: RunOptions, local: Sequence[int]) -> Need:
+    """What the ranks ``local`` of a work need; the reference executor runs all of them here."""
+    match work:
+        case Job():
+            each = format_bytes(of_programs.largest_payload_bytes(work))
+            total = of_programs.rank_bytes(work, options) * len(local)
+            return Need(f"{each} on each of {len(local)} ranks", total, "16MiB")
+        case ScheduleJob():
+            if options.backend == "reference":
+                total = of_schedules.reference_bytes(work)
+            else:
+                total = of_schedules.ranks_bytes(work, options.data_type, local)
+            return Need(f"schedule {work.schedule.name} on {work.ranks} ranks", total, "1MiB")
+        case _:
+            assert_never(work)
+
+
+def check_memory(work: Work, options: RunOptions, local: Sequence[int]) -> None:
+    """Refuse work that needs more than is free; what GPUs have is not known here.
+
+    Raises:
+        InputError: naming how much it needs, and how much there is.
+    """
+    free, need = free_bytes(), need_of(work, options, local)
+    if options.device == "cpu" and free is not None and need.total_bytes > free:
+        total = format_bytes(need.total_bytes)
+        raise InputError(
+            need.what,
+            f"needs about {total} of memory, {format_bytes(free)} are free",
+            f"give a smaller payload, such as --payload {need.smaller}",
+        )
+
+
+def free_bytes() -> int | None:
+    """Memory that could be used without swapping (Linux; elsewhere None)."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = [line.split() for line in lines if line.startswith("MemAvailable:")]
+    return int(found[0][1]) * 1024 if found else None
