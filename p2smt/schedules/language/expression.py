@@ -9,7 +9,7 @@ numbers stay below 2^62, so that a file can neither run code nor compute for lon
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
 from p2smt.problems.claim import COMPARISONS, Operator, Term, infix, named, whole
@@ -21,7 +21,7 @@ MAX_TEXT = 20_000
 MAX_DEPTH = 60
 MAX_OPERATORS = 200
 MAX_VALUE = 2**62
-_NUMBER: Final = Operator.NUMBER  # a member is looked up once: that is slow in Python 3.11
+_NUMBER, _NAME = Operator.NUMBER, Operator.NAME  # looked up once, as in problems/claim.py
 _STRENGTH: dict[str, int] = {
     Operator.OR: 1,
     Operator.AND: 2,
@@ -43,7 +43,7 @@ _GOES_ON = {*_STRENGTH, "if"}  # a number before another word is a whole express
 _TOKEN = re.compile(
     r'\s*([0-9]+|[A-Za-z_][A-Za-z0-9_]*|"(?:[^"\\]|\\.)*"|->|\.\.|//|[<>=!]=|[-+*^()\[\]<>.,@=])'
 )
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class TokenStream:
@@ -149,7 +149,7 @@ def take_atom(tokens: TokenStream) -> Term:
         return _number(tokens)
     if word == "(" or word in _FUNCTIONS:
         return _parentheses(tokens)
-    if not _NAME.fullmatch(word) or word in tokens.reserved:
+    if not _WORD.fullmatch(word) or word in tokens.reserved:
         raise tokens.error("expected a number, a name or '('")
     return named(tokens.take())
 
@@ -207,9 +207,11 @@ def evaluate(term: Term, values: Mapping[str, int]) -> int:
     """
     if term.op is _NUMBER:
         return term.value
+    if term.op is _NAME:
+        return _named(term.name, values)
     operation = _OPERATIONS.get(term.op)
     if operation is None:
-        return _unapplied(term, values)
+        return _lazy(term, values)
     result = int(operation(*(evaluate(part, values) for part in term.args)))
     if abs(result) >= MAX_VALUE:
         given = f"a value of {term.op.value!r}"
@@ -217,14 +219,16 @@ def evaluate(term: Term, values: Mapping[str, int]) -> int:
     return result
 
 
-def _unapplied(term: Term, values: Mapping[str, int]) -> int:
-    """The value of a name, or of a term whose parts are looked at as far as needed."""
+def _named(name: str, values: Mapping[str, int]) -> int:
+    if name not in values:
+        known = ", ".join(values) or "none"
+        raise InputError(f"name {name[:60]!r}", f"is not known here; known: {known}")
+    return values[name]
+
+
+def _lazy(term: Term, values: Mapping[str, int]) -> int:
+    """The value of a term whose parts are looked at as far as needed."""
     match term.op:
-        case Operator.NAME:
-            if term.name not in values:
-                known = ", ".join(values) or "none"
-                raise InputError(f"name {term.name[:60]!r}", f"is not known here; known: {known}")
-            return values[term.name]
         case Operator.IF:
             condition, then, other = term.args
             return evaluate(then if evaluate(condition, values) else other, values)
