@@ -23,12 +23,13 @@ Objective: none.  Size: an integer and ten clauses per different "mod".
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import assert_never
 
 import z3
 
 from p2smt.encodings.run_z3 import new_solver, solution
 from p2smt.errors import OutOfTimeError
-from p2smt.problems.claim import Claim, Term
+from p2smt.problems.claim import COMPARISONS, Claim, Operator, Term, named
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
 _SOLVER = "z3"
@@ -78,43 +79,55 @@ class Vars:
     def truth(self, term: Term) -> z3.BoolRef:
         """Whether a term is true."""
         match term.op:
-            case "and":
+            case Operator.AND:
                 return z3.And([self.truth(part) for part in term.args])
-            case "or":
+            case Operator.OR:
                 return z3.Or([self.truth(part) for part in term.args])
-            case "not":
+            case Operator.NOT:
                 return z3.Not(self.truth(term.args[0]))
-            case "<" | "<=" | ">" | ">=" | "==" | "!=":
-                return _compared(term.op, *map(self.number, term.args))
+        if term.op in COMPARISONS:
+            return _compared(term.op, *map(self.number, term.args))
         return self.number(term) != 0
 
     def _number(self, term: Term) -> z3.ArithRef:
         match term.op:
-            case "int":
+            case Operator.NUMBER:
                 return z3.IntVal(term.value)
-            case "name":
+            case Operator.NAME:
                 return z3.Int(term.name)
-            case "and" | "or" | "not" | "<" | "<=" | ">" | ">=" | "==" | "!=":
-                return z3.If(self.truth(term), z3.IntVal(1), z3.IntVal(0))
-            case "if":
+            case Operator.IF:
                 condition, then, other = term.args
                 return z3.If(self.truth(condition), self.number(then), self.number(other))
-            case "mod" if term.args[1].op == "name" and term.args[1].name == self.size:
+            case Operator.MOD if term.args[1] == named(self.size):
                 return self._remainder(self.number(term.args[0]))
-        return self._arithmetic(term.op, [self.number(part) for part in term.args])
+            case Operator.AND | Operator.OR | Operator.NOT:
+                return z3.If(self.truth(term), z3.IntVal(1), z3.IntVal(0))
+            case Operator.LESS | Operator.AT_MOST | Operator.MORE | Operator.AT_LEAST:
+                return z3.If(self.truth(term), z3.IntVal(1), z3.IntVal(0))
+            case Operator.EQUAL | Operator.UNEQUAL:
+                return z3.If(self.truth(term), z3.IntVal(1), z3.IntVal(0))
+            case Operator.NEGATE | Operator.PLUS | Operator.MINUS | Operator.TIMES:
+                return self._linear(term.op, [self.number(part) for part in term.args])
+            case Operator.MIN | Operator.MAX:
+                return _extreme(term.op, [self.number(part) for part in term.args])
+            case Operator.MOD | Operator.FLOOR | Operator.POWER | Operator.XOR | Operator.LOG2:
+                return self._unknown(term.op, [self.number(part) for part in term.args])
+        assert_never(term.op)
 
-    def _arithmetic(self, op: str, args: list[z3.ArithRef]) -> z3.ArithRef:
+    def _linear(self, op: Operator, args: list[z3.ArithRef]) -> z3.ArithRef:
         match op, args:
-            case "neg", [a]:
+            case Operator.NEGATE, [a]:
                 return -a
-            case "+", [a, b]:
+            case Operator.PLUS, [a, b]:
                 return a + b
-            case "-", [a, b]:
+            case Operator.MINUS, [a, b]:
                 return a - b
-            case "*", [a, b] if z3.is_int_value(a) or z3.is_int_value(b):
+            case Operator.TIMES, [a, b] if z3.is_int_value(a) or z3.is_int_value(b):
                 return a * b
-            case "min" | "max", _:
-                return _extreme(op, args)
+        return self._unknown(op, args)
+
+    def _unknown(self, op: Operator, args: list[z3.ArithRef]) -> z3.ArithRef:
+        """u: any integer, the same one for the same operator and values."""
         return self._other((op, *(part.get_id() for part in args)))
 
     def _other(self, key: tuple[object, ...]) -> z3.ArithRef:
@@ -123,7 +136,7 @@ class Vars:
 
     def _remainder(self, value: z3.ArithRef) -> z3.ArithRef:
         """C2; ``seen`` keeps the expression alive, so that no other one gets its number."""
-        key = ("mod", value.get_id())
+        key = (Operator.MOD, value.get_id())
         if key in self.others:
             return self.others[key]
         size, found = z3.Int(self.size), self._other(key)
@@ -134,14 +147,14 @@ class Vars:
         return found
 
 
-def _compared(op: str, a: z3.ArithRef, b: z3.ArithRef) -> z3.BoolRef:
+def _compared(op: Operator, a: z3.ArithRef, b: z3.ArithRef) -> z3.BoolRef:
     pairs = {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}
     return pairs[op]
 
 
-def _extreme(op: str, args: list[z3.ArithRef]) -> z3.ArithRef:
+def _extreme(op: Operator, args: list[z3.ArithRef]) -> z3.ArithRef:
     found = args[0]
     for other in args[1:]:
-        better = other < found if op == "min" else other > found
+        better = other < found if op is Operator.MIN else other > found
         found = z3.If(better, other, found)
     return found

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from p2smt.errors import InputError
-from p2smt.problems.claim import Term, infix, substituted, whole
-from p2smt.schedules.language.expression import Tokens, take_term
+from p2smt.problems.claim import Operator, Term, infix, substituted, whole
+from p2smt.schedules.language.expression import TokenStream, take_term
 from p2smt.schedules.model import Buffer
 
 _WORDS = frozenset({"is", "chunk", "of", "ranks", "when"})
@@ -39,7 +39,7 @@ NOTHING = Content(whole(0), whole(0), whole(0))
 def choose(condition: Term, then: Content, other: Content) -> Content:
     """One content or the other."""
     pairs = ((then.first, other.first), (then.length, other.length), (then.chunk, other.chunk))
-    return Content(*(Term("if", (condition, a, b)) for a, b in pairs))
+    return Content(*(Term(Operator.IF, (condition, a, b)) for a, b in pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def parse_holds(text: str) -> Holds:
     Raises:
         InputError: the text is none.
     """
-    tokens = Tokens(text, _WORDS)
+    tokens = TokenStream(text, _WORDS)
     buffer, cell = _cell(tokens)
     for word in ("is", "chunk"):
         tokens.expect(word)
@@ -71,23 +71,23 @@ def parse_holds(text: str) -> Holds:
     return Holds(buffer, cell, Content(first, length, chunk), when)
 
 
-def _cell(tokens: Tokens) -> tuple[Buffer, str]:
+def _cell(tokens: TokenStream) -> tuple[Buffer, str]:
     if tokens.peek() not in ("i", "o", "s"):
         raise tokens.error("expected a chunk", "such as i[c]")
     buffer = Buffer(tokens.take())
     tokens.expect("[")
     name = take_term(tokens)
-    if name.op != "name" or name.name == "rank":
+    if name.op is not Operator.NAME or name.name == "rank":
         raise InputError("the chunk of an invariant", "must be a name", "such as i[c]")
     tokens.expect("]")
     return buffer, name.name
 
 
-def _ranks(tokens: Tokens) -> tuple[Term, Term]:
+def _ranks(tokens: TokenStream) -> tuple[Term, Term]:
     if not tokens.accept("ranks"):
         tokens.expect("rank")
         return take_term(tokens), whole(1)
     first = take_term(tokens)
     tokens.expect("..")
     last = take_term(tokens)
-    return first, infix("+", infix("-", last, first), whole(1))
+    return first, infix(Operator.PLUS, infix(Operator.MINUS, last, first), whole(1))

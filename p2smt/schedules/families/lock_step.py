@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from p2smt.problems.claim import Term, infix, named, substituted, whole
+from p2smt.problems.claim import Operator, Term, infix, named, substituted, whole
 from p2smt.schedules.families.invariants import Content, Holds, parse_holds
 from p2smt.schedules.language.expression import parse
 from p2smt.schedules.language.file_model import BuffersModel
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _ZERO = whole(0)
+_NOT_LINEAR = (Operator.FLOOR, Operator.MOD, Operator.POWER, Operator.LOG2, Operator.XOR)
 
 
 class NoArgument(Exception):
@@ -76,12 +77,12 @@ def lock_step(symbolic: Symbolic) -> LockStep:
         InputError: an invariant cannot be parsed.
     """
     names = {name for name, _ in symbolic.free}
-    if symbolic.ranks.op != "name" or symbolic.ranks.name not in names:
+    if symbolic.ranks.op is not Operator.NAME or symbolic.ranks.name not in names:
         raise NoArgument("the number of ranks is not a free parameter")
     if len(symbolic.blocks) != 1 or symbolic.blocks[0].rank is not None:
         raise NoArgument("the ranks do not all run one block of the same template")
     (block,) = symbolic.blocks
-    plain = block.block.op == "int" and not block.repeat and block.when is None
+    plain = block.block.op is Operator.NUMBER and not block.repeat and block.when is None
     if not plain or symbolic.initial or symbolic.model.collective.goals:
         raise NoArgument("it has blocks that vary, counters or goals of its own")
     buffers, known = symbolic.model.buffers, _ranges(symbolic)
@@ -101,9 +102,9 @@ def _scratch(symbolic: Symbolic) -> Term:
 def _ranges(symbolic: Symbolic) -> tuple[Term, ...]:
     found = []
     for name, spec in symbolic.free:
-        found.append(infix(">=", named(name), whole(spec.at_least)))
+        found.append(infix(Operator.AT_LEAST, named(name), whole(spec.at_least)))
         if spec.at_most is not None:
-            found.append(infix("<=", named(name), whole(spec.at_most)))
+            found.append(infix(Operator.AT_MOST, named(name), whole(spec.at_most)))
     return tuple(found)
 
 
@@ -144,8 +145,8 @@ class Filler:
 
 
 def _refuse_others(term: Term, size: str, where: str) -> None:
-    remainder = term.op == "mod" and term.args[1] == named(size)
-    if term.op in ("//", "^", "log2", "xor") or (term.op == "mod" and not remainder):
+    remainder = term.op is Operator.MOD and term.args[1] == named(size)
+    if term.op in _NOT_LINEAR and not remainder:
         raise NoArgument(f"{where} has an expression ({term.op}) that is not linear")
     for part in term.args:
         _refuse_others(part, size, where)
@@ -238,6 +239,6 @@ def _peer(
     if peer is None:
         return None, 0
     own, other = (peer.target, peer.source) if receives else (peer.source, peer.target)
-    if own != RANK or peer.channel.op != "int":
+    if own != RANK or peer.channel.op is not Operator.NUMBER:
         raise NoArgument(f"line {line} has a connection that depends on more than the peer")
     return fill(other, line), peer.channel.value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p2smt.collectives.contract import COLLECTIVES
-from p2smt.problems.claim import Term, both, infix, named, whole
+from p2smt.problems.claim import Operator, Term, both, infix, named, whole
 from p2smt.schedules.families.invariants import NOTHING, Content, choose
 from p2smt.schedules.families.lock_step import NoArgument
 from p2smt.schedules.language.expression import parse
@@ -23,17 +23,17 @@ Cells = Callable[[Term, Term], Content]
 
 def plus(a: Term, b: Term) -> Term:
     """a + b."""
-    return infix("+", a, b)
+    return infix(Operator.PLUS, a, b)
 
 
 def minus(a: Term, b: Term) -> Term:
     """a - b."""
-    return infix("-", a, b)
+    return infix(Operator.MINUS, a, b)
 
 
 def within(value: Term, low: Term, end: Term) -> Term:
     """low <= value < end."""
-    return both((infix("<=", low, value), infix("<", value, end)))
+    return both((infix(Operator.AT_MOST, low, value), infix(Operator.LESS, value, end)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ class SymbolicMemory:
             return ZERO
         shifted = {"allgather": Buffer.INPUT, "gather": Buffer.INPUT}
         shifted |= {"reduce_scatter": Buffer.OUTPUT, "scatter": Buffer.OUTPUT}
-        return infix("*", rank, self.chunks) if shifted.get(self.kind) is buffer else ZERO
+        own = infix(Operator.TIMES, rank, self.chunks)
+        return own if shifted.get(self.kind) is buffer else ZERO
 
     def memory(self, buffer: Buffer) -> str:
         """The name of its memory: one for input and output in place."""
@@ -107,16 +108,16 @@ class SymbolicMemory:
         chunk = minus(place, self.offset(Buffer.INPUT, rank))
         given = within(chunk, ZERO, self.inputs)
         if self.kind in ("broadcast", "scatter"):
-            given = both((given, infix("==", rank, self.root)))
+            given = both((given, infix(Operator.EQUAL, rank, self.root)))
         return choose(given, Content(rank, ONE, chunk), NOTHING)
 
     def goals(self) -> Goals:
         """What the output must hold, in the names rank, part! and chunk!."""
         rank, part, chunk = named("rank"), named("part!"), named("chunk!")
         ranges = (within(part, ZERO, self.size), within(chunk, ZERO, self.chunks))
-        everywhere, at_root = ONE, infix("==", rank, self.root)
-        own = plus(infix("*", rank, self.chunks), chunk)
-        placed = plus(infix("*", part, self.chunks), chunk)
+        everywhere, at_root = ONE, infix(Operator.EQUAL, rank, self.root)
+        own = plus(infix(Operator.TIMES, rank, self.chunks), chunk)
+        placed = plus(infix(Operator.TIMES, part, self.chunks), chunk)
         where, at, content = {
             "allreduce": (everywhere, chunk, self._sum(chunk)),
             "reduce": (at_root, chunk, self._sum(chunk)),
@@ -148,7 +149,7 @@ def symbolic_memory_of(
     if model.chunks is None or model.kind not in COLLECTIVES:
         raise NoArgument("the collective is not a named one")
     n, chunks, root = named(size), fill(parse(model.chunks), 0), fill(parse(model.root), 0)
-    many = infix("*", n, chunks)
+    many = infix(Operator.TIMES, n, chunks)
     inputs = many if model.kind in ("reduce_scatter", "scatter", "alltoall") else chunks
     outputs = many if model.kind in ("allgather", "gather", "alltoall") else chunks
     return SymbolicMemory(model.kind, n, chunks, root, inputs, outputs, scratch, model.in_place)

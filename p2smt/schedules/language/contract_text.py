@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from p2smt.collectives.contract import COLLECTIVES, ROOTED, Contract, Contribution, Goal, contract
 from p2smt.errors import InputError, TooLarge
-from p2smt.schedules.language.expression import Tokens, evaluate, parse
+from p2smt.schedules.language.expression import TokenStream, evaluate, parse
 from p2smt.schedules.language.grammar import SpanText, take_span
 from p2smt.schedules.model import Buffer
 
@@ -55,7 +55,7 @@ def parse_goal(text: str) -> GoalText:
     Raises:
         InputError: the text is no goal.
     """
-    tokens = Tokens(text)
+    tokens = TokenStream(text)
     target = take_span(tokens)
     tokens.expect("=")
     parts: list[SpanText] = []
@@ -96,7 +96,7 @@ def start_of(text: str, values: Mapping[str, int]) -> tuple[Contribution | None,
     Raises:
         InputError: the text is no list of such.
     """
-    tokens = Tokens(text)
+    tokens = TokenStream(text)
     found: list[Contribution | None] = []
     while tokens.peek():
         if tokens.accept("nothing"):

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
-from p2smt.problems.claim import Term, infix, named, whole
+from p2smt.problems.claim import COMPARISONS, Operator, Term, infix, named, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,30 +21,32 @@ MAX_TEXT = 20_000
 MAX_DEPTH = 60
 MAX_OPERATORS = 200
 MAX_VALUE = 2**62
-COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
-_STRENGTH = {
-    "or": 1,
-    "and": 2,
-    "xor": 5,
-    "+": 6,
-    "-": 6,
-    "*": 7,
-    "//": 7,
-    "mod": 7,
-    "^": 9,
+_NUMBER, _NAME = Operator.NUMBER, Operator.NAME  # looked up once, as in problems/claim.py
+_STRENGTH: dict[str, int] = {
+    Operator.OR: 1,
+    Operator.AND: 2,
     **dict.fromkeys(COMPARISONS, 4),
+    Operator.XOR: 5,
+    Operator.PLUS: 6,
+    Operator.MINUS: 6,
+    Operator.TIMES: 7,
+    Operator.FLOOR: 7,
+    Operator.MOD: 7,
+    Operator.POWER: 9,
 }
 _NOT, _MINUS = 3, 8
-_FUNCTIONS = ("min", "max", "log2")
+_INFIX = {word: Operator(word) for word in _STRENGTH}
+_MANY = (Operator.MIN, Operator.MAX)
+_FUNCTIONS = (*_MANY, Operator.LOG2)
 _OPERATOR_WORDS = {"or", "and", "not", "xor", "mod", "if", "else", *_FUNCTIONS}
 _GOES_ON = {*_STRENGTH, "if"}  # a number before another word is a whole expression
 _TOKEN = re.compile(
     r'\s*([0-9]+|[A-Za-z_][A-Za-z0-9_]*|"(?:[^"\\]|\\.)*"|->|\.\.|//|[<>=!]=|[-+*^()\[\]<>.,@=])'
 )
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class Tokens:
+class TokenStream:
     """The words of a text, taken from the left."""
 
     def __init__(self, text: str, reserved: frozenset[str] = frozenset()) -> None:
@@ -108,14 +110,14 @@ def parse(text: str) -> Term:
     Raises:
         InputError: the text is no expression.
     """
-    tokens = Tokens(text)
+    tokens = TokenStream(text)
     term = take_term(tokens)
     if tokens.peek():
         raise tokens.error("expected an operator")
     return term
 
 
-def take_term(tokens: Tokens) -> Term:
+def take_term(tokens: TokenStream) -> Term:
     """The longest expression that comes next.
 
     Raises:
@@ -131,12 +133,12 @@ def take_term(tokens: Tokens) -> Term:
     if tokens.accept("if"):
         condition = _infix(tokens, 1)
         tokens.expect("else")
-        term = Term("if", (condition, term, take_term(tokens)))
+        term = Term(Operator.IF, (condition, term, take_term(tokens)))
     tokens.depth -= 1
     return term
 
 
-def take_atom(tokens: Tokens) -> Term:
+def take_atom(tokens: TokenStream) -> Term:
     """A number, a name, a function's value or something in parentheses.
 
     Raises:
@@ -147,28 +149,28 @@ def take_atom(tokens: Tokens) -> Term:
         return _number(tokens)
     if word == "(" or word in _FUNCTIONS:
         return _parentheses(tokens)
-    if not _NAME.fullmatch(word) or word in tokens.reserved:
+    if not _WORD.fullmatch(word) or word in tokens.reserved:
         raise tokens.error("expected a number, a name or '('")
     return named(tokens.take())
 
 
-def _number(tokens: Tokens) -> Term:
+def _number(tokens: TokenStream) -> Term:
     if len(tokens.peek()) > 18:
         raise tokens.error("the number is too large", "numbers stay below 2^62")
     return whole(int(tokens.take()))
 
 
-def _parentheses(tokens: Tokens) -> Term:
+def _parentheses(tokens: TokenStream) -> Term:
     function = tokens.take() if tokens.peek() != "(" else ""
     tokens.expect("(")
     args = [take_term(tokens)]
-    while function in ("min", "max") and tokens.accept(","):
+    while function in _MANY and tokens.accept(","):
         args.append(take_term(tokens))
     tokens.expect(")")
-    return Term(function, tuple(args)) if function else args[0]
+    return Term(Operator(function), tuple(args)) if function else args[0]
 
 
-def _prefix(tokens: Tokens) -> Term:
+def _prefix(tokens: TokenStream) -> Term:
     word, operators = tokens.peek(), 0
     while tokens.peek() == word and word in ("-", "not"):
         tokens.take()
@@ -176,17 +178,17 @@ def _prefix(tokens: Tokens) -> Term:
         if operators > 1:
             raise tokens.error(f"{word!r} is given twice", "use parentheses")
     if word == "-":
-        return Term("neg", (_infix(tokens, _MINUS),))
+        return Term(Operator.NEGATE, (_infix(tokens, _MINUS),))
     if word == "not":
-        return Term("not", (_infix(tokens, _NOT),))
+        return Term(Operator.NOT, (_infix(tokens, _NOT),))
     return take_atom(tokens)
 
 
-def _infix(tokens: Tokens, least: int) -> Term:
+def _infix(tokens: TokenStream, least: int) -> Term:
     """Operators that bind at least so strongly; equals from the left, comparisons not in rows."""
     left = _prefix(tokens)
     while (strength := _STRENGTH.get(tokens.peek(), 0)) >= least:
-        op = tokens.take()
+        op = _INFIX[tokens.take()]
         tokens.operators += 1
         if tokens.operators > MAX_OPERATORS:
             raise tokens.error(f"has more than {MAX_OPERATORS} operators", "simplify it")
@@ -203,23 +205,38 @@ def evaluate(term: Term, values: Mapping[str, int]) -> int:
         InputError: a name has no value, a divisor is not positive, an exponent is negative, or
             a value is 2^62 or more.
     """
-    if term.op == "int":
+    if term.op is _NUMBER:
         return term.value
-    if term.op == "name":
-        if term.name not in values:
-            known = ", ".join(values) or "none"
-            raise InputError(f"name {term.name[:60]!r}", f"is not known here; known: {known}")
-        return values[term.name]
-    if term.op == "if":
-        condition, then, other = term.args
-        return evaluate(then if evaluate(condition, values) else other, values)
-    if term.op in ("and", "or"):
-        wanted = term.op == "and"
-        return int(wanted == all(bool(evaluate(a, values)) == wanted for a in term.args))
-    result = int(_OPERATIONS[term.op](*(evaluate(part, values) for part in term.args)))
+    if term.op is _NAME:
+        return _named(term.name, values)
+    operation = _OPERATIONS.get(term.op)
+    if operation is None:
+        return _lazy(term, values)
+    result = int(operation(*(evaluate(part, values) for part in term.args)))
     if abs(result) >= MAX_VALUE:
-        raise InputError(f"a value of {term.op!r}", "is 2^62 or more", "use smaller numbers")
+        given = f"a value of {term.op.value!r}"
+        raise InputError(given, "is 2^62 or more", "use smaller numbers")
     return result
+
+
+def _named(name: str, values: Mapping[str, int]) -> int:
+    if name not in values:
+        known = ", ".join(values) or "none"
+        raise InputError(f"name {name[:60]!r}", f"is not known here; known: {known}")
+    return values[name]
+
+
+def _lazy(term: Term, values: Mapping[str, int]) -> int:
+    """The value of a term whose parts are looked at as far as needed."""
+    match term.op:
+        case Operator.IF:
+            condition, then, other = term.args
+            return evaluate(then if evaluate(condition, values) else other, values)
+        case Operator.AND:
+            return int(all(evaluate(part, values) for part in term.args))
+        case Operator.OR:
+            return int(any(evaluate(part, values) for part in term.args))
+    raise NotImplementedError(f"the value of {term.op.value!r}")
 
 
 def _floor(a: int, b: int) -> int:
@@ -246,23 +263,23 @@ def _log2(a: int) -> int:
     return a.bit_length() - 1
 
 
-_OPERATIONS: Mapping[str, Callable[..., int | bool]] = {
-    "neg": lambda a: -a,
-    "not": lambda a: not a,
-    "min": lambda *all_: min(all_),
-    "max": lambda *all_: max(all_),
-    "log2": _log2,
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "//": _floor,
-    "mod": _mod,
-    "xor": lambda a, b: a ^ b,
-    "^": _power,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
+_OPERATIONS: Mapping[Operator, Callable[..., int | bool]] = {
+    Operator.NEGATE: lambda a: -a,
+    Operator.NOT: lambda a: not a,
+    Operator.MIN: lambda *all_: min(all_),
+    Operator.MAX: lambda *all_: max(all_),
+    Operator.LOG2: _log2,
+    Operator.PLUS: lambda a, b: a + b,
+    Operator.MINUS: lambda a, b: a - b,
+    Operator.TIMES: lambda a, b: a * b,
+    Operator.FLOOR: _floor,
+    Operator.MOD: _mod,
+    Operator.XOR: lambda a, b: a ^ b,
+    Operator.POWER: _power,
+    Operator.LESS: lambda a, b: a < b,
+    Operator.AT_MOST: lambda a, b: a <= b,
+    Operator.MORE: lambda a, b: a > b,
+    Operator.AT_LEAST: lambda a, b: a >= b,
+    Operator.EQUAL: lambda a, b: a == b,
+    Operator.UNEQUAL: lambda a, b: a != b,
 }

@@ -11,15 +11,16 @@ from pydantic import BaseModel, ValidationError
 from p2smt.errors import InputError
 from p2smt.files.validation import validated
 from p2smt.files.yaml_text import load_yaml_lines, read_text
+from p2smt.problems.claim import Operator, Term
 from p2smt.schedules.language.contract_text import GoalText, parse_goal
-from p2smt.schedules.language.expression import Tokens, parse, take_term
+from p2smt.schedules.language.expression import TokenStream, parse, take_term
 from p2smt.schedules.language.file_model import BlockModel, FileModel, ParameterModel
 from p2smt.schedules.language.grammar import NameText, StepText, parse_step, take_name
 from p2smt.schedules.language.items import (
     Group,
     Line,
-    Place,
     Range,
+    SourceFile,
     located,
     parse_condition,
     parse_items,
@@ -28,8 +29,6 @@ from p2smt.schedules.language.items import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from p2smt.problems.claim import Term
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -59,7 +58,7 @@ class Symbolic:
     """
 
     model: FileModel
-    place: Place
+    file: SourceFile
     ranks: Term
     free: tuple[tuple[str, ParameterModel], ...]
     derived: tuple[tuple[str, Term], ...]
@@ -70,11 +69,11 @@ class Symbolic:
     @property
     def source(self) -> str:
         """The file's name."""
-        return self.place.source
+        return self.file.source
 
     def line(self, *path: int | str) -> int:
         """The line of a key."""
-        return self.place.line(path)
+        return self.file.line(path)
 
 
 def read_symbolic(path: str) -> Symbolic:
@@ -93,26 +92,26 @@ def parse_symbolic(text: str, source: str = "schedule") -> Symbolic:
         InputError: the text is no schedule file; names the line.
     """
     data, lines = load_yaml_lines(text, source, MAX_SCHEDULE_BYTES)
-    place = Place(source, lines)
-    model = _checked(FileModel, data, place)
-    free, derived = _parameters(model, place)
+    file = SourceFile(source, lines)
+    model = _checked(FileModel, data, file)
+    free, derived = _parameters(model, file)
     cached = lru_cache(maxsize=4096)(parse_step)
-    with located(source, place.line(("ranks",))):
+    with located(source, file.line(("ranks",))):
         ranks = parse(model.ranks)
     goals = model.collective.goals or ()
     return Symbolic(
         model,
-        place,
+        file,
         ranks,
         free,
         derived,
-        tuple(_block(block, place, i, cached) for i, block in enumerate(model.blocks)),
-        parse_items(goals, parse_goal, place, ("collective", "goals")),
-        parse_items(model.initial, _counter, place, ("initial",)),
+        tuple(_block(block, file, i, cached) for i, block in enumerate(model.blocks)),
+        parse_items(goals, parse_goal, file, ("collective", "goals")),
+        parse_items(model.initial, _counter, file, ("initial",)),
     )
 
 
-def _checked(model: type[M], data: object, place: Place) -> M:
+def _checked(model: type[M], data: object, file: SourceFile) -> M:
     """The data as a model; an error names the line of the key that is wrong."""
     try:
         return model.model_validate(data)
@@ -122,16 +121,16 @@ def _checked(model: type[M], data: object, place: Place) -> M:
         path = tuple(part for part in first["loc"] if part not in ("text", "group"))
         if first["type"] == "missing":
             path = path[:-1]
-    return validated(model, data, f"{place.source}, line {place.line(path)}")
+    return validated(model, data, f"{file.source}, line {file.line(path)}")
 
 
 def _parameters(
-    model: FileModel, place: Place
+    model: FileModel, file: SourceFile
 ) -> tuple[tuple[tuple[str, ParameterModel], ...], tuple[tuple[str, Term], ...]]:
     free, derived = [], []
     for name, given in model.parameters.items():
-        with located(place.source, place.line(("parameters", name))):
-            if not name.isidentifier() or name == "rank" or parse(name).op != "name":
+        with located(file.source, file.line(("parameters", name))):
+            if not name.isidentifier() or name == "rank" or parse(name).op is not Operator.NAME:
                 raise InputError(f"parameter {name[:60]!r}", "is no name", "such as n")
             if isinstance(given, ParameterModel):
                 free.append((name, given))
@@ -140,24 +139,26 @@ def _parameters(
     return tuple(free), tuple(derived)
 
 
-def _block(model: BlockModel, place: Place, position: int, one: Callable[[str], StepText]) -> Block:
+def _block(
+    model: BlockModel, file: SourceFile, position: int, one: Callable[[str], StepText]
+) -> Block:
     path = ("blocks", position)
-    with located(place.source, place.line((*path, "rank"))):
+    with located(file.source, file.line((*path, "rank"))):
         rank = None if model.rank == "each" else parse(model.rank)
-    with located(place.source, place.line((*path, "block"))):
+    with located(file.source, file.line((*path, "block"))):
         block = parse(model.block)
     return Block(
-        parse_ranges(model.repeat, place, (*path, "repeat")),
+        parse_ranges(model.repeat, file, (*path, "repeat")),
         rank,
         block,
-        parse_condition(model.when, place, path),
-        parse_items(model.steps, one, place, (*path, "steps")),
-        place.line(path),
+        parse_condition(model.when, file, path),
+        parse_items(model.steps, one, file, (*path, "steps")),
+        file.line(path),
     )
 
 
 def _counter(text: str) -> CounterText:
-    tokens = Tokens(text)
+    tokens = TokenStream(text)
     name = take_name(tokens)
     tokens.expect("=")
     value = take_term(tokens)

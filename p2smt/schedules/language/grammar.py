@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
 from p2smt.problems.claim import Term, named, whole
-from p2smt.schedules.language.expression import Tokens, take_atom, take_term
-from p2smt.schedules.language.words import CLAUSES, CONTROLS, VERBS, Shape, fits, needs
+from p2smt.schedules.language.expression import TokenStream, take_atom, take_term
+from p2smt.schedules.language.words import CLAUSES, CONTROLS, VERBS, DataActions, fits, needs
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:
@@ -85,10 +85,10 @@ class StepText:
     given: set[str] = field(default_factory=set)
 
     @property
-    def shape(self) -> Shape:
+    def actions(self) -> DataActions:
         """What it does to data."""
         receives, sends = self.receive is not None, self.send is not None
-        return Shape(len(self.reads), receives, bool(self.writes), sends)
+        return DataActions(len(self.reads), receives, bool(self.writes), sends)
 
 
 def parse_step(text: str) -> StepText:
@@ -98,14 +98,14 @@ def parse_step(text: str) -> StepText:
         InputError: the text is no step, or the verb does not go with the clauses.
     """
     verb, rest = _verb(text)
-    tokens = Tokens(rest, CLAUSES)
+    tokens = TokenStream(rest, CLAUSES)
     step = StepText(verb)
     if tokens.peek() and (tokens.peek() not in CLAUSES or tokens.peek() == "packet"):
         step.reads = _spans(tokens, "+")
     while tokens.peek():
         _clause(tokens, step)
     named_verb = verb if verb not in CONTROLS else "nop"
-    if not fits(named_verb, step.shape):
+    if not fits(named_verb, step.actions):
         raise InputError(f"{text[:120]!r}", f"{verb!r} does not go with these clauses", needs(verb))
     return step
 
@@ -121,7 +121,7 @@ def _verb(text: str) -> tuple[str, str]:
     raise InputError(f"step {text[:120]!r}", "must begin with a verb", remedy)
 
 
-def _clause(tokens: Tokens, step: StepText) -> None:
+def _clause(tokens: TokenStream, step: StepText) -> None:
     word = tokens.peek()
     if word not in _TAKE:
         raise tokens.error("expected a clause", f"such as {', '.join(sorted(_TAKE))}")
@@ -131,56 +131,56 @@ def _clause(tokens: Tokens, step: StepText) -> None:
     _TAKE[word](tokens, step)
 
 
-def _from(tokens: Tokens, step: StepText) -> None:
+def _from(tokens: TokenStream, step: StepText) -> None:
     step.receive = _peer(tokens, receives=True)
 
 
-def _to(tokens: Tokens, step: StepText) -> None:
+def _to(tokens: TokenStream, step: StepText) -> None:
     step.send = _peer(tokens, receives=False)
 
 
-def _into(tokens: Tokens, step: StepText) -> None:
+def _into(tokens: TokenStream, step: StepText) -> None:
     step.writes = _spans(tokens, ",")
 
 
-def _count(tokens: Tokens, step: StepText) -> None:
+def _count(tokens: TokenStream, step: StepText) -> None:
     step.count = take_term(tokens)
 
 
-def _wait(tokens: Tokens, step: StepText) -> None:
+def _wait(tokens: TokenStream, step: StepText) -> None:
     tokens.expect("for")
     step.waits = _refs(tokens)
 
 
-def _after(tokens: Tokens, step: StepText) -> None:
+def _after(tokens: TokenStream, step: StepText) -> None:
     step.after = () if tokens.accept("nothing") else _refs(tokens)
 
 
-def _post(tokens: Tokens, step: StepText) -> None:
+def _post(tokens: TokenStream, step: StepText) -> None:
     step.posts = _names(tokens)
 
 
-def _await(tokens: Tokens, step: StepText) -> None:
+def _await(tokens: TokenStream, step: StepText) -> None:
     step.awaits = _names(tokens)
 
 
-def _barrier(tokens: Tokens, step: StepText) -> None:
+def _barrier(tokens: TokenStream, step: StepText) -> None:
     step.barrier = take_name(tokens)
 
 
-def _relaxed(_tokens: Tokens, step: StepText) -> None:
+def _relaxed(_tokens: TokenStream, step: StepText) -> None:
     step.relaxed = True
 
 
-def _background(_tokens: Tokens, step: StepText) -> None:
+def _background(_tokens: TokenStream, step: StepText) -> None:
     step.background = True
 
 
-def _as(tokens: Tokens, step: StepText) -> None:
+def _as(tokens: TokenStream, step: StepText) -> None:
     step.kind = take_name(tokens, places=False).text
 
 
-_TAKE: Mapping[str, Callable[[Tokens, StepText], None]] = {
+_TAKE: Mapping[str, Callable[[TokenStream, StepText], None]] = {
     "from": _from,
     "into": _into,
     "to": _to,
@@ -196,14 +196,14 @@ _TAKE: Mapping[str, Callable[[Tokens, StepText], None]] = {
 }
 
 
-def _spans(tokens: Tokens, between: str) -> tuple[SpanText, ...]:
+def _spans(tokens: TokenStream, between: str) -> tuple[SpanText, ...]:
     spans = [take_span(tokens)]
     while tokens.accept(between):
         spans.append(take_span(tokens))
     return tuple(spans)
 
 
-def take_span(tokens: Tokens) -> SpanText:
+def take_span(tokens: TokenStream) -> SpanText:
     """Chunks of a buffer, as in ``i[0..3]@2``.
 
     Raises:
@@ -222,7 +222,7 @@ def take_span(tokens: Tokens) -> SpanText:
     return SpanText(buffer, first, last, rank, packet)
 
 
-def _peer(tokens: Tokens, *, receives: bool) -> PeerText:
+def _peer(tokens: TokenStream, *, receives: bool) -> PeerText:
     one = take_term(tokens)
     source, target = (one, RANK) if receives else (RANK, one)
     if tokens.accept("->"):
@@ -231,27 +231,27 @@ def _peer(tokens: Tokens, *, receives: bool) -> PeerText:
     return PeerText(source, target, channel)
 
 
-def _refs(tokens: Tokens) -> tuple[RefText, ...]:
+def _refs(tokens: TokenStream) -> tuple[RefText, ...]:
     refs = [_ref(tokens)]
     while tokens.accept(","):
         refs.append(_ref(tokens))
     return tuple(refs)
 
 
-def _ref(tokens: Tokens) -> RefText:
+def _ref(tokens: TokenStream) -> RefText:
     block = take_atom(tokens)
     tokens.expect(".")
     return block, take_atom(tokens)
 
 
-def _names(tokens: Tokens) -> tuple[NameText, ...]:
+def _names(tokens: TokenStream) -> tuple[NameText, ...]:
     names = [take_name(tokens)]
     while tokens.accept(","):
         names.append(take_name(tokens))
     return tuple(names)
 
 
-def take_name(tokens: Tokens, *, places: bool = True) -> NameText:
+def take_name(tokens: TokenStream, *, places: bool = True) -> NameText:
     """A word, a word with numbers in brackets, or a quoted text.
 
     Raises:

@@ -127,21 +127,17 @@ def _initial(
 
 
 def _number(term: Term, values: Mapping[str, int]) -> int:
-    value = term.value if term.op == "int" else evaluate(term, values)
+    value = evaluate(term, values)
     if not 0 <= value < MAX_NUMBER:
         raise InputError(f"{value}", f"must be 0 to {MAX_NUMBER - 1}")
     return value
-
-
-def _any(term: Term, values: Mapping[str, int]) -> int:
-    return term.value if term.op == "int" else evaluate(term, values)
 
 
 def name_of(name: NameText, values: Mapping[str, int]) -> str:
     """The name with its numbers filled in, as in ``ready[3, 1]``."""
     if not name.places:
         return name.text
-    return f"{name.text}[{', '.join(str(_any(place, values)) for place in name.places)}]"
+    return f"{name.text}[{', '.join(str(evaluate(place, values)) for place in name.places)}]"
 
 
 @dataclass(slots=True)
@@ -218,20 +214,20 @@ def step_of(
 
 
 def _span(span: SpanText, values: Mapping[str, int]) -> Span:
-    first, last = _any(span.first, values), _any(span.last, values)
+    first, last = evaluate(span.first, values), evaluate(span.last, values)
     count = last - first + 1
     if not (abs(first) < MAX_NUMBER and 0 <= count < MAX_NUMBER):
         raise InputError(f"chunks {first}..{last}", "are not a range", "write FIRST..LAST")
-    return Span(_any(span.rank, values), span.buffer, first, count, span.packet)
+    return Span(evaluate(span.rank, values), span.buffer, first, count, span.packet)
 
 
 def _connection(peer: PeerText | None, values: Mapping[str, int]) -> Connection | None:
     if peer is None:
         return None
     return Connection(
-        _any(peer.source, values), _any(peer.target, values), _any(peer.channel, values)
+        evaluate(peer.source, values), evaluate(peer.target, values), evaluate(peer.channel, values)
     )
 
 
 def _refs(refs: tuple[RefText, ...], values: Mapping[str, int]) -> tuple[StepRef, ...]:
-    return tuple(StepRef(_any(block, values), _any(index, values)) for block, index in refs)
+    return tuple(StepRef(evaluate(block, values), evaluate(index, values)) for block, index in refs)

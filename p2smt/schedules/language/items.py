@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from p2smt.errors import InputError, TooLarge
-from p2smt.schedules.language.expression import Tokens, evaluate, parse, take_term
+from p2smt.schedules.language.expression import TokenStream, evaluate, parse, take_term
 from p2smt.schedules.language.file_model import GroupModel
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ MAX_TURNS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceFile:
     """A file and its line numbers."""
 
     source: str
@@ -96,7 +96,7 @@ class Budget:
             raise TooLarge(given, rule, "take smaller parameters")
 
 
-def parse_ranges(ranges: Mapping[str, str], place: Place, path: Path) -> tuple[Range, ...]:
+def parse_ranges(ranges: Mapping[str, str], file: SourceFile, path: Path) -> tuple[Range, ...]:
     """The ranges of a group; ``path`` is where they are.
 
     Raises:
@@ -104,8 +104,8 @@ def parse_ranges(ranges: Mapping[str, str], place: Place, path: Path) -> tuple[R
     """
     found = []
     for name, text in ranges.items():
-        with located(place.source, place.line((*path, name))):
-            tokens = Tokens(text)
+        with located(file.source, file.line((*path, name))):
+            tokens = TokenStream(text)
             low = take_term(tokens)
             high = take_term(tokens) if tokens.accept("..") else low
             if tokens.peek():
@@ -116,7 +116,7 @@ def parse_ranges(ranges: Mapping[str, str], place: Place, path: Path) -> tuple[R
     return tuple(found)
 
 
-def parse_condition(when: str | None, place: Place, path: Path) -> Term | None:
+def parse_condition(when: str | None, file: SourceFile, path: Path) -> Term | None:
     """The condition of a group; None if there is none.
 
     Raises:
@@ -124,12 +124,12 @@ def parse_condition(when: str | None, place: Place, path: Path) -> Term | None:
     """
     if when is None:
         return None
-    with located(place.source, place.line((*path, "when"))):
+    with located(file.source, file.line((*path, "when"))):
         return parse(when)
 
 
 def parse_items(
-    items: Sequence[str | GroupModel], one: Callable[[str], T], place: Place, path: Path
+    items: Sequence[str | GroupModel], one: Callable[[str], T], file: SourceFile, path: Path
 ) -> tuple[Line[T] | Group[T], ...]:
     """Lines and groups, each line parsed by ``one``; ``path`` is where the list is.
 
@@ -140,24 +140,24 @@ def parse_items(
     for position, item in enumerate(items):
         here = (*path, position)
         if isinstance(item, GroupModel):
-            parts.append(_group(item, one, place, here))
+            parts.append(_group(item, one, file, here))
         else:
-            line = place.line(here)
+            line = file.line(here)
             try:
                 parts.append(Line(one(item), line))
             except InputError as error:
-                raise error_at(place.source, line, error) from None
+                raise error_at(file.source, line, error) from None
     return tuple(parts)
 
 
-def _group(model: GroupModel, one: Callable[[str], T], place: Place, path: Path) -> Group[T]:
+def _group(model: GroupModel, one: Callable[[str], T], file: SourceFile, path: Path) -> Group[T]:
     lines = enumerate(model.holds)
     return Group(
-        parse_ranges(model.repeat, place, (*path, "repeat")),
-        parse_condition(model.when, place, path),
-        tuple(Line(text, place.line((*path, "holds", i))) for i, text in lines),
-        parse_items(model.do, one, place, (*path, "do")),
-        place.line(path),
+        parse_ranges(model.repeat, file, (*path, "repeat")),
+        parse_condition(model.when, file, path),
+        tuple(Line(text, file.line((*path, "holds", i))) for i, text in lines),
+        parse_items(model.do, one, file, (*path, "do")),
+        file.line(path),
     )
 
 

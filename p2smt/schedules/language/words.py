@@ -27,7 +27,7 @@ _LONG = {
 }
 
 
-class Shape(NamedTuple):
+class DataActions(NamedTuple):
     """What a step does to data: how many chunks it reads, and whether it does the rest."""
 
     reads: int
@@ -36,45 +36,45 @@ class Shape(NamedTuple):
     sends: bool
 
 
-def verb_of(shape: Shape) -> str:
-    """The verb of a shape: its actions, joined with hyphens."""
-    if shape.receives:
-        return _receiving(shape)
-    if not shape.reads:
-        return _without_sources(shape)
-    sum_stored = shape.reads > 1 and not shape.sends
-    parts = ["reduce"] * (shape.reads > 1)
-    parts += ["copy"] * (shape.writes and not sum_stored) + ["send"] * shape.sends
-    return "-".join(parts) if shape.writes or shape.sends else "read"
+def verb_of(actions: DataActions) -> str:
+    """The verb of these actions, joined with hyphens."""
+    if actions.receives:
+        return _receiving(actions)
+    if not actions.reads:
+        return _without_sources(actions)
+    sum_stored = actions.reads > 1 and not actions.sends
+    parts = ["reduce"] * (actions.reads > 1)
+    parts += ["copy"] * (actions.writes and not sum_stored) + ["send"] * actions.sends
+    return "-".join(parts) if actions.writes or actions.sends else "read"
 
 
-def _receiving(shape: Shape) -> str:
-    if not (shape.reads or shape.writes or shape.sends):
+def _receiving(actions: DataActions) -> str:
+    if not (actions.reads or actions.writes or actions.sends):
         return "drop"
-    more = bool(shape.reads) or shape.sends
-    parts = ["receive"] + ["reduce"] * bool(shape.reads)
-    return "-".join(parts + ["copy"] * (shape.writes and more) + ["send"] * shape.sends)
+    more = bool(actions.reads) or actions.sends
+    parts = ["receive"] + ["reduce"] * bool(actions.reads)
+    return "-".join(parts + ["copy"] * (actions.writes and more) + ["send"] * actions.sends)
 
 
-def _without_sources(shape: Shape) -> str:
-    if not (shape.writes or shape.sends):
+def _without_sources(actions: DataActions) -> str:
+    if not (actions.writes or actions.sends):
         return "nop"
-    return "clear" + "-copy" * (shape.writes and shape.sends) + "-send" * shape.sends
+    return "clear" + "-copy" * (actions.writes and actions.sends) + "-send" * actions.sends
 
 
-_SHAPES = [
-    Shape(n, r, w, s)
+_ACTIONS = [
+    DataActions(n, r, w, s)
     for n in range(3)
     for r in (False, True)
     for w in (False, True)
     for s in (False, True)
 ]
-VERBS = tuple(sorted({verb_of(shape) for shape in _SHAPES} | set(_LONG)))
+VERBS = tuple(sorted({verb_of(actions) for actions in _ACTIONS} | set(_LONG)))
 
 
-def fits(verb: str, shape: Shape) -> bool:
-    """Whether a step of this shape may be called so."""
-    return _LONG.get(verb, verb) == verb_of(shape)
+def fits(verb: str, actions: DataActions) -> bool:
+    """Whether a step that does this may be called so."""
+    return _LONG.get(verb, verb) == verb_of(actions)
 
 
 def needs(verb: str) -> str:

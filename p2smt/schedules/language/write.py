@@ -11,7 +11,7 @@ from p2smt.errors import InputError
 from p2smt.files.yaml_text import dump_yaml
 from p2smt.schedules.language.contract_text import atom_text, contract_data
 from p2smt.schedules.language.instance import default_sizes
-from p2smt.schedules.language.words import CONTROLS, Shape, fits, verb_of
+from p2smt.schedules.language.words import CONTROLS, DataActions, fits, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -84,13 +84,13 @@ def _scalar(text: str) -> str:
 
 def step_text(step: Step) -> str:
     """The line of a step; :func:`p2smt.schedules.language.grammar.parse_step` reads it."""
-    shape = Shape(
+    actions = DataActions(
         min(len(step.reads), 2), step.receive is not None, bool(step.writes), step.send is not None
     )
-    data = [*_data(step, shape)]
+    data = [*_data(step, actions)]
     control = [*_control(step)]
-    verb = verb_of(shape)
-    if fits(step.kind, shape) and not (verb == "nop" and step.kind in CONTROLS):
+    verb = verb_of(actions)
+    if fits(step.kind, actions) and not (verb == "nop" and step.kind in CONTROLS):
         return " ".join([step.kind, *data, *control])
     leader = control[0].split(" ")[0] if control else ""
     if verb == "nop" and not data and leader in CONTROLS:
@@ -99,7 +99,7 @@ def step_text(step: Step) -> str:
     return " ".join([verb, *data, *control, f"as {_kind_text(step.kind)}"])
 
 
-def _data(step: Step, shape: Shape) -> Iterator[str]:
+def _data(step: Step, actions: DataActions) -> Iterator[str]:
     if step.reads:
         yield " + ".join(_span_text(span, step.rank) for span in step.reads)
     if step.receive is not None:
@@ -109,7 +109,7 @@ def _data(step: Step, shape: Shape) -> Iterator[str]:
     if step.send is not None:
         yield f"to {_peer_text(step.send, step.rank, receives=False)}"
     spans = (*step.reads, *step.writes)
-    usual = spans[0].count if spans else int(shape.receives or shape.sends)
+    usual = spans[0].count if spans else int(actions.receives or actions.sends)
     if step.count != usual:
         yield f"count {step.count}"
 

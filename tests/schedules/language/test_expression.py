@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
+from p2smt.problems.claim import Operator, Term, named, substituted, whole
 from p2smt.schedules.language.expression import MAX_DEPTH, MAX_OPERATORS, evaluate, parse
 
 VALUES = {"n": 7, "rank": 3, "t": 2}
@@ -83,6 +84,34 @@ def test_no_expression(text: str, rule: str) -> None:
 def test_no_value(text: str, rule: str) -> None:
     with pytest.raises(InputError, match=rule):
         evaluate(parse(text), VALUES)
+
+
+def test_messages_name_the_operator_as_it_is_written() -> None:
+    with pytest.raises(InputError, match=r"^a value of '\*': is 2\^62 or more"):
+        evaluate(parse("2 ^ 40 * 2 ^ 40"), {})
+
+
+PARTS = {
+    Operator.NUMBER: 0,
+    Operator.NAME: 0,
+    Operator.NEGATE: 1,
+    Operator.NOT: 1,
+    Operator.LOG2: 1,
+}
+PARTS[Operator.IF] = 3
+
+
+@pytest.mark.parametrize("op", Operator)
+def test_every_operator_has_a_value(op: Operator) -> None:
+    parts = tuple(whole(number) for number in (5, 3, 2)[: PARTS.get(op, 2)])
+    term = Term(op, parts, value=7, name="n")
+    assert isinstance(evaluate(term, {"n": 7}), int)
+    assert [*term.names()] == ["n"] * (op is Operator.NAME)
+
+
+def test_names_are_replaced_all_at_once() -> None:
+    swapped = substituted(parse("a - 2 * b if a < b else 7"), {"a": named("b"), "b": named("a")})
+    assert swapped == parse("b - 2 * a if b < a else 7")
 
 
 numbers = st.integers(0, 40).map(str)
