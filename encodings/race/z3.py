@@ -1,15 +1,15 @@
 """An order of unordered accesses that makes an output chunk wrong, in z3.
 
-Problem (:class:`p2smt.problems.race.RaceProblem`): events on shared cells, a partial order that
+Problem (:class:`p2smt.problems.race.RaceProblem`): accesses on shared cells, a partial order that
 every execution keeps, and what every write leaves as a sum of fixed parts and of what reads see.
 A read sees the last write before it.  Is there a total order in which the chunk's multiset is
 not the wanted one?  (Reads-from and order as Booleans: Alglave, Kroening, Tautschnig, "Partial
 orders for efficient bounded model checking of concurrent software", CAV 2013.)
 
 Variables
-    at[x]         bit-vector: place of point x in the order; points are events, and the start
-                  and the end ("done") of nodes, which are one with the event of a node that
-                  has one event and nothing else
+    at[x]         bit-vector: place of point x in the order; points are accesses, and the start
+                  and the end ("done") of nodes, which are one with the access of a node that
+                  has one access and nothing else
     first[x, y]   Boolean: point x before point y, for pairs that matter and are not certain
     sees[r, s]    Boolean: read r sees source s
     least[r, p, k]  Boolean: read r sees part p at least k times, k = 1..cap; more than any
@@ -53,14 +53,14 @@ MAX_CLOSED = 32
 """Points up to which the order is stated in full."""
 
 
-def c1_step(solver: z3.Solver, v: Vars, node: int, events: Sequence[int]) -> None:
+def c1_step(solver: z3.Solver, v: Vars, node: int, accesses: Sequence[int]) -> None:
     """C1: a node starts, reads a position, writes it, is done."""
     start, done = v.start(node), v.done(node)
     _in_order(solver, v, start, done)
-    for x in events:
+    for x in accesses:
         _in_order(solver, v, start, x)
         _in_order(solver, v, x, done)
-        for y in events:
+        for y in accesses:
             if v.sure(x, y):
                 _in_order(solver, v, x, y)
 
@@ -105,13 +105,13 @@ def c3_no_circle(solver: z3.Solver, v: Vars, points: Sequence[int]) -> None:
 def c4_source(solver: z3.Solver, v: Vars, r: int, read: Read) -> None:
     """C4: a read sees the last write before it, or the contents before any write."""
     solver.add(z3.PbEq([(sees, 1) for sees in v.sees[r]], 1))
-    writes = [s.event for s in read.sources if s.event is not None]
-    late = {other: v.before(read.event, other) for other in writes}
+    writes = [s.write for s in read.sources if s.write is not None]
+    late = {other: v.before(read.access, other) for other in writes}
     for sees, source in zip(v.sees[r], read.sources, strict=True):
-        seen, unseen = source.event, z3.Not(sees)
+        seen, unseen = source.write, z3.Not(sees)
         for other in writes:
             if other == seen:
-                _clause(solver, unseen, v.before(other, read.event))
+                _clause(solver, unseen, v.before(other, read.access))
             else:
                 hidden = FALSE if seen is None else v.before(other, seen)
                 _clause(solver, unseen, late[other], hidden)
@@ -238,10 +238,10 @@ def _order(solver: z3.Solver, v: Vars) -> None:
         c3_no_circle(solver, v, points)
         return
     own: list[list[int]] = [[] for _ in v.problem.before]
-    for number, event in enumerate(v.problem.events):
-        own[event.node].append(number)
-    for node, events in enumerate(own):
-        c1_step(solver, v, node, events)
+    for number, access in enumerate(v.problem.accesses):
+        own[access.node].append(number)
+    for node, accesses in enumerate(own):
+        c1_step(solver, v, node, accesses)
         c2_order(solver, v, node)
     c3_places(solver, v)
 

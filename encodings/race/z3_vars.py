@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import z3
 
-from p2smt.problems.race import RaceProblem, Value
+from p2smt.problems.race import RaceProblem, Sum
 
 Counts = dict[int, list[z3.BoolRef]]
 """Part -> [at least once, at least twice, ..]; a part that is absent does not occur."""
@@ -55,16 +55,16 @@ class Vars:
 
     def node_of(self, point: int) -> int:
         """The node that a point belongs to."""
-        events, nodes = len(self.problem.events), len(self.problem.before)
-        return self.problem.events[point].node if point < events else (point - events) % nodes
+        accesses, nodes = len(self.problem.accesses), len(self.problem.before)
+        return self.problem.accesses[point].node if point < accesses else (point - accesses) % nodes
 
     def start(self, node: int) -> int:
         """The point at which a node starts."""
-        return len(self.problem.events) + node
+        return len(self.problem.accesses) + node
 
     def done(self, node: int) -> int:
         """The point at which a node is done."""
-        return len(self.problem.events) + len(self.problem.before) + node
+        return len(self.problem.accesses) + len(self.problem.before) + node
 
     def before(self, x: int, y: int) -> z3.BoolRef:
         """Whether point x comes before point y (different points)."""
@@ -78,39 +78,39 @@ class Vars:
         return self.first[x, y]
 
     def sure(self, x: int, y: int) -> bool | None:
-        """What is certain about two points, by their nodes or as events of one node."""
+        """What is certain about two points, by their nodes or as accesses of one node."""
         i, j = self.node_of(x), self.node_of(y)
         if i != j:
             masks = self.problem.before
             return True if masks[j] >> i & 1 else False if masks[i] >> j & 1 else None
         places = _place(self, x), _place(self, y)
-        events = self.problem.events
-        inside = x < len(events) and y < len(events)
-        if inside and events[x].position != events[y].position:
+        accesses = self.problem.accesses
+        inside = x < len(accesses) and y < len(accesses)
+        if inside and accesses[x].position != accesses[y].position:
             return None
         return None if places[0] == places[1] else places[0] < places[1]
 
 
 def _place(v: Vars, point: int) -> int:
     """Order of the points of a node: start, reads, writes, done."""
-    events = v.problem.events
-    if point < len(events):
-        return 2 if events[point].write else 1
+    accesses = v.problem.accesses
+    if point < len(accesses):
+        return 2 if accesses[point].write else 1
     return 0 if point < v.done(0) else 3
 
 
 def _representatives(problem: RaceProblem) -> list[int]:
-    """For each point the one whose place it shares: a node's only event stands for it."""
-    events, nodes = len(problem.events), len(problem.before)
+    """For each point the one whose place it shares: a node's only access stands for it."""
+    accesses, nodes = len(problem.accesses), len(problem.before)
     own: list[list[int]] = [[] for _ in range(nodes)]
-    for number, event in enumerate(problem.events):
-        own[event.node].append(number)
+    for number, access in enumerate(problem.accesses):
+        own[access.node].append(number)
     awaited = {n for c in problem.counters for n in (*c.posts, *c.awaits)}
     apart = awaited | {packet.node for packet in problem.packets}
     alone = [m[0] if len(m) == 1 and n not in apart else None for n, m in enumerate(own)]
-    ends = [events + nodes * k + n for k in (0, 1) for n in range(nodes)]
+    ends = [accesses + nodes * k + n for k in (0, 1) for n in range(nodes)]
     shared = [alone[n] for _ in (0, 1) for n in range(nodes)]
-    return [*range(events), *(x if s is None else s for x, s in zip(ends, shared, strict=True))]
+    return [*range(accesses), *(x if s is None else s for x, s in zip(ends, shared, strict=True))]
 
 
 def _supports(problem: RaceProblem) -> list[set[int]]:
@@ -155,7 +155,7 @@ def _add(a: Sequence[z3.BoolRef], b: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
     ]
 
 
-def counts(v: Vars, value: Value) -> Counts:
+def counts(v: Vars, value: Sum) -> Counts:
     """The counts of a value."""
     cap = v.problem.cap
     levels = range(1, cap + 1)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
     from p2smt.schedules.model import Schedule
-    from p2smt.schedules.verify.repair import Search
+    from p2smt.schedules.verify.repair import RepairSearch
     from p2smt.schedules.verify.report import Report, Verdict
 
 
@@ -80,14 +80,14 @@ def _cost(
     return schedule_cost(schedule, topology, payload, report.fifo_depth)
 
 
-def _repair(schedule: Schedule, report: Report, limit_s: float) -> Search | None:
+def _repair(schedule: Schedule, report: Report, limit_s: float) -> RepairSearch | None:
     from p2smt.schedules.verify.repair import find_repair
 
     return find_repair(schedule, report, limit_s) if report.violations else None
 
 
 def _show(
-    schedule: Schedule, report: Report, search: Search | None, cost: ScheduleCost | None
+    schedule: Schedule, report: Report, search: RepairSearch | None, cost: ScheduleCost | None
 ) -> None:
     from p2smt.report.schedule_data import cost_lines, repair_lines, schedule_lines, wrapped
 

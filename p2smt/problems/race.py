@@ -1,7 +1,7 @@
 """Can accesses in no certain order make one output chunk wrong?  The question as plain integers.
 
 Frozen input and answer of :mod:`p2smt.encodings.race.z3`.  A *node* is something that happens in
-a schedule and takes time: a step, or the start or the end of a rank.  An *event* is one read or
+a schedule and takes time: a step, or the start or the end of a rank.  An *access* is one read or
 one write that a node does on a cell of memory that is accessed in no certain order.
 """
 
@@ -16,8 +16,8 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """An access by a node.  The reads of a position come before the node's writes of it."""
+class Access:
+    """A read or a write by a node.  The reads of a position come before the node's writes of it."""
 
     node: int
     write: bool
@@ -25,7 +25,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class Sum:
     """A multiset: ``parts`` (part, how often) plus ``reads`` (what a read sees, how often)."""
 
     parts: Pairs = ()
@@ -34,17 +34,17 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a read may see: what a write leaves; without an event, what was there before any."""
+    """What a read may see: what a write leaves; without a write, what was there before any."""
 
-    event: int | None
-    value: Value
+    write: int | None
+    value: Sum
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
     """It sees the last of its sources before it.  Sources are all writes that can be that."""
 
-    event: int
+    access: int
     sources: tuple[Source, ...]
 
 
@@ -88,16 +88,16 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class RaceProblem:
-    """Is there an order of the events in which ``value`` is not ``wanted``?
+    """Is there an order of the accesses in which ``value`` is not ``wanted``?
 
     before: for each node, as a bit mask, the nodes that are done before it starts in every order;
         transitively closed.
     """
 
     before: tuple[int, ...]
-    events: tuple[Event, ...]
+    accesses: tuple[Access, ...]
     reads: tuple[Read, ...]
-    value: Value
+    value: Sum
     wanted: Pairs
     counters: tuple[Counting, ...] = ()
     packets: tuple[Packet, ...] = ()
@@ -105,7 +105,7 @@ class RaceProblem:
 
     def __post_init__(self) -> None:
         _in_range("node", self._nodes(), len(self.before))
-        _in_range("event", self._events(), len(self.events))
+        _in_range("access", self._accesses(), len(self.accesses))
         values = [self.value, *(s.value for read in self.reads for s in read.sources)]
         _in_range("read", [r for value in values for r, _ in value.reads], len(self.reads))
         for node, mask in enumerate(self.before):
@@ -113,17 +113,17 @@ class RaceProblem:
                 raise InputError(f"node {node} before itself", "the order must have no cycle")
 
     def _nodes(self) -> Iterator[int]:
-        yield from (event.node for event in self.events)
+        yield from (access.node for access in self.accesses)
         yield from (packet.node for packet in self.packets)
         for counter in self.counters:
             yield from (*counter.posts, *counter.awaits)
         yield from (mask.bit_length() - 1 for mask in self.before if mask)
 
-    def _events(self) -> Iterator[int]:
-        yield from (e for packet in self.packets for e in packet.writes)
+    def _accesses(self) -> Iterator[int]:
+        yield from (write for packet in self.packets for write in packet.writes)
         for read in self.reads:
-            yield read.event
-            yield from (s.event for s in read.sources if s.event is not None)
+            yield read.access
+            yield from (s.write for s in read.sources if s.write is not None)
 
     @property
     def cap(self) -> int:
@@ -141,7 +141,7 @@ def _in_range(what: str, numbers: Iterator[int] | Sequence[int], count: int) -> 
 class RaceAnswer:
     """An order in which the chunk is wrong: the pairs of points that matter, first one first.
 
-    Points: events by number, then the starts of the nodes, then their ends ("done").
+    Points: accesses by number, then the starts of the nodes, then their ends ("done").
     """
 
     before: Pairs

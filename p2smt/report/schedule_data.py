@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
     from p2smt.schedules.model import Schedule, Step
-    from p2smt.schedules.verify.repair import Search
+    from p2smt.schedules.verify.repair import RepairSearch
     from p2smt.schedules.verify.report import Report, Violation
 
 # Violations, ways of contributions and steps of an interleaving that are printed.
@@ -154,7 +154,7 @@ def _violation_lines(schedule: Schedule, broken: Violation) -> Iterator[str]:
             yield f"    {schedule.steps[number]}{': ' * bool(part)}{part}"
 
 
-def repair_data(schedule: Schedule, search: Search) -> dict[str, Any]:
+def repair_data(schedule: Schedule, search: RepairSearch) -> dict[str, Any]:
     """The field ``fix``: the repair, or how far the search went."""
     repair = search.repair
     found = None
@@ -163,7 +163,7 @@ def repair_data(schedule: Schedule, search: Search) -> dict[str, Any]:
     return {"repair": found, "tried": search.tried, "complete": search.complete}
 
 
-def repair_lines(schedule: Schedule, search: Search) -> Iterator[str]:
+def repair_lines(schedule: Schedule, search: RepairSearch) -> Iterator[str]:
     """The repair for people."""
     if search.repair is not None:
         step = schedule.steps[search.repair.step]

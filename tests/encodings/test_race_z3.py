@@ -1,4 +1,4 @@
-"""The encoding of races: each constraint on a problem of a few events."""
+"""The encoding of races: each constraint on a problem of a few accesses."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from p2smt.encodings.race import z3 as race_z3
 from p2smt.encodings.race.z3 import wrong_order
 from p2smt.errors import InputError
 from p2smt.problems.race import (
+    Access,
     Counting,
-    Event,
     Packet,
     Prefix,
     RaceProblem,
     Read,
     Source,
-    Value,
+    Sum,
 )
 from p2smt.result import SearchLimits, Status
 
-A, B = Value(((0, 1),)), Value(((1, 1),))
-NOTHING = Value(((2, 1),))
+A, B = Sum(((0, 1),)), Sum(((1, 1),))
+NOTHING = Sum(((2, 1),))
 LIMITS = SearchLimits(time_limit_s=60.0)
 
 
@@ -34,26 +34,26 @@ def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 def two_writers() -> RaceProblem:
     """Nodes 0 and 1 write A and B to a cell; node 2 reads it; A is wanted."""
-    events = (Event(0, True, 0), Event(1, True, 0), Event(2, False, 0))
+    accesses = (Access(0, True, 0), Access(1, True, 0), Access(2, False, 0))
     sources = (Source(0, A), Source(1, B), Source(None, NOTHING))
-    return RaceProblem((0, 0, 0), events, (Read(2, sources),), Value((), ((0, 1),)), A.parts)
+    return RaceProblem((0, 0, 0), accesses, (Read(2, sources),), Sum((), ((0, 1),)), A.parts)
 
 
 def updates(count: int) -> RaceProblem:
     """Each node adds a part of its own to a cell that then holds all, unless one is lost."""
     nodes = range(count)
-    events = [Event(n, write, 0) for n in nodes for write in (False, True)]
-    values = [Value(((n, 1),), ((n, 1),)) for n in nodes]
+    accesses = [Access(n, write, 0) for n in nodes for write in (False, True)]
+    values = [Sum(((n, 1),), ((n, 1),)) for n in nodes]
     written = [Source(2 * n + 1, values[n]) for n in nodes]
     reads = [
-        Read(2 * n, (*(w for w in written if w.event != 2 * n + 1), Source(None, Value())))
+        Read(2 * n, (*(w for w in written if w.write != 2 * n + 1), Source(None, Sum())))
         for n in nodes
     ]
     final = Read(2 * count, tuple(written))
     before = (*(0 for _ in nodes), (1 << count) - 1)
     wanted = tuple((n, 1) for n in nodes)
-    value = Value((), ((count, 1),))
-    return RaceProblem(before, (*events, Event(count, False, 0)), (*reads, final), value, wanted)
+    value = Sum((), ((count, 1),))
+    return RaceProblem(before, (*accesses, Access(count, False, 0)), (*reads, final), value, wanted)
 
 
 def status(problem: RaceProblem) -> Status:
@@ -67,11 +67,11 @@ def first(problem: RaceProblem) -> set[tuple[int, int]]:
 
 
 def test_c1_a_node_reads_a_position_before_it_writes_it() -> None:
-    events = (Event(0, True, 0), Event(0, False, 0))
+    accesses = (Access(0, True, 0), Access(0, False, 0))
     read = Read(1, (Source(None, A), Source(0, B)))
-    problem = RaceProblem((0,), events, (read,), Value((), ((0, 1),)), A.parts)
+    problem = RaceProblem((0,), accesses, (read,), Sum((), ((0, 1),)), A.parts)
     assert status(problem) is Status.INFEASIBLE
-    other_position = replace(problem, events=(Event(0, True, 1), events[1]))
+    other_position = replace(problem, accesses=(Access(0, True, 1), accesses[1]))
     assert status(other_position) is Status.FEASIBLE
 
 
@@ -94,13 +94,16 @@ def test_c3_orders_have_no_circles() -> None:
 
     Part 0 would have to come from node 3, which starts only after node 0.
     """
-    events = (*(Event(n, write, 0) for n in range(3) for write in (False, True)), Event(3, True, 0))
+    accesses = (
+        *(Access(n, write, 0) for n in range(3) for write in (False, True)),
+        Access(3, True, 0),
+    )
     reads = [
-        Read(2 * n, (Source(2 * m + 1, Value((), ((m, 1),))), Source(None, Value())))
+        Read(2 * n, (Source(2 * m + 1, Sum((), ((m, 1),))), Source(None, Sum())))
         for n, m in ((0, 2), (1, 0), (2, 1))
     ]
     reads[0] = replace(reads[0], sources=(*reads[0].sources, Source(6, A)))
-    problem = RaceProblem((0, 0, 0, 1), events, tuple(reads), Value((), ((0, 1),)), ())
+    problem = RaceProblem((0, 0, 0, 1), accesses, tuple(reads), Sum((), ((0, 1),)), ())
     assert status(problem) is Status.INFEASIBLE
     assert status(replace(problem, before=(0, 0, 0, 0))) is Status.FEASIBLE
 
@@ -139,10 +142,10 @@ def test_c7_a_packet_has_been_written() -> None:
 
 
 def test_c8_counts_matter_not_only_members() -> None:
-    twice = RaceProblem((), (), (), Value(((0, 2),)), ((0, 1),))
+    twice = RaceProblem((), (), (), Sum(((0, 2),)), ((0, 1),))
     assert status(twice) is Status.FEASIBLE
     assert status(replace(twice, value=A)) is Status.INFEASIBLE
-    assert status(replace(twice, value=Value())) is Status.FEASIBLE
+    assert status(replace(twice, value=Sum())) is Status.FEASIBLE
     assert status(replace(twice, wanted=((0, 2),))) is Status.INFEASIBLE
     assert status(replace(twice, wanted=((0, 3),))) is Status.FEASIBLE
 
@@ -173,7 +176,7 @@ def test_no_time_is_unknown() -> None:
     [
         ({"before": (0, 0, 0b100)}, "no cycle"),
         ({"before": (0, 0)}, "there are 2"),
-        ({"value": Value((), ((7, 1),))}, "there are 1"),
+        ({"value": Sum((), ((7, 1),))}, "there are 1"),
         ({"packets": (Packet(0, (9,)),)}, "there are 3"),
         ({"counters": (Counting(0, (3,), ()),)}, "there are 3"),
     ],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from p2smt.schedules.cost.links import Route, Routes
     from p2smt.schedules.index import Index
     from p2smt.schedules.model import Connection, Step
-    from p2smt.schedules.verify.progress import Local
+    from p2smt.schedules.verify.progress import LocalOrder
 
 # Events within this relative distance share links anew together: symmetric schedules stay cheap.
 _SAME_TIME = 1e-10
@@ -47,7 +47,7 @@ class SimulatedRun:
     """
 
     index: Index
-    local: Local
+    local: LocalOrder
     routes: Routes
     chunk_bytes: float
     tokens: TokenStore
@@ -228,7 +228,7 @@ def _keys(step: Step) -> Sequence[Hashable]:
 
 def run_on(
     index: Index,
-    local: Local,
+    local: LocalOrder,
     routes: Routes,
     chunk_bytes: float,
     fifo_depth: int,

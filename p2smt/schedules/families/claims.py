@@ -57,13 +57,8 @@ def claims_of(family: LockStep, space: SymbolicMemory) -> tuple[Claim, ...]:
     Raises:
         NoArgument: sends and receives of a turn cannot be paired.
     """
-<<<<<<< HEAD
-    known = (*family.ranges, infix(">=", named(family.size), ONE))
-    return _Argument(family, space, known, dict(space.start())).all()
-=======
     known = (*family.ranges, infix(Operator.AT_LEAST, named(family.size), ONE))
-    return _Argument(family, layout, known, dict(layout.start())).all()
->>>>>>> libs
+    return _Argument(family, space, known, dict(space.start())).all()
 
 
 def pairs_of(phase: SymbolicPhase) -> dict[int, int]:
@@ -182,15 +177,9 @@ class _Argument:
             raise NoArgument("a pair without peers")
         title = f"lines {sender.line} and {receiver.line}: peers"
         for peer, back in ((target, source), (source, target)):
-<<<<<<< HEAD
-            other = infix("!=", peer, RANK)
-            found = infix("==", substituted(back, {"rank": peer}), RANK)
-            self._claim(title, given, both((within(peer, ZERO, self.space.size), other, found)))
-=======
             other = infix(Operator.UNEQUAL, peer, RANK)
             found = infix(Operator.EQUAL, substituted(back, {"rank": peer}), RANK)
-            self._claim(title, given, both((within(peer, ZERO, self.layout.size), other, found)))
->>>>>>> libs
+            self._claim(title, given, both((within(peer, ZERO, self.space.size), other, found)))
 
     def _bounds(self, span: SpanText, move: SymbolicMove, given: tuple[Term, ...]) -> Term:
         inside = within(span.first, ZERO, self.space.room(span.buffer))
@@ -199,13 +188,8 @@ class _Argument:
 
     def _read(self, span: SpanText, move: SymbolicMove, given: tuple[Term, ...]) -> Content:
         place = self._bounds(span, move, given)
-<<<<<<< HEAD
         held = self.memory[self.space.memory(span.buffer)](RANK, place)
-        self._claim(f"line {move.line}: defined", given, infix(">=", held.length, ONE))
-=======
-        held = self.memory[self.layout.memory(span.buffer)](RANK, place)
         self._claim(f"line {move.line}: defined", given, infix(Operator.AT_LEAST, held.length, ONE))
->>>>>>> libs
         return held
 
     def _write(
@@ -226,39 +210,22 @@ class _Argument:
         behind = self._congruent(plus(a.first, a.length), b.first)
         before = self._congruent(plus(b.first, b.length), a.first)
         fits = (
-<<<<<<< HEAD
-            Term("or", (behind, before)),
-            infix("==", a.chunk, b.chunk),
-            infix("<=", length, self.space.size),
-            infix(">=", a.length, ONE),
-            infix(">=", b.length, ONE),
-=======
             Term(Operator.OR, (behind, before)),
             infix(Operator.EQUAL, a.chunk, b.chunk),
-            infix(Operator.AT_MOST, length, self.layout.size),
+            infix(Operator.AT_MOST, length, self.space.size),
             infix(Operator.AT_LEAST, a.length, ONE),
             infix(Operator.AT_LEAST, b.length, ONE),
->>>>>>> libs
         )
         self._claim(f"line {move.line}: sum", given, both(fits))
         return Content(Term(Operator.IF, (behind, a.first, b.first)), length, a.chunk)
 
     def _congruent(self, a: Term, b: Term) -> Term:
-<<<<<<< HEAD
-        return infix("==", infix("mod", minus(a, b), self.space.size), ZERO)
+        return infix(Operator.EQUAL, infix(Operator.MOD, minus(a, b), self.space.size), ZERO)
 
     def _same(self, a: Content, b: Content) -> Term:
-        everything = infix("==", a.length, self.space.size)
-        first = Term("or", (everything, self._congruent(a.first, b.first)))
-        equal = (infix("==", a.length, b.length), infix("==", a.chunk, b.chunk))
-=======
-        return infix(Operator.EQUAL, infix(Operator.MOD, minus(a, b), self.layout.size), ZERO)
-
-    def _same(self, a: Content, b: Content) -> Term:
-        everything = infix(Operator.EQUAL, a.length, self.layout.size)
+        everything = infix(Operator.EQUAL, a.length, self.space.size)
         first = Term(Operator.OR, (everything, self._congruent(a.first, b.first)))
         equal = (infix(Operator.EQUAL, a.length, b.length), infix(Operator.EQUAL, a.chunk, b.chunk))
->>>>>>> libs
         return both((*equal, first))
 
     def _goal(self) -> None:
@@ -269,11 +236,6 @@ class _Argument:
         given = (*goals.ranges, goals.where)
         root = within(self.space.root, ZERO, self.space.size)
         self._claim("root", (), root)
-<<<<<<< HEAD
-        self._claim("chunks", (), infix(">=", self.space.chunks, ONE))
-        self._claim("scratch", (), infix(">=", self.space.scratch, ZERO))
-=======
-        self._claim("chunks", (), infix(Operator.AT_LEAST, self.layout.chunks, ONE))
-        self._claim("scratch", (), infix(Operator.AT_LEAST, self.layout.scratch, ZERO))
->>>>>>> libs
+        self._claim("chunks", (), infix(Operator.AT_LEAST, self.space.chunks, ONE))
+        self._claim("scratch", (), infix(Operator.AT_LEAST, self.space.scratch, ZERO))
         self._claim("goal", given, self._same(held, goals.content))

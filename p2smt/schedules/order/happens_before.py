@@ -1,8 +1,8 @@
 """What must happen before what: the order of steps that every interleaving has.
 
-Nodes: steps 0 .. n-1; then the start of each rank, the end of each rank, one node per meeting at a
-barrier, and one for the beginning of each step that others wait to begin only.  An edge a -> b says
-that a is complete before b starts.  *Control* edges order execution; *visible* ones also make what
+Nodes: the steps; the start of each rank, the end of each rank, one node per meeting at a barrier,
+and one for the beginning of each step that others wait to begin only.  An edge a -> b says that a
+is complete before b starts.  *Control* edges order execution; *visible* ones also make what
 was written before a visible after b: all but those of relaxed signals.
 
 Sources of edges: program order (or ``after``), waits, barriers; the k-th message of a connection;
@@ -27,7 +27,10 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """Numbers of the nodes that are not steps; ``begun``: steps whose beginning is a node."""
+    """Numbers of the nodes: steps from 0 on, then the others.
+
+    begun: steps whose beginning is a node.
+    """
 
     steps: int
     ranks: int
@@ -38,9 +41,40 @@ class Nodes:
         """The start of a rank: its input is there."""
         return self.steps + rank
 
+    @property
+    def starts(self) -> range:
+        """The starts of all ranks."""
+        return range(self.steps, self.steps + self.ranks)
+
     def end(self, rank: int) -> int:
         """The end of a rank: its output is read."""
         return self.steps + self.ranks + rank
+
+    @property
+    def ends(self) -> range:
+        """The ends of all ranks."""
+        return range(self.steps + self.ranks, self.steps + 2 * self.ranks)
+
+    @property
+    def accessing(self) -> range:
+        """The nodes that access memory: steps, starts and ends."""
+        return range(self.ends.stop)
+
+    def is_step(self, node: int) -> bool:
+        """Whether a node is a step."""
+        return node < self.steps
+
+    def is_start(self, node: int) -> bool:
+        """Whether a node is the start of a rank."""
+        return node in self.starts
+
+    def is_end(self, node: int) -> bool:
+        """Whether a node is the end of a rank."""
+        return node in self.ends
+
+    def rank(self, node: int) -> int:
+        """The rank whose start or end a node is."""
+        return (node - self.steps) % self.ranks
 
     def meeting(self, number: int) -> int:
         """A meeting at a barrier."""
@@ -68,7 +102,7 @@ class Edges:
 def ranks_of(index: Index, nodes: Nodes) -> list[int]:
     """The rank that each node belongs to."""
     steps = index.schedule.steps
-    ends = [*range(nodes.ranks), *range(nodes.ranks)]
+    ends = [nodes.rank(node) for node in (*nodes.starts, *nodes.ends)]
     meetings = [steps[meeting[0]].rank for meeting in index.barriers]
     begun = [steps[number].rank for number in nodes.begun]
     return [*(step.rank for step in steps), *ends, *meetings, *begun]
@@ -182,19 +216,23 @@ def _packets(index: Index) -> tuple[list[Edge], list[Edge]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
-    """A run of all steps, receiving step -> the step that sends its message, and the edges."""
+class OrderedRun:
+    """One run of all steps, and the order that it shares with all others.
 
-    order: Sequence[int]
+    steps: in the order in which the run does them.
+    sender_of: receiving step -> the step that sends its message.
+    """
+
+    steps: Sequence[int]
     sender_of: Mapping[int, int]
     edges: Edges
 
 
-def graph_of(index: Index, edges: Edges, order: Sequence[int]) -> Graph:
-    """The certain order of an index's steps, with one of their runs."""
+def ordered_run(index: Index, edges: Edges, steps: Sequence[int]) -> OrderedRun:
+    """A run, given as its steps in order, of a schedule with these edges."""
     sender_of = {
         receive: send
         for connection, receives in index.receives.items()
         for send, receive in zip(index.sends[connection], receives, strict=True)
     }
-    return Graph(order, sender_of, edges)
+    return OrderedRun(steps, sender_of, edges)

@@ -34,7 +34,7 @@ class Race:
     second: int
 
 
-Question = tuple[int, int, int]
+OrderQuestion = tuple[int, int, int]
 """(cell, earlier node, later node): is the earlier surely before the later?"""
 
 
@@ -53,7 +53,7 @@ class _Scan:
     index: Index
     edges: Edges
     cells: dict[int, _Cell] = field(default_factory=lambda: defaultdict(_Cell))
-    asked: list[Question] = field(default_factory=list)
+    asked: list[OrderQuestion] = field(default_factory=list)
     clashes: list[Race] = field(default_factory=list)
 
     def read(self, cell: int, node: int) -> None:
@@ -121,7 +121,7 @@ def _unordered(scan: _Scan) -> Iterator[Race]:
     there before the rank began to run.
     """
     nodes, edges = scan.edges.nodes, scan.edges
-    starts = range(nodes.steps, nodes.steps + nodes.ranks)
+    starts = nodes.starts
     ranks = ranks_of(scan.index, nodes)
     arrived = {(cell, *pair) for pair, cells in packet_pairs(scan.index).items() for cell in cells}
     others = [q for q in scan.asked if q[1] not in starts and q not in arrived]
@@ -131,21 +131,21 @@ def _unordered(scan: _Scan) -> Iterator[Race]:
     yield from _open(from_start, [*edges.visible, *edges.relaxed], nodes.total)
 
 
-def _open(questions: Sequence[Question], edges: Sequence[Edge], total: int) -> list[Race]:
+def _open(questions: Sequence[OrderQuestion], edges: Sequence[Edge], total: int) -> list[Race]:
     """The questions that some edges over so many nodes do not answer with yes."""
     answers = order_of(total, edges).before([(a, b) for _, a, b in questions])
     return [Race(*q) for q, sure in zip(questions, answers, strict=True) if not sure]
 
 
 def _open_locally(
-    questions: Sequence[Question], ranks: Sequence[int], edges: Sequence[Edge]
-) -> list[Question]:
+    questions: Sequence[OrderQuestion], ranks: Sequence[int], edges: Sequence[Edge]
+) -> list[OrderQuestion]:
     """The questions that the order inside single ranks does not answer with yes.
 
     Most are about one rank, and so few nodes are cheap to answer about.
     """
     inside: dict[int, list[Edge]] = defaultdict(list)
-    asked: dict[int, list[Question]] = defaultdict(list)
+    asked: dict[int, list[OrderQuestion]] = defaultdict(list)
     for a, b in edges:
         if ranks[a] == ranks[b]:
             inside[ranks[a]].append((a, b))

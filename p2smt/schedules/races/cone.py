@@ -1,4 +1,4 @@
-"""What a goal depends on: reads of shared cells, the writes that each may see, and their values.
+"""The cone of influence of goals: the reads that they depend on, the writes that each may see.
 
 A read is *settled* if all that it may see is equal: then its value needs no order.  Settled reads
 are found by assuming that all are and giving up those that contradict it, which is sound because
@@ -11,66 +11,66 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from p2smt.schedules.races.flow import UNDEFINED, Write
-from p2smt.schedules.races.replay import OrderItem, Phase
+from p2smt.schedules.races.flow import UNDEFINED, SharedWrite
+from p2smt.schedules.races.replay import ItemKind, OrderItem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from p2smt.result import StopWatch
     from p2smt.schedules.races.flow import Flow
-    from p2smt.schedules.races.reach import Reach
+    from p2smt.schedules.races.reach import HappensBefore
 
 VARIES = -1
 """The value of a read that is not settled."""
 
 
-class SourceOf(NamedTuple):
-    """What a read may see: a write's event and value; no event: nothing was written."""
+class SourceValue(NamedTuple):
+    """What a read may see: a write and its value; no write: nothing was written."""
 
-    event: OrderItem | None
+    write: OrderItem | None
     value: int
 
 
-def surely(reach: Reach, a: OrderItem, b: OrderItem) -> bool:
+def surely(order: HappensBefore, a: OrderItem, b: OrderItem) -> bool:
     """Whether access a comes before access b in every order."""
     if a.step != b.step:
-        return reach.ordered(a.step, b.step)
-    reads_first = a.phase is Phase.READ and b.phase is Phase.WRITE
+        return order.ordered(a.step, b.step)
+    reads_first = a.kind is ItemKind.READ and b.kind is ItemKind.WRITE
     return reads_first and a.position == b.position
 
 
 @dataclass(slots=True)
-class Sources:
+class SourceFinder:
     """Finds what a read may see."""
 
     flow: Flow
-    reach: Reach
+    order: HappensBefore
     _before: dict[int, list[int]] = field(default_factory=dict)
 
-    def of(self, read: int) -> list[SourceOf]:
+    def of(self, read: int) -> list[SourceValue]:
         """The writes that may be the last before a read, and nothing at all if that may be."""
-        event, cell = self.flow.reads[read]
+        read_access, cell = self.flow.reads[read]
         writes = self.flow.writes[cell]
         masks = self._masks(cell, writes)
-        sure = [i for i, w in enumerate(writes) if surely(self.reach, w.event, event)]
+        sure = [i for i, w in enumerate(writes) if surely(self.order, w.access, read_access)]
         hidden = 0
         for i in sure:
             hidden |= masks[i]
         found = [
-            SourceOf(w.event, w.value)
+            SourceValue(w.access, w.value)
             for i, w in enumerate(writes)
-            if not hidden >> i & 1 and not surely(self.reach, event, w.event)
+            if not hidden >> i & 1 and not surely(self.order, read_access, w.access)
         ]
-        return found if sure else [*found, SourceOf(None, self.flow.table.single(UNDEFINED))]
+        return found if sure else [*found, SourceValue(None, self.flow.table.single(UNDEFINED))]
 
-    def _masks(self, cell: int, writes: Sequence[Write]) -> list[int]:
+    def _masks(self, cell: int, writes: Sequence[SharedWrite]) -> list[int]:
         """For each write of a cell, the writes surely before it."""
         if cell not in self._before:
-            events = [w.event for w in writes]
+            accesses = [w.access for w in writes]
             self._before[cell] = [
-                sum(1 << i for i, e in enumerate(events) if surely(self.reach, e, event))
-                for event in events
+                sum(1 << i for i, other in enumerate(accesses) if surely(self.order, other, access))
+                for access in accesses
             ]
         return self._before[cell]
 
@@ -80,7 +80,7 @@ class Cone:
     """The reads that goals depend on, with their sources; values are folded where settled."""
 
     flow: Flow
-    sources: Mapping[int, Sequence[SourceOf]]
+    sources: Mapping[int, Sequence[SourceValue]]
     settled: Mapping[int, int]
     _folded: dict[int, int] = field(default_factory=dict)
 
@@ -88,9 +88,9 @@ class Cone:
         """The value with settled reads replaced by what they see."""
         if value not in self._folded:
             table = self.flow.table
-            parts, reads = table.values[value]
-            total = table.number(dict(parts), {r: n for r, n in reads if self.varies(r)})
-            for read, times in reads:
+            parts, reads = table.known[value]
+            total = table.number(parts, {r: n for r, n in reads.items() if self.varies(r)})
+            for read, times in reads.items():
                 if not self.varies(read):
                     total = table.add(total, table.scaled(self.settled[read], times))
             self._folded[value] = total
@@ -102,25 +102,25 @@ class Cone:
 
     def reads_under(self, value: int) -> list[int]:
         """The reads that are not settled on which a folded value depends, in order."""
-        found = {read: None for read, _ in self.flow.table.values[value].reads}
+        found = dict.fromkeys(self.flow.table.known[value].reads)
         todo = list(found)
         while todo:
             for source in self.sources[todo.pop()]:
-                for read, _ in self.flow.table.values[self.fold(source.value)].reads:
+                for read in self.flow.table.known[self.fold(source.value)].reads:
                     if read not in found:
                         found[read] = None
                         todo.append(read)
         return sorted(found)
 
 
-def cone_of(flow: Flow, reach: Reach, values: Iterable[int], watch: StopWatch) -> Cone:
+def cone_of(flow: Flow, order: HappensBefore, values: Iterable[int], watch: StopWatch) -> Cone:
     """The reads under some values.
 
     Raises:
         TimeoutError: the time is up.
     """
-    finder, sources = Sources(flow, reach), dict[int, list[SourceOf]]()
-    todo = [read for value in values for read, _ in flow.table.values[value].reads]
+    finder, sources = SourceFinder(flow, order), dict[int, list[SourceValue]]()
+    todo = [read for value in values for read in flow.table.known[value].reads]
     while todo:
         read = todo.pop()
         if read not in sources:
@@ -128,17 +128,17 @@ def cone_of(flow: Flow, reach: Reach, values: Iterable[int], watch: StopWatch) -
                 raise TimeoutError
             sources[read] = finder.of(read)
             for source in sources[read]:
-                todo += [r for r, _ in flow.table.values[source.value].reads]
+                todo += flow.table.known[source.value].reads
     return Cone(flow, sources, _settled(flow, sources))
 
 
-def _settled(flow: Flow, sources: Mapping[int, Sequence[SourceOf]]) -> dict[int, int]:
+def _settled(flow: Flow, sources: Mapping[int, Sequence[SourceValue]]) -> dict[int, int]:
     """The value of every read, or VARIES."""
     state: dict[int, int] = {}
     users: dict[int, set[int]] = defaultdict(set)
     for read, seen in sources.items():
         for source in seen:
-            for used, _ in flow.table.values[source.value].reads:
+            for used in flow.table.known[source.value].reads:
                 users[used].add(read)
     todo = list(sources)
     while todo:
@@ -153,22 +153,22 @@ def _settled(flow: Flow, sources: Mapping[int, Sequence[SourceOf]]) -> dict[int,
 
 def _value(flow: Flow, state: Mapping[int, int], value: int) -> int | None:
     """A value under what is assumed about reads; None: nothing is known yet."""
-    parts, reads = flow.table.values[value]
+    parts, reads = flow.table.known[value]
     if not reads:
         return value
-    seen = [state.get(read) for read, _ in reads]
+    seen = [state.get(read) for read in reads]
     if VARIES in seen:
         return VARIES
     if None in seen:
         return None
-    total = flow.table.number(dict(parts), {})
-    for read, times in reads:
+    total = flow.table.number(parts, {})
+    for read, times in reads.items():
         total = flow.table.add(total, flow.table.scaled(state[read], times))
     return total
 
 
-def events_under(cone: Cone, reads: Iterable[int]) -> Iterator[OrderItem]:
+def accesses_under(cone: Cone, reads: Iterable[int]) -> Iterator[OrderItem]:
     """The accesses that decide what reads see."""
     for read in reads:
-        yield cone.flow.reads[read].event
-        yield from (s.event for s in cone.sources[read] if s.event is not None)
+        yield cone.flow.reads[read].access
+        yield from (s.write for s in cone.sources[read] if s.write is not None)

@@ -9,18 +9,18 @@ shorter and shorter counterexamples are looked for until there is none.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from p2smt.errors import EncodingBug
+from p2smt.errors import EncodingBug, TooLarge
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.schedules.races.cone import cone_of
 from p2smt.schedules.races.flow import flow_of
-from p2smt.schedules.races.linearize import closure, lines_of, points_of
+from p2smt.schedules.races.linearize import closure, linearized, points_of
 from p2smt.schedules.races.question import Questions, rules_of, writers
-from p2smt.schedules.races.reach import reach_of, web_of
+from p2smt.schedules.races.reach import graph_of, happens_before
 from p2smt.schedules.races.replay import ImpossibleOrder, OrderItem, replay
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Witness
@@ -31,18 +31,17 @@ if TYPE_CHECKING:
 
     from p2smt.problems.race import RaceAnswer, RaceProblem
     from p2smt.schedules.model import Schedule
-    from p2smt.schedules.races.flow import Flow, GoalOf
+    from p2smt.schedules.order.happens_before import OrderedRun
+    from p2smt.schedules.order.unordered_accesses import Race
+    from p2smt.schedules.races.cone import Cone
+    from p2smt.schedules.races.flow import Flow, GoalValue
     from p2smt.schedules.races.linearize import Point
     from p2smt.schedules.races.question import Question, Rules
-    from p2smt.schedules.races.reach import GraphLike
     from p2smt.schedules.races.replay import Part
 
 
-class RaceLike(Protocol):
-    """A pair of accesses of a cell that nothing orders."""
-
-    @property
-    def cell(self) -> int: ...
+TIME_IS_UP = "the time limit came before the solver could say whether that does harm"
+"""Why a decision is unknown where only more time would help."""
 
 
 class Outcome(StrEnum):
@@ -57,7 +56,8 @@ class Outcome(StrEnum):
 class Decision:
     """The answer.
 
-    verdict: HARMLESS and WRONG are proved; UNKNOWN: the time was up.
+    verdict: HARMLESS and WRONG are proved; UNKNOWN: neither is.
+    reason: why it is unknown, in words.
     goal: (rank, chunk) that is wrong; ``got``: what it holds.
     order: up to where that chunk is final; its items also name starts and ends of ranks if their
         place matters.  ``rest``: a possible continuation; replaying both shows ``got``.
@@ -66,6 +66,7 @@ class Decision:
     """
 
     verdict: Outcome
+    reason: str = ""
     goal: tuple[int, int] | None = None
     got: Counter[Part] = field(default_factory=Counter)
     order: tuple[OrderItem, ...] = ()
@@ -85,8 +86,8 @@ class Decision:
 
 def decide(
     schedule: Schedule,
-    graph: GraphLike,
-    races: Iterable[RaceLike],
+    run: OrderedRun,
+    races: Iterable[Race],
     time_limit_s: float,
     depth: int | None = None,
 ) -> Decision:
@@ -94,44 +95,57 @@ def decide(
 
     Args:
         schedule: structurally sound and free of deadlocks.
-        graph: what is certain about its order.
-        races: at least one for every cell whose accesses are not all ordered by the graph.
-        depth: of connections, if the graph has the order that full ones cause.
+        run: a run of it, and what is certain about its order.
+        races: at least one for every cell whose accesses are not all ordered.
+        depth: of connections, if the order is that which full ones cause.
 
     Raises:
         EncodingBug: the solver's order does not show what it should when replayed.
     """
     watch = StopWatch.start(SearchLimits(time_limit_s=time_limit_s))
     try:
-        search = _prepare(schedule, graph, {race.cell for race in races}, watch, depth)
+        search = _prepare(schedule, run, {race.cell for race in races}, watch, depth)
     except TimeoutError:
-        return Decision(Outcome.UNKNOWN, open_goals=len(schedule.contract.goals))
+        return _unknown(schedule, TIME_IS_UP)
+    except TooLarge as error:
+        return _unknown(schedule, f"whether that does harm is too large a question: {error}")
     return search.shortest(search.first())
 
 
+def _unknown(schedule: Schedule, reason: str) -> Decision:
+    """No goal was asked about."""
+    return Decision(Outcome.UNKNOWN, reason, open_goals=len(schedule.contract.goals))
+
+
 def _prepare(
-    schedule: Schedule, graph: GraphLike, shared: set[int], watch: StopWatch, depth: int | None
+    schedule: Schedule, run: OrderedRun, shared: set[int], watch: StopWatch, depth: int | None
 ) -> _Search:
-    web = web_of(schedule, graph.edges)
-    flow, rules = flow_of(schedule, graph.order, graph.sender_of, shared), rules_of(schedule)
-    reach = reach_of(web, _keys(flow, rules))
-    cone = cone_of(flow, reach, [goal.value for goal in flow.goals], watch)
-    questions = Questions(web, reach, cone, rules.open(reach))
-    return _Search(schedule, questions, watch, depth, list(_doubtful(flow, questions)))
+    """The search over the goals that the flow of data leaves open.
+
+    Raises:
+        TimeoutError: the time is up.
+        TooLarge: the order is, of the nodes that matter.
+    """
+    graph = graph_of(run.edges)
+    flow, rules = flow_of(schedule, run, shared), rules_of(schedule)
+    order = happens_before(graph, _keys(flow, rules))
+    cone = cone_of(flow, order, [goal.value for goal in flow.goals], watch)
+    questions = Questions(graph, order, cone, rules.not_implied(order))
+    return _Search(schedule, questions, watch, depth, list(_open_goals(flow, cone)))
 
 
 def _keys(flow: Flow, rules: Rules) -> Iterator[int]:
     """The nodes whose order matters."""
     yield from rules.steps()
-    yield from (read.event.step for read in flow.reads)
-    yield from (write.event.step for writes in flow.writes.values() for write in writes)
+    yield from (read.access.step for read in flow.reads)
+    yield from (write.access.step for writes in flow.writes.values() for write in writes)
     yield from (goal.writer for goal in flow.goals if goal.writer is not None)
 
 
-def _doubtful(flow: Flow, questions: Questions) -> Iterator[GoalOf]:
+def _open_goals(flow: Flow, cone: Cone) -> Iterator[GoalValue]:
     """Goals that do not hold the right value whatever the order."""
     for goal in flow.goals:
-        value = flow.table.values[questions.cone.fold(goal.value)]
+        value = flow.table.known[cone.fold(goal.value)]
         if value.reads or dict(value.parts) != dict(goal.goal.multiset()):
             yield goal
 
@@ -144,7 +158,7 @@ class _Search:
     questions: Questions
     watch: StopWatch
     depth: int | None
-    goals: Sequence[GoalOf]
+    goals: Sequence[GoalValue]
     proved: set[RaceProblem] = field(default_factory=set)
 
     def first(self) -> Decision:
@@ -155,8 +169,9 @@ class _Search:
             if isinstance(found, Decision):
                 return found
             unsettled += found is Status.UNKNOWN
-        verdict = Outcome.UNKNOWN if unsettled else Outcome.HARMLESS
-        return Decision(verdict, minimal=False, open_goals=unsettled)
+        if unsettled:
+            return Decision(Outcome.UNKNOWN, TIME_IS_UP, open_goals=unsettled)
+        return Decision(Outcome.HARMLESS)
 
     def shortest(self, best: Decision) -> Decision:
         """The shortest counterexample, or the best found when the time is up."""
@@ -169,17 +184,17 @@ class _Search:
                 found = self.ask(self.goals[place], self.size(best) - 1)
                 best = found if isinstance(found, Decision) else best
             minimal = minimal and found is not Status.UNKNOWN
-        return Decision(best.verdict, best.goal, best.got, best.order, best.rest, minimal)
+        return replace(best, minimal=minimal)
 
     def size(self, decision: Decision) -> int:
         """How many steps an order executes."""
         return decision.executed(len(self.schedule.steps))
 
-    def least(self, goal: GoalOf) -> int:
+    def least(self, goal: GoalValue) -> int:
         """Steps that must be executed before a goal's chunk is final."""
-        return min(self.questions.web.size(p) for p in self._prefixes(goal, ()))
+        return min(self.questions.graph.size(p) for p in self._prefixes(goal, ()))
 
-    def ask(self, goal: GoalOf, at_most: int | None) -> Decision | Status:
+    def ask(self, goal: GoalValue, at_most: int | None) -> Decision | Status:
         """An order in which a goal is wrong; INFEASIBLE or UNKNOWN."""
         if self.watch.expired():
             return Status.UNKNOWN
@@ -191,32 +206,32 @@ class _Search:
             if result.status is Status.INFEASIBLE:
                 self.proved.add(question.problem)
             return result.status
-        if question.loose:
+        if question.relaxation:
             return self.ask(goal, len(self.schedule.steps))
-        decision = self._believed(goal, question, result.value)
+        decision = self._replayed(goal, question, result.value)
         if at_most is not None and self.size(decision) > at_most:
             raise EncodingBug("the counterexample is too long", question, result.value)
         return decision
 
-    def _prefixes(self, goal: GoalOf, pairs: Sequence[tuple[Point, Point]]) -> list[set[int]]:
+    def _prefixes(self, goal: GoalValue, pairs: Sequence[tuple[Point, Point]]) -> list[set[int]]:
         """What may be executed until a goal's chunk is final."""
-        cone, web = self.questions.cone, self.questions.web
+        cone, graph = self.questions.cone, self.questions.graph
         final = [writers(goal, cone)]
         if goal.read is not None:
-            event = cone.flow.reads[goal.read].event
-            if any(x == event for x, _ in pairs):
+            read = cone.flow.reads[goal.read].access
+            if any(x.access == read for x, _ in pairs):
                 final = []
-            final.append([event.step])
-        return [closure(web, pairs, nodes) for nodes in final]
+            final.append([read.step])
+        return [closure(graph, pairs, nodes) for nodes in final]
 
-    def _believed(self, goal: GoalOf, question: Question, answer: RaceAnswer) -> Decision:
+    def _replayed(self, goal: GoalValue, question: Question, answer: RaceAnswer) -> Decision:
         """What a replay of the solver's order shows."""
-        pairs, web = points_of(question, answer), self.questions.web
-        prefix = min(self._prefixes(goal, pairs), key=web.size)
-        kept = {*range(web.steps), *question.nodes}
+        pairs, graph = points_of(question, answer), self.questions.graph
+        prefix = min(self._prefixes(goal, pairs), key=graph.size)
+        kept = {*range(graph.nodes.steps), *question.nodes}
         order, rest = (
             tuple(item for item in items if item.step in kept)
-            for items in lines_of(self.schedule, web, pairs, prefix)
+            for items in linearized(self.schedule, graph, pairs, prefix)
         )
         place = (goal.goal.rank, goal.goal.chunk)
         try:
@@ -225,4 +240,4 @@ class _Search:
             raise EncodingBug(str(error), question, answer) from error
         if got == goal.goal.multiset():
             raise EncodingBug("the goal is met in the replay", question, answer)
-        return Decision(Outcome.WRONG, place, got, order, rest)
+        return Decision(Outcome.WRONG, goal=place, got=got, order=order, rest=rest)

@@ -1,70 +1,40 @@
-"""The certain order between the few nodes of a schedule that a question is about."""
+"""The happens-before graph, and its order of the few nodes that a question is about."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from p2smt.errors import TooLarge
 from p2smt.schedules.order.clocks import linear
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from p2smt.schedules.model import Schedule
+    from p2smt.schedules.order.happens_before import Edges, Nodes
 
-Edge = tuple[int, int]
-
-# Bits that the masks of one order may have together.
-_MOST_BITS = 4_000_000_000
-
-
-class EdgesLike(Protocol):
-    """Edges (a, b): a is complete before b starts.  Relaxed ones do not order data.
-
-    Nodes: steps 0 .. n-1, the starts of the ranks, their ends, and any further ones.
-    """
-
-    @property
-    def visible(self) -> Sequence[Edge]: ...
-    @property
-    def relaxed(self) -> Sequence[Edge]: ...
-
-
-class GraphLike(Protocol):
-    """The certain order of a schedule: a run, the sender of each receive, and edges."""
-
-    @property
-    def order(self) -> Sequence[int]: ...
-    @property
-    def sender_of(self) -> Mapping[int, int]: ...
-    @property
-    def edges(self) -> EdgesLike: ...
+MAX_MASK_BITS = 4_000_000_000
+"""Bits that the masks of reachability may have together, one for each key and node."""
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
-    """All nodes and edges of a schedule's order.
+class Graph:
+    """The happens-before graph of a schedule, as predecessors.
 
-    steps, ranks: the first nodes are the steps, then come starts and ends of ranks.
-    line: all nodes in an order that keeps all edges.
-    before: predecessors of each node by visible edges; ``quiet``: by relaxed ones.
+    topological: all nodes in an order that keeps all edges.
+    before: predecessors of each node by visible edges; ``relaxed``: by relaxed ones.
     """
 
-    steps: int
-    ranks: int
-    line: Sequence[int]
+    nodes: Nodes
+    topological: Sequence[int]
     before: Sequence[Sequence[int]]
-    quiet: Mapping[int, Sequence[int]]
-
-    def is_start(self, node: int) -> bool:
-        """Whether a node is the start of a rank."""
-        return self.steps <= node < self.steps + self.ranks
+    relaxed: Mapping[int, Sequence[int]]
 
     def all_before(self, node: int) -> Iterator[int]:
         """Direct predecessors in execution, by any edge."""
         yield from self.before[node]
-        yield from self.quiet.get(node, ())
+        yield from self.relaxed.get(node, ())
 
     def closure(self, nodes: Iterable[int]) -> set[int]:
         """The nodes and all that must have been executed before them."""
@@ -79,26 +49,23 @@ class Web:
 
     def size(self, nodes: Iterable[int]) -> int:
         """How many of the nodes are steps."""
-        return sum(node < self.steps for node in nodes)
+        return sum(map(self.nodes.is_step, nodes))
 
 
-def web_of(schedule: Schedule, edges: EdgesLike) -> Web:
-    """The nodes and edges of a schedule."""
-    steps, ranks = len(schedule.steps), schedule.ranks
-    total = steps + 2 * ranks
-    total = max([total, *(1 + max(edge) for edge in (*edges.visible, *edges.relaxed))])
-    before: list[list[int]] = [[] for _ in range(total)]
-    quiet: dict[int, list[int]] = defaultdict(list)
+def graph_of(edges: Edges) -> Graph:
+    """The graph that edges make."""
+    before: list[list[int]] = [[] for _ in range(edges.nodes.total)]
+    relaxed: dict[int, list[int]] = defaultdict(list)
     for a, b in edges.visible:
         before[b].append(a)
     for a, b in edges.relaxed:
-        quiet[b].append(a)
-    return Web(steps, ranks, _line(before, quiet), before, quiet)
+        relaxed[b].append(a)
+    return Graph(edges.nodes, _sorted(before, relaxed), before, relaxed)
 
 
-def _line(before: Sequence[Sequence[int]], quiet: Mapping[int, Sequence[int]]) -> list[int]:
-    """The nodes, each after those before it, ``quiet`` ones included."""
-    every = [(*earlier, *quiet.get(node, ())) for node, earlier in enumerate(before)]
+def _sorted(before: Sequence[Sequence[int]], relaxed: Mapping[int, Sequence[int]]) -> list[int]:
+    """The nodes, each after those before it, by ``relaxed`` edges too."""
+    every = [(*earlier, *relaxed.get(node, ())) for node, earlier in enumerate(before)]
     after: list[list[int]] = [[] for _ in before]
     for node, earlier in enumerate(every):
         for a in earlier:
@@ -107,8 +74,8 @@ def _line(before: Sequence[Sequence[int]], quiet: Mapping[int, Sequence[int]]) -
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """Which of some nodes, the keys, are surely before which.
+class HappensBefore:
+    """Which of some nodes, the keys, are before which in every order.
 
     number: the number of each key.
     before: for each key by number, the bit mask of the keys before it.
@@ -130,51 +97,58 @@ class Reach:
         return bool(self.before[self.number[b]] >> self.number[a] & 1)
 
 
-def reach_of(web: Web, keys: Iterable[int]) -> Reach:
+def happens_before(graph: Graph, keys: Iterable[int]) -> HappensBefore:
     """The order among keys.
 
     The contents that a rank starts with are there before its start: for the start of a rank
     relaxed edges count.
 
     Raises:
-        TimeoutError: there are too many keys.
+        TooLarge: the masks of so many keys would need more than ``MAX_MASK_BITS``.
     """
     number = {key: k for k, key in enumerate(sorted(set(keys)))}
-    if len(number) * len(web.before) > _MOST_BITS:
-        raise TimeoutError
-    data, starts = [0] * len(web.before), [0] * len(web.before)
-    for node in web.line:
-        for a in web.before[node]:
+    total = len(graph.before)
+    if len(number) * total > MAX_MASK_BITS:
+        raise TooLarge(
+            f"the order of {len(number)} among {total} nodes",
+            f"it would take more than {MAX_MASK_BITS} bits",
+            "order more of the accesses, or verify a smaller instance",
+        )
+    data, starts = [0] * total, [0] * total
+    for node in graph.topological:
+        for a in graph.before[node]:
             data[node] |= data[a]
-        for a in web.all_before(node):
+        for a in graph.all_before(node):
             starts[node] |= starts[a]
         # From here on the masks include the node itself.
         if node in number:
-            masks = starts if web.is_start(node) else data
+            masks = starts if graph.nodes.is_start(node) else data
             masks[node] |= 1 << number[node]
     both = [(data[key] | starts[key]) & ~(1 << k) for key, k in number.items()]
-    return Reach(number, both)
+    return HappensBefore(number, both)
 
 
-def groups_of(web: Web, keys: Sequence[int]) -> tuple[list[int], list[int], set[Edge]]:
+def groups_of(
+    graph: Graph, keys: Sequence[int]
+) -> tuple[list[int], list[int], set[tuple[int, int]]]:
     """Nodes by which keys they must be executed before: groups, as they are executed together.
 
     Returns the number of steps of each group, the group of each key, and the pairs (a, b) such
     that group b is executed only if group a is.
     """
-    needed = [0] * len(web.before)
+    needed = [0] * len(graph.before)
     for k, key in enumerate(keys):
         needed[key] = 1 << k
-    for node in reversed(web.line):
+    for node in reversed(graph.topological):
         if needed[node]:
-            for a in web.all_before(node):
+            for a in graph.all_before(node):
                 needed[a] |= needed[node]
     group = {mask: g for g, mask in enumerate(dict.fromkeys(m for m in needed if m))}
-    weights, closed = [0] * len(group), set[Edge]()
+    weights, closed = [0] * len(group), set[tuple[int, int]]()
     for node, mask in enumerate(needed):
         if mask:
-            weights[group[mask]] += node < web.steps
-            for a in web.all_before(node):
+            weights[group[mask]] += graph.nodes.is_step(node)
+            for a in graph.all_before(node):
                 if needed[a] != mask:
                     closed.add((group[needed[a]], group[mask]))
     return weights, [group[needed[key]] for key in keys], closed

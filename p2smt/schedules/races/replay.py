@@ -28,7 +28,7 @@ Cell = tuple[int, str, int]
 """Memory of a rank: (rank, "data" in place or else a buffer's letter, place)."""
 
 
-class Phase(StrEnum):
+class ItemKind(StrEnum):
     """What of a step happens: all that is left of it, one read, or one write."""
 
     STEP = "step"
@@ -46,7 +46,7 @@ class OrderItem(NamedTuple):
     """
 
     step: int
-    phase: Phase = Phase.STEP
+    kind: ItemKind = ItemKind.STEP
     position: int = 0
     operand: int = 0
 
@@ -150,7 +150,7 @@ class _Run:
             for number in block:
                 if not self.schedule.steps[number].background and number not in self.complete:
                     raise ImpossibleOrder(f"rank {rank} ends before step {number}")
-        if item.phase is Phase.STEP:
+        if item.kind is ItemKind.STEP:
             self.end_rank(rank)
         else:
             cell = self.cell(rank, Buffer.OUTPUT, item.position)
@@ -199,11 +199,11 @@ class _Run:
         if item not in left:
             raise ImpossibleOrder(f"{item} is not an access of its step, or happens twice")
         left.remove(item)
-        if item.phase is Phase.READ:
+        if item.kind is ItemKind.READ:
             span = step.reads[item.operand]
             self.values[item.step][item.position].update(self.look(self.of(span, item.position)))
             return
-        if any(o.phase is Phase.READ and o.position == item.position for o in left):
+        if any(o.kind is ItemKind.READ and o.position == item.position for o in left):
             raise ImpossibleOrder(f"{item} before the reads of its position")
         span = step.writes[item.operand]
         self.cells[self.of(span, item.position)] = Counter(self.values[item.step][item.position])
@@ -244,10 +244,10 @@ class _Run:
 
 def _accesses(number: int, step: Step) -> Iterator[OrderItem]:
     """All accesses of a step in the order in which an undisturbed step does them."""
-    for phase, spans in ((Phase.READ, step.reads), (Phase.WRITE, step.writes)):
+    for kind, spans in ((ItemKind.READ, step.reads), (ItemKind.WRITE, step.writes)):
         for position in range(step.count):
             for operand in range(len(spans)):
-                yield OrderItem(number, phase, position, operand)
+                yield OrderItem(number, kind, position, operand)
 
 
 def _item(run: _Run, item: OrderItem) -> None:
@@ -257,15 +257,15 @@ def _item(run: _Run, item: OrderItem) -> None:
     elif item.step >= steps:
         rank = item.step - steps
         chunks = range(len(run.schedule.contract.starts[rank]))
-        run.start_rank(rank, chunks if item.phase is Phase.STEP else [item.position])
+        run.start_rank(rank, chunks if item.kind is ItemKind.STEP else [item.position])
     else:
         _step(run, item)
 
 
 def _step(run: _Run, item: OrderItem) -> None:
-    if item.phase is Phase.STEP or item.step not in run.left:
+    if item.kind is ItemKind.STEP or item.step not in run.left:
         run.begin(item.step)
-    whole = item.phase is Phase.STEP
+    whole = item.kind is ItemKind.STEP
     step = run.schedule.steps[item.step]
     for access in list(_accesses(item.step, step)) if whole else [item]:
         run.access(access)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from p2smt.schedules.index import Index
-    from p2smt.schedules.verify.progress import Local
+    from p2smt.schedules.verify.progress import LocalOrder
 
 MAX_STATES = 5_000
 
@@ -35,7 +35,7 @@ def contested(index: Index) -> frozenset[str]:
 
 
 def stuck_run(
-    index: Index, local: Local, depth: int | None, time_limit_s: float
+    index: Index, local: LocalOrder, depth: int | None, time_limit_s: float
 ) -> Progress | None:
     """A run in which some step never gets its turn, or None if there is none.
 

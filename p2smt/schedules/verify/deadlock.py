@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from p2smt.schedules.index import Index
-    from p2smt.schedules.verify.progress import Local, Progress
+    from p2smt.schedules.verify.progress import LocalOrder, Progress
 
 # Links of a chain of waiting steps that a message shows.
 _SHOWN = 8
 
 
-def run_or_stick(index: Index, local: Local, depth: int | None, time_limit_s: float) -> Progress:
+def run_or_stick(
+    index: Index, local: LocalOrder, depth: int | None, time_limit_s: float
+) -> Progress:
     """A run; one that does not finish, if any interleaving does not.
 
     Raises:
@@ -30,7 +32,7 @@ def run_or_stick(index: Index, local: Local, depth: int | None, time_limit_s: fl
     return progress
 
 
-def smallest_depth(index: Index, local: Local, most: int) -> int | None:
+def smallest_depth(index: Index, local: LocalOrder, most: int) -> int | None:
     """The smallest connection depth, up to ``most``, with which every step gets its turn.
 
     Without competing waits more room never blocks anyone, so it can be found by bisection; most

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from p2smt.collectives.contract import Goal
     from p2smt.schedules.index import Index
-    from p2smt.schedules.verify.provenance import Piece, Provenance, Source
+    from p2smt.schedules.multisets import Part
+    from p2smt.schedules.verify.provenance import Addend, Provenance, StepChunk
     from p2smt.schedules.verify.report import Violation
-    from p2smt.schedules.verify.values import Part
 
 # Steps of a contribution's way that are shown at each of its ends.
 _SHOWN = 5
@@ -52,138 +52,142 @@ def depends_on(
     provenance = trace_values(index, order)
     cell = index.memory.output_cell(violation.rank, violation.chunk)
     read = (
-        source.cell
-        for piece in _cone(provenance, provenance.last.get(cell))
-        for source in provenance.sources[piece]
+        addend.cell
+        for chunk in _cone(provenance, provenance.last.get(cell))
+        for addend in provenance.addends[chunk]
     )
     return cell in cells or any(source in cells for source in read if source is not None)
 
 
 def _explained(provenance: Provenance, goal: Goal, violation: Violation) -> Violation:
     root = provenance.last.get(provenance.state.index.memory.output_cell(goal.rank, goal.chunk))
-    pieces = list(_cone(provenance, root))
+    chunks = list(_cone(provenance, root))
     wanted: Counter[Part] = Counter(goal.parts)
     match violation.kind:
         case Kind.DOUBLED:
-            return _doubled(provenance, pieces, wanted, violation)
+            return _doubled(provenance, chunks, wanted, violation)
         case Kind.UNINITIALISED:
-            return _undefined(provenance, pieces, violation)
+            return _undefined(provenance, chunks, violation)
         case Kind.MISSING:
             return _missing(provenance, root, wanted, violation)
         case _:
             return _written_by(provenance, root, violation)
 
 
-def _cone(provenance: Provenance, root: Piece | None) -> Iterator[Piece]:
-    """The pieces that a chunk's value was made from, sources before what uses them."""
-    done: set[Piece] = set()
-    todo: list[tuple[Piece, bool]] = [(root, False)] if root else []
+def _cone(provenance: Provenance, root: StepChunk | None) -> Iterator[StepChunk]:
+    """What a chunk's value was made from, addends before what adds them."""
+    done: set[StepChunk] = set()
+    todo: list[tuple[StepChunk, bool]] = [(root, False)] if root else []
     while todo:
-        piece, finished = todo.pop()
+        chunk, finished = todo.pop()
         if finished:
-            yield piece
-        elif piece not in done:
-            done.add(piece)
-            todo.append((piece, True))
-            todo += [(s.origin, False) for s in provenance.sources[piece] if s.origin]
+            yield chunk
+        elif chunk not in done:
+            done.add(chunk)
+            todo.append((chunk, True))
+            todo += [(a.origin, False) for a in provenance.addends[chunk] if a.origin]
 
 
 def _doubled(
-    provenance: Provenance, pieces: list[Piece], wanted: Counter[Part], violation: Violation
+    provenance: Provenance, chunks: list[StepChunk], wanted: Counter[Part], violation: Violation
 ) -> Violation:
     """The first sum in which a contribution comes together with itself."""
-    for piece in pieces:
-        for part in provenance.state.table.found[provenance.values[piece]]:
-            sources = [s for s in provenance.sources[piece] if provenance.contains(s.value, part)]
-            if len(sources) > 1 and wanted[part]:
-                return _joined(provenance, piece, part, sources, violation)
+    for chunk in chunks:
+        for part in provenance.parts(provenance.values[chunk]):
+            addends = [a for a in provenance.addends[chunk] if provenance.contains(a.value, part)]
+            if len(addends) > 1 and wanted[part]:
+                return _joined(provenance, chunk, part, addends, violation)
     return violation
 
 
 def _joined(
-    provenance: Provenance, piece: Piece, part: Part, sources: list[Source], violation: Violation
+    provenance: Provenance,
+    chunk: StepChunk,
+    part: Part,
+    addends: list[Addend],
+    violation: Violation,
 ) -> Violation:
     steps = provenance.state.index.schedule.steps
-    step = steps[piece.step]
-    both = " and ".join(_source(provenance, source) for source in sources[:2])
-    meant = _meant(provenance, sources)
+    step = steps[chunk.step]
+    both = " and ".join(_addend(provenance, addend) for addend in addends[:2])
+    meant = _meant(provenance, addends)
     text = f"{violation.message}: {step} adds {both}, and both hold {part}{meant}"
-    ways = [f"{part} by way of {_way(provenance, source, part)}" for source in sources]
-    culprits = (piece.step, *(s.origin.step for s in sources if s.origin))
+    ways = [f"{part} by way of {_way(provenance, addend, part)}" for addend in addends]
+    culprits = (chunk.step, *(a.origin.step for a in addends if a.origin))
     return replace(violation, message=text, steps=culprits, details=tuple(ways))
 
 
-def _meant(provenance: Provenance, sources: list[Source]) -> str:
+def _meant(provenance: Provenance, addends: list[Addend]) -> str:
     """What was probably meant, where a step that adds should not have."""
-    if any(source.cell is None for source in sources):
+    if any(addend.cell is None for addend in addends):
         return "; it reduces where a plain receive was probably meant"
-    for one, other in permutations(sources, 2):
-        if one.origin and other in provenance.sources[one.origin]:
+    for one, other in permutations(addends, 2):
+        if one.origin and other in provenance.addends[one.origin]:
             return "; so the same data is added a second time"
     return "; it reduces where a copy was probably meant, or one of the two is old data"
 
 
-def _source(provenance: Provenance, source: Source) -> str:
+def _addend(provenance: Provenance, addend: Addend) -> str:
     index = provenance.state.index
-    maker = index.schedule.steps[source.origin.step] if source.origin else None
-    if source.cell is None:
+    maker = index.schedule.steps[addend.origin.step] if addend.origin else None
+    if addend.cell is None:
         return f"the message from {maker}"
-    name = index.memory.name(source.cell)
+    name = index.memory.name(addend.cell)
     return f"{name} (written by {maker})" if maker else f"{name} (there from the start)"
 
 
-def _way(provenance: Provenance, source: Source, part: Part) -> str:
+def _way(provenance: Provenance, addend: Addend, part: Part) -> str:
     """The steps that a contribution went through before it got here, latest first."""
     steps, found = provenance.state.index.schedule.steps, []
-    while source.origin is not None:
-        found.append(str(steps[source.origin.step]))
-        inside = provenance.sources[source.origin]
-        source = next(s for s in inside if provenance.contains(s.value, part))
+    while addend.origin is not None:
+        found.append(str(steps[addend.origin.step]))
+        inside = provenance.addends[addend.origin]
+        addend = next(a for a in inside if provenance.contains(a.value, part))
     if len(found) > 2 * _SHOWN:
         between = f"{len(found) - 2 * _SHOWN} more"
         found = [*found[:_SHOWN], between, *found[-_SHOWN:]]
-    start = provenance.state.index.memory.name(source.cell) if source.cell is not None else "?"
+    start = provenance.state.index.memory.name(addend.cell) if addend.cell is not None else "?"
     return " <- ".join([*found, f"{start} at the start"])
 
 
-def _undefined(provenance: Provenance, pieces: list[Piece], violation: Violation) -> Violation:
+def _undefined(provenance: Provenance, chunks: list[StepChunk], violation: Violation) -> Violation:
     """The first read of a chunk that nobody had written."""
-    for piece in pieces:
-        for source in provenance.sources[piece]:
-            value = provenance.state.table.found[source.value]
-            if source.origin is None and any(isinstance(part, str) for part in value):
-                step = provenance.state.index.schedule.steps[piece.step]
+    for chunk in chunks:
+        for addend in provenance.addends[chunk]:
+            value = provenance.parts(addend.value)
+            if addend.origin is None and any(isinstance(part, str) for part in value):
+                step = provenance.state.index.schedule.steps[chunk.step]
                 text = f"{violation.message}: {step} reads it"
-                return replace(violation, message=text, steps=(piece.step,))
+                return replace(violation, message=text, steps=(chunk.step,))
     return violation
 
 
 def _missing(
-    provenance: Provenance, root: Piece | None, wanted: Counter[Part], violation: Violation
+    provenance: Provenance, root: StepChunk | None, wanted: Counter[Part], violation: Violation
 ) -> Violation:
     """A step that overwrote what is missing, or who still holds it."""
-    have = provenance.state.table.found[provenance.values[root]] if root else {}
+    have = provenance.parts(provenance.values[root]) if root else {}
     part = min(p for p in wanted if have.get(p, 0) < wanted[p] and isinstance(p, Contribution))
     index = provenance.state.index
-    for cell, old, piece in provenance.overwritten:
+    for cell, old, chunk in provenance.overwritten:
         lost = provenance.contains(old, part) and not provenance.contains(
-            provenance.values[piece], part
+            provenance.values[chunk], part
         )
-        if lost and not _passed_on(provenance, cell, piece, part):
-            step = index.schedule.steps[piece.step]
+        if lost and not _passed_on(provenance, cell, chunk, part):
+            step = index.schedule.steps[chunk.step]
             what = f"overwrites {index.memory.name(cell)}, which held {part}"
             text = f"{violation.message}: {step} {what}"
-            return replace(violation, message=text, steps=(piece.step,))
+            return replace(violation, message=text, steps=(chunk.step,))
     return _written_by(provenance, root, violation, _holders(provenance, part))
 
 
-def _passed_on(provenance: Provenance, cell: int, by: Piece, part: Part) -> bool:
+def _passed_on(provenance: Provenance, cell: int, by: StepChunk, part: Part) -> bool:
     """Whether any step used what a cell held of a contribution before it was overwritten."""
     return any(
-        source.cell == cell and provenance.contains(source.value, part)
-        for piece, sources in provenance.sources.items()
-        if piece != by
-        for source in sources
+        addend.cell == cell and provenance.contains(addend.value, part)
+        for chunk, addends in provenance.addends.items()
+        if chunk != by
+        for addend in addends
     )
 
 
@@ -204,7 +208,7 @@ def _holders(provenance: Provenance, part: Contribution) -> str:
 
 
 def _written_by(
-    provenance: Provenance, root: Piece | None, violation: Violation, more: str = ""
+    provenance: Provenance, root: StepChunk | None, violation: Violation, more: str = ""
 ) -> Violation:
     if root is None:
         return replace(violation, message=violation.message + more)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class LocalOrder:
     """Order inside the ranks: successors of each step, how many steps it comes after, and the
     meeting that a barrier step belongs to."""
 
@@ -28,7 +28,7 @@ class Local:
     meeting: Mapping[int, Sequence[int]]
 
 
-def local_order(index: Index) -> Local:
+def local_order(index: Index) -> LocalOrder:
     """The order inside ranks as adjacency lists."""
     after: list[list[int]] = [[] for _ in index.schedule.steps]
     before = [0] * len(after)
@@ -37,7 +37,7 @@ def local_order(index: Index) -> Local:
             after[earlier].append(number)
             before[number] += 1
     meeting = {number: steps for steps in index.barriers for number in steps}
-    return Local(after, before, meeting)
+    return LocalOrder(after, before, meeting)
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Progress:
     """
 
     index: Index
-    local: Local
+    local: LocalOrder
     depth: int | None
     held: frozenset[str] = frozenset()
     order: list[int] = field(default_factory=list)
@@ -140,7 +140,7 @@ class Progress:
         return sorted({*stuck, *(self.arrived - done)})
 
 
-def run(index: Index, local: Local, depth: int | None) -> Progress:
+def run(index: Index, local: LocalOrder, depth: int | None) -> Progress:
     """A greedy run with connections of this depth."""
     progress = Progress(index, local, depth)
     progress.run()

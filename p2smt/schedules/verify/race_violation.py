@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.races.replay import Phase
+from p2smt.schedules.races.replay import ItemKind
 from p2smt.schedules.verify.report import Kind, Violation
 from p2smt.schedules.verify.wrong_values import classify
 
@@ -13,29 +13,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from p2smt.schedules.index import Index
+    from p2smt.schedules.order.happens_before import Nodes
     from p2smt.schedules.order.unordered_accesses import Race
     from p2smt.schedules.races.decide import Decision
     from p2smt.schedules.races.replay import OrderItem
 
 
 def race_violation(
-    index: Index, races: Sequence[Race], usual: Sequence[int], decision: Decision
+    index: Index, nodes: Nodes, races: Sequence[Race], usual: Sequence[int], decision: Decision
 ) -> Violation:
     """The violation that a decision shows; the clashing steps are its culprits.
 
     usual: a run that is right.
     """
-    count = len(index.schedule.steps)
     goal = next(g for g in index.schedule.contract.goals if (g.rank, g.chunk) == decision.goal)
     kind, what = classify(goal, dict(decision.got), untouched=False)
     race = _culprit(races, usual, decision)
     clash = (
-        f"{_who(index, race.first)} and {_who(index, race.second)} access "
+        f"{_who(index, nodes, race.first)} and {_who(index, nodes, race.second)} access "
         f"{index.memory.name(race.cell)} in no certain order"
     )
     text = f"{clash}; so o[{goal.chunk}] of rank {goal.rank} {what} ({kind.value}) in some runs"
-    steps = tuple(dict.fromkeys(n for n in (race.second, race.first) if n < count))
-    entries = list(_entries(index, decision))
+    steps = tuple(dict.fromkeys(n for n in (race.second, race.first) if nodes.is_step(n)))
+    entries = list(_entries(index, nodes, decision))
     return Violation(
         Kind.RACE,
         text,
@@ -65,33 +65,31 @@ def _culprit(races: Sequence[Race], usual: Sequence[int], decision: Decision) ->
     return max(races, key=weight)
 
 
-def _who(index: Index, node: int) -> str:
+def _who(index: Index, nodes: Nodes, node: int) -> str:
     """A step, or the start or end of a rank."""
-    count, ranks = len(index.schedule.steps), index.schedule.ranks
-    if node < count:
+    if nodes.is_step(node):
         return str(index.schedule.steps[node])
-    what, rank = divmod(node - count, ranks)
-    return f"the {('start', 'end')[what]} of rank {rank}"
+    what = "start" if nodes.is_start(node) else "end"
+    return f"the {what} of rank {nodes.rank(node)}"
 
 
-def _entries(index: Index, decision: Decision) -> Iterator[tuple[int, str]]:
+def _entries(index: Index, nodes: Nodes, decision: Decision) -> Iterator[tuple[int, str]]:
     """Steps in order, each once unless its reads and writes are apart."""
-    count = len(index.schedule.steps)
     groups = [
         (step, list(items))
         for step, items in groupby(decision.order, key=lambda item: item.step)
-        if step < count
+        if nodes.is_step(step)
     ]
     for step, items in groups:
-        whole = len(items) == 1 and items[0].phase is Phase.STEP
+        whole = len(items) == 1 and items[0].kind is ItemKind.STEP
         yield step, "" if whole else ", ".join(_part(index, item) for item in items)
 
 
 def _part(index: Index, item: OrderItem) -> str:
     step = index.schedule.steps[item.step]
-    if item.phase is Phase.STEP:
+    if item.kind is ItemKind.STEP:
         return "the rest of it"
-    reads = item.phase is Phase.READ
+    reads = item.kind is ItemKind.READ
     span = (step.reads if reads else step.writes)[item.operand]
     cell = index.memory.cells(span)[item.position]
     return f"{'reads' if reads else 'writes'} {index.memory.name(cell)}"

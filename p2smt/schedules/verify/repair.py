@@ -39,7 +39,7 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class RepairSearch:
     """What a search for a repair found, and whether it tried all its candidates."""
 
     repair: Repair | None
@@ -47,7 +47,7 @@ class Search:
     complete: bool
 
 
-def find_repair(schedule: Schedule, report: Report, time_limit_s: float = 60.0) -> Search:
+def find_repair(schedule: Schedule, report: Report, time_limit_s: float = 60.0) -> RepairSearch:
     """The first change of one step that makes the schedule valid.
 
     ``complete`` is false where the time limit came before the last candidate.
@@ -55,13 +55,13 @@ def find_repair(schedule: Schedule, report: Report, time_limit_s: float = 60.0) 
     end, tried = monotonic() + time_limit_s, 0
     for number, step, change in _candidates(schedule, report):
         if monotonic() > end:
-            return Search(None, tried, complete=False)
+            return RepairSearch(None, tried, complete=False)
         tried += 1
         changed = _with(schedule, number, step)
         again = verify(changed, report.fifo_depth, _EACH_S)
         if again.verdict is Verdict.VALID:
-            return Search(Repair(number, change, changed, again), tried, complete=True)
-    return Search(None, tried, complete=True)
+            return RepairSearch(Repair(number, change, changed, again), tried, complete=True)
+    return RepairSearch(None, tried, complete=True)
 
 
 def _candidates(schedule: Schedule, report: Report) -> Iterator[tuple[int, Step, str]]:

@@ -1,8 +1,4 @@
-"""What every chunk holds after a run: exact multisets of contributions.
-
-Values are numbered as they are found, so that equal ones are one number and each sum is worked out
-once.
-"""
+"""What every chunk holds after a run: exact multisets of contributions."""
 
 from __future__ import annotations
 
@@ -10,49 +6,21 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from p2smt.collectives.contract import Contribution, Goal
+from p2smt.schedules.multisets import Multisets, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from p2smt.collectives.contract import Contribution, Goal
     from p2smt.schedules.index import Index
 
-Part = Contribution | str
-"""What a sum is made of: a contribution, or the name of a cell that was read before any write."""
-
 
 @dataclass(slots=True)
-class Table:
-    """Values by number; equal values have one number."""
-
-    found: list[Mapping[Part, int]] = field(default_factory=list)
-    numbers: dict[frozenset[tuple[Part, int]], int] = field(default_factory=dict)
-    sums: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def number(self, value: Mapping[Part, int]) -> int:
-        """The number of a value."""
-        key = frozenset(value.items())
-        if key not in self.numbers:
-            self.numbers[key] = len(self.found)
-            self.found.append(value)
-        return self.numbers[key]
-
-    def add(self, a: int, b: int) -> int:
-        """The number of the sum of two values."""
-        key = (a, b) if a < b else (b, a)
-        if key not in self.sums:
-            total = Counter(self.found[a])
-            total.update(self.found[b])
-            self.sums[key] = self.number(total)
-        return self.sums[key]
-
-
-@dataclass(slots=True)
-class State:
+class DataState:
     """Memory and messages under way; values by number, -1 for what was never written."""
 
     index: Index
-    table: Table = field(default_factory=Table)
+    table: Multisets = field(default_factory=Multisets)
     cells: list[int] = field(default_factory=list)
     messages: dict[object, deque[list[int]]] = field(default_factory=dict)
 
@@ -62,13 +30,13 @@ class State:
         for rank, chunks in enumerate(self.index.schedule.contract.starts):
             for chunk, given in enumerate(chunks):
                 if given is not None:
-                    self.cells[memory.input_cell(rank, chunk)] = self.table.number({given: 1})
+                    self.cells[memory.input_cell(rank, chunk)] = self.table.single(given)
         self.messages = {connection: deque() for connection in self.index.sends}
 
     def read(self, cell: int) -> int:
         """What a cell holds; one never written holds its own name as undefined data."""
         if self.cells[cell] < 0:
-            return self.table.number({self.index.memory.name(cell): 1})
+            return self.table.single(self.index.memory.name(cell))
         return self.cells[cell]
 
     def do(self, number: int) -> None:
@@ -89,20 +57,20 @@ class State:
             self.messages[step.send].append(value)
 
 
-def run_values(index: Index, order: Sequence[int]) -> State:
+def run_values(index: Index, order: Sequence[int]) -> DataState:
     """Memory after the steps in this order, each as a whole."""
-    state = State(index)
+    state = DataState(index)
     for number in order:
         state.do(number)
     return state
 
 
-def wrong_goals(state: State) -> Iterator[tuple[Goal, Mapping[Part, int]]]:
+def wrong_goals(state: DataState) -> Iterator[tuple[Goal, Mapping[Part, int]]]:
     """Goals that are not met, with what is there instead."""
     wanted: dict[tuple[Contribution, ...], int] = {}
     for goal in state.index.schedule.contract.goals:
         if goal.parts not in wanted:
-            wanted[goal.parts] = state.table.number(Counter(goal.parts))
+            wanted[goal.parts] = state.table.number(Counter[Part](goal.parts), {})
         got = state.read(state.index.memory.output_cell(goal.rank, goal.chunk))
         if got != wanted[goal.parts]:
-            yield goal, state.table.found[got]
+            yield goal, state.table.known[got].parts

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from p2smt.schedules.index import index_of
 from p2smt.schedules.model import DEFAULT_DEPTH
-from p2smt.schedules.order.happens_before import edges_of, graph_of
+from p2smt.schedules.order.happens_before import edges_of, ordered_run
 from p2smt.schedules.order.unordered_accesses import find_races
 from p2smt.schedules.races.decide import Outcome, decide
 from p2smt.schedules.verify.competing import TooManyOutcomes
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from p2smt.schedules.model import Schedule
     from p2smt.schedules.order.happens_before import Edges
     from p2smt.schedules.order.unordered_accesses import Race
-    from p2smt.schedules.verify.progress import Local
+    from p2smt.schedules.verify.progress import LocalOrder
     from p2smt.schedules.verify.report import Violation
 
 # Violations of one check that are reported; more of the same help nobody.
@@ -107,7 +107,7 @@ class _Found:
 
 
 def _data(
-    index: Index, local: Local, order: tuple[int, ...], depth: int, time_limit_s: float
+    index: Index, local: LocalOrder, order: tuple[int, ...], depth: int, time_limit_s: float
 ) -> Report:
     """The checks of a schedule in which every step gets its turn."""
     edges, warnings = edges_of(index), list(index.schedule.warnings)
@@ -158,15 +158,15 @@ def _decided(
 
     before: violations that come first: no chunk of a race has to do with them.
     """
-    graph = graph_of(index, edges, found.order)
-    decision = decide(index.schedule, graph, found.races, time_limit_s, found.depth)
+    ordered = ordered_run(index, edges, found.order)
+    decision = decide(index.schedule, ordered, found.races, time_limit_s, found.depth)
     match decision.verdict:
         case Outcome.HARMLESS:
             return replace(report, harmless=True)
         case Outcome.WRONG if not decision.order:  # wrong before anything is done: no race's doing
             return report
         case Outcome.WRONG:
-            broken = race_violation(index, found.races, found.order, decision)
+            broken = race_violation(index, edges.nodes, found.races, found.order, decision)
             after = () if before else report.violations
             return replace(report, verdict=Verdict.INVALID, violations=(*before, broken, *after))
         case Outcome.UNKNOWN if report.violations:
@@ -174,8 +174,8 @@ def _decided(
         case Outcome.UNKNOWN:
             cell = index.memory.name(found.races[0].cell)
             reason = (
-                f"{report.races} chunks, such as {cell}, are accessed in no certain order, and the "
-                "time limit came before the solver could say whether that does harm"
+                f"{report.races} chunks, such as {cell}, are accessed in no certain order, and "
+                f"{decision.reason}"
             )
             return replace(report, verdict=Verdict.UNKNOWN, reason=reason)
 

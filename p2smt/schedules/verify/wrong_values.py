@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from p2smt.collectives.contract import Goal
-    from p2smt.schedules.verify.values import Part, State
+    from p2smt.schedules.multisets import Part
+    from p2smt.schedules.verify.values import DataState
 
 
-def wrong_values(state: State, order: tuple[int, ...] = ()) -> Iterator[Violation]:
+def wrong_values(state: DataState, order: tuple[int, ...] = ()) -> Iterator[Violation]:
     """One violation for every goal that a run does not meet; ``order`` is kept with each."""
     for goal, got in wrong_goals(state):
         kind, what = classify(goal, got, _untouched(state, goal))
@@ -25,7 +26,7 @@ def wrong_values(state: State, order: tuple[int, ...] = ()) -> Iterator[Violatio
         yield Violation(kind, text, (), goal.rank, goal.chunk, order)
 
 
-def _untouched(state: State, goal: Goal) -> bool:
+def _untouched(state: DataState, goal: Goal) -> bool:
     """Whether no step of the schedule writes the chunk of a goal."""
     memory = state.index.memory
     cell = memory.output_cell(goal.rank, goal.chunk)

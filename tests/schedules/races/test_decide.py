@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from p2smt.collectives import contract as contracts
 from p2smt.schedules.index import index_of
 from p2smt.schedules.model import Schedule
-from p2smt.schedules.order.happens_before import edges_of, graph_of
+from p2smt.schedules.order.happens_before import edges_of, ordered_run
 from p2smt.schedules.order.unordered_accesses import find_races
 from p2smt.schedules.races.decide import Decision, Outcome, decide
-from p2smt.schedules.races.replay import Phase, replay
+from p2smt.schedules.races.replay import ItemKind, replay
 from p2smt.schedules.verify.progress import local_order, run
 from tests.schedules.building import Blocks, at
 from tests.schedules.oracles.interleavings import TooBig, explore
@@ -27,7 +27,7 @@ def decided(schedule: Schedule, time_limit_s: float = 60.0) -> Decision | None:
     if len(order) < len(schedule.steps):
         return None
     races = find_races(index, edges, order)
-    return decide(schedule, graph_of(index, edges, order), races, time_limit_s)
+    return decide(schedule, ordered_run(index, edges, order), races, time_limit_s)
 
 
 def agrees(schedule: Schedule) -> None:
@@ -91,8 +91,8 @@ def test_a_lost_update_is_shown_with_the_read_and_the_write_apart() -> None:
     schedule = updates(3)
     decision = wanted(decided(schedule))
     assert (decision.verdict, decision.minimal) == (Outcome.WRONG, True)
-    phases = [item.phase for item in decision.order if item.phase is not Phase.STEP]
-    assert phases == [Phase.READ, Phase.WRITE]
+    kinds = [item.kind for item in decision.order if item.kind is not ItemKind.STEP]
+    assert kinds == [ItemKind.READ, ItemKind.WRITE]
     assert decision.executed(len(schedule.steps)) == 5  # two sends, the copy, two updates
     assert decision.got.total() == 2
 

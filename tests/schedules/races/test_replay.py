@@ -9,7 +9,7 @@ import pytest
 from p2smt.collectives import contract as contracts
 from p2smt.collectives.contract import Contribution
 from p2smt.schedules.model import Connection, Schedule, StepRef
-from p2smt.schedules.races.replay import ImpossibleOrder, OrderItem, Phase, replay
+from p2smt.schedules.races.replay import ImpossibleOrder, ItemKind, OrderItem, replay
 from tests.schedules.building import Blocks, at
 
 
@@ -50,8 +50,8 @@ def test_reads_and_writes_take_effect_where_they_stand() -> None:
     starts = (tuple(Contribution(0, c) for c in range(3)),)
     goal = contracts.Goal(0, 0, starts[0])
     schedule = blocks.schedule("lost", contracts.Contract("custom", starts, (goal,)))
-    read = [OrderItem(1, Phase.READ, 0, k) for k in (0, 1)]
-    order = [*whole(0), *read, *whole(2), OrderItem(1, Phase.WRITE)]
+    read = [OrderItem(1, ItemKind.READ, 0, k) for k in (0, 1)]
+    order = [*whole(0), *read, *whole(2), OrderItem(1, ItemKind.WRITE)]
     assert list(replay(schedule, whole(0, 1, 2)).wrong(schedule)) == []
     lost = replay(schedule, order).goals[0, 0]
     assert lost == Counter({Contribution(0, 0): 1, Contribution(0, 1): 1})
@@ -89,9 +89,9 @@ def test_starts_and_ends_have_a_place() -> None:
         (whole(4), "comes after"),
         (whole(2, 4), "without its message"),
         (whole(0, 0), "twice"),
-        ([OrderItem(0, Phase.WRITE)], "not an access"),
-        ([OrderItem(2, Phase.WRITE)], "before the reads"),
-        ([OrderItem(2, Phase.READ), OrderItem(2, Phase.READ)], "twice"),
+        ([OrderItem(0, ItemKind.WRITE)], "not an access"),
+        ([OrderItem(2, ItemKind.WRITE)], "before the reads"),
+        ([OrderItem(2, ItemKind.READ), OrderItem(2, ItemKind.READ)], "twice"),
         (whole(8), "ends before"),
         (whole(0, 6), "comes after"),
     ],
