@@ -78,16 +78,16 @@ def derived(folder: Path) -> Iterator[dict[str, Any]]:
         if source is None or meta is None:
             raise ValueError(f"{path.name} does not say its source and its system")
         about = json.loads(meta[1])
-        for table in read_nccl_tests(str(path)):
-            if table.ranks != about["gpus"]:
-                raise ValueError(f"{path.name}: {table.ranks} ranks, not {about['gpus']}")
+        for measured in read_nccl_tests(str(path)):
+            if measured.ranks != about["gpus"]:
+                raise ValueError(f"{path.name}: {measured.ranks} ranks, not {about['gpus']}")
             yield {
-                "name": f"{about['system']}-{about['nodes']}x{table.ranks // about['nodes']}",
+                "name": f"{about['system']}-{about['nodes']}x{measured.ranks // about['nodes']}",
                 "source": source[1],
                 "system": about["system"],
                 "nodes": about["nodes"],
-                "gpus": table.ranks,
-                "rows": [[t.size_bytes, float(f"{t.seconds:.6g}")] for t in table.run.timings],
+                "gpus": measured.ranks,
+                "rows": [[t.size_bytes, float(f"{t.seconds:.6g}")] for t in measured.table.timings],
             }
 
 

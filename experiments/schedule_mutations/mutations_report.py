@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from p2smt.errors import InputError
-from p2smt.interop.schedule_files import Reading, parse_schedule, written
+from p2smt.interop.reading import Reading
+from p2smt.interop.schedule_files import read_schedule, written
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.verify import verify
 from tests.interop.file_mutations import FILE_MUTATIONS
@@ -95,7 +96,7 @@ def in_files(suffix: str, name: str, schedule: Schedule, options: Options) -> Ro
     row = Row(f"{suffix[1:].upper()} file", name, Counter(), [])
     for kind, mutant in FILE_MUTATIONS[suffix](text):
         try:
-            read = parse_schedule(mutant, path, Reading())
+            read = read_schedule(mutant, path, Reading())
         except InputError:
             _count(row, kind, "", "rejected by the reader")
         else:

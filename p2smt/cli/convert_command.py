@@ -37,7 +37,7 @@ def convert(
 ) -> int:
     """Write a schedule, or a request of a plan, in another format: what it computes is kept."""
     from p2smt.files.write import write_atomically
-    from p2smt.interop.schedule_files import parse_schedule, schedule_text, written
+    from p2smt.interop.schedule_files import read_schedule, schedule_text, written
 
     asked = so.ScheduleOptions(
         collective=collective, root=root, out_of_place=out_of_place, sizes=tuple(sizes or ())
@@ -48,7 +48,7 @@ def convert(
         schedule = _lowered(source, request, algorithm)
     else:
         _refuse(request, algorithm)
-        schedule = parse_schedule(text, source, asked.reading())
+        schedule = read_schedule(text, source, asked.reading())
         _refuse_loss(schedule)
     write_atomically(target, written(schedule, target))
     _note_loss(text or "")

@@ -109,12 +109,12 @@ def schedule_job_of(
     text: str, source: str, payload: str | None, asked: ScheduleOptions
 ) -> ScheduleJob:
     """The job of a schedule file."""
-    from p2smt.interop.schedule_files import parse_schedule
+    from p2smt.interop.schedule_files import read_schedule
     from p2smt.runtime.schedules.job import schedule_job
     from p2smt.units import parse_bytes
 
     size = None if payload is None else parse_bytes(payload, "payload")
-    return schedule_job(parse_schedule(text, source, asked.reading()), size, asked.depth())
+    return schedule_job(read_schedule(text, source, asked.reading()), size, asked.depth())
 
 
 def refuse_for_schedule(pipeline: str | None, scene: ProgramOptions) -> None:

@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
-    from p2smt.interop.schedule_files import Reading
+    from p2smt.interop.reading import Reading
 
 DepthOption = Annotated[
     str | None,
@@ -135,7 +135,7 @@ class ScheduleOptions:
     def reading(self) -> Reading:
         """What the file does not say itself."""
         from p2smt.cli import given
-        from p2smt.interop.schedule_files import Reading
+        from p2smt.interop.reading import Reading
 
         root = 0 if self.root is None else given.count_of(self.root, "root", _MAX_RANK, least=0)
         in_place = False if self.out_of_place else None

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
     """Check a schedule in every interleaving."""
     from p2smt.cli.output import print_json
-    from p2smt.interop.schedule_files import parse_schedule
+    from p2smt.interop.schedule_files import read_schedule
     from p2smt.report.schedule_data import cost_data, repair_data, schedule_data
     from p2smt.schedules.verify.verify import verify
 
     depth, limit_s, scene = asked.depth(), asked.limit_s(), asked.scene()
-    schedule = parse_schedule(text, source, asked.reading())
+    schedule = read_schedule(text, source, asked.reading())
     report = verify(schedule, depth, limit_s)
     search = _repair(schedule, report, limit_s) if asked.fix else None
     cost = _cost(schedule, report, scene)
@@ -42,12 +42,13 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
 def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
     """Check a symbolic schedule at every size up to a bound, and seek a proof for all."""
     from p2smt.errors import InputError
-    from p2smt.interop.schedule_files import form_of
+    from p2smt.interop.schedule_files import format_of
     from p2smt.schedules.families.family import prove
     from p2smt.schedules.language.file import parse_symbolic
 
     upto = asked.bound()
-    if form_of(text) != "yaml":
+    given = format_of(text)
+    if given is None or not given.symbolic:
         rule = "is for symbolic YAML schedules and for --program"
         raise InputError("--upto", rule, "drop it; this file has one size")
     asked.refuse_for_family()

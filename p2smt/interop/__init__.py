@@ -1,0 +1,22 @@
+"""Files of other tools.
+
+A folder holds one format.  Of a schedule format, in reading order:
+
+- ``elements`` or ``execution_plan``: what a file holds, as frozen types with line numbers;
+- ``parse``: ``parse_X(text, source)``, a text as those types; what no file of the format may say
+  is an error here;
+- ``read``: ``read_X(text, source, reading)``, the schedule that those types mean; what the
+  checker can judge is kept, even if it is wrong.  ``FORMAT`` is what the schedule calls it;
+- ``write``: ``write_X(schedule)``, the text that means the same, or what the format cannot say;
+- ``runtime_warnings``: ``warnings_of(..)``, what the runtime makes of a file besides what it says;
+- beside them what is an idea of its own: text checked as it is taken apart (``checked_xml``,
+  ``checked_json``), sizes of buffers, which operation does what a step does.
+
+``X`` is the folder's name.  ``reading`` has what a reader is told beside the file, and
+``schedule_files`` the table of formats.  To add one: a folder with these five, and a row of
+``schedule_files.FORMATS``; docs/schedules.md says what its steps mean.
+
+``nccl_tests`` holds measurements, not schedules, and writes nothing: ``elements`` (tables of
+times), ``parse_text`` and ``parse_json`` (what is printed, and the ``-J`` report), ``read`` (tables
+with what it takes to place them), ``samples`` and ``files`` (what a calibration takes).
+"""

@@ -1,46 +1,117 @@
-"""Schedule files of every format: which one a file is, and reading and writing it."""
+"""Schedule files of every format: which one a file is, and reading and writing it.
+
+A format is a row of FORMATS.  The first row that recognises a text reads it; how a file's name
+ends says which row writes it.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
-from p2smt.interop.msccl.read import read_msccl_xml
-from p2smt.interop.msccl.write import write_msccl_xml
-from p2smt.interop.mscclpp.read import read_mscclpp_json
-from p2smt.interop.mscclpp.write import write_mscclpp_json
-from p2smt.schedules.language.instance import parse_schedule as parse_yaml
+from p2smt.interop.msccl.read import FORMAT as MSCCL_XML
+from p2smt.interop.msccl.read import read_msccl
+from p2smt.interop.msccl.write import write_msccl
+from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
+from p2smt.interop.mscclpp.read import read_mscclpp
+from p2smt.interop.mscclpp.write import write_mscclpp
+from p2smt.schedules.language.instance import parse_schedule
 from p2smt.schedules.language.write import dump_schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
+    from p2smt.interop.reading import Reading
     from p2smt.schedules.model import Schedule
 
 MAX_BYTES = 64 * 1024 * 1024
-WRITERS: Mapping[str, Callable[[Schedule], str]] = {
-    ".xml": write_msccl_xml,
-    ".json": write_mscclpp_json,
-    ".yaml": dump_schedule,
-    ".yml": dump_schedule,
-}
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What a file does not say, or says wrongly for this use.
+class Format:
+    """A format of schedule files.
 
-    root: of rooted collectives.  collective: instead of the file's.  in_place: for files made for
-    both uses.  iterations: of pipelines.  parameters: of symbolic YAML files.
+    name: what a schedule calls the format it came from.
+    runtime, syntax: what runs such files (empty: p2smt alone), and what they are written in.
+    suffixes: how their names end, in lower case; messages show the first.
+    recognises: whether a text looks like one, well formed or not.
+    sign: what it looks at, for messages; empty where a file without it may be a plan.
+    read: text, what messages call it, and what it does not say; InputError if it is malformed.
+    write: InputError if the format cannot express the schedule without loss.
+    symbolic: whether a file may have parameters.
     """
 
-    root: int = 0
-    collective: str | None = None
-    in_place: bool | None = None
-    iterations: int = 3
-    parameters: Mapping[str, int] = field(default_factory=dict)
+    name: str
+    runtime: str
+    syntax: str
+    suffixes: tuple[str, ...]
+    recognises: Callable[[str], bool]
+    sign: str
+    read: Callable[[str, str, Reading], Schedule]
+    write: Callable[[Schedule], str]
+    symbolic: bool = False
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"{self.runtime} {self.syntax}".strip()
+
+
+def _is_msccl(text: str) -> bool:
+    return _start(text) == "<"
+
+
+def _is_mscclpp(text: str) -> bool:
+    return _start(text) == "{" and '"gpus"' in text
+
+
+def _is_yaml(text: str) -> bool:
+    return _start(text) not in ("<", "{") and "p2smt_schedule" in text[:10_000]
+
+
+def _start(text: str) -> str:
+    return text.lstrip()[:1]
+
+
+def _read_yaml(text: str, source: str, reading: Reading) -> Schedule:
+    return parse_schedule(text, source, reading.parameters)
+
+
+FORMATS = (
+    Format(
+        name=MSCCL_XML,
+        runtime="MSCCL",
+        syntax="XML",
+        suffixes=(".xml",),
+        recognises=_is_msccl,
+        sign="starts with <",
+        read=read_msccl,
+        write=write_msccl,
+    ),
+    Format(
+        name=MSCCLPP_JSON,
+        runtime="MSCCL++",
+        syntax="JSON",
+        suffixes=(".json",),
+        recognises=_is_mscclpp,
+        sign="",
+        read=read_mscclpp,
+        write=write_mscclpp,
+    ),
+    Format(
+        name="yaml",
+        runtime="",
+        syntax="YAML",
+        suffixes=(".yaml", ".yml"),
+        recognises=_is_yaml,
+        sign="has the key p2smt_schedule",
+        read=_read_yaml,
+        write=dump_schedule,
+        symbolic=True,
+    ),
+)
 
 
 def schedule_text(path: str) -> str | None:
@@ -62,14 +133,17 @@ def schedule_text(path: str) -> str | None:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        if form_of(raw.decode("utf-8", "replace")) is None:
+        if format_of(raw.decode("utf-8", "replace")) is None:
             return None
         rule = f"is not UTF-8 text (byte {error.start})"
         raise InputError(given, rule, "save it as UTF-8") from None
-    if form_of(text) is None and os.path.splitext(path)[1].lower() in (".yaml", ".yml", ".xml"):
-        rule = "is not a schedule: YAML has the key p2smt_schedule, MSCCL XML starts with <"
-        raise InputError(given, rule, "docs/schedule-file.md shows one")
-    return text if form_of(text) is not None else None
+    if format_of(text) is not None:
+        return text
+    named = _named(path)
+    if named is not None and named.sign:
+        signs = ", ".join(f"{row.title} {row.sign}" for row in reversed(FORMATS) if row.sign)
+        raise InputError(given, f"is not a schedule: {signs}", "docs/schedule-file.md shows one")
+    return None
 
 
 def require_json(path: str) -> None:
@@ -86,62 +160,34 @@ def require_json(path: str) -> None:
     with open(path, "rb") as file:
         start = file.read(1024).lstrip()[:1]
     if start != b"{":
-        rule = "is neither a plan (JSON) nor a schedule (MSCCL XML, MSCCL++ JSON, YAML)"
+        known = ", ".join(row.title for row in FORMATS)
+        rule = f"is neither a plan (JSON) nor a schedule ({known})"
         raise InputError(given, rule, "see docs/schedules.md")
 
 
-def form_of(text: str) -> str | None:
+def format_of(text: str) -> Format | None:
     """The format of a schedule by its first characters and keys; None: something else."""
-    start = text.lstrip()[:1]
-    if start == "<":
-        return "msccl-xml"
-    if start == "{":
-        return "mscclpp-json" if '"gpus"' in text else None
-    return "yaml" if "p2smt_schedule" in text[:10_000] else None
+    return next((row for row in FORMATS if row.recognises(text)), None)
 
 
-def parse_schedule(text: str, source: str, reading: Reading) -> Schedule:
+def _named(path: str) -> Format | None:
+    """The format that a file's name asks for."""
+    suffix = os.path.splitext(path)[1].lower()
+    return next((row for row in FORMATS if suffix in row.suffixes), None)
+
+
+def read_schedule(text: str, source: str, reading: Reading) -> Schedule:
     """The schedule that a text holds; ``source`` names the file in messages.
 
     Raises:
         InputError: the text is in none of the formats, or breaks the rules of its own.
     """
-    form = form_of(text)
-    if reading.parameters and form != "yaml":
+    found = format_of(text)
+    if reading.parameters and not (found and found.symbolic):
         raise InputError(f"schedule {source!r}", "has no parameters: it is not YAML", "drop --set")
-    match form:
-        case "msccl-xml":
-            return read_msccl_xml(
-                text,
-                source,
-                root=reading.root,
-                collective=reading.collective,
-                in_place=reading.in_place,
-            )
-        case "mscclpp-json":
-            return read_mscclpp_json(
-                text,
-                source,
-                root=reading.root,
-                collective=reading.collective,
-                iterations=reading.iterations,
-            )
-        case "yaml":
-            return parse_yaml(text, source, reading.parameters)
-        case _:
-            raise InputError(f"file {source!r}", "is not a schedule", "see docs/schedules.md")
-
-
-def read_schedule(path: str, reading: Reading | None = None) -> Schedule:
-    """The schedule in a file of any format.
-
-    Raises:
-        InputError: it cannot be read or is not a schedule.
-    """
-    text = schedule_text(path)
-    if text is None:
-        raise InputError(f"file {path!r}", "is missing, or not a schedule", "name a schedule file")
-    return parse_schedule(text, path, reading or Reading())
+    if found is None:
+        raise InputError(f"file {source!r}", "is not a schedule", "see docs/schedules.md")
+    return found.read(text, source, reading)
 
 
 def written(schedule: Schedule, path: str) -> str:
@@ -150,8 +196,12 @@ def written(schedule: Schedule, path: str) -> str:
     Raises:
         InputError: the format is not known, or cannot express the schedule without loss.
     """
-    suffix = os.path.splitext(path)[1].lower()
-    if suffix not in WRITERS:
-        known = ".xml (MSCCL), .json (MSCCL++) and .yaml"
+    named = _named(path)
+    if named is None:
+        *most, last = (
+            f"{row.suffixes[0]} ({row.runtime})" if row.runtime else row.suffixes[0]
+            for row in FORMATS
+        )
+        known = f"{', '.join(most)} and {last}"
         raise InputError(f"file {path!r}", f"formats are {known}", "name it so")
-    return WRITERS[suffix](schedule)
+    return named.write(schedule)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from p2smt.interop.mscclpp.read import read_mscclpp_json
+from p2smt.interop.mscclpp.read import read_mscclpp
+from p2smt.interop.reading import Reading
 
 if TYPE_CHECKING:
     from p2smt.schedules.model import Schedule, Step
@@ -149,7 +150,7 @@ def pair(ops: list[Data], *, collective: str = "allreduce", **keys: object) -> D
 
 def read(data: Data, **keys: Any) -> Schedule:
     """The schedule of a plan."""
-    return read_mscclpp_json(json.dumps(data, indent=1), "plan.json", **keys)
+    return read_mscclpp(json.dumps(data, indent=1), "plan.json", Reading(**keys))
 
 
 def steps(data: Data, **keys: Any) -> tuple[Step, ...]:

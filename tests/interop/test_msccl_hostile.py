@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError, TooLarge
-from p2smt.interop.msccl import elements as msccl_elements
+from p2smt.interop.msccl import checked_xml
 from p2smt.interop.msccl import parse as msccl_parse
-from p2smt.interop.msccl.read import read_msccl_xml
+from p2smt.interop.msccl.read import read_msccl
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.verify import verify
 from tests.interop.msccl_texts import algo, block, gpu, ring, step, swap
@@ -26,7 +26,7 @@ OUTSIDE = '<!DOCTYPE algo SYSTEM "http://localhost/algo.dtd"><algo/>'
 def outcome(text: str) -> Schedule | str:
     """The schedule, or the one line that refuses it; any other error fails the test."""
     try:
-        return read_msccl_xml(text, "f.xml")
+        return read_msccl(text, "f.xml")
     except InputError as error:
         shown = str(error)
         assert "\n" not in shown
@@ -68,22 +68,22 @@ def test_malformed(text: str, what: str) -> None:
 
 
 def test_no_more_than_so_many_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(msccl_elements, "MAX_CHARACTERS", len(RING))
+    monkeypatch.setattr(checked_xml, "MAX_CHARACTERS", len(RING))
     assert isinstance(outcome(RING), Schedule)
     assert outcome(RING + " ") == f"f.xml: is longer than {len(RING)} characters; shorten it"
 
 
 def test_no_more_than_so_many_elements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(msccl_elements, "MAX_ELEMENTS", 11)
+    monkeypatch.setattr(checked_xml, "MAX_ELEMENTS", 11)
     assert isinstance(outcome(RING), Schedule)
-    monkeypatch.setattr(msccl_elements, "MAX_ELEMENTS", 10)
+    monkeypatch.setattr(checked_xml, "MAX_ELEMENTS", 10)
     assert outcome(RING) == "f.xml, line 13: <step> is beyond 10 elements; split the file"
 
 
 def test_no_more_than_so_many_chunks_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(msccl_parse, "MAX_MOVED", 4)
     with pytest.raises(TooLarge, match=r"line 8: <step> is beyond 4 chunks handled"):
-        read_msccl_xml(ring(3), "f.xml")
+        read_msccl(ring(3), "f.xml")
 
 
 def test_huge_numbers_cost_nothing() -> None:

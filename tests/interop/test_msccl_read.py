@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.msccl.read import read_msccl_xml
+from p2smt.interop.msccl.read import read_msccl
+from p2smt.interop.reading import Reading
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, StepRef
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify
@@ -15,7 +16,7 @@ from tests.interop.msccl_texts import algo, attributes, block, gpu, ring, step, 
 
 
 def read(text: str, **more: Any) -> Schedule:
-    return read_msccl_xml(text, "f.xml", **more)
+    return read_msccl(text, "f.xml", Reading(**more))
 
 
 def refusal(text: str, **more: Any) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.interop.msccl.read import read_msccl_xml
+from p2smt.interop.msccl.read import read_msccl
 from tests.interop.msccl_texts import algo, block, gpu, ring, step, swap
 
 
 def warnings(text: str) -> tuple[str, ...]:
-    return read_msccl_xml(text, "f.xml").warnings
+    return read_msccl(text, "f.xml").warnings
 
 
 def of_gpu(*inside: str, **more: object) -> tuple[str, ...]:

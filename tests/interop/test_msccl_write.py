@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from p2smt.collectives import contract as contracts
 from p2smt.collectives.contract import Contract
 from p2smt.errors import InputError
-from p2smt.interop.msccl.parse import FORMS
-from p2smt.interop.msccl.read import read_msccl_xml
-from p2smt.interop.msccl.write import write_msccl_xml
+from p2smt.interop.msccl.elements import STEP_TYPES
+from p2smt.interop.msccl.read import read_msccl
+from p2smt.interop.msccl.write import write_msccl
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
@@ -26,7 +26,7 @@ RANKS, CHUNKS, SCRATCH = 3, 3, 4
 
 
 def there_and_back(schedule: Schedule) -> Schedule:
-    return read_msccl_xml(write_msccl_xml(schedule), "f.xml")
+    return read_msccl(write_msccl(schedule), "f.xml")
 
 
 def bare(schedule: Schedule) -> Schedule:
@@ -38,7 +38,7 @@ def bare(schedule: Schedule) -> Schedule:
 
 def refusal(schedule: Schedule) -> str:
     with pytest.raises(InputError) as caught:
-        write_msccl_xml(schedule)
+        write_msccl(schedule)
     return str(caught.value)
 
 
@@ -52,7 +52,7 @@ def steps_of_blocks(draw: st.DrawFn, rank: int) -> list[Step]:
         channel = draw(st.integers(0, 2))
         ends = (Connection(peers[0], rank, channel), Connection(rank, peers[1], channel))
         for index in range(length):
-            kind = draw(st.sampled_from([kind for kind in FORMS if kind != "nop"]))
+            kind = draw(st.sampled_from([kind for kind in STEP_TYPES if kind != "nop"]))
             known = [StepRef(b, i) for b, n in enumerate(lengths) for i in range(n)]
             waits = draw(st.lists(st.sampled_from(known), max_size=1))
             steps.append(draw(_step(rank, block, index, kind, ends, tuple(waits))))
@@ -69,10 +69,10 @@ def _step(
     ends: tuple[Connection, Connection],
     waits: tuple[StepRef, ...],
 ) -> Step:
-    form, count = FORMS[kind], draw(st.integers(1, 2))
+    does, count = STEP_TYPES[kind], draw(st.integers(1, 2))
     buffers, starts = st.sampled_from(Buffer), st.integers(-1, 1)
     source, target = (Span(rank, draw(buffers), draw(starts), count) for _ in range(2))
-    reads = [*[target] * form.adds, *[source] * form.reads]
+    reads = [*[target] * does.adds, *[source] * does.reads]
     return Step(
         rank,
         block,
@@ -80,9 +80,9 @@ def _step(
         kind,
         count,
         tuple(reads),
-        (target,) * form.writes,
-        ends[0] if form.receives else None,
-        ends[1] if form.sends else None,
+        (target,) * does.writes,
+        ends[0] if does.receives else None,
+        ends[1] if does.sends else None,
         waits,
     )
 
@@ -114,7 +114,7 @@ def test_what_is_written_is_read_back(schedule: Schedule) -> None:
 
 @pytest.mark.parametrize("text", [ring(2), ring(4), swap()])
 def test_what_is_read_is_written(text: str) -> None:
-    schedule = read_msccl_xml(text, "f.xml")
+    schedule = read_msccl(text, "f.xml")
     assert bare(there_and_back(schedule)) == bare(schedule)
     assert there_and_back(schedule).warnings == ()
     assert there_and_back(schedule).steps[0].line == 4
@@ -136,7 +136,7 @@ def _convertible() -> dict[str, Schedule]:
 def test_small_schedules_stay_valid(name: str) -> None:
     again = there_and_back(_convertible()[name])
     assert verify(again).verdict is Verdict.VALID
-    assert write_msccl_xml(again) == write_msccl_xml(_convertible()[name])
+    assert write_msccl(again) == write_msccl(_convertible()[name])
     assert not [text for text in again.warnings if "runtime" in text]
 
 
@@ -195,7 +195,7 @@ def test_blocks_are_numbered_from_zero() -> None:
 
 
 def test_attributes_that_executors_require() -> None:
-    head, _, rest = write_msccl_xml(small_schedules.ring_all_reduce(2)).partition("\n")
+    head, _, rest = write_msccl(small_schedules.ring_all_reduce(2)).partition("\n")
     assert head == (
         '<algo name="ring 2" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" '
         'coll="allreduce" inplace="1" outofplace="0" minBytes="0" maxBytes="1099511627776">'
@@ -210,7 +210,7 @@ def test_the_other_end_of_a_message_is_shown() -> None:
     blocks = Blocks()
     blocks.send(0, 0, 1, "i0")
     blocks.receive("r", 1, 0, 0, "s2")
-    text = write_msccl_xml(blocks.schedule("x", contracts.all_reduce(2, 1, in_place=False), 3))
+    text = write_msccl(blocks.schedule("x", contracts.all_reduce(2, 1, in_place=False), 3))
     assert text.count('srcbuf="i" srcoff="0" dstbuf="s" dstoff="2"') == 2
 
 

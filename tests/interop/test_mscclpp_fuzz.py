@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.interop.mscclpp.read import read_mscclpp_json
-from p2smt.interop.mscclpp.write import write_mscclpp_json
+from p2smt.interop.mscclpp.read import read_mscclpp
+from p2smt.interop.mscclpp.write import write_mscclpp
+from p2smt.interop.reading import Reading
 from p2smt.schedules.model import Schedule
 from tests.interop.mscclpp_plans import NOP, all_gather, far, lonely, move, near, op, over, pair
 
@@ -65,7 +66,7 @@ def _places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 def _read(text: str) -> Schedule | None:
     """The schedule, or nothing after one line about the file."""
     try:
-        return read_mscclpp_json(text, "fuzz.json", iterations=2)
+        return read_mscclpp(text, "fuzz.json", Reading(iterations=2))
     except InputError as error:
         message = str(error)
         assert message.startswith("fuzz.json")
@@ -105,11 +106,11 @@ def _consistent(schedule: Schedule) -> None:
             assert ref.index < sizes[step.rank, ref.block]
             assert ref.block != step.block or ref.index < step.index
     try:
-        text = write_mscclpp_json(schedule)
+        text = write_mscclpp(schedule)
     except InputError:
         return
-    again = read_mscclpp_json(text, "again.json")
-    assert write_mscclpp_json(again) == text
+    again = read_mscclpp(text, "again.json")
+    assert write_mscclpp(again) == text
 
 
 @given(st.sampled_from(_PLANS), st.data())

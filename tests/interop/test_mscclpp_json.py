@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.interop.mscclpp import checked_json as mscclpp_json
-from p2smt.interop.mscclpp.checked_json import Value, load_json
+from p2smt.interop.mscclpp import checked_json
+from p2smt.interop.mscclpp.checked_json import JsonValue, load_json
 
 
 def _refusal(text: str) -> str:
@@ -74,13 +74,13 @@ def test_what_is_refused(text: str, part: str) -> None:
 
 
 def test_files_with_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mscclpp_json, "MAX_VALUES", 10)
+    monkeypatch.setattr(checked_json, "MAX_VALUES", 10)
     assert "more than 10 values" in _refusal(json.dumps(list(range(20))))
-    monkeypatch.setattr(mscclpp_json, "MAX_BYTES", 10)
+    monkeypatch.setattr(checked_json, "MAX_BYTES", 10)
     assert "longer than 10 characters" in _refusal(json.dumps(list(range(20))))
 
 
-def _value(data: object) -> Value:
+def _value(data: object) -> JsonValue:
     return load_json(json.dumps(data), "a.json")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.interop.mscclpp import read as mscclpp_reader
-from p2smt.interop.mscclpp.read import read_mscclpp_json
+from p2smt.interop.mscclpp.read import read_mscclpp
 from p2smt.schedules.model import Buffer, Sizes, Span, StepRef
 from p2smt.schedules.verify.verify import verify
 from tests.interop.mscclpp_plans import (
@@ -60,7 +60,7 @@ def test_a_relaxed_signal_does_not_publish_the_data() -> None:
 
 def test_a_step_knows_its_line() -> None:
     text = json.dumps(all_gather(), indent=1)
-    found = read_mscclpp_json(text, "plan.json").steps
+    found = read_mscclpp(text, "plan.json").steps
     lines = text.split("\n")
     for step in found:
         assert lines[(step.line or 0) - 1].strip() == "{"

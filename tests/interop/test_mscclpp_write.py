@@ -9,8 +9,8 @@ import pytest
 
 from p2smt.collectives.contract import contract
 from p2smt.errors import InputError
-from p2smt.interop.mscclpp.read import read_mscclpp_json
-from p2smt.interop.mscclpp.write import write_mscclpp_json
+from p2smt.interop.mscclpp.read import read_mscclpp
+from p2smt.interop.mscclpp.write import write_mscclpp
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
 from p2smt.schedules.verify.verify import verify
 from tests.interop.mscclpp_plans import (
@@ -36,7 +36,7 @@ def _bare(schedule: Schedule) -> Schedule:
 
 
 def _back(schedule: Schedule) -> Schedule:
-    return _bare(read_mscclpp_json(write_mscclpp_json(schedule), "back.json"))
+    return _bare(read_mscclpp(write_mscclpp(schedule), "back.json"))
 
 
 _PUT = move("put", [near("i", 0), near("i", 1)], [far(0, 0), far(1, 1)])
@@ -134,8 +134,8 @@ def _ring(ranks: int = 3) -> Schedule:
 def test_a_ring_by_hand_becomes_a_valid_plan() -> None:
     ring = _ring()
     assert verify(ring).verdict == "valid"
-    written = write_mscclpp_json(ring)
-    back = read_mscclpp_json(written, "ring.json")
+    written = write_mscclpp(ring)
+    back = read_mscclpp(written, "ring.json")
     assert verify(back).verdict == "valid"
     assert _back(back) == _bare(back)
     ops = json.loads(written)["gpus"][0]["threadblocks"][0]["ops"]
@@ -209,22 +209,22 @@ _SEND = Step(0, 0, 0, "s", 1, (Span(0, IN, 0, 1),), send=Connection(0, 1, 0))
 )
 def test_what_cannot_be_written(schedule: Schedule, part: str) -> None:
     with pytest.raises(InputError, match=part):
-        write_mscclpp_json(schedule)
+        write_mscclpp(schedule)
 
 
 def test_custom_contracts_have_no_name() -> None:
     custom = replace(contract("allreduce", 2, 4), collective="custom")
     with pytest.raises(InputError, match="has no name in MSCCL"):
-        write_mscclpp_json(_alone(contract=custom))
+        write_mscclpp(_alone(contract=custom))
 
 
 def test_a_step_is_put_behind_a_nop_where_no_thread_is_in_order() -> None:
     signal = Step(0, 0, 1, "signal", posts=("go",))
     wait = Step(1, 0, 0, "wait", awaits=("go",))
-    data: Data = json.loads(write_mscclpp_json(_alone(_copy(0, 0, 0), signal, wait)))
+    data: Data = json.loads(write_mscclpp(_alone(_copy(0, 0, 0), signal, wait)))
     ops = data["gpus"][0]["threadblocks"][0]["ops"]
     assert [found["name"] for found in ops] == ["copy", "nop", "signal"]
     loose = replace(signal, after=())
-    data = json.loads(write_mscclpp_json(_alone(_copy(0, 0, 0), loose, wait)))
+    data = json.loads(write_mscclpp(_alone(_copy(0, 0, 0), loose, wait)))
     ops = data["gpus"][0]["threadblocks"][0]["ops"]
     assert [found["name"] for found in ops] == ["copy", "signal"]

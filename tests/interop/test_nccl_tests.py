@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.json_log import read_json_run
+from p2smt.interop.nccl_tests.elements import TimingTable
+from p2smt.interop.nccl_tests.parse_json import parse_json
+from p2smt.interop.nccl_tests.parse_text import parse_text
 from p2smt.interop.nccl_tests.read import MAX_BYTES, Measured, read_nccl_tests
-from p2smt.interop.nccl_tests.run import Run
 from p2smt.interop.nccl_tests.samples import derived_topology, samples_of
-from p2smt.interop.nccl_tests.text import read_text_tables
 from p2smt.programs.program import Grouping
 from tests.calibration.fixtures import (
     ALL,
@@ -48,10 +48,10 @@ def one_line_errors() -> Iterator[None]:
             raise
 
 
-def one(text: str) -> Run:
+def one(text: str) -> TimingTable:
     """The one table of a text."""
-    (run,) = read_text_tables(text, "f.txt")
-    return run
+    (table,) = parse_text(text, "f.txt")
+    return table
 
 
 def measured(tmp_path: Path, text: str, **options: object) -> Measured:
@@ -63,10 +63,10 @@ def measured(tmp_path: Path, text: str, **options: object) -> Measured:
 
 
 def test_both_times_of_a_row_are_read() -> None:
-    run = one(TABLE)
-    assert run.binary == "all_reduce"
-    assert [t.size_bytes for t in run.timings] == [2**20, 2**20, 2**24, 2**24, 2**28, 2**28]
-    assert run.timings[0].seconds == pytest.approx(FEW[0].seconds, rel=1e-3)
+    table = one(TABLE)
+    assert table.binary == "all_reduce"
+    assert [t.size_bytes for t in table.timings] == [2**20, 2**20, 2**24, 2**24, 2**28, 2**28]
+    assert table.timings[0].seconds == pytest.approx(FEW[0].seconds, rel=1e-3)
 
 
 @pytest.mark.parametrize("prefix", ["[1,0]<stdout>:", "0: ", " 0:", "[1,0]<stdout>: "])
@@ -81,9 +81,9 @@ def test_trimmed_columns_underscores_and_markdown() -> None:
         "  size    time   algbw   busbw\n   (B)    (us)  (GB/s)  (GB/s)\n"
         "1_048_576   101.9   10.29   18.00\n16_777216  276.6   60.66  106.16\n```\n"
     )
-    run = one(text)
-    assert [(t.line, t.size_bytes) for t in run.timings] == [(5, 2**20), (6, 2**24)]
-    assert run.ranks(Collective.ALL_REDUCE) == 8
+    table = one(text)
+    assert [(t.line, t.size_bytes) for t in table.timings] == [(5, 2**20), (6, 2**24)]
+    assert table.ranks(Collective.ALL_REDUCE) == 8
 
 
 def test_older_and_newer_columns() -> None:
@@ -103,9 +103,9 @@ def test_older_and_newer_columns() -> None:
 
 def test_wrong_results_are_reported_and_left_out() -> None:
     bad = f"1048576 262144 float sum -1 {row(2**20, 1e-4, 8, wrong='3')} {row(2**20, 1e-4, 8)}\n"
-    run = one(TABLE + bad)
-    assert run.wrong == (len(TABLE.splitlines()) + 1,)
-    assert len(run.timings) == 6
+    table = one(TABLE + bad)
+    assert table.wrong == (len(TABLE.splitlines()) + 1,)
+    assert len(table.timings) == 6
 
 
 def test_rows_without_bytes_or_time_are_skipped() -> None:
@@ -116,9 +116,9 @@ def test_rows_without_bytes_or_time_are_skipped() -> None:
 def test_several_tables_in_one_log_have_their_own_test() -> None:
     log = "1 more process has sent help message help-mpi.txt\nhost:12:34 [0] NCCL INFO comm 0x1\n"
     gather = printed(made_samples(TRUTH, INSIDE, Collective.ALL_GATHER)[-3:], 8, 1, "all_gather")
-    runs = read_text_tables(TABLE + log + gather, "f.txt")
-    assert [run.binary for run in runs] == ["all_reduce", "all_gather"]
-    assert [run.hosts for run in runs] == [(), (8,)]
+    tables = parse_text(TABLE + log + gather, "f.txt")
+    assert [table.binary for table in tables] == ["all_reduce", "all_gather"]
+    assert [table.hosts for table in tables] == [(), (8,)]
 
 
 def test_a_remark_says_what_a_trimmed_file_does_not(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_json_reports(tmp_path: Path) -> None:
     samples = made_samples(TRUTH, ALL, sizes=[2**20, 2**28])
     found = measured(tmp_path, as_json(report(samples, 32, 4)))
     assert (found.collective, found.ranks, found.hosts) == (Collective.ALL_REDUCE, 32, 4)
-    assert found.run.timings[0].seconds == pytest.approx(samples[0].seconds, rel=1e-6)
+    assert found.table.timings[0].seconds == pytest.approx(samples[0].seconds, rel=1e-6)
     assert "secret" not in repr(found)
 
 
@@ -179,8 +179,8 @@ def test_json_rows_with_wrong_results_are_left_out() -> None:
     data = report(FEW, 8, 1)
     data["results"][1]["out_of_place"]["nwrong"] = 2.0
     data["results"][2]["out_of_place"]["nwrong"] = None
-    (run,) = read_json_run(as_json(data), "f")
-    assert (run.wrong, len(run.timings)) == ((2,), 2)
+    (table,) = parse_json(as_json(data), "f")
+    assert (table.wrong, len(table.timings)) == ((2,), 2)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_json_rows_with_wrong_results_are_left_out() -> None:
 )
 def test_bad_text_is_refused_in_one_line(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        read_text_tables(text, "f.txt")
+        parse_text(text, "f.txt")
     assert "\n" not in str(caught.value)
 
 
@@ -227,7 +227,7 @@ def test_bad_text_is_refused_in_one_line(text: str, message: str) -> None:
 )
 def test_bad_json_is_refused_in_one_line(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        read_json_run(text, "f")
+        parse_json(text, "f")
     assert "\n" not in str(caught.value)
 
 
@@ -265,8 +265,8 @@ def test_hostile_files_take_bounded_time(tmp_path: Path, unit: str) -> None:
 @given(st.lists(st.one_of(st.sampled_from(TABLE.splitlines()), st.text(max_size=40)), max_size=12))
 def test_any_mixture_of_lines_is_read_or_refused(lines: list[str]) -> None:
     with one_line_errors():
-        runs = read_text_tables("\n".join(lines), "f")
-        assert all(t.seconds > 0 and t.size_bytes > 0 for run in runs for t in run.timings)
+        tables = parse_text("\n".join(lines), "f")
+        assert all(t.seconds > 0 and t.size_bytes > 0 for table in tables for t in table.timings)
 
 
 KEYS = (
@@ -291,7 +291,7 @@ JSON = st.recursive(
 def test_any_json_is_read_or_refused(data: object) -> None:
     for whole in (data, {"results": [data], "config": data}):
         with one_line_errors():
-            read_json_run(as_json(whole), "f")
+            parse_json(as_json(whole), "f")
 
 
 @settings(max_examples=100)

@@ -8,7 +8,7 @@ checker to report with the line number.  Choices:
   the first step of every other block waits for.
 - A step of no chunks does nothing but wait: the runtime's loop over its chunks does not start.
 - A file for both uses is read in place unless asked otherwise.
-- The root of reduce and broadcast is the caller's to say.
+- The root of reduce and broadcast is the caller's to say: the format does not.
 """
 
 from __future__ import annotations
@@ -17,52 +17,43 @@ from typing import TYPE_CHECKING
 
 from p2smt.collectives.contract import contract
 from p2smt.errors import TooLarge
-from p2smt.interop.msccl.parse import CUSTOM, FORMS, parse_msccl
+from p2smt.interop.msccl.elements import STEP_TYPES
+from p2smt.interop.msccl.parse import CUSTOM, parse_msccl
 from p2smt.interop.msccl.runtime_warnings import warnings_of
 from p2smt.interop.msccl.sizes import PARTED, sizes_of
+from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.schedules.model import Connection, Schedule, Span, Step, StepRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from p2smt.collectives.contract import Contract
-    from p2smt.interop.msccl.parse import Place, RawAlgo, RawBlock, RawGpu, RawStep
+    from p2smt.interop.msccl.elements import RawAlgo, RawBlock, RawGpu, RawPlace, RawStep
+    from p2smt.interop.reading import Reading
 
-FORM = "msccl-xml"
+FORMAT = "msccl-xml"
 MAX_CELLS = 1 << 20
 """Most chunks in the larger buffers of all ranks."""
 
 
-def read_msccl_xml(
-    text: str,
-    source: str,
-    *,
-    root: int = 0,
-    collective: str | None = None,
-    in_place: bool | None = None,
-) -> Schedule:
-    """The schedule in an MSCCL XML text.
-
-    source: names the file in messages.
-    root: of a rooted collective; the format does not say it.
-    collective: used in place of the file's own name for it.
-    in_place: how the file is used, where it does not say, or is made for both.
+def read_msccl(text: str, source: str, reading: Reading = AS_IT_STANDS) -> Schedule:
+    """The schedule in an MSCCL XML text; ``source`` names the file in messages.
 
     Raises:
         InputError: the text is not such a file, or too large.
     """
     algo = parse_msccl(text, source)
-    shared = bool(algo.in_place) if in_place is None else in_place
-    goal = _contract(algo, collective, root, shared)
+    in_place = bool(algo.in_place) if reading.in_place is None else reading.in_place
+    goal = _contract(algo, reading, in_place)
     steps = tuple(step for rank in range(algo.ranks) for step in _gpu(algo.gpus[rank]))
     declared = [algo.gpus[rank].chunks for rank in range(algo.ranks)]
     sizes = sizes_of(goal, declared, steps)
-    warnings = warnings_of(algo, shared, steps)
-    return Schedule(algo.name, goal, sizes, steps, FORM, algo.protocol, (), warnings)
+    warnings = warnings_of(algo, in_place, steps)
+    return Schedule(algo.name, goal, sizes, steps, FORMAT, algo.protocol, (), warnings)
 
 
-def _contract(algo: RawAlgo, collective: str | None, root: int, in_place: bool) -> Contract:
-    name = collective or algo.collective
+def _contract(algo: RawAlgo, reading: Reading, in_place: bool) -> Contract:
+    name = reading.collective or algo.collective
     if name == CUSTOM:
         rule = "coll is custom, so the file does not say what it must produce"
         raise algo.error(rule, "name a collective with --collective")
@@ -77,7 +68,7 @@ def _contract(algo: RawAlgo, collective: str | None, root: int, in_place: bool) 
         if rest:
             rule = f"nchunksperloop of {name} is not a multiple of ngpus={algo.ranks}"
             raise algo.error(rule, "give every rank as many chunks")
-    return contract(name, algo.ranks, chunks, in_place=in_place, root=root)
+    return contract(name, algo.ranks, chunks, in_place=in_place, root=reading.root)
 
 
 def _gpu(gpu: RawGpu) -> Iterator[Step]:
@@ -112,7 +103,7 @@ def _step(
     waits = first if raw.wait is None else (StepRef(*raw.wait), *first)
     if not raw.count:
         return Step(rank, block, index, raw.kind, waits=waits, line=raw.line)
-    form = FORMS[raw.kind]
+    does = STEP_TYPES[raw.kind]
     source, target = _spans(rank, raw.source, raw.count), _spans(rank, raw.target, raw.count)
     return Step(
         rank,
@@ -120,14 +111,14 @@ def _step(
         index,
         raw.kind,
         raw.count,
-        reads=(*target, *source) if form.adds else source,
+        reads=(*target, *source) if does.adds else source,
         writes=target,
-        receive=receive if form.receives else None,
-        send=send if form.sends else None,
+        receive=receive if does.receives else None,
+        send=send if does.sends else None,
         waits=waits,
         line=raw.line,
     )
 
 
-def _spans(rank: int, place: Place | None, count: int) -> tuple[Span, ...]:
+def _spans(rank: int, place: RawPlace | None, count: int) -> tuple[Span, ...]:
     return () if place is None else (Span(rank, place.buffer, place.start, count),)

@@ -17,7 +17,7 @@ from p2smt.schedules.model import Buffer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from p2smt.interop.msccl.parse import RawAlgo, RawBlock, RawGpu, RawStep
+    from p2smt.interop.msccl.elements import RawAlgo, RawBlock, RawGpu, RawStep
     from p2smt.schedules.model import Step
 
 MAX_STEPS = 256

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
-from p2smt.interop.msccl.parse import FORMS, Form, Place
+from p2smt.interop.msccl.elements import STEP_TYPES, RawPlace, StepType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from p2smt.schedules.model import Connection, Span, Step
 
-_TYPES = {form: kind for kind, form in FORMS.items()}
+_TYPES = {does: kind for kind, does in STEP_TYPES.items()}
 _KEEP = "keep it as YAML"
 
 
@@ -27,14 +27,14 @@ def type_of(step: Step) -> str:
     adds = step.receive is None and len(step.reads) == 2 and bool(step.writes)
     if adds and step.writes[0] not in step.reads:
         raise InputError(str(step), "stores a sum beside both its sources", "copy, then reduce")
-    form = Form(
+    does = StepType(
         step.receive is not None,
         bool(step.reads),
         bool(step.writes),
         step.send is not None,
         adds,
     )
-    kind = _TYPES.get(form)
+    kind = _TYPES.get(does)
     if kind is None or len(step.reads) > 1 + adds or len(step.writes) > 1:
         rule = f"{_shape(step)}: no type of MSCCL XML step does that"
         raise InputError(str(step), rule, "split it into several steps")
@@ -78,7 +78,7 @@ def _check_spans(step: Step) -> None:
             raise InputError(str(step), rule, "MSCCL XML has one number for both")
 
 
-def places_of(step: Step, kind: str) -> tuple[Place | None, Place | None]:
+def places_of(step: Step, kind: str) -> tuple[RawPlace | None, RawPlace | None]:
     """Source and target of a step of that type, None where it has none."""
     target = _place(step.writes[0]) if step.writes else None
     sources = list(step.reads)
@@ -87,8 +87,8 @@ def places_of(step: Step, kind: str) -> tuple[Place | None, Place | None]:
     return _place(sources[0]) if sources else None, target
 
 
-def _place(span: Span) -> Place:
-    return Place(span.buffer, span.start)
+def _place(span: Span) -> RawPlace:
+    return RawPlace(span.buffer, span.start)
 
 
 def peers_of(steps: Sequence[Step]) -> tuple[int, int, int]:

@@ -1,7 +1,7 @@
 """Writes a schedule as MSCCL XML that means the same, or says what the format cannot express.
 
 All attributes that any executor requires are there.  What is read back is the same schedule, up
-to line numbers, names of steps, ``nop`` steps (see msccl_lower), and the order in which the blocks
+to line numbers, names of steps, ``nop`` steps (see raw_blocks), and the order in which the blocks
 of different ranks stand.
 """
 
@@ -14,14 +14,14 @@ from xml.sax.saxutils import quoteattr
 from p2smt.collectives.contract import contract
 from p2smt.errors import InputError
 from p2smt.interop.msccl.parse import COLLECTIVES, PROTOCOLS
-from p2smt.interop.msccl.records import raw_blocks
+from p2smt.interop.msccl.raw_blocks import raw_blocks
 from p2smt.interop.msccl.sizes import PARTED, limits, needs, reach
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from p2smt.interop.msccl.parse import Place, RawBlock, RawStep
+    from p2smt.interop.msccl.elements import RawBlock, RawPlace, RawStep
     from p2smt.schedules.model import Schedule
 
 MAX_BYTES = 1 << 40
@@ -30,7 +30,7 @@ MAX_BYTES = 1 << 40
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_msccl_xml(schedule: Schedule) -> str:
+def write_msccl(schedule: Schedule) -> str:
     """The schedule as MSCCL XML.
 
     Raises:
@@ -130,7 +130,7 @@ def _step(index: int, step: RawStep) -> str:
     return f"{tag[:-1]}/>"
 
 
-def _place(place: Place | None, default: Buffer) -> tuple[str, int]:
+def _place(place: RawPlace | None, default: Buffer) -> tuple[str, int]:
     """Attributes for a place; a nop has none, and the format wants some."""
     return (default.value, -1) if place is None else (place.buffer.value, place.start)
 

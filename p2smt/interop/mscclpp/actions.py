@@ -23,7 +23,7 @@ from p2smt.interop.mscclpp.operands import PAIRED, letters
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from p2smt.interop.mscclpp.execution_plan import Channel, Gpu, Op, Operand
+    from p2smt.interop.mscclpp.execution_plan import Channel, Gpu, Op, Operand, ThreadBlock
     from p2smt.interop.mscclpp.grid import Grid
     from p2smt.schedules.model import Span
 
@@ -91,9 +91,9 @@ class Kernel:
     grid: Grid
     meeting: Mapping[int, int]
 
-    def block(self, ops: Sequence[Op]) -> Iterator[Action]:
+    def block(self, block: ThreadBlock) -> Iterator[Action]:
         """The actions of a block, pipelines unrolled."""
-        for op in ops:
+        for op in block.nested:
             if op.name != "pipeline":
                 yield from self._actions(op, None)
             elif op.inner:

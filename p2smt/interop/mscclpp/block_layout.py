@@ -1,6 +1,6 @@
 """Steps of a block laid out as operations, with neither more nor less order.
 
-The kernel's order is that of mscclpp_order.  A step goes where the operations before it order
+The kernel's order is that of thread_order.  A step goes where the operations before it order
 what must come first, if need be behind a ``nop``; where that would order more than the schedule
 does, the step is refused, for what is written must not be right where the schedule is wrong.
 """
@@ -36,7 +36,7 @@ class Laid:
 
 
 @dataclass(slots=True)
-class Layout:
+class BlockLayout:
     """The operations of one block while they are made.
 
     segment: steps since the last synchronisation, and the thread or lane that does each.

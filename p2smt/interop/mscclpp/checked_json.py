@@ -33,7 +33,7 @@ class _Object(dict[str, object]):
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class JsonValue:
     """A JSON value: ``path`` is where it is in ``source``, ``line`` where its object starts."""
 
     data: object
@@ -50,7 +50,7 @@ class Value:
         """Whether this object has the key with something in it."""
         return self._object().get(key) is not None
 
-    def at(self, key: str) -> Value:
+    def at(self, key: str) -> JsonValue:
         """The value of a key; InputError if it is missing."""
         held = self._object()
         if key not in held:
@@ -58,7 +58,7 @@ class Value:
         path = f"{self.path}.{key}" if self.path else key
         return self._child(held[key], path)
 
-    def items(self, key: str, *, optional: bool = False) -> list[Value]:
+    def items(self, key: str, *, optional: bool = False) -> list[JsonValue]:
         """The entries of a list; none if it is optional and missing."""
         if optional and not self.has(key):
             return []
@@ -66,10 +66,6 @@ class Value:
         if not isinstance(found.data, list):
             raise found.error(f"must be a list, not {_type(found.data)}", "write [..]")
         return [found._child(item, f"{found.path}[{i}]") for i, item in enumerate(found.data)]
-
-    def integers(self, key: str, *, optional: bool = False) -> tuple[int, ...]:
-        """The entries of a list of whole numbers from 0."""
-        return tuple(item.integer() for item in self.items(key, optional=optional))
 
     def integer(self, low: int = 0, high: int = MAX_NUMBER) -> int:
         """This value as a whole number between two bounds."""
@@ -110,9 +106,9 @@ class Value:
             raise self.error(f"must be an object, not {_type(self.data)}", "write {..}")
         return self.data
 
-    def _child(self, data: object, path: str) -> Value:
+    def _child(self, data: object, path: str) -> JsonValue:
         line = data.line if isinstance(data, _Object) else self.line
-        return Value(data, self.source, path, line)
+        return JsonValue(data, self.source, path, line)
 
 
 def _type(data: object) -> str:
@@ -120,7 +116,7 @@ def _type(data: object) -> str:
     return "null" if data is None else names.get(type(data), "a number")
 
 
-def load_json(text: str, source: str) -> Value:
+def load_json(text: str, source: str) -> JsonValue:
     """One JSON document; ``source`` names it in messages.
 
     Raises:
@@ -140,8 +136,8 @@ def load_json(text: str, source: str) -> Value:
         raise
     except (ValueError, RecursionError) as error:
         raise InputError(source, f"is not valid JSON: {str(error)[:80]}", "correct it") from None
-    found = Value(data, source)
-    return Value(data, source, line=data.line) if isinstance(data, _Object) else found
+    found = JsonValue(data, source)
+    return JsonValue(data, source, line=data.line) if isinstance(data, _Object) else found
 
 
 def _object_lines(text: str, source: str) -> list[int]:

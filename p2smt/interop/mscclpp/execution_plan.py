@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from p2smt.interop.mscclpp.checked_json import Value
+    from collections.abc import Iterator
+
+    from p2smt.interop.mscclpp.checked_json import JsonValue
     from p2smt.schedules.model import Buffer
 
 
@@ -61,7 +63,7 @@ class Op:
     """
 
     name: str
-    value: Value
+    value: JsonValue
     sources: tuple[Operand, ...] = ()
     targets: tuple[Operand, ...] = ()
     kind: str = "none"
@@ -76,21 +78,33 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadBlock:
+    """A thread block.
+
+    nested: its operations as they are run, those of a pipeline inside it.
+    operations: all of them in the order of the file, a pipeline before those inside it.
+    """
+
+    nested: tuple[Op, ...]
+    operations: tuple[Op, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
-    """A rank: buffer sizes in chunks, initial values of semaphores, operations by block."""
+    """A rank: buffer sizes in chunks, initial values of semaphores, thread blocks."""
 
     rank: int
     sizes: tuple[int, int, int]
     semaphores: tuple[int, ...]
-    blocks: tuple[tuple[Op, ...], ...]
+    blocks: tuple[ThreadBlock, ...]
     port_channels: int
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ExecutionPlan:
     """A whole file."""
 
-    value: Value
+    value: JsonValue
     name: str
     collective: str
     protocol: str
@@ -99,3 +113,7 @@ class Plan:
     double_scratch: bool
     alignment: int
     gpus: tuple[Gpu, ...]
+
+    def operations(self) -> Iterator[Op]:
+        """All operations of all gpus and blocks."""
+        return (op for gpu in self.gpus for block in gpu.blocks for op in block.operations)

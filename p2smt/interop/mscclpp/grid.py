@@ -18,13 +18,13 @@ from math import gcd, lcm
 from typing import TYPE_CHECKING, TypeAlias
 
 from p2smt.errors import TooLarge
-from p2smt.interop.mscclpp.operands import letters, operations
+from p2smt.interop.mscclpp.operands import letters
 from p2smt.schedules.model import Buffer, Sizes, Span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from p2smt.interop.mscclpp.execution_plan import Op, Operand, Plan
+    from p2smt.interop.mscclpp.execution_plan import ExecutionPlan, Op, Operand
 
 SCRATCH_BYTES = 1 << 26
 """Bytes of scratch that the executor divides up for plans with reuse_resources."""
@@ -80,7 +80,7 @@ class Grid:
     def spans(
         self, rank: int, op: Op, operand: Operand, window: Window | None, count: int, view: str
     ) -> tuple[Span, ...]:
-        """The chunks of an operand; ``rank`` runs it, ``view`` is its letter in the form."""
+        """The chunks of an operand; ``rank`` runs it, ``view`` is its letter in the pattern."""
         offset = window.offset if window else 0
         stride = self.per_chunk
         if operand.buffer is Buffer.SCRATCH:
@@ -95,7 +95,7 @@ class Grid:
             found.append(Span(at, operand.buffer, begin, count, packet))
         return tuple(found)
 
-    def sizes(self, plan: Plan) -> tuple[Sizes, ...]:
+    def sizes(self, plan: ExecutionPlan) -> tuple[Sizes, ...]:
         """Buffer sizes in units."""
         return tuple(
             Sizes(
@@ -107,14 +107,14 @@ class Grid:
         )
 
 
-def grid_of(plan: Plan, iterations: int) -> Grid:
+def grid_of(plan: ExecutionPlan, iterations: int) -> Grid:
     """The grid of a plan, its pipelines running ``iterations`` times per chunk or more.
 
     Raises:
         TooLarge: unit sizes or thread block groups with no small common measure.
         InputError: scratch used as packets and plainly at the same place.
     """
-    ops = [op for gpu in plan.gpus for block in gpu.blocks for op in operations(block)]
+    ops = list(plan.operations())
     parts = lcm(*{op.part[1] for op in ops})
     units = {op.unit for op in ops if op.unit}
     smallest = gcd(*units) if units else 1
@@ -132,14 +132,14 @@ def grid_of(plan: Plan, iterations: int) -> Grid:
     return Grid(per_chunk, smallest, parts, strides, plain)
 
 
-def wrap_bytes(plan: Plan, scratch_chunks: int) -> int:
+def wrap_bytes(plan: ExecutionPlan, scratch_chunks: int) -> int:
     """Bytes of a scratch chunk with reuse_resources, as the executor rounds them."""
     room = SCRATCH_BYTES // 2 if plan.double_scratch else SCRATCH_BYTES
     share = -(-room // scratch_chunks)
     return -(-share // plan.alignment) * plan.alignment
 
 
-def _stride(plan: Plan, scratch: int, per_chunk: int, smallest: int, parts: int) -> int:
+def _stride(plan: ExecutionPlan, scratch: int, per_chunk: int, smallest: int, parts: int) -> int:
     if not plan.reuse or not scratch:
         return per_chunk
     share = wrap_bytes(plan, scratch) * parts
@@ -152,18 +152,17 @@ def _stride(plan: Plan, scratch: int, per_chunk: int, smallest: int, parts: int)
     return share // smallest
 
 
-def _plain_places(plan: Plan, strides: Sequence[int]) -> dict[int, int]:
+def _plain_places(plan: ExecutionPlan, strides: Sequence[int]) -> dict[int, int]:
     """Where plain scratch begins on ranks that also hold packets there."""
     plain: dict[int, list[_Use]] = {gpu.rank: [] for gpu in plan.gpus}
     packets: dict[int, list[_Use]] = {gpu.rank: [] for gpu in plan.gpus}
-    for gpu in plan.gpus:
-        for op in (op for block in gpu.blocks for op in operations(block)):
-            for operand, view in zip((*op.sources, *op.targets), letters(op), strict=True):
-                if operand.buffer is Buffer.SCRATCH:
-                    kind, wide = (plain, 1) if view in "LRS" else (packets, 2)
-                    begin, end = operand.index * wide, (operand.index + operand.size) * wide
-                    for at in operand.ranks:
-                        kind[at].append((begin, end, op))
+    for op in plan.operations():
+        for operand, view in zip((*op.sources, *op.targets), letters(op), strict=True):
+            if operand.buffer is Buffer.SCRATCH:
+                kind, wide = (plain, 1) if view in "LRS" else (packets, 2)
+                begin, end = operand.index * wide, (operand.index + operand.size) * wide
+                for at in operand.ranks:
+                    kind[at].append((begin, end, op))
     for rank, uses in plain.items():
         _refuse_overlap(rank, uses, packets[rank])
     return {

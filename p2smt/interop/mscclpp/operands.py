@@ -1,6 +1,6 @@
 """What operands each operation takes, as the kernel reads them by position.
 
-A form has a word for the sources and one for the targets.  Letters: L here, R on another rank,
+A pattern has a word for the sources and one for the targets.  Letters: L here, R on another rank,
 S on every rank of a switch group; small ones hold packets; p is memory that holds packets but is
 moved as it is.  The last letter of a word may be repeated where a + follows it, or left out or
 repeated where a * follows.
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from p2smt.interop.mscclpp.execution_plan import Op, Operand
 
-FORMS = {
+PATTERNS = {
     "copy": ("L", "L"),
     "get": ("R+", "L+"),
     "put": ("L+", "R+"),
@@ -48,23 +48,16 @@ CONTROL = (
 _WHERE = {"L": "local", "R": "remote", "S": "switch", "P": "local"}
 
 
-def operations(block: Sequence[Op]) -> Iterator[Op]:
-    """The operations of a block, those in pipelines included."""
-    for op in block:
-        yield op
-        yield from op.inner
-
-
-def form(op: Op) -> tuple[str, str]:
-    """The form of an operation; InputError if there is no such operation."""
+def pattern(op: Op) -> tuple[str, str]:
+    """The pattern of an operation; InputError if there is no such operation."""
     if op.name == "ppkt" and op.kind == "port":
         return PORT_PACKETS
     if op.name in CONTROL:
         return "", ""
-    if op.name not in FORMS:
-        known = ", ".join((*CONTROL, *FORMS))
+    if op.name not in PATTERNS:
+        known = ", ".join((*CONTROL, *PATTERNS))
         raise op.value.at("name").error(f"{op.name[:40]!r} is not an operation", f"known: {known}")
-    return FORMS[op.name]
+    return PATTERNS[op.name]
 
 
 def letters(op: Op) -> str:
@@ -73,7 +66,7 @@ def letters(op: Op) -> str:
     Raises:
         InputError: the operands are not those that the operation takes.
     """
-    sources, targets = form(op)
+    sources, targets = pattern(op)
     if not (sources or op.sources or op.targets):
         return ""
     return _fitted(op, "src_buff", sources, op.sources) + _fitted(

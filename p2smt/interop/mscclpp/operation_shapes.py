@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
-from p2smt.interop.mscclpp.operands import FORMS, PAIRED
+from p2smt.interop.mscclpp.operands import PAIRED, PATTERNS
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class OperationShape:
     """An operation with its operands in the order that it takes them."""
 
     name: str
@@ -33,7 +33,7 @@ class Shape:
         return "packet" if self.name.endswith("pkt") else "plain"
 
 
-def shape_of(step: Step) -> Shape:
+def shape_of(step: Step) -> OperationShape:
     """The operation for the reads and writes of a step.
 
     Raises:
@@ -49,12 +49,12 @@ def shape_of(step: Step) -> Shape:
         raise InputError(f"{step}", "has packets outside scratch", "packets are only in scratch")
     if name in PAIRED:
         sources *= len(targets)
-    return Shape(name, sources, targets)
+    return OperationShape(name, sources, targets)
 
 
 def _fits(name: str, reads: str, writes: str) -> bool:
-    """Whether an operation's form, which is also a regular expression, fits the letters."""
-    sources, targets = FORMS[name]
+    """Whether an operation's pattern, which is also a regular expression, fits the letters."""
+    sources, targets = PATTERNS[name]
     once = sources.rstrip("+") if name in PAIRED else sources
     many = targets if name != "get" else "L"
     return bool(re.fullmatch(once, reads) and re.fullmatch(many, writes))

@@ -1,4 +1,4 @@
-"""A JSON document to an MSCCL++ execution plan, with every id looked up.
+"""MSCCL++ JSON to an execution plan with line numbers, with every id looked up.
 
 Ids inside operations index the lists of their thread block, which index those of the gpu:
 channels count per type, every entry of ``connected_to`` being one; switch channels count every
@@ -10,16 +10,26 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
-from p2smt.interop.mscclpp.execution_plan import Channel, Gpu, Op, Operand, Plan
+from p2smt.interop.mscclpp.checked_json import load_json
+from p2smt.interop.mscclpp.execution_plan import (
+    Channel,
+    ExecutionPlan,
+    Gpu,
+    Op,
+    Operand,
+    ThreadBlock,
+)
+from p2smt.interop.mscclpp.operands import letters
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from p2smt.errors import InputError
-    from p2smt.interop.mscclpp.checked_json import Value
+    from p2smt.interop.mscclpp.checked_json import JsonValue
 
 T = TypeVar("T")
 
@@ -48,13 +58,20 @@ class _Remote:
     access: tuple[str, ...]
 
 
-def plan_of(value: Value) -> Plan:
-    """The plan in a JSON document.
+def parse_mscclpp(text: str, source: str) -> ExecutionPlan:
+    """The plan in an MSCCL++ JSON text; ``source`` names it in messages.
 
     Raises:
-        InputError: a key is missing, of the wrong type, out of range, or an id stands for
-            nothing.
+        InputError: the text is not JSON; a key is missing, of the wrong type, or out of range; an
+            id stands for nothing; or an operation has other operands than it takes.
     """
+    plan = _plan(load_json(text, source))
+    for op in plan.operations():
+        letters(op)
+    return plan
+
+
+def _plan(value: JsonValue) -> ExecutionPlan:
     gpus = value.items("gpus")
     if not 1 <= len(gpus) <= MAX_RANKS:
         rule = f"has {len(gpus)} entries, not 1 to {MAX_RANKS}"
@@ -62,7 +79,7 @@ def plan_of(value: Value) -> Plan:
     protocol = value.word("protocol", "Simple")
     if protocol not in ("Simple", "LL"):
         raise value.at("protocol").error(f"{protocol[:40]!r} is not Simple or LL", "pick one")
-    return Plan(
+    return ExecutionPlan(
         value,
         value.word("name", "")[:200],
         value.word("collective"),
@@ -75,7 +92,7 @@ def plan_of(value: Value) -> Plan:
     )
 
 
-def _gpu(value: Value, rank: int, ranks: int) -> Gpu:
+def _gpu(value: JsonValue, rank: int, ranks: int) -> Gpu:
     if value.at("id").integer() != rank:
         raise value.at("id").error(f"must be {rank}, the place in the list", "sort by rank")
     names = ("input_chunks", "output_chunks", "scratch_chunks")
@@ -86,12 +103,13 @@ def _gpu(value: Value, rank: int, ranks: int) -> Gpu:
     )
     lists = _gpu_lists(value, rank, ranks, len(semaphores))
     blocks = value.items("threadblocks", optional=True)
-    ops = tuple(_block(block, number, lists) for number, block in enumerate(blocks))
+    made = tuple(_block(block, number, lists) for number, block in enumerate(blocks))
     in_chunks, out_chunks, scratch = sizes
-    return Gpu(rank, (in_chunks, out_chunks, scratch), semaphores, ops, len(lists.channels["port"]))
+    chunks = (in_chunks, out_chunks, scratch)
+    return Gpu(rank, chunks, semaphores, made, len(lists.channels["port"]))
 
 
-def _gpu_lists(value: Value, rank: int, ranks: int, semaphores: int) -> _Lists:
+def _gpu_lists(value: JsonValue, rank: int, ranks: int, semaphores: int) -> _Lists:
     lists = _Lists(rank, {"memory": [], "port": []}, [], {"any": []}, semaphores)
     seen: Counter[tuple[str, int]] = Counter()
     for entry in value.items("channels", optional=True):
@@ -112,39 +130,40 @@ def _gpu_lists(value: Value, rank: int, ranks: int, semaphores: int) -> _Lists:
     return lists
 
 
-def _peer(value: Value, rank: int, ranks: int) -> int:
+def _peer(value: JsonValue, rank: int, ranks: int) -> int:
     peer = value.integer(0, ranks - 1)
     if peer == rank:
         raise value.error(f"rank {rank} is joined to itself", "name another rank")
     return peer
 
 
-def _group(value: Value, rank: int, ranks: int) -> tuple[int, ...]:
+def _group(value: JsonValue, rank: int, ranks: int) -> tuple[int, ...]:
     members = tuple(member.integer(0, ranks - 1) for member in value.items("ranks"))
     if rank not in members or len(set(members)) < len(members):
         raise value.error("a switch group must hold its own rank, and no rank twice", "correct it")
     return members
 
 
-def _kind(value: Value, key: str, known: Sequence[str]) -> str:
+def _kind(value: JsonValue, key: str, known: Sequence[str]) -> str:
     kind = value.word(key)
     if kind not in known:
         raise value.at(key).error(f"{kind[:40]!r} is not one of {', '.join(known)}", "pick one")
     return kind
 
 
-def _buffer(value: Value, key: str) -> Buffer:
+def _buffer(value: JsonValue, key: str) -> Buffer:
     return Buffer(_kind(value, key, [buffer.value for buffer in Buffer]))
 
 
-def _block(value: Value, number: int, gpu: _Lists) -> tuple[Op, ...]:
+def _block(value: JsonValue, number: int, gpu: _Lists) -> ThreadBlock:
     if value.at("id").integer() != number:
         raise value.at("id").error(f"must be {number}, the place in the list", "sort the blocks")
     lists = _block_lists(value, gpu)
-    return tuple(_op(op, lists, nested=False) for op in value.items("ops"))
+    ops = tuple(_op(op, lists, nested=False) for op in value.items("ops"))
+    return ThreadBlock(ops, tuple(chain.from_iterable((op, *op.inner) for op in ops)))
 
 
-def _block_lists(value: Value, gpu: _Lists) -> _Lists:
+def _block_lists(value: JsonValue, gpu: _Lists) -> _Lists:
     channels: dict[str, list[Channel]] = {"memory": [], "port": []}
     lists = _Lists(gpu.rank, channels, [], {"memory": [], "port": []}, gpu.semaphores)
     for entry in value.items("channels", optional=True):
@@ -164,19 +183,19 @@ def _block_lists(value: Value, gpu: _Lists) -> _Lists:
     return lists
 
 
-def _picked(item: Value, known: Sequence[T], what: str) -> T:
+def _picked(item: JsonValue, known: Sequence[T], what: str) -> T:
     number = item.integer()
     if number >= len(known):
         raise _no_such(item, number, len(known), what)
     return known[number]
 
 
-def _no_such(item: Value, number: int, known: int, what: str) -> InputError:
+def _no_such(item: JsonValue, number: int, known: int, what: str) -> InputError:
     there = f"the {what}s here are 0 to {known - 1}" if known else f"there is no {what} here"
     return item.error(f"{what} {number} does not exist", there)
 
 
-def _op(value: Value, lists: _Lists, *, nested: bool) -> Op:
+def _op(value: JsonValue, lists: _Lists, *, nested: bool) -> Op:
     name = value.word("name")
     kind = _kind(value, "channel_type", (*KINDS, "none")) if value.has("channel_type") else "none"
     channels = lists.channels.get(kind, [])
@@ -197,11 +216,11 @@ def _op(value: Value, lists: _Lists, *, nested: bool) -> Op:
     return _pipeline(op, value, lists, nested=nested) if name == "pipeline" else op
 
 
-def _barrier(value: Value) -> tuple[int, int]:
+def _barrier(value: JsonValue) -> tuple[int, int]:
     return value.at("barrier_id").integer(), value.at("num_threadblocks").integer(low=1)
 
 
-def _part(value: Value) -> tuple[int, int]:
+def _part(value: JsonValue) -> tuple[int, int]:
     if not value.has("tbg_info"):
         return (0, 1)
     info = value.at("tbg_info")
@@ -209,7 +228,7 @@ def _part(value: Value) -> tuple[int, int]:
     return info.at("tb_id").integer(0, size - 1), size
 
 
-def _operand(value: Value, lists: _Lists, kind: str) -> Operand:
+def _operand(value: JsonValue, lists: _Lists, kind: str) -> Operand:
     index = value.at("index").integer(0, MAX_SPAN)
     size = value.at("size").integer(1, MAX_SPAN)
     if value.has("switch_channel_id"):
@@ -223,7 +242,7 @@ def _operand(value: Value, lists: _Lists, kind: str) -> Operand:
     return Operand("local", (lists.rank,), _buffer(value, "type"), index, size)
 
 
-def _pipeline(op: Op, value: Value, lists: _Lists, *, nested: bool) -> Op:
+def _pipeline(op: Op, value: JsonValue, lists: _Lists, *, nested: bool) -> Op:
     if nested:
         raise value.error("is a pipeline in a pipeline", "the runtime unrolls one level")
     context = value.at("iter_context")

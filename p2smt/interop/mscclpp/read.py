@@ -1,9 +1,9 @@
 """Reads an MSCCL++ JSON execution plan as a schedule.
 
-Faithful to the runtime's execution kernel: see mscclpp_actions for what an operation does,
-mscclpp_order for what is in order and what is not (a ``nop`` is a block-wide synchronisation,
-and without one different threads of a block run apart), and mscclpp_grid for how chunks are cut
-where a plan has pipelines or thread block groups.
+Faithful to the runtime's execution kernel: see actions for what an operation does, thread_order
+for what is in order and what is not (a ``nop`` is a block-wide synchronisation, and without one
+different threads of a block run apart), and grid for how chunks are cut where a plan has pipelines
+or thread block groups.
 
 Choices:
 
@@ -15,6 +15,7 @@ Choices:
   ``pws`` sends no signal, as in the kernel.  Warnings name where runtimes are known to differ.
 - Packets: a thread blocked on a packet holds up its later data operations, not its later signals.
 - Every reduction counts as a sum.
+- The root of rooted collectives is the caller's to say: the format does not.
 """
 
 from __future__ import annotations
@@ -25,13 +26,12 @@ from typing import TYPE_CHECKING
 from p2smt.collectives.contract import COLLECTIVES, contract
 from p2smt.errors import InputError, TooLarge
 from p2smt.interop.mscclpp.actions import Kernel
-from p2smt.interop.mscclpp.checked_json import load_json
 from p2smt.interop.mscclpp.execution_plan import semaphore_counter
 from p2smt.interop.mscclpp.grid import grid_of
-from p2smt.interop.mscclpp.operands import letters, operations
-from p2smt.interop.mscclpp.parse import plan_of
+from p2smt.interop.mscclpp.parse import parse_mscclpp
 from p2smt.interop.mscclpp.runtime_warnings import warnings_of
 from p2smt.interop.mscclpp.thread_order import RankSteps
+from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.schedules.model import Schedule
 
 if TYPE_CHECKING:
@@ -39,11 +39,12 @@ if TYPE_CHECKING:
 
     from p2smt.collectives.contract import Contract
     from p2smt.interop.mscclpp.actions import Action
-    from p2smt.interop.mscclpp.execution_plan import Gpu, Plan
+    from p2smt.interop.mscclpp.execution_plan import ExecutionPlan, Gpu
     from p2smt.interop.mscclpp.grid import Grid
+    from p2smt.interop.reading import Reading
     from p2smt.schedules.model import Step
 
-FORM = "mscclpp-json"
+FORMAT = "mscclpp-json"
 MAX_STEPS = 1_000_000
 MAX_CHUNKS = 1 << 19
 MAX_SCRATCH = 1 << 23
@@ -51,41 +52,27 @@ MAX_ACCESSES = 1 << 24
 MAX_ITERATIONS = 4096
 
 
-def read_mscclpp_json(
-    text: str,
-    source: str,
-    *,
-    root: int = 0,
-    collective: str | None = None,
-    iterations: int = 3,
-) -> Schedule:
-    """The schedule in an MSCCL++ JSON execution plan.
-
-    source: names the file in messages.
-    root: of a rooted collective; the format does not say it.
-    collective: used in place of the file's own name for it.
-    iterations: how often pipelines run per chunk.
+def read_mscclpp(text: str, source: str, reading: Reading = AS_IT_STANDS) -> Schedule:
+    """The schedule in an MSCCL++ JSON execution plan; ``source`` names the file in messages.
 
     Raises:
         InputError: the text is not such a plan, names what does not exist, or is too large.
     """
+    iterations = reading.iterations
     if not 1 <= iterations <= MAX_ITERATIONS:
         rule = f"must be from 1 to {MAX_ITERATIONS}"
         raise InputError(f"{iterations} iterations", rule, "3 shows most pipelines' races")
-    plan = plan_of(load_json(text, source))
-    for gpu in plan.gpus:
-        for op in (op for block in gpu.blocks for op in operations(block)):
-            letters(op)
+    plan = parse_mscclpp(text, source)
     grid = grid_of(plan, iterations)
     sizes = grid.sizes(plan)
     _check_size(plan, [max(s.input, s.output) for s in sizes], [s.scratch for s in sizes])
-    goal = _contract(plan, grid, collective, root)
+    goal = _contract(plan, grid, reading)
     return Schedule(
         plan.name,
         goal,
         sizes,
         tuple(_steps(plan, grid)),
-        FORM,
+        FORMAT,
         plan.protocol,
         tuple(_initial(plan.gpus)),
         warnings_of(plan, grid, iterations),
@@ -99,7 +86,7 @@ def _initial(gpus: Iterable[Gpu]) -> Iterator[tuple[str, int]]:
                 yield semaphore_counter(gpu.rank, number), value
 
 
-def _check_size(plan: Plan, chunks: list[int], scratch: list[int]) -> None:
+def _check_size(plan: ExecutionPlan, chunks: list[int], scratch: list[int]) -> None:
     given = f"{plan.value.source}: {plan.name or 'the plan'}"
     if max(chunks) * len(chunks) > MAX_CHUNKS:
         rule = f"has more than {MAX_CHUNKS} chunks over all ranks"
@@ -109,12 +96,12 @@ def _check_size(plan: Plan, chunks: list[int], scratch: list[int]) -> None:
         raise TooLarge(given, rule, "use less scratch, or fewer iterations")
 
 
-def _contract(plan: Plan, grid: Grid, collective: str | None, root: int) -> Contract:
+def _contract(plan: ExecutionPlan, grid: Grid, reading: Reading) -> Contract:
     """The contract, in units; the number of chunks must be the same on every rank."""
-    given = collective or plan.collective
+    given = reading.collective or plan.collective
     name = _collective(given)
     if name is None:
-        where = plan.value.at("collective") if collective is None else plan.value
+        where = plan.value.at("collective") if reading.collective is None else plan.value
         known = ", ".join(COLLECTIVES)
         raise where.error(f"collective {given[:40]!r} has no contract", f"choose one of {known}")
     place = 1 if name in ("reduce_scatter", "scatter") else 0
@@ -131,7 +118,7 @@ def _contract(plan: Plan, grid: Grid, collective: str | None, root: int) -> Cont
     if chunks < 1:
         rule = f"{key} must be at least 1 for {name}"
         raise plan.value.at("gpus").error(rule, "give the number of chunks")
-    return contract(name, ranks, chunks * grid.per_chunk, in_place=plan.in_place, root=root)
+    return contract(name, ranks, chunks * grid.per_chunk, in_place=plan.in_place, root=reading.root)
 
 
 def _collective(given: str) -> str | None:
@@ -139,10 +126,10 @@ def _collective(given: str) -> str | None:
     return next((name for name in COLLECTIVES if name.replace("_", "") == plain), None)
 
 
-def _steps(plan: Plan, grid: Grid) -> Iterator[Step]:
+def _steps(plan: ExecutionPlan, grid: Grid) -> Iterator[Step]:
     budget = _Budget(plan.value.source)
     for gpu in plan.gpus:
-        ops = [{op.barrier[0] for op in operations(b) if op.barrier} for b in gpu.blocks]
+        ops = [{op.barrier[0] for op in b.operations if op.barrier} for b in gpu.blocks]
         kernel = Kernel(gpu, grid, Counter(number for block in ops for number in block))
         made = RankSteps(gpu.rank, len(gpu.blocks), plan.in_place)
         for number, block in enumerate(gpu.blocks):

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from p2smt.interop.mscclpp.grid import wrap_bytes
-from p2smt.interop.mscclpp.operands import operations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from p2smt.interop.mscclpp.execution_plan import Channel, Gpu, Op, Plan
+    from p2smt.interop.mscclpp.execution_plan import Channel, ExecutionPlan, Gpu, Op, ThreadBlock
     from p2smt.interop.mscclpp.grid import Grid
 
 MAX_OPERATIONS = 64
@@ -26,7 +25,7 @@ MAX_SEMAPHORES = 16
 MOST = 40
 
 
-def warnings_of(plan: Plan, grid: Grid, iterations: int) -> tuple[str, ...]:
+def warnings_of(plan: ExecutionPlan, grid: Grid, iterations: int) -> tuple[str, ...]:
     """Warnings, each once, in the order of the file."""
     found: dict[str, None] = {}
     for text in _all(plan, grid, iterations):
@@ -37,19 +36,19 @@ def warnings_of(plan: Plan, grid: Grid, iterations: int) -> tuple[str, ...]:
     return (*shown, "and more") if len(found) > MOST else tuple(shown)
 
 
-def _all(plan: Plan, grid: Grid, iterations: int) -> Iterator[str]:
+def _all(plan: ExecutionPlan, grid: Grid, iterations: int) -> Iterator[str]:
     yield from _units(plan, grid, iterations)
     for gpu in plan.gpus:
         yield from _gpu(gpu)
         for number, block in enumerate(gpu.blocks):
             where = f"gpu {gpu.rank} thread block {number}"
             yield from _block(where, block)
-            for op in operations(block):
+            for op in block.operations:
                 yield from _op(op, plan.protocol)
 
 
-def _units(plan: Plan, grid: Grid, iterations: int) -> Iterator[str]:
-    ops = [op for gpu in plan.gpus for block in gpu.blocks for op in operations(block)]
+def _units(plan: ExecutionPlan, grid: Grid, iterations: int) -> Iterator[str]:
+    ops = list(plan.operations())
     if any(op.unit for op in ops):
         yield f"pipelines are checked for {iterations} units per chunk"
         scratch = max(gpu.sizes[2] for gpu in plan.gpus)
@@ -67,7 +66,7 @@ def _units(plan: Plan, grid: Grid, iterations: int) -> Iterator[str]:
 def _gpu(gpu: Gpu) -> Iterator[str]:
     users: dict[Channel, int] = {}
     for number, block in enumerate(gpu.blocks):
-        for op in operations(block):
+        for op in block.operations:
             for channel in op.channels if op.kind == "port" and "wait" not in op.name else ():
                 if users.setdefault(channel, number) != number:
                     yield (
@@ -76,12 +75,12 @@ def _gpu(gpu: Gpu) -> Iterator[str]:
                     )
 
 
-def _block(where: str, block: Sequence[Op]) -> Iterator[str]:
-    count = sum(1 for _ in operations(block))
+def _block(where: str, block: ThreadBlock) -> Iterator[str]:
+    count = len(block.operations)
     if count > MAX_OPERATIONS:
         yield f"{where} has {count} operations; the runtime has room for {MAX_OPERATIONS}"
     for kind in ("memory", "port"):
-        used = {c for op in operations(block) if op.kind == kind for c in op.channels}
+        used = {c for op in block.operations if op.kind == kind for c in op.channels}
         if len(used) > MAX_CHANNELS:
             count = len(used)
             yield f"{where} uses {count} {kind} channels; the runtime has room for {MAX_CHANNELS}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from p2smt.collectives.contract import contract
 from p2smt.errors import InputError
-from p2smt.interop.mscclpp.block_layout import Layout
+from p2smt.interop.mscclpp.block_layout import BlockLayout
 from p2smt.interop.mscclpp.counters import counters_of
 from p2smt.interop.mscclpp.operation_shapes import shape_of
 from p2smt.interop.mscclpp.simple_steps import in_blocks, simple_steps
@@ -42,7 +42,7 @@ THREADS = 1024
 ALIGNMENT = 16
 
 
-def write_mscclpp_json(schedule: Schedule) -> str:
+def write_mscclpp(schedule: Schedule) -> str:
     """The schedule as an execution plan.
 
     Raises:
@@ -127,7 +127,7 @@ class _Gpu:
                 self.barriers.setdefault(step.barrier, set()).add(step.block)
         blocks: list[dict[str, object]] = []
         for steps in in_blocks(simple).values():
-            layout = Layout(self.counters, simple, self.schedule.in_place)
+            layout = BlockLayout(self.counters, simple, self.schedule.in_place)
             layout.add_all(steps)
             blocks.append(self._block(len(blocks), layout.done))
         size = self.schedule.sizes[self.rank]

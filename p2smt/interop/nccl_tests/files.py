@@ -30,21 +30,23 @@ def measurements_of(
         raise InputError(f"{len(paths)} files", f"give 1 to {MAX_FILES} files of nccl-tests")
     if len(set(paths)) != len(paths):
         raise InputError("the list of files", "names a file twice", "name each once")
-    tables = [table for path in paths for table in read_nccl_tests(path, collective, ranks)]
+    tables = [found for path in paths for found in read_nccl_tests(path, collective, ranks)]
     start = topology or derived_topology(tables)
     return Measurements(
         start,
-        tuple(sample for table in tables for sample in samples_of(table, start)),
-        tuple(_source(table) for table in tables),
-        tuple(f"{_file(table)}:{number}" for table in tables for number in table.run.wrong),
+        tuple(sample for measured in tables for sample in samples_of(measured, start)),
+        tuple(_source(measured) for measured in tables),
+        tuple(
+            f"{_file(measured)}:{number}" for measured in tables for number in measured.table.wrong
+        ),
     )
 
 
-def _file(table: Measured) -> str:
-    return os.path.basename(table.run.where.split(", line ")[0])
+def _file(measured: Measured) -> str:
+    return os.path.basename(measured.table.where.split(", line ")[0])
 
 
-def _source(table: Measured) -> str:
-    hosts = "" if table.hosts is None else f" (hosts: {table.hosts})"
-    what = f"{table.collective.value}, {table.ranks} ranks{hosts}, {len(table.run.timings)} times"
-    return f"nccl-tests {_file(table)}: {what}"
+def _source(measured: Measured) -> str:
+    hosts = "" if measured.hosts is None else f" (hosts: {measured.hosts})"
+    ran, times = f"{measured.collective.value}, {measured.ranks} ranks", len(measured.table.timings)
+    return f"nccl-tests {_file(measured)}: {ran}{hosts}, {times} times"

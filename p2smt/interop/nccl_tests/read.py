@@ -9,9 +9,9 @@ from p2smt.cluster.topology import MAX_DEVICES
 from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_bytes
-from p2smt.interop.nccl_tests.json_log import read_json_run
-from p2smt.interop.nccl_tests.run import Run
-from p2smt.interop.nccl_tests.text import read_text_tables
+from p2smt.interop.nccl_tests.elements import TimingTable
+from p2smt.interop.nccl_tests.parse_json import parse_json
+from p2smt.interop.nccl_tests.parse_text import parse_text
 
 MAX_BYTES = 4 * 1024 * 1024
 
@@ -20,7 +20,7 @@ MAX_BYTES = 4 * 1024 * 1024
 class Measured:
     """A table with what it takes to place it: collective, ranks, and ranks per host (or none)."""
 
-    run: Run
+    table: TimingTable
     collective: Collective
     ranks: int
     per_host: int | None
@@ -41,8 +41,8 @@ def read_nccl_tests(
     """
     text = _text(path)
     is_json = text.lstrip("\ufeff \t\r\n").startswith("{")
-    runs = read_json_run(text, path) if is_json else read_text_tables(text, path)
-    return [_measured(run, collective, ranks) for run in runs if run.timings or run.wrong]
+    tables = parse_json(text, path) if is_json else parse_text(text, path)
+    return [_measured(table, collective, ranks) for table in tables if table.timings or table.wrong]
 
 
 def _text(path: str) -> str:
@@ -53,15 +53,15 @@ def _text(path: str) -> str:
     return raw.decode("utf-8", errors="replace")  # names of hosts may be in any encoding
 
 
-def _measured(run: Run, collective: Collective | None, given: int | None) -> Measured:
-    what = run.collective(collective)
-    ranks = run.ranks(what, given)
+def _measured(table: TimingTable, collective: Collective | None, given: int | None) -> Measured:
+    what = table.collective(collective)
+    ranks = table.ranks(what, given)
     if not 2 <= ranks <= MAX_DEVICES:
         rule = f"a collective needs 2 to {MAX_DEVICES} ranks"
-        raise InputError(f"{run.where}: {ranks} ranks", rule, "measure on more devices")
-    if not run.hosts or sum(run.hosts) != ranks:
-        return Measured(run, what, ranks, None)
-    if run.hosts[0] != run.hosts[-1]:
+        raise InputError(f"{table.where}: {ranks} ranks", rule, "measure on more devices")
+    if not table.hosts or sum(table.hosts) != ranks:
+        return Measured(table, what, ranks, None)
+    if table.hosts[0] != table.hosts[-1]:
         rule = "hosts must have equally many ranks each"
-        raise InputError(f"{run.where}: {run.hosts[0]} to {run.hosts[-1]} ranks", rule)
-    return Measured(run, what, ranks, run.hosts[0])
+        raise InputError(f"{table.where}: {table.hosts[0]} to {table.hosts[-1]} ranks", rule)
+    return Measured(table, what, ranks, table.hosts[0])

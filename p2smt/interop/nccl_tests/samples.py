@@ -28,9 +28,9 @@ def samples_of(measured: Measured, topology: Topology) -> list[Sample]:
             timing.size_bytes,
             timing.seconds,
             outermost=outermost,
-            source=f"{os.path.basename(measured.run.where.split(', line ')[0])}:{timing.line}",
+            source=f"{os.path.basename(measured.table.where.split(', line ')[0])}:{timing.line}",
         )
-        for timing in measured.run.timings
+        for timing in measured.table.timings
     ]
 
 
@@ -50,7 +50,7 @@ def _place(measured: Measured, topology: Topology) -> tuple[Grouping, int | None
             return Grouping(0, sum(size > 1 for size in (count, *sizes[1:]))), count
     hosts = "" if measured.per_host is None else f" on {measured.hosts} hosts"
     raise InputError(
-        f"{measured.run.where}: {ranks} ranks{hosts}",
+        f"{measured.table.where}: {ranks} ranks{hosts}",
         f"{topology.name} has levels {', '.join(f'{lv.name} {lv.size}' for lv in topology.levels)}",
         "measure whole nodes, or name the topology that was measured",
     )
@@ -65,15 +65,15 @@ def derived_topology(tables: Sequence[Measured]) -> Topology:
         InputError: a table does not tell its hosts, hosts have different numbers of ranks, or
             the inside of a node was not measured.
     """
-    for table in tables:
-        if table.per_host is None:
+    for measured in tables:
+        if measured.per_host is None:
             rule = "does not tell on which hosts its ranks ran"
-            raise InputError(table.run.where, rule, "name the cluster with --topology")
-    gpus = max(table.per_host or 1 for table in tables)
-    nodes = max(table.hosts or 1 for table in tables)
+            raise InputError(measured.table.where, rule, "name the cluster with --topology")
+    gpus = max(measured.per_host or 1 for measured in tables)
+    nodes = max(measured.hosts or 1 for measured in tables)
     levels = [_level("node", nodes)] if nodes > 1 else []
     levels += [_level("gpu", gpus)] if gpus > 1 else []
-    if len(levels) > 1 and all(table.hosts != 1 for table in tables):
+    if len(levels) > 1 and all(measured.hosts != 1 for measured in tables):
         raise InputError(
             f"{len(tables)} tables of {nodes} nodes",
             "the links inside a node were not measured",

@@ -48,7 +48,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TimingTable:
     """One table.
 
     ``where`` names file and line, ``binary`` is the test as the file tells it (empty: it does

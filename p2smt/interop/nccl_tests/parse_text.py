@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from p2smt.cluster.topology import MAX_DEVICES
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.run import Run, Timing, binary_in, check_times, hosts_of
+from p2smt.interop.nccl_tests.elements import Timing, TimingTable, binary_in, check_times, hosts_of
 
 MAX_ROWS = 100_000
 MAX_LINE = 4096
@@ -33,14 +33,14 @@ _FIGURES = ("time", "algbw", "busbw")
 
 @dataclass(slots=True)
 class _Reading:
-    """What has been read: finished runs, the table under way, and what stands above the next.
+    """What has been read: finished tables, the table under way, and what stands above the next.
 
     A title or device list counts for the next header only, so that a log line among the rows
     cannot end a table.
     """
 
-    path: str
-    runs: list[Run] = field(default_factory=list)
+    source: str
+    tables: list[TimingTable] = field(default_factory=list)
     next_binary: str = ""
     next_hosts: tuple[int, ...] = ()
     next_devices: dict[int, str] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class _Reading:
     rows: int = 0
 
     def where(self, number: int) -> str:
-        return f"{self.path}, line {number}"
+        return f"{self.source}, line {number}"
 
     def begin(self, columns: tuple[str, ...], number: int) -> None:
         """Close the table under way and start one; what is not told anew stays."""
@@ -67,25 +67,27 @@ class _Reading:
         """Close the table under way."""
         if self.timings or self.wrong:
             where, timings = self.where(self.start), tuple(self.timings)
-            self.runs.append(Run(where, self.binary, self.hosts, timings, tuple(self.wrong)))
+            self.tables.append(
+                TimingTable(where, self.binary, self.hosts, timings, tuple(self.wrong))
+            )
         self.columns, self.timings, self.wrong = (), [], []
 
 
-def read_text_tables(text: str, path: str) -> list[Run]:
+def parse_text(text: str, source: str) -> list[TimingTable]:
     """The tables in what nccl-tests printed.
 
     Raises:
         InputError: a line of a table is cut or garbled, the unit is another, ranks ran in
             several groups, or there is no table.
     """
-    reading = _Reading(path)
+    reading = _Reading(source)
     for number, line in enumerate(text.split("\n"), 1):
         _read_line(reading, _PREFIX.sub("", line[:MAX_LINE], count=1).strip(), number)
     reading.finish()
-    if not reading.runs:
+    if not reading.tables:
         rule = "has no table of nccl-tests (a line with size and time, and rows under it)"
-        raise InputError(path, rule, "give the output of a run such as all_reduce_perf")
-    return reading.runs
+        raise InputError(source, rule, "give the output of a run such as all_reduce_perf")
+    return reading.tables
 
 
 def _read_line(reading: _Reading, line: str, number: int) -> None:

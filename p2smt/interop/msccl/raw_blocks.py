@@ -1,4 +1,4 @@
-"""Turns the steps of a schedule into the records of MSCCL XML.
+"""Turns the steps of a schedule into the elements of MSCCL XML.
 
 A step has one dependency there: further ones become ``nop`` steps before it.  ``nop`` steps of
 the schedule are folded into the step after them, as the runtime does; at the end of a block they
@@ -13,13 +13,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
-from p2smt.interop.msccl.parse import RawBlock, RawStep
+from p2smt.interop.msccl.elements import RawBlock, RawStep
 from p2smt.interop.msccl.step_types import peers_of, places_of, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from p2smt.interop.msccl.parse import Place
+    from p2smt.interop.msccl.elements import RawPlace
     from p2smt.schedules.model import Connection, Schedule, Step, StepRef
 
 NOP = "nop"
@@ -104,7 +104,7 @@ def _target(gpu: _Gpu, step: Step, wait: StepRef) -> tuple[int, int]:
     return block.number, place
 
 
-def _far_ends(gpus: Mapping[int, _Gpu], types: Mapping[int, str]) -> dict[int, Place]:
+def _far_ends(gpus: Mapping[int, _Gpu], types: Mapping[int, str]) -> dict[int, RawPlace]:
     """For plain sends and receives, the place at the other end of the message.
 
     Only for people, and for runtimes that write directly into the peer's memory.
@@ -116,7 +116,7 @@ def _far_ends(gpus: Mapping[int, _Gpu], types: Mapping[int, str]) -> dict[int, P
             sent[step.send].append(step)
         if step.receive is not None:
             received[step.receive].append(step)
-    far: dict[int, Place] = {}
+    far: dict[int, RawPlace] = {}
     for connection, sends in sent.items():
         for send, receive in zip(sends, received[connection], strict=False):
             source, stored = places_of(send, types[id(send)])
@@ -133,20 +133,21 @@ def _steps(gpus: Mapping[int, _Gpu]) -> Iterator[Step]:
             yield from (line.step for line in block.lines if not line.extra)
 
 
-def _raw(gpu: _Gpu, types: Mapping[int, str], far: Mapping[int, Place]) -> Iterator[RawBlock]:
+def _raw(gpu: _Gpu, types: Mapping[int, str], far: Mapping[int, RawPlace]) -> Iterator[RawBlock]:
     for block in gpu.blocks.values():
-        raw = RawBlock(0, block.number, *peers_of([line.step for line in block.lines]))
+        peers = peers_of([line.step for line in block.lines])
+        steps = []
         for number, line in enumerate(block.lines):
             wait = None if line.wait is None else _target(gpu, line.step, line.wait)
             announced = (block.number, number) in gpu.awaited
-            raw.steps.append(_raw_step(line, types[id(line.step)], far, wait, announced))
-        yield raw
+            steps.append(_raw_step(line, types[id(line.step)], far, wait, announced))
+        yield RawBlock(0, block.number, *peers, tuple(steps))
 
 
 def _raw_step(
     line: _Line,
     kind: str,
-    far: Mapping[int, Place],
+    far: Mapping[int, RawPlace],
     wait: tuple[int, int] | None,
     announced: bool,
 ) -> RawStep:

@@ -14,45 +14,47 @@ from typing import Any
 
 from p2smt.cluster.topology import MAX_DEVICES
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.run import Run, Timing, binary_in, check_times, hosts_of
+from p2smt.interop.nccl_tests.elements import Timing, TimingTable, binary_in, check_times, hosts_of
 
 _HALF_DIGIT = 0.5e-6  # six decimals
 _SIDES = ("out_of_place", "in_place")
 _FIGURES = ("time", "alg_bw", "bus_bw")
 
 
-def read_json_run(text: str, path: str) -> list[Run]:
-    """The run in a JSON report.
+def parse_json(text: str, source: str) -> list[TimingTable]:
+    """The table in a JSON report.
 
     Raises:
         InputError: the text is not such a report, or is cut short.
     """
-    data = _object(_parsed(text, path), path)
+    data = _object(_parsed(text, source), source)
     results = data.get("results")
     if not isinstance(results, list):
-        raise InputError(f"{path}: results", "must be a list of rows", "run it again with -J")
+        raise InputError(f"{source}: results", "must be a list of rows", "run it again with -J")
     timings: list[Timing] = []
     wrong: list[int] = []
     for number, row in enumerate(results, 1):
-        found, bad = _row(_object(row, f"{path}: results[{number}]"), path, number)
+        found, bad = _row(_object(row, f"{source}: results[{number}]"), source, number)
         if bad:
             wrong.append(number)
         else:
             timings += found
     args = data.get("args")
     first = args[0] if isinstance(args, list) and args and isinstance(args[0], str) else ""
-    return [Run(path, binary_in(first), _hosts(data, path), tuple(timings), tuple(wrong))]
+    return [
+        TimingTable(source, binary_in(first), _hosts(data, source), tuple(timings), tuple(wrong))
+    ]
 
 
-def _parsed(text: str, path: str) -> Any:
+def _parsed(text: str, source: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         rule = f"is not complete JSON: {error.msg[:80]}"
-        raise InputError(f"{path}, line {error.lineno}", rule, "run it again with -J") from None
+        raise InputError(f"{source}, line {error.lineno}", rule, "run it again with -J") from None
     except (ValueError, RecursionError) as error:
         rule = f"is not a report of nccl-tests: {str(error)[:80]}"
-        raise InputError(path, rule, "run it again with -J") from None
+        raise InputError(source, rule, "run it again with -J") from None
 
 
 def _no_constant(text: str) -> float:
@@ -65,9 +67,9 @@ def _object(value: Any, where: str) -> Mapping[str, Any]:
     return value
 
 
-def _row(row: Mapping[str, Any], path: str, number: int) -> tuple[list[Timing], bool]:
+def _row(row: Mapping[str, Any], source: str, number: int) -> tuple[list[Timing], bool]:
     """The times of one row, and whether any result was wrong."""
-    where = f"{path}: results[{number}]"
+    where = f"{source}: results[{number}]"
     size = _number(row.get("size"), f"{where}.size", 2.0**62)
     found, wrong = [], False
     for side in _SIDES:
@@ -100,19 +102,19 @@ def _number(value: Any, where: str, limit: float = 1e12) -> float:
     return float(value)
 
 
-def _hosts(data: Mapping[str, Any], path: str) -> tuple[int, ...]:
+def _hosts(data: Mapping[str, Any], source: str) -> tuple[int, ...]:
     """Ranks per host, from the processes; empty if the report does not tell."""
     config = data.get("config")
     if not isinstance(config, dict) or not isinstance(config.get("devices"), list):
         return ()
     each = 1
     for key in ("nthreads", "ngpus"):
-        each *= int(_number(config.get(key, 1), f"{path}: config.{key}", MAX_DEVICES))
+        each *= int(_number(config.get(key, 1), f"{source}: config.{key}", MAX_DEVICES))
     names: dict[int, str] = {}
     for i, entry in enumerate(config["devices"][:MAX_DEVICES]):
-        device = _object(entry, f"{path}: config.devices[{i}]")
+        device = _object(entry, f"{source}: config.devices[{i}]")
         if device.get("group") not in (0, None):
             rule = "the ranks ran in several groups at once"
-            raise InputError(path, rule, "measure one group of all ranks")
+            raise InputError(source, rule, "measure one group of all ranks")
         names[i] = str(device.get("hostname", ""))[:255]
     return hosts_of(names, each) if each > 0 and all(names.values()) else ()
