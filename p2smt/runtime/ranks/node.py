@@ -45,6 +45,23 @@ class _Rank:
     events: IO[bytes]
 
 
+class Board:
+    """One line of text per rank; made before the ranks are forked, and readable afterwards."""
+
+    def __init__(self, ranks: int) -> None:
+        self._memory = mmap.mmap(-1, max(1, ranks) * _WIDTH)
+
+    def write(self, index: int, text: str) -> None:
+        """Replace a line."""
+        data = text.encode("utf-8", "replace")[:_WIDTH]
+        self._memory[index * _WIDTH : (index + 1) * _WIDTH] = data.ljust(_WIDTH, b"\0")
+
+    def read(self, index: int) -> str:
+        """The line as it stands."""
+        data = self._memory[index * _WIDTH : (index + 1) * _WIDTH]
+        return data.rstrip(b"\0").decode("utf-8", "ignore")
+
+
 class Node:
     """Forks the ranks of a setup and passes their events on."""
 
@@ -193,20 +210,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-
-class Board:
-    """One line of text per rank; made before the ranks are forked, and readable afterwards."""
-
-    def __init__(self, ranks: int) -> None:
-        self._memory = mmap.mmap(-1, max(1, ranks) * _WIDTH)
-
-    def write(self, index: int, text: str) -> None:
-        """Replace a line."""
-        data = text.encode("utf-8", "replace")[:_WIDTH]
-        self._memory[index * _WIDTH : (index + 1) * _WIDTH] = data.ljust(_WIDTH, b"\0")
-
-    def read(self, index: int) -> str:
-        """The line as it stands."""
-        data = self._memory[index * _WIDTH : (index + 1) * _WIDTH]
-        return data.rstrip(b"\0").decode("utf-8", "ignore")
