@@ -22,11 +22,13 @@ from experiments.testbed.bandwidth import Pair, level_rates, measure, measure_pa
 from experiments.testbed.network import cluster, why_not
 from experiments.testbed.ownership import NAMESPACES, lock_file, namespaces
 from experiments.testbed.spec import NetworkSpec, Node, unique_name
+from experiments.testbed.system import COMMAND
 from p2smt.errors import InputError
 
 pytestmark = pytest.mark.cluster
 
-SCRIPT = Path(__file__).resolve().parents[2] / "experiments" / "testbed" / "testbed.py"
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = (sys.executable, "-m", "experiments.testbed.testbed")
 MBIT = 1e6 / 8
 WINDOW_S = 0.5
 TRIES = 3
@@ -94,8 +96,9 @@ def test_clusters_stand_side_by_side() -> None:
 
 
 def script(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [*SCRIPT, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def in_each(*command: str, name: str | None = None) -> list[str]:
@@ -170,9 +173,11 @@ def wait_for(mark: str, count: int) -> None:
 def running(name: str, mark: str, trap: str = "") -> Iterator[subprocess.Popen[str]]:
     """A cluster of its own process, with two sleepers in each node: one in the background."""
     text = f"{trap} setsid sleep {mark} & sleep {mark}; true"
-    command = [sys.executable, str(SCRIPT), *in_each("sh", "-c", text, name=name)]
+    command = [*SCRIPT, *in_each("sh", "-c", text, name=name)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, process_group=0) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, process_group=0
+    ) as process:
         try:
             wait_for(mark, 4)
             yield process
@@ -235,7 +240,7 @@ def test_clean_removes_what_a_killed_run_left_and_nothing_else(mark: str) -> Non
     try:
         taken = script(*in_each("true", name=name))
         assert (taken.returncode, taken.stdout) == (2, "")
-        assert taken.stderr.endswith("leftovers of a run that was killed; run: testbed.py clean\n")
+        assert taken.stderr.endswith(f"leftovers of a run that was killed; run: {COMMAND} clean\n")
         with cluster(other) as nodes:
             done = script("clean")
             assert len(measure_pairs(nodes, 0.1)) == 1
