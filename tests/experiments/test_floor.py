@@ -21,6 +21,7 @@ MOST_FILES = 25
 PARTS = {"model": ("model",), "measure": ("measure",), "report": ("model", "measure", "report")}
 """What the parts of placement_448x may import of each other."""
 
+_MAY_EDIT = re.compile(r"sys\s*\.\s*path\b|from sys |addsitedir")
 _COMMAND = re.compile(r"-m (experiments(?:\.[a-z_0-9]+)+)\b(?!\.\w)")
 
 
@@ -54,8 +55,14 @@ def crossings(module: str, source: str) -> list[str]:
 def edits_of_the_path(source: str) -> list[str]:
     """Every use of ``sys.path``, and of ``site.addsitedir``."""
     names = {"sys.path", "site.addsitedir"}
+    if not _MAY_EDIT.search(source):
+        return []
     tree = ast.parse(source)
-    used = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    used = [
+        f"{node.value.id}.{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    ]
     return [name for name in (*used, *imported_names(tree)) if name in names]
 
 
@@ -65,7 +72,7 @@ def is_script(source: str) -> bool:
 
 def defined_too_late(source: str) -> bool:
     """Whether something follows what runs when the module is started: it is not there yet."""
-    return any(map(_is_guard, ast.parse(source).body[:-1]))
+    return "__main__" in source and any(map(_is_guard, ast.parse(source).body[:-1]))
 
 
 def _is_guard(node: ast.stmt) -> bool:
