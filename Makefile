@@ -44,17 +44,18 @@ fast: setup-dev
 bench: setup-dev ## measure tests/bench and renew experiments/benchmarks/results.json
 	$(BIN)/python -m pytest -q --benchmark-enable --benchmark-only \
 	  --benchmark-json=$(VENV)/bench.json tests/bench $(PYTEST_ARGS)
-	$(BIN)/python experiments/benchmarks/table.py $(VENV)/bench.json
+	$(BIN)/python -m experiments.benchmarks.table $(VENV)/bench.json
 
 STUDY := experiments/placement_448x
-MEASURE := $(BIN)/python $(STUDY)/measured.py
-STUDY_PAGES = $(BIN)/python $(STUDY)/draw_figures.py && $(BIN)/python $(STUDY)/report.py
+MEASURE := $(BIN)/python -m experiments.placement_448x.measure.study
+STUDY_PAGES = $(BIN)/python -m experiments.placement_448x.report.draw_figures && \
+  $(BIN)/python -m experiments.placement_448x.report.report
 
 study: setup $(VENV)/.stamp-dev ## compute the placement study again, its figures and report (minutes)
-	$(BIN)/python $(STUDY)/modelled.py
-	$(BIN)/python $(STUDY)/exact.py
-	$(BIN)/python $(STUDY)/published.py
-	$(BIN)/python $(STUDY)/beyond.py
+	$(BIN)/python -m experiments.placement_448x.model.study
+	$(BIN)/python -m experiments.placement_448x.model.exact
+	$(BIN)/python -m experiments.placement_448x.measure.published
+	$(BIN)/python -m experiments.placement_448x.model.beyond
 	$(STUDY_PAGES)
 
 study-full: study setup-dev ## the placement study, measured anew on test clusters as well (root, Linux, an hour)
@@ -107,11 +108,11 @@ COMPILE = CUSTOM_COMPILE_COMMAND='make lock' $$tools/bin/pip-compile --quiet $(U
   --no-emit-index-url --no-emit-find-links --no-emit-trusted-host pyproject.toml
 
 testbed-study: setup-dev ## run and time programs on shaped test clusters (root, Linux, twenty minutes)
-	$(BIN)/python experiments/programs_on_testbed/study.py --nodes 2 --ranks-per-node 8 \
+	$(BIN)/python -m experiments.programs_on_testbed.study --nodes 2 --ranks-per-node 8 \
 	  --rate 100mbit --out experiments/programs_on_testbed/2x8.json
-	$(BIN)/python experiments/programs_on_testbed/study.py --nodes 4 --ranks-per-node 4 \
+	$(BIN)/python -m experiments.programs_on_testbed.study --nodes 4 --ranks-per-node 4 \
 	  --rate 100mbit --out experiments/programs_on_testbed/4x4.json
-	$(BIN)/python experiments/programs_on_testbed/table.py
+	$(BIN)/python -m experiments.programs_on_testbed.table
 
 lock: ## write requirements.lock and requirements-dev.lock anew (network)
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && $(PYTHON) -m venv $$tools && \

@@ -16,6 +16,9 @@ BENCH = Path(__file__).parent / "bench"
 
 # A shell starts its background jobs with SIGINT ignored, and all their children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# `nohup` does it with SIGHUP.  What is caught here, and not heeded, is at its default in a child.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)

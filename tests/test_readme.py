@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.placement_448x.report_readme import claims_table
+from experiments.placement_448x.report.readme import claims_table
 from p2smt.cli import run
 
 ROOT = Path(__file__).parents[1]
@@ -23,6 +23,13 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 def block_after(opening: str) -> str:
     """The text between a line and the end of its code block."""
     return README.split(opening + "\n", 1)[1].split("\n```", 1)[0]
+
+
+def printed_by(module: str) -> str:
+    """What a script of the studies prints, started as the README says."""
+    command = [sys.executable, "-m", module]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def test_make_solve_prints_what_the_readme_shows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,9 +57,7 @@ def test_every_command_of_the_table_exists(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_benchmark_table_is_that_of_the_committed_results() -> None:
-    script = ROOT / "experiments" / "benchmarks" / "table.py"
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() in README
+    assert printed_by("experiments.benchmarks.table").strip() in README
 
 
 def test_nothing_is_left_to_fill_in() -> None:
@@ -65,13 +70,10 @@ def test_every_link_to_a_file_holds() -> None:
 
 
 def test_the_test_cluster_tables_are_those_of_the_committed_results() -> None:
-    folder = ROOT / "experiments" / "programs_on_testbed"
-    done = subprocess.run(
-        [sys.executable, folder / "table.py"], capture_output=True, text=True, check=True
-    )
-    overview, *details = done.stdout.strip().split("\n\n", 1)
+    printed = printed_by("experiments.programs_on_testbed.table")
+    overview, *details = printed.strip().split("\n\n", 1)
     assert overview in README
-    page = (folder / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "experiments/programs_on_testbed/README.md").read_text(encoding="utf-8")
     assert all(text.strip() in page for text in details)
 
 

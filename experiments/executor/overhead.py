@@ -1,6 +1,6 @@
 """What the executor costs: a program of one all-reduce against the call itself.
 
-    python experiments/executor/overhead.py --out experiments/executor/overhead.json
+    python -m experiments.executor.overhead --out experiments/executor/overhead.json
 
 Ranks on this machine over Gloo.  ``RankProgram.run`` of a program of one all-reduce and
 ``torch.distributed.all_reduce`` take turns on the same tensor and process group; who is first
@@ -24,8 +24,6 @@ from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 import torch
 import torch.distributed as dist

@@ -1,6 +1,6 @@
 """Runs a small set of programs on this machine's GPUs and checks every result.
 
-    python experiments/gpu_check/gpu_check.py --out DIRECTORY
+    python -m experiments.gpu_check.gpu_check --out DIRECTORY
 
 Over NCCL, and with CUDA tensors over Gloo, on 1, 2 and 4 ranks, in every data type; where there
 are fewer GPUs than ranks, several ranks share one.  Writes ``results.json`` and ``results.md``.
@@ -14,8 +14,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from p2smt.errors import InputError
 from p2smt.runtime.job import Job

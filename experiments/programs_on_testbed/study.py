@@ -1,6 +1,6 @@
 """Every short all-reduce program on a shaped test cluster: measured, and predicted.
 
-    python experiments/programs_on_testbed/study.py --nodes 2 --ranks-per-node 8 --rate 200mbit \
+    python -m experiments.programs_on_testbed.study --nodes 2 --ranks-per-node 8 --rate 200mbit \
         --out experiments/programs_on_testbed/2x8.json
 
 First the cluster is calibrated: each collective on each level, with all groups at once.  Then
@@ -23,13 +23,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
-
 from experiments.testbed.model import topology as nominal_topology
 from experiments.testbed.network import cluster
-from experiments.testbed.spec import NetworkSpec, Node, parse_rate
-from p2smt.calibration.build import Calibration, calibrate
-from p2smt.calibration.library import with_library
+from experiments.testbed.ranks import calibrate_here, cluster_data, fleet_of, run
+from experiments.testbed.spec import NetworkSpec, parse_rate
 from p2smt.calibration.yaml_file import calibrated_yaml
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
@@ -38,11 +35,8 @@ from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Program, parse_program
 from p2smt.result import SearchLimits, Status
 from p2smt.runtime.job import Job
-from p2smt.runtime.options import RunOptions
 from p2smt.runtime.programs.plan_job import program_job
-from p2smt.runtime.ranks.launch import Fleet, StartCommand, launch
-from p2smt.runtime.ranks.measure import measure
-from p2smt.runtime.summary import RequestResult, RunResult, summarize
+from p2smt.runtime.summary import RequestResult, RunResult
 from p2smt.search.programs import Task, list_programs
 from p2smt.units import parse_bytes
 
@@ -52,7 +46,6 @@ LENGTH = 3
 FASTEST = 8
 CHUNKS = (2, 4, 8)
 CHECKED_BYTES = 2**16 + 4
-LIMIT_S = 3000.0
 
 
 def study(
@@ -62,7 +55,7 @@ def study(
     nominal = nominal_topology(spec, ranks_per_node)
     with cluster(spec) as nodes:
         fleet = fleet_of(nodes)
-        calibrated = calibrate_here(nominal, fleet, repeat)
+        calibrated = calibrate_here(nominal, fleet, repeat, CALIBRATION_BYTES)
         job = programs_job(calibrated.topology, payload_bytes)
         checked = run(programs_job(calibrated.topology, CHECKED_BYTES), fleet, repeat=0)
         every = run(job, fleet, repeat=1, timed=("steps",))
@@ -85,43 +78,6 @@ def study(
         "pipelined": [program_data(request) for request in pipelined.requests],
         "every_once": [program_data(request) for request in by_time(every)],
     }
-
-
-def run(
-    job: Job, fleet: Fleet, repeat: int, timed: tuple[str, ...] = ("program", "baseline", "steps")
-) -> RunResult:
-    """Run all requests of a job.  Results are checked where nothing is timed, or in chunks."""
-    check = repeat == 0 or any(request.chunks > 1 for request in job.requests)
-    options = RunOptions(repeat=repeat, warmup=0, time_limit_s=LIMIT_S, check=check, timed=timed)
-    return summarize(job, launch(job, options, fleet))
-
-
-def fleet_of(nodes: Sequence[Node]) -> Fleet:
-    """The nodes as machines of the launcher."""
-    machines = tuple(StartCommand(node.prefix, node.variables) for node in nodes)
-    return Fleet(machines, nodes[0].address, int(nodes[0].variables["MASTER_PORT"]))
-
-
-def cluster_data(spec: NetworkSpec, ranks_per_node: int) -> dict[str, Any]:
-    """A test cluster as plain data; rates in Mbit/s."""
-    return {
-        "racks": spec.racks,
-        "nodes_per_rack": spec.nodes,
-        "ranks_per_node": ranks_per_node,
-        "uplink_mbit_per_s": spec.uplink_bytes_per_s * 8 / 1e6,
-        "rack_mbit_per_s": spec.rack_bytes_per_s and spec.rack_bytes_per_s * 8 / 1e6,
-    }
-
-
-def calibrate_here(
-    nominal: Topology, fleet: Fleet, repeat: int, sizes: Sequence[int] = CALIBRATION_BYTES
-) -> Calibration:
-    """Measure every collective on every level with payloads of these bytes, and fit."""
-    options = RunOptions(repeat=repeat, warmup=0, time_limit_s=LIMIT_S)
-    samples = measure(nominal, options, sizes, lambda job, how: launch(job, how, fleet))
-    if samples is None:
-        raise RuntimeError("ranks of our own hand in no report")
-    return calibrate(with_library(nominal, samples), samples, always_own=True)
 
 
 def programs_job(topology: Topology, payload_bytes: int) -> Job:

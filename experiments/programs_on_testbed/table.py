@@ -1,6 +1,6 @@
 """The tables of the study: ``results_table`` for the README, and one per cluster.
 
-python experiments/programs_on_testbed/table.py
+python -m experiments.programs_on_testbed.table
 """
 
 from __future__ import annotations

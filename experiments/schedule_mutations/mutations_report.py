@@ -1,6 +1,6 @@
 """Mutation testing of the schedule checker: every mutant, judged by an exhaustive oracle.
 
-    python experiments/schedule_mutations/mutations_report.py \
+    python -m experiments.schedule_mutations.mutations_report \
         --out experiments/schedule_mutations/results.json
 
 Every mutant of every small schedule (tests/schedules: hand-written ones, the classic algorithms on
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -22,8 +21,6 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from p2smt.errors import InputError
 from p2smt.interop.reading import Reading

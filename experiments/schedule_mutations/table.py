@@ -1,6 +1,6 @@
 """Prints the tables of the report from the results.
 
-python experiments/schedule_mutations/table.py experiments/schedule_mutations/results.json
+python -m experiments.schedule_mutations.table experiments/schedule_mutations/results.json
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from typing import IO
 
 from experiments.testbed.spec import owned
 from experiments.testbed.stopping import stops_later
-from experiments.testbed.system import Unavailable, call
+from experiments.testbed.system import COMMAND, Unavailable, call
 from p2smt.errors import InputError
 
 NAMESPACES = Path("/run/netns")
@@ -29,6 +29,7 @@ NAMESPACES = Path("/run/netns")
 LOCKS = Path("/run")
 _LOCK = re.compile(r"p2smt-testbed-([a-z0-9]{1,12})\.lock")
 _KILL_LIMIT_S = 5.0
+_CLEAN = f"run: {COMMAND} clean"
 
 
 def namespaces(name: str) -> list[str]:
@@ -71,7 +72,7 @@ def _taken(name: str) -> IO[str]:
     if namespaces(name):
         file.close()
         rule = "has leftovers of a run that was killed"
-        raise InputError(f"cluster name {name!r}", rule, "run: testbed.py clean")
+        raise InputError(f"cluster name {name!r}", rule, _CLEAN)
     return file
 
 
@@ -112,7 +113,7 @@ def destroy(name: str) -> int:
         with suppress(Unavailable):  # each is tried; what counts is what is left
             call("ip", "netns", "delete", namespace)
     if left := namespaces(name):
-        raise Unavailable(", ".join(left), "could not be removed", "run: testbed.py clean")
+        raise Unavailable(", ".join(left), "could not be removed", _CLEAN)
     return len(found)
 
 

@@ -8,6 +8,9 @@ import subprocess
 
 from p2smt.errors import InputError
 
+COMMAND = "python -m experiments.testbed.testbed"
+"""The command line of the test cluster, in the folder of the repository."""
+
 TOOLS = ("ip", "tc")
 _LIMIT_S = 60
 _FEATURES = {

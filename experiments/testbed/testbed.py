@@ -1,8 +1,8 @@
 """A test cluster on this machine, from the command line; README.md beside this file shows it.
 
-    python experiments/testbed/testbed.py --nodes 2 --rate 200mbit
-    python experiments/testbed/testbed.py --nodes 2 --rate 200mbit -- torchrun ...
-    python experiments/testbed/testbed.py clean
+    python -m experiments.testbed.testbed --nodes 2 --rate 200mbit
+    python -m experiments.testbed.testbed --nodes 2 --rate 200mbit -- torchrun ...
+    python -m experiments.testbed.testbed clean
 
 Exit codes: that of the command; 2 bad input or a machine that does not allow it; 5 ip or tc is
 missing; 130 interrupted; 143 terminated.
@@ -16,15 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
-
 from experiments.testbed.bandwidth import Flow, LevelRate, level_rates, measure_pairs
 from experiments.testbed.launch import check_command, run_in_every_node
 from experiments.testbed.model import topology_yaml
 from experiments.testbed.network import cluster
 from experiments.testbed.ownership import clean
 from experiments.testbed.spec import NetworkSpec, parse_rate
-from experiments.testbed.system import ToolMissing, check
+from experiments.testbed.system import COMMAND, ToolMissing, check
 from p2smt.errors import InputError
 from p2smt.units import format_time, parse_count
 
@@ -76,8 +74,8 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], bool, list[str]]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="testbed.py",
-        usage="testbed.py --nodes N --rate RATE [options] [-- COMMAND ...] | testbed.py clean",
+        prog=COMMAND,
+        usage=f"{COMMAND} --nodes N --rate RATE [options] [-- COMMAND ...] | {COMMAND} clean",
         description="Builds a rate-shaped cluster of network namespaces, runs COMMAND in every "
         "node (without one: measures the links), and removes the cluster.",
         allow_abbrev=False,

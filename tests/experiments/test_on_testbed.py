@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.programs_on_testbed.study import (
-    by_time,
-    fleet_of,
-    pipelined_job,
-    programs_job,
-    run,
-)
+from experiments.programs_on_testbed.study import by_time, pipelined_job, programs_job
 from experiments.testbed.model import topology
 from experiments.testbed.network import cluster, why_not
+from experiments.testbed.ranks import fleet_of, run
 from experiments.testbed.spec import NetworkSpec
 
 pytestmark = pytest.mark.cluster

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from experiments.placement_448x import measured, report_measured
-from experiments.placement_448x.measured_accuracy import (
+from experiments.placement_448x.measure import study
+from experiments.placement_448x.measure.accuracy import (
     Pair,
     Place,
     accuracy,
@@ -19,7 +19,7 @@ from experiments.placement_448x.measured_accuracy import (
     place_of_best,
     regret,
 )
-from experiments.placement_448x.measured_pairs import (
+from experiments.placement_448x.measure.pairs import (
     CLOSE,
     OFTEN,
     SHORT_S,
@@ -29,21 +29,22 @@ from experiments.placement_448x.measured_pairs import (
     pairs_of,
     predicted_s,
 )
-from experiments.placement_448x.measured_run import large_pairs
-from experiments.placement_448x.measured_summary import (
+from experiments.placement_448x.measure.run import large_pairs
+from experiments.placement_448x.measure.summary import (
     case_pairs,
     distinct,
     placement_ratio,
     speedups,
     summary,
 )
+from experiments.placement_448x.report import measured
+from experiments.placement_448x.store import HERE
 from experiments.testbed.model import topology
 from experiments.testbed.network import why_not
 from experiments.testbed.spec import NetworkSpec
 from p2smt.cluster.topology import Topology
 from p2smt.runtime.programs.regions import count, moves_of
 
-HERE = Path(measured.__file__).resolve().parent
 COMMITTED = sorted(HERE.glob("measured_*.json"))
 PAYLOAD = 2**20
 
@@ -179,7 +180,7 @@ def test_no_step_has_a_payload_of_the_calibration(levels: tuple[int, int, int]) 
     rack = 5e6 if racks > 1 else None
     pairs = pairs_of(topology(NetworkSpec(nodes, 5e6, racks, rack), ranks), PAYLOAD)
     assert pairs.count >= 200
-    sizes = set(measured.calibration_bytes(PAYLOAD))
+    sizes = set(study.calibration_bytes(PAYLOAD))
     for entry in pairs.entries:
         for moves in moves_of(entry, entry.steps, racks * nodes * ranks).steps:
             assert all(PAYLOAD * count(m.region) / entry.size not in sizes for m in moves)
@@ -196,18 +197,18 @@ def test_committed_figures_follow_from_the_committed_times(path: Path) -> None:
 
 def test_the_report_names_clusters_by_levels_and_rate() -> None:
     racks = {"racks": 2, "nodes_per_rack": 2, "ranks_per_node": 4, "uplink_mbit_per_s": 50.0}
-    assert report_measured.label({"cluster": racks}) == "2x2x4, 50 Mbit/s"
+    assert measured.label({"cluster": racks}) == "2x2x4, 50 Mbit/s"
     flat = {"racks": 1, "nodes_per_rack": 4, "ranks_per_node": 8, "uplink_mbit_per_s": 2.5}
-    assert report_measured.label({"cluster": flat}) == "4x8, 2.5 Mbit/s"
+    assert measured.label({"cluster": flat}) == "4x8, 2.5 Mbit/s"
 
 
 def test_claims_have_a_line_per_cluster_that_was_asked() -> None:
-    names = {report_measured.label(data) for data in report_measured.measured()}
-    lines = report_measured.claim("placement").split("<br>")
+    names = {measured.label(data) for data in measured.measured()}
+    lines = measured.claim("placement").split("<br>")
     assert {line.split(":")[0] for line in lines} == names
     assert all(float(line.split(": ")[1].removesuffix("x")) > 1 for line in lines)
-    with_model = report_measured.with_model()
-    assert len(report_measured.claim("accuracy").split("<br>")) == len(with_model) < len(lines)
+    with_model = measured.with_model()
+    assert len(measured.claim("accuracy").split("<br>")) == len(with_model) < len(lines)
 
 
 @pytest.mark.cluster
@@ -217,13 +218,13 @@ def test_tiny_run(tmp_path: Path) -> None:
         pytest.skip(reason)
     out = tmp_path / "found.json"
     options = "--cluster 2x2 --payload 64KiB --repeat 1 --calibration-repeat 1 --large 128KiB"
-    measured.main([*options.split(), "--out", str(out)])
+    study.main([*options.split(), "--out", str(out)])
     data = json.loads(out.read_text(encoding="utf-8"))
     assert data["verified"]
     assert data["summary"]["pairs"] == 84
     for entry in data["entries"] + data["large"]:
         assert [len(samples) in (1, OFTEN) for samples in entry["times_s"]] == [True]
-    measured.main([*options.split(), "--placements-only", "--out", str(out)])
+    study.main([*options.split(), "--placements-only", "--out", str(out)])
     alone = json.loads(out.read_text(encoding="utf-8"))
     assert all(entry["single"] for entry in alone["entries"])
     assert "accuracy" not in alone["summary"]

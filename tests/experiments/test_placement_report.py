@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from experiments.placement_448x import draw_figures, report, report_speedups
-from experiments.placement_448x.iterations import choose
-from experiments.placement_448x.measured_accuracy import MORE_THAN, different, regret
-from experiments.placement_448x.measured_summary import case_pairs, leaves_nodes
-from experiments.placement_448x.report_measured import label, with_model
-from experiments.placement_448x.report_values import EFFECTIVE
+from experiments.placement_448x.measure.accuracy import MORE_THAN, different, regret
+from experiments.placement_448x.measure.summary import case_pairs, leaves_nodes
+from experiments.placement_448x.model.iterations import choose
+from experiments.placement_448x.model.summary import by_name, gains, load, ratios
+from experiments.placement_448x.model.systems import SYSTEMS
+from experiments.placement_448x.report import draw_figures, report, speedups
+from experiments.placement_448x.report.measured import label, with_model
+from experiments.placement_448x.report.values import EFFECTIVE
 from experiments.placement_448x.store import HERE, read
-from experiments.placement_448x.summary import by_name, gains, load, ratios
-from experiments.placement_448x.systems import SYSTEMS
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_inside_one_node_or_one_in_each_nothing_gains_over_a_ring() -> None:
 
 
 def test_automatic_is_ring_on_the_paper_s_systems_and_gains_most_on_mi300x() -> None:
-    rows = [row.split(" | ")[:2] for row in report_speedups.gain_table(load())]
+    rows = [row.split(" | ")[:2] for row in speedups.gain_table(load())]
     other = {row[0].strip("| ") for row in rows if row[-1] == "automatic"}
     assert "MI300X, 4 nodes" in other
     assert not other & {results.label for results in load("paper")}
@@ -64,7 +64,7 @@ def test_automatic_is_ring_on_the_paper_s_systems_and_gains_most_on_mi300x() -> 
 
 
 def test_the_rule_says_rightly_which_requests_gain() -> None:
-    rows = [row.strip("| ").split(" | ") for row in report_speedups.rule_table(load())][2:]
+    rows = [row.strip("| ").split(" | ") for row in speedups.rule_table(load())][2:]
     assert len(rows) >= 8
     for _, _, requests, gaining, said, right in rows:
         assert right == requests

@@ -8,19 +8,15 @@ from typing import Any
 
 import pytest
 
-from experiments.placement_448x import (
-    beyond,
-    exact,
-    published,
-    published_tables,
-)
 from experiments.placement_448x.cases import Case, cases, matrices, splits
-from experiments.placement_448x.iterations import ITERATIONS, iteration_data
-from experiments.placement_448x.modelled import paper_bytes, study
-from experiments.placement_448x.report_values import EFFECTIVE
+from experiments.placement_448x.measure import published, published_tables
+from experiments.placement_448x.model import beyond, exact
+from experiments.placement_448x.model.iterations import ITERATIONS, iteration_data
+from experiments.placement_448x.model.study import paper_bytes, study
+from experiments.placement_448x.model.summary import by_name, gains, ratios
+from experiments.placement_448x.model.systems import SYSTEMS, system
+from experiments.placement_448x.report.values import EFFECTIVE
 from experiments.placement_448x.store import read, write
-from experiments.placement_448x.summary import by_name, gains, ratios
-from experiments.placement_448x.systems import SYSTEMS, system
 from tests.oracles.placements import all_matrices
 
 

@@ -1,4 +1,4 @@
-"""The test cluster of experiments/testbed: what its links carry, and that nothing of it stays.
+"""The test cluster of experiments/testbed: its commands, and that nothing of it stays.
 
 Where no cluster can be built, these tests are skipped, with the reason.
 """
@@ -18,19 +18,19 @@ from pathlib import Path
 import pytest
 
 from experiments.testbed import launch
-from experiments.testbed.bandwidth import Pair, level_rates, measure, measure_pairs
+from experiments.testbed.bandwidth import measure_pairs
 from experiments.testbed.network import cluster, why_not
 from experiments.testbed.ownership import NAMESPACES, lock_file, namespaces
 from experiments.testbed.spec import NetworkSpec, Node, unique_name
+from experiments.testbed.system import COMMAND
 from p2smt.errors import InputError
 
 pytestmark = pytest.mark.cluster
 
-SCRIPT = Path(__file__).resolve().parents[2] / "experiments" / "testbed" / "testbed.py"
-MBIT = 1e6 / 8
-WINDOW_S = 0.5
-TRIES = 3
-"""A busy machine slows a stream down: the best of this many counts.  None may be too fast."""
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = (sys.executable, "-m", "experiments.testbed.testbed")
+LIMIT_S = 120.0
+"""How long a test waits for anything; far more than it takes."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,63 +39,22 @@ def _possible() -> None:
         pytest.skip(reason)
 
 
-def spec(nodes: int = 2) -> NetworkSpec:
-    return NetworkSpec(nodes=nodes, uplink_bytes_per_s=100 * MBIT)
-
-
-def total(pairs: Sequence[Pair]) -> float:
-    """Bytes per second over all pairs at once."""
-    return sum(flow.bytes_per_s for flow in measure(pairs, WINDOW_S))
-
-
-def assert_carries(pairs: Sequence[Pair], bytes_per_s: float) -> None:
-    """All pairs together reach the rate, within 10 %."""
-    reached = 0.0
-    for _ in range(TRIES):
-        reached = max(reached, total(pairs))
-        if reached >= 0.9 * bytes_per_s:
-            break
-    assert 0.9 * bytes_per_s <= reached <= 1.1 * bytes_per_s
-
-
-# Rates
-
-
-def test_the_uplinks_of_nodes_are_shaped_in_both_directions() -> None:
-    with cluster(spec(3)) as (a, b, c):
-        assert_carries([(a, b)], 100 * MBIT)
-        assert_carries([(a, b), (a, c)], 100 * MBIT)  # out of one uplink
-        assert_carries([(a, c), (b, c)], 100 * MBIT)  # into one
-        assert_carries([(a, b), (b, a)], 200 * MBIT)  # the directions do not share
-
-
-def test_the_uplinks_of_racks_are_shared_by_their_nodes() -> None:
-    two = NetworkSpec(2, 200 * MBIT, racks=2, rack_bytes_per_s=100 * MBIT)
-    with cluster(two) as (a, b, c, d):
-        assert [node.rack for node in (a, b, c, d)] == [0, 0, 1, 1]
-        assert_carries([(a, b)], 200 * MBIT)
-        assert_carries([(a, c)], 100 * MBIT)
-        assert_carries([(a, c), (b, d)], 100 * MBIT)
-        flows = measure([(a, b)], WINDOW_S)
-        rates = level_rates(two, (a, b, c, d), flows, WINDOW_S)
-    asked = [(rate.level, rate.asked_bytes_per_s) for rate in rates]
-    assert asked == [("rack", 100 * MBIT), ("node", 200 * MBIT)]
-    assert all(rate.reached_bytes_per_s <= 1.1 * rate.asked_bytes_per_s for rate in rates)
-
-
-def test_clusters_stand_side_by_side() -> None:
-    with cluster(spec()) as here, cluster(spec()) as there:
-        assert [n.address for n in here] == [n.address for n in there]
-        assert {n.name for n in here}.isdisjoint(n.name for n in there)
-        assert len(measure_pairs(here, 0.1)) == len(measure_pairs(there, 0.1)) == 1
+def spec() -> NetworkSpec:
+    return NetworkSpec(nodes=2, uplink_bytes_per_s=12.5e6)
 
 
 # Commands
 
 
 def script(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [*SCRIPT, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
 
 
 def in_each(*command: str, name: str | None = None) -> list[str]:
@@ -117,18 +76,8 @@ def test_without_a_command_it_measures() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.split() for line in done.stdout.splitlines() if line]
     assert [line[0] for line in lines] == ["from", "node0", "level", "node"]
-    assert float(lines[3][2]) <= 1.1 * 50
-
-
-def test_when_a_node_fails_the_others_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "GRACE_S", 0.1)
-    started_s = time.monotonic()
-    with cluster(spec()) as nodes:
-        code = launch.run_in_every_node(nodes, ["sh", "-c", "exit $((NODE_RANK * 7))"])
-        assert code == 7
-        stuck = "test $NODE_RANK = 1 && kill -9 $$; trap '' TERM; sleep 300"
-        assert launch.run_in_every_node(nodes, ["sh", "-c", stuck]) == 128 + 9
-    assert time.monotonic() - started_s < 60
+    assert lines[1][:2] == ["node0", "node1"]
+    assert lines[3][1] == "50.0"
 
 
 # What is left
@@ -160,7 +109,7 @@ def assert_nothing_left(name: str, mark: str = "") -> None:
 
 
 def wait_for(mark: str, count: int) -> None:
-    end_s = time.monotonic() + 30
+    end_s = time.monotonic() + LIMIT_S
     while len(sleepers(mark)) < count and time.monotonic() < end_s:
         time.sleep(0.02)
     assert len(sleepers(mark)) == count
@@ -170,14 +119,28 @@ def wait_for(mark: str, count: int) -> None:
 def running(name: str, mark: str, trap: str = "") -> Iterator[subprocess.Popen[str]]:
     """A cluster of its own process, with two sleepers in each node: one in the background."""
     text = f"{trap} setsid sleep {mark} & sleep {mark}; true"
-    command = [sys.executable, str(SCRIPT), *in_each("sh", "-c", text, name=name)]
+    command = [*SCRIPT, *in_each("sh", "-c", text, name=name)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, process_group=0) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, process_group=0
+    ) as process:
         try:
             wait_for(mark, 4)
             yield process
         finally:
             process.kill()
+
+
+def test_when_a_node_fails_the_others_are_stopped(
+    monkeypatch: pytest.MonkeyPatch, mark: str
+) -> None:
+    monkeypatch.setattr(launch, "GRACE_S", 0.1)
+    with cluster(spec()) as nodes:
+        code = launch.run_in_every_node(nodes, ["sh", "-c", "exit $((NODE_RANK * 7))"])
+        assert code == 7
+        stuck = f"test $NODE_RANK = 1 && kill -9 $$; trap '' TERM; sleep {mark}"
+        assert launch.run_in_every_node(nodes, ["sh", "-c", stuck]) == 128 + 9
+        assert sleepers(mark) == []
 
 
 def test_nothing_is_left_by_default(mark: str) -> None:
@@ -209,7 +172,7 @@ def test_nothing_is_left_by_a_signal(number: signal.Signals, code: int, mark: st
     name = unique_name()
     with running(name, mark) as process:
         process.send_signal(number)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == code, err
     assert "Traceback" not in err
     assert_nothing_left(name, mark)
@@ -221,7 +184,7 @@ def test_nothing_is_left_by_ctrl_c_again_and_again(mark: str) -> None:
         while process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
             time.sleep(0.05)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode in (130, -signal.SIGINT), err
     assert_nothing_left(name, mark)
 
@@ -235,7 +198,7 @@ def test_clean_removes_what_a_killed_run_left_and_nothing_else(mark: str) -> Non
     try:
         taken = script(*in_each("true", name=name))
         assert (taken.returncode, taken.stdout) == (2, "")
-        assert taken.stderr.endswith("leftovers of a run that was killed; run: testbed.py clean\n")
+        assert taken.stderr.endswith(f"leftovers of a run that was killed; run: {COMMAND} clean\n")
         with cluster(other) as nodes:
             done = script("clean")
             assert len(measure_pairs(nodes, 0.1)) == 1

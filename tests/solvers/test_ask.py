@@ -13,19 +13,19 @@ import pytest
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
-from p2smt.problems.claim import Claim, infix, named, whole
+from p2smt.problems.claim import Claim, Operator, infix, named, whole
 from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
 from p2smt.problems.program import Indices, InstructionSet, ProgramProblem, StepLimit
 from p2smt.problems.race import (
+    Access,
     Counting,
-    Event,
     Packet,
     Prefix,
     RaceAnswer,
     RaceProblem,
     Read,
     Source,
-    Value,
+    Sum,
 )
 from p2smt.result import Result, SearchLimits, Status
 from p2smt.solvers.ask import AnyProblem, ask
@@ -47,15 +47,20 @@ PROGRAM = ProgramProblem(
 )
 RACE = RaceProblem(
     (0, 0, 0),
-    (Event(0, True, 0), Event(1, True, 0), Event(2, False, 0)),
-    (Read(2, (Source(0, Value(((0, 1),))), Source(1, Value(((1, 1),))))),),
-    Value((), ((0, 1),)),
+    (Access(0, True, 0), Access(1, True, 0), Access(2, False, 0)),
+    (Read(2, (Source(0, Sum(((0, 1),))), Source(1, Sum(((1, 1),))))),),
+    Sum((), ((0, 1),)),
     ((0, 1),),
     (Counting(0, (0,), (2,)),),
     (Packet(2, (1,)),),
     Prefix((1, 1, 1), (0, 1, 2), (), (2,), None, 3),
 )
-CLAIM = Claim("x", "n", (infix(">=", named("n"), whole(2)),), infix(">", named("n"), whole(1)))
+CLAIM = Claim(
+    "x",
+    "n",
+    (infix(Operator.AT_LEAST, named("n"), whole(2)),),
+    infix(Operator.MORE, named("n"), whole(1)),
+)
 
 ASKED: list[tuple[AnyProblem, Question, tuple[Status, ...]]] = [
     (PLACEMENT, Optimum(), (Status.OPTIMAL,)),

@@ -1,11 +1,10 @@
-"""Runs that fail: what is said, how fast, and that no process stays behind."""
+"""Runs that fail: what is said, and that no process stays behind."""
 
 from __future__ import annotations
 
 import os
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,11 +24,9 @@ def busy(tmp_path: Path) -> Iterator[Running]:
         yield running
 
 
-def failed(running: Running, within_s: float) -> Outcome:
-    """One line, exit code 6, soon, and nothing left."""
-    begin = time.monotonic()
+def failed(running: Running) -> Outcome:
+    """One line, exit code 6, and nothing left."""
     outcome = running.outcome()
-    assert time.monotonic() - begin < within_s
     assert_one_error(outcome, 6)
     running.assert_nothing_left()
     return outcome
@@ -38,7 +35,7 @@ def failed(running: Running, within_s: float) -> Outcome:
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_rank_that_is_killed(busy: Running, rank: int) -> None:
     os.kill(busy.ranks()[rank], signal.SIGKILL)
-    error = failed(busy, 15).err
+    error = failed(busy).err
     assert error.startswith(f"p2smt: error: rank {rank}: was killed by SIGKILL during request 1 ")
 
 
@@ -46,19 +43,19 @@ def test_two_ranks_that_are_killed(busy: Running) -> None:
     ranks = busy.ranks()
     os.kill(ranks[1], signal.SIGSEGV)
     os.kill(ranks[3], signal.SIGSEGV)
-    assert "was killed by SIGSEGV during request 1" in failed(busy, 15).err
+    assert "was killed by SIGSEGV during request 1" in failed(busy).err
 
 
 def test_the_process_that_starts_the_ranks_is_killed(busy: Running) -> None:
     os.kill(busy.nodes()[0], signal.SIGKILL)
-    assert "the process that starts the ranks ended with code -9" in failed(busy, 15).err
+    assert "the process that starts the ranks ended with code -9" in failed(busy).err
 
 
 def test_it_is_killed_while_a_rank_is_stopped(busy: Running) -> None:
     """A stopped rank cannot notice that its parent is dead."""
     os.kill(busy.ranks()[1], signal.SIGSTOP)
     os.kill(busy.nodes()[0], signal.SIGKILL)
-    failed(busy, 15)
+    assert "the process that starts the ranks ended with code -9" in failed(busy).err
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
@@ -95,7 +92,7 @@ def test_a_rank_that_is_stopped(tmp_path: Path) -> None:
     with started(*endless(tmp_path, "--time-limit", "20")) as running:
         running.wait_until_busy()
         os.kill(running.ranks()[1], signal.SIGSTOP)
-        error = failed(running, 40).err
+        error = failed(running).err
     assert error.startswith("p2smt: error: no result within 20 s (")
     assert all(f"{rank}" in error for rank in range(4))
     assert "request 1 (all-reduce dp), " in error

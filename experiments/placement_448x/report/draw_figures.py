@@ -1,6 +1,6 @@
 """Draws the figures of the report from the committed JSON files.  Needs the ``plots`` extra.
 
-python experiments/placement_448x/draw_figures.py [FOLDER]
+python -m experiments.placement_448x.report.draw_figures [FOLDER]
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
-
-from experiments.placement_448x.distance import LARGE
-from experiments.placement_448x.figure_colours import BLACK, BLUE, GREEN, ORANGE, PINK, SKY
-from experiments.placement_448x.figures_beyond import draw_beyond
-from experiments.placement_448x.figures_predicted import draw_measured, draw_published
-from experiments.placement_448x.report_values import EFFECTIVE
+from experiments.placement_448x.model.distance import LARGE
+from experiments.placement_448x.model.summary import Outcome, by_name, load, ratios
+from experiments.placement_448x.report.colours import BLACK, BLUE, GREEN, ORANGE, PINK, SKY
+from experiments.placement_448x.report.figures_beyond import draw_beyond
+from experiments.placement_448x.report.figures_predicted import draw_measured, draw_published
+from experiments.placement_448x.report.values import EFFECTIVE
 from experiments.placement_448x.store import HERE
-from experiments.placement_448x.summary import Outcome, by_name, load, ratios
 
 PAPER_RATIO, PAPER_SHARE, PAPER_MEAN, PAPER_MOST = 448.5, 0.69, 1.27, 2.04
 

@@ -1,8 +1,9 @@
 """The modelled study: every placement of every split of a system, and every choice of axes.
 
-    python experiments/placement_448x/modelled.py [NAME ..]
+    python -m experiments.placement_448x.model.study [NAME ..]
 
-writes ``computed/NAME.json`` per system (:mod:`experiments.placement_448x.systems`; default: all).
+writes ``computed/NAME.json`` per system (:mod:`experiments.placement_448x.model.systems`;
+default: all).
 ``cases`` lists axes, reduced axes, and each placement with the number of its scene; ``runs`` lists
 each scene with each payload and choice of algorithms.  Everything but ``header`` and ``effort`` is
 the same on every machine.
@@ -13,15 +14,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
-
 from experiments.placement_448x.cases import Case, cases, matrices
-from experiments.placement_448x.solving import AUTOMATIC, LENGTH, LIMITS, Run, Solver, choices
-from experiments.placement_448x.store import header, rounded, write
-from experiments.placement_448x.systems import HERE, SYSTEMS, System, system
+from experiments.placement_448x.model.solving import AUTOMATIC, LENGTH, LIMITS, Run, Solver, choices
+from experiments.placement_448x.model.systems import SYSTEMS, System, system
+from experiments.placement_448x.store import HERE, header, rounded, write
 from p2smt.cluster.topology import Topology
 from p2smt.cost.footprint import Digits
 from p2smt.cost.scene import Scene

@@ -6,8 +6,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from experiments.placement_448x.report_text import Lines, percent, size_text, table
-from experiments.placement_448x.summary import Gains, Outcome, Results, crossing, gains
+from experiments.placement_448x.model.summary import Gains, Outcome, Results, crossing, gains
+from experiments.placement_448x.report.text import Lines, percent, size_text, table
 
 KINDS = {
     "inside": "inside one node (rack, slice)",

@@ -1,6 +1,6 @@
 """Beyond the paper: longer programs, shared iterations, several axes, choosing together.
 
-    python experiments/placement_448x/beyond.py
+    python -m experiments.placement_448x.model.beyond
 
 writes ``beyond.json`` from the modelled results and some searches of its own.
 """
@@ -8,28 +8,24 @@ writes ``beyond.json`` from the modelled results and some searches of its own.
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
-
 from experiments.placement_448x.cases import Case
-from experiments.placement_448x.iterations import (
+from experiments.placement_448x.model.iterations import (
     ITERATIONS,
     choices_data,
     iteration_data,
     pairs,
     singles,
 )
-from experiments.placement_448x.modelled import SMALLER
-from experiments.placement_448x.solving import AUTOMATIC, LENGTH, LIMITS, Solver, longer
+from experiments.placement_448x.model.solving import AUTOMATIC, LENGTH, LIMITS, Solver, longer
+from experiments.placement_448x.model.study import SMALLER
+from experiments.placement_448x.model.summary import Outcome, Results, by_case, by_name, gains, load
+from experiments.placement_448x.model.systems import system
 from experiments.placement_448x.store import HERE, header, rounded, write
-from experiments.placement_448x.summary import Outcome, Results, by_case, by_name, gains, load
-from experiments.placement_448x.systems import system
 from p2smt.cost.footprint import Digits
 
 RESULTS = HERE / "beyond.json"

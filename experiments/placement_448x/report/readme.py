@@ -1,18 +1,13 @@
 """The table of the project's README on the paper's claims, from the JSON files alone.
 
-python experiments/placement_448x/report_readme.py
+python -m experiments.placement_448x.report.readme
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))
-
-from experiments.placement_448x.report_measured import measured, with_model
-from experiments.placement_448x.report_text import Lines, percent, table
-from experiments.placement_448x.report_values import all_values
+from experiments.placement_448x.report.measured import measured, with_model
+from experiments.placement_448x.report.text import Lines, percent, table
+from experiments.placement_448x.report.values import all_values
 
 
 def claims_table() -> Lines:

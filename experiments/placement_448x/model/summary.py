@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.placement_448x.cases import Case
+from experiments.placement_448x.model.systems import SYSTEMS
+from experiments.placement_448x.model.times import Times
 from experiments.placement_448x.store import HERE, read
-from experiments.placement_448x.systems import SYSTEMS
-from experiments.placement_448x.times import Times
 from p2smt.parallelism.placement import Matrix
 
 GAIN = 1.01
@@ -66,7 +66,7 @@ class Outcome(Times):
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The results of one system, as :mod:`experiments.placement_448x.modelled` writes them."""
+    """The results of one system, as :mod:`experiments.placement_448x.model.study` writes them."""
 
     data: Mapping[str, Any]
 

@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.placement_448x.figure_colours import BLACK, BLUE, GREEN, ORANGE, PINK
-from experiments.placement_448x.report_other import Data
+from experiments.placement_448x.report.colours import BLACK, BLUE, GREEN, ORANGE, PINK
+from experiments.placement_448x.report.other import Data
 from experiments.placement_448x.store import HERE, read
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from experiments.placement_448x.distance import REASONS, Distance, distance, total
-from experiments.placement_448x.report_text import Lines, matrix_text, percent, size_text, table
-from experiments.placement_448x.summary import (
+from experiments.placement_448x.model.distance import REASONS, Distance, distance, total
+from experiments.placement_448x.model.summary import (
     Outcome,
     Results,
     by_case,
     ratios,
 )
+from experiments.placement_448x.report.text import Lines, matrix_text, percent, size_text, table
 
 
 def ratio_table(systems: Sequence[Results]) -> Lines:

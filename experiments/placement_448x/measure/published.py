@@ -1,6 +1,6 @@
 """The cost model against published measurements that it has not seen.
 
-    python experiments/placement_448x/published.py
+    python -m experiments.placement_448x.measure.published
 
 Calibrates on some tables (or half the sizes of one), predicts another, and writes
 ``published.json``: median and worst of abs(predicted / measured - 1).  The algorithms of the fit
@@ -11,15 +11,11 @@ cross-validated error on the calibration's own rows is marked.
 from __future__ import annotations
 
 import statistics
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
-
-from experiments.placement_448x.published_tables import Published, tables
+from experiments.placement_448x.measure.published_tables import Published, tables
 from experiments.placement_448x.store import HERE, header, rounded, write
 from p2smt.calibration.build import Calibration, calibrate, predicted_s
 from p2smt.calibration.samples import Sample

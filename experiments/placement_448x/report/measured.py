@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any
 
 from experiments.placement_448x.cases import Case
-from experiments.placement_448x.measured_accuracy import TOPS
-from experiments.placement_448x.measured_summary import seconds_of
-from experiments.placement_448x.report_text import Lines, matrix_text, percent, table, time_text
+from experiments.placement_448x.measure.accuracy import TOPS
+from experiments.placement_448x.measure.summary import seconds_of
+from experiments.placement_448x.report.text import Lines, matrix_text, percent, table, time_text
 from experiments.placement_448x.store import HERE, read
 
 Data = Mapping[str, Any]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.placement_448x import report_measured as measured
-from experiments.placement_448x import report_speedups as speedups
-from experiments.placement_448x.distance import REASONS, distance, total
-from experiments.placement_448x.report_text import percent
+from experiments.placement_448x.model.distance import REASONS, distance, total
+from experiments.placement_448x.model.summary import Results, by_name, crossing, gains, load, ratios
+from experiments.placement_448x.report import measured, speedups
+from experiments.placement_448x.report.text import percent
 from experiments.placement_448x.store import HERE, read
-from experiments.placement_448x.summary import Results, by_name, crossing, gains, load, ratios
 
 EFFECTIVE = ("paper-gcp-a100-4", "paper-gcp-a100-2", "paper-gcp-v100-4", "paper-gcp-v100-2")
 

@@ -1,10 +1,10 @@
 """The measured study: placements and programs on a shaped test cluster, with real Gloo ranks.
 
-    python experiments/placement_448x/measured.py --cluster 2x8 --uplink 50mbit --payload 1MiB \
-        --repeat 5 --out experiments/placement_448x/measured_2x8.json
+    python -m experiments.placement_448x.measure.study --cluster 2x8 --uplink 50mbit \
+        --payload 1MiB --repeat 5 --out experiments/placement_448x/measured_2x8.json
 
 The cluster (:mod:`experiments.testbed`) is calibrated with payloads that no step of the study has;
-then every program is checked once with a small payload, and timed (:mod:`measured_pairs` says which
+then every program is checked once with a small payload, and timed (``pairs`` says which
 and how often).  ``--large`` times the model's choice on groups over several nodes with a larger
 payload too.  ``--placements-only`` times single all-reduces alone, and calibrates nothing.
 """
@@ -22,10 +22,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
-
-from experiments.placement_448x.measured_pairs import Pairs, pairs_of
-from experiments.placement_448x.measured_run import (
+from experiments.placement_448x.measure.pairs import Pairs, pairs_of
+from experiments.placement_448x.measure.run import (
     CHECKED_BYTES,
     Large,
     check,
@@ -33,11 +31,11 @@ from experiments.placement_448x.measured_run import (
     large_pairs,
     time_pairs,
 )
-from experiments.placement_448x.measured_summary import summary
+from experiments.placement_448x.measure.summary import summary
 from experiments.placement_448x.store import header, write
-from experiments.programs_on_testbed.study import calibrate_here, cluster_data, fleet_of
 from experiments.testbed.model import topology as nominal_topology
 from experiments.testbed.network import cluster
+from experiments.testbed.ranks import calibrate_here, cluster_data, fleet_of
 from experiments.testbed.spec import NetworkSpec, parse_rate
 from p2smt.calibration.yaml_file import calibrated_yaml
 from p2smt.units import parse_bytes

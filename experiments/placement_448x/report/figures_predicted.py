@@ -6,9 +6,9 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.placement_448x.figure_colours import BLACK, BLUE, GREEN, ORANGE, PINK, SKY
-from experiments.placement_448x.measured_summary import seconds_of
-from experiments.placement_448x.report_measured import Data, label, with_model
+from experiments.placement_448x.measure.summary import seconds_of
+from experiments.placement_448x.report.colours import BLACK, BLUE, GREEN, ORANGE, PINK, SKY
+from experiments.placement_448x.report.measured import Data, label, with_model
 from experiments.placement_448x.store import HERE, read
 
 

@@ -12,10 +12,10 @@ from itertools import combinations, product
 from typing import Any
 
 from experiments.placement_448x.cases import Case, matrices
-from experiments.placement_448x.solving import AUTOMATIC, KIND, Solver
+from experiments.placement_448x.model.solving import AUTOMATIC, KIND, Solver
+from experiments.placement_448x.model.summary import Outcome, Results, by_case
+from experiments.placement_448x.model.systems import system
 from experiments.placement_448x.store import rounded
-from experiments.placement_448x.summary import Outcome, Results, by_case
-from experiments.placement_448x.systems import system
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, parse_axes, reduce

@@ -1,6 +1,6 @@
 """The derived table of published measurements: sizes, times and the address of each source.
 
-    python experiments/placement_448x/published_tables.py FOLDER
+    python -m experiments.placement_448x.measure.published_tables FOLDER
 
 reads outputs of nccl-tests whose first line is ``# source: ADDRESS`` and writes
 ``published_tables.json``; the study itself needs that file alone.
@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from experiments.placement_448x.store import HERE, read, write
 from p2smt.calibration.samples import Sample

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments.placement_448x.measured_pairs import Pairs, is_single, pairs_of
+from experiments.placement_448x.measure.pairs import Pairs, is_single, pairs_of
 from experiments.placement_448x.store import rounded
-from experiments.programs_on_testbed.study import run
+from experiments.testbed.ranks import run
 from p2smt.cluster.topology import Topology
 from p2smt.runtime.job import Job, JobRequest
 from p2smt.runtime.ranks.launch import Fleet

@@ -1,6 +1,6 @@
 """Which bandwidths give the paper's ratio of 448.5 exactly, in its likely case.
 
-    python experiments/placement_448x/exact.py
+    python -m experiments.placement_448x.model.exact
 
 writes ``exact.json``.  The case: axes 4 and 16 on 4 nodes of 16, the first reduced, wholly inside
 a node against wholly across nodes.  In the bandwidth limit the ratio is 16 x B_inside / B_card.
@@ -8,14 +8,10 @@ a node against wholly across nodes.  In the bandwidth limit the ratio is 16 x B_
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
-
-from experiments.placement_448x.modelled import paper_bytes
-from experiments.placement_448x.solving import KIND
+from experiments.placement_448x.model.solving import KIND
+from experiments.placement_448x.model.study import paper_bytes
 from experiments.placement_448x.store import HERE, header, rounded, write
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm, Topology

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.placement_448x.measured_accuracy import Pair, accuracy, first_choices
+from experiments.placement_448x.measure.accuracy import Pair, accuracy, first_choices
 
 GAIN = 1.05
 """A measured program counts as a gain from here on; a modelled one from 1 %."""

@@ -1,24 +1,17 @@
 """Writes REPORT.md and CASES.md from the committed JSON files; computes nothing else.
 
-python experiments/placement_448x/report.py
+python -m experiments.placement_448x.report.report
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
-
-from experiments.placement_448x import report_measured as measured
-from experiments.placement_448x import report_modelled as modelled
-from experiments.placement_448x import report_other as other
-from experiments.placement_448x import report_speedups as speedups
-from experiments.placement_448x.report_text import Lines
-from experiments.placement_448x.report_values import EFFECTIVE, all_values
+from experiments.placement_448x.model.summary import by_name, load
+from experiments.placement_448x.report import measured, modelled, other, speedups
+from experiments.placement_448x.report.text import Lines
+from experiments.placement_448x.report.values import EFFECTIVE, all_values
 from experiments.placement_448x.store import HERE, read
-from experiments.placement_448x.summary import by_name, load
 
 OUT = HERE
 """Where the pages go."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
+from experiments.placement_448x.store import HERE
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Topology
-
-HERE = Path(__file__).resolve().parent
 
 
 @dataclass(frozen=True, slots=True)
 class System:
     """A cluster of the study.
 
-    ``spec`` is a preset with its number of nodes, or a file of this folder; ``part`` is
+    ``spec`` is a preset with its number of nodes, or a file of the study's folder; ``part`` is
     ``paper`` (one of the two systems of the paper), ``preset`` (another one) or ``deep`` (three
     or four levels with racks); ``label`` is how tables name it.
     """

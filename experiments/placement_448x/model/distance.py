@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from experiments.placement_448x.summary import Outcome, Results
+from experiments.placement_448x.model.summary import Outcome, Results
 
 NEAR = 1.1
 LARGE = 2**30

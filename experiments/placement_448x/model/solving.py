@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 
-from experiments.placement_448x.times import Times
+from experiments.placement_448x.model.times import Times
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import request_bound_s

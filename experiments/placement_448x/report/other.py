@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.placement_448x.report_text import Lines, percent, table
+from experiments.placement_448x.report.text import Lines, percent, table
 
 Data = Mapping[str, Any]
 
