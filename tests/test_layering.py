@@ -11,13 +11,23 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.imports import (
+    ROOT,
+    Sources,
+    files_below,
+    imported_names,
+    inside,
+    module_of,
+    outside_imports,
+    own_imports,
+    read_sources,
+)
 
 # Lowest first.  A package may import those of rows above its own, and itself; packages of one row
 # do not know each other.  "p2smt" is the package itself, with the public functions.
@@ -128,67 +138,11 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
 
 PRINTS = ("cli", "report")
 
-Sources = Mapping[str, str]
-"""Source text by module, without the leading "p2smt."; the package itself is "p2smt"."""
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for top, _, names in os.walk(folder, followlinks=True):
-        yield from (Path(top) / name for name in names if name.endswith(".py"))
-
-
-def _module(path: Path) -> str:
-    parts = path.relative_to(ROOT / "p2smt").with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts) or "p2smt"
-
-
-def read_sources() -> Sources:
-    """Every module of the package."""
-    return {_module(path): path.read_text() for path in _files(ROOT / "p2smt")}
-
-
-def inside(module: str, names: Iterable[str]) -> bool:
-    """Whether a module is one of these, or in one of these packages."""
-    return any(module == name or module.startswith(f"{name}.") for name in names)
-
 
 def height(module: str) -> int:
     """The row of a module's package in LAYERS; one without a row counts as the highest."""
     rows = (row for row, names in enumerate(LAYERS) if inside(module, names))
     return next(rows, len(LAYERS))
-
-
-def imported_names(tree: ast.AST) -> Iterator[str]:
-    """Dotted names that a module imports, anywhere in it; ``from a import b`` gives ``a.b``."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            start = "." * node.level + (node.module or "")
-            yield from (f"{start}.{alias.name}" for alias in node.names)
-
-
-def own_imports(module: str, sources: Sources) -> set[str]:
-    """The modules of the package that a module imports."""
-    found = set()
-    for name in imported_names(ast.parse(sources[module])):
-        top, _, inside = name.partition(".")
-        if top == "p2smt":
-            found.add(_known(inside, sources) or (inside if "." in inside else "p2smt"))
-    return found - {module}
-
-
-def _known(name: str, sources: Sources) -> str:
-    """The longest prefix that is a module, or nothing."""
-    while name and name not in sources:
-        name = name.rpartition(".")[0]
-    return name
-
-
-def outside_imports(module: str, sources: Sources) -> set[str]:
-    """The third-party packages that a module imports."""
-    tops = {name.split(".")[0] for name in imported_names(ast.parse(sources[module]))}
-    return tops - sys.stdlib_module_names - {"p2smt"}
 
 
 def unplaced(sources: Sources) -> list[str]:
@@ -334,7 +288,7 @@ def test_habits() -> None:
 
 def test_no_star_imports_elsewhere() -> None:
     for folder in ("tests", "experiments"):
-        for path in _files(ROOT / folder):
+        for path in files_below(ROOT / folder):
             names = imported_names(ast.parse(path.read_text()))
             assert not [name for name in names if name.endswith(".*")], path
 
@@ -458,7 +412,7 @@ def test_python_starts_in_the_root() -> None:
 
 def test_every_package_is_listed_for_installation() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    packages = {_module(path.parent / "__init__.py") for path in _files(ROOT / "p2smt")}
+    packages = {module_of(path.parent / "__init__.py") for path in files_below(ROOT / "p2smt")}
     folders = {"p2smt" if name == "p2smt" else f"p2smt.{name}" for name in packages}
     listed = set(project["tool"]["setuptools"]["packages"]) - {"p2smt.topologies"}
     assert folders <= listed, "add the package to [tool.setuptools] in pyproject.toml"

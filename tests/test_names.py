@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.test_layering import SOURCES, Sources
+from tests.imports import Sources
+from tests.test_layering import SOURCES
 
 MOST_ALLOWED = 8
 

@@ -1,0 +1,69 @@
+"""What the modules of the package import, read from their text."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+Sources = Mapping[str, str]
+"""Source text by module, without the leading "p2smt."; the package itself is "p2smt"."""
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Python files, links followed."""
+    for top, _, names in os.walk(folder, followlinks=True):
+        yield from (Path(top) / name for name in names if name.endswith(".py"))
+
+
+def module_of(path: Path) -> str:
+    """A file of the package as a module, without the leading "p2smt."."""
+    parts = path.relative_to(ROOT / "p2smt").with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts) or "p2smt"
+
+
+def read_sources() -> Sources:
+    """Every module of the package."""
+    return {module_of(path): path.read_text() for path in files_below(ROOT / "p2smt")}
+
+
+def inside(module: str, names: Iterable[str]) -> bool:
+    """Whether a module is one of these, or in one of these packages."""
+    return any(module == name or module.startswith(f"{name}.") for name in names)
+
+
+def imported_names(tree: ast.AST) -> Iterator[str]:
+    """Dotted names that a module imports, anywhere in it; ``from a import b`` gives ``a.b``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = "." * node.level + (node.module or "")
+            yield from (f"{start}.{alias.name}" for alias in node.names)
+
+
+def own_imports(module: str, sources: Sources) -> set[str]:
+    """The modules of the package that a module imports."""
+    found = set()
+    for name in imported_names(ast.parse(sources[module])):
+        top, _, inside = name.partition(".")
+        if top == "p2smt":
+            found.add(_known(inside, sources) or (inside if "." in inside else "p2smt"))
+    return found - {module}
+
+
+def _known(name: str, sources: Sources) -> str:
+    """The longest prefix that is a module, or nothing."""
+    while name and name not in sources:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def outside_imports(module: str, sources: Sources) -> set[str]:
+    """The third-party packages that a module imports."""
+    tops = {name.split(".")[0] for name in imported_names(ast.parse(sources[module]))}
+    return tops - sys.stdlib_module_names - {"p2smt"}
