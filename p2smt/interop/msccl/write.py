@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from p2smt.interop.msccl.elements import RawBlock, RawPlace, RawStep
     from p2smt.schedules.model import Schedule
 
-MAX_BYTES = 1 << 40
+MAX_MESSAGE_BYTES = 1 << 40
 """Up to which message size a written file says it is to be used: any."""
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -92,7 +92,7 @@ def _algo(schedule: Schedule, blocks: Mapping[int, list[RawBlock]]) -> Iterator[
         inplace=int(schedule.in_place),
         outofplace=int(not schedule.in_place),
         minBytes=0,
-        maxBytes=MAX_BYTES,
+        maxBytes=MAX_MESSAGE_BYTES,
     )
     for rank, (inputs, outputs, scratch) in enumerate(schedule.sizes):
         yield "  " + _tag("gpu", id=rank, i_chunks=inputs, o_chunks=outputs, s_chunks=scratch)

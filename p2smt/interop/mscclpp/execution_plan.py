@@ -97,7 +97,6 @@ class Gpu:
     sizes: tuple[int, int, int]
     semaphores: tuple[int, ...]
     blocks: tuple[ThreadBlock, ...]
-    port_channels: int
 
 
 @dataclass(frozen=True, slots=True)

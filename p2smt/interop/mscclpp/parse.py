@@ -105,8 +105,7 @@ def _gpu(value: JsonValue, rank: int, ranks: int) -> Gpu:
     blocks = value.items("threadblocks", optional=True)
     made = tuple(_block(block, number, lists) for number, block in enumerate(blocks))
     in_chunks, out_chunks, scratch = sizes
-    chunks = (in_chunks, out_chunks, scratch)
-    return Gpu(rank, chunks, semaphores, made, len(lists.channels["port"]))
+    return Gpu(rank, (in_chunks, out_chunks, scratch), semaphores, made)
 
 
 def _gpu_lists(value: JsonValue, rank: int, ranks: int, semaphores: int) -> _Lists:
