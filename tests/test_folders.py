@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.imports import ROOT, files_below, module_of
+
 CODE = ("p2smt", "encodings")
 BESIDE = ("tests", "experiments")
 MOST_LINES = 400
@@ -51,3 +56,35 @@ def test_every_folder_says_what_it_holds(name: str) -> None:
             assert not opening.exists(), "Python has a package of that name"
         else:
             assert opening.read_text().startswith('"""'), opening
+
+
+@pytest.mark.parametrize("name", ["encodings", "topologies"])
+def test_folders_of_the_root_are_relative_links(name: str) -> None:
+    assert os.readlink(ROOT / "p2smt" / name) == f"../{name}"
+    assert not (ROOT / name / "__init__.py").exists(), "with it PYTHONPATH=. stops Python"
+
+
+def test_python_starts_in_the_root() -> None:
+    """Python's own package ``encodings`` must win over the folder of that name."""
+    code = (
+        "import encodings, sys, p2smt.encodings.placement.primes; "
+        "sys.stdout.write(encodings.__file__)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": "."},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert not Path(run.stdout).is_relative_to(ROOT / "encodings")
+
+
+def test_every_package_is_listed_for_installation() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packages = {module_of(path.parent / "__init__.py") for path in files_below(ROOT / "p2smt")}
+    folders = {"p2smt" if name == "p2smt" else f"p2smt.{name}" for name in packages}
+    listed = set(project["tool"]["setuptools"]["packages"]) - {"p2smt.topologies"}
+    assert folders <= listed, "add the package to [tool.setuptools] in pyproject.toml"

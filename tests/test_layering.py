@@ -7,13 +7,8 @@ never in a cycle.  BANS says which neighbours must not know each other, and why.
 from __future__ import annotations
 
 import ast
-import os
-import subprocess
-import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +18,6 @@ from tests.imports import (
     files_below,
     imported_names,
     inside,
-    module_of,
     outside_imports,
     own_imports,
     read_sources,
@@ -384,35 +378,3 @@ def test_a_module_without_a_place_is_found() -> None:
     (found,) = unplaced({"brand_new.idea": "", "costs": "", "cost.alpha_beta": ""})[:1]
     assert found.startswith("p2smt/brand_new/idea.py has no place: add its package to a row of LAY")
     assert len(unplaced({"brand_new.idea": "", "costs": "", "cost.alpha_beta": ""})) == 2
-
-
-@pytest.mark.parametrize("name", ["encodings", "topologies"])
-def test_folders_of_the_root_are_relative_links(name: str) -> None:
-    assert os.readlink(ROOT / "p2smt" / name) == f"../{name}"
-    assert not (ROOT / name / "__init__.py").exists(), "with it PYTHONPATH=. stops Python"
-
-
-def test_python_starts_in_the_root() -> None:
-    """Python's own package ``encodings`` must win over the folder of that name."""
-    code = (
-        "import encodings, sys, p2smt.encodings.placement.primes; "
-        "sys.stdout.write(encodings.__file__)"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": "."},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    assert not Path(run.stdout).is_relative_to(ROOT / "encodings")
-
-
-def test_every_package_is_listed_for_installation() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    packages = {module_of(path.parent / "__init__.py") for path in files_below(ROOT / "p2smt")}
-    folders = {"p2smt" if name == "p2smt" else f"p2smt.{name}" for name in packages}
-    listed = set(project["tool"]["setuptools"]["packages"]) - {"p2smt.topologies"}
-    assert folders <= listed, "add the package to [tool.setuptools] in pyproject.toml"

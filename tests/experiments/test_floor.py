@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_layering import imported_names
+from tests.imports import imported_names
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = ROOT / "experiments"

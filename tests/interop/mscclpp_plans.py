@@ -156,3 +156,8 @@ def read(data: Data, **keys: Any) -> Schedule:
 def steps(data: Data, **keys: Any) -> tuple[Step, ...]:
     """The steps of a plan."""
     return read(data, **keys).steps
+
+
+def pipeline(ops: list[Data], chunks: int = 1, unit: int = 1 << 20) -> Data:
+    """Operations that run unit by unit through ``chunks`` chunks; ``unit`` in bytes."""
+    return op("pipeline", iter_context={"unit_size": unit, "num_chunks": chunks}, ops=ops)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.mscclpp import read as mscclpp_reader
 from p2smt.interop.mscclpp.read import read_mscclpp
 from p2smt.schedules.model import Buffer, Sizes, Span, StepRef
 from p2smt.schedules.verify.verify import verify
@@ -24,6 +22,7 @@ from tests.interop.mscclpp_plans import (
     op,
     over,
     pair,
+    pipeline,
     plan,
     read,
     steps,
@@ -281,13 +280,9 @@ def test_thread_block_groups_share_the_data() -> None:
     ]
 
 
-def _pipeline(ops: list[Data], chunks: int = 1, unit: int = 1 << 20) -> Data:
-    return op("pipeline", iter_context={"unit_size": unit, "num_chunks": chunks}, ops=ops)
-
-
 def test_a_pipeline_runs_unit_by_unit() -> None:
     copy = move("copy", [near("i", 1)], [near("s", 1)])
-    schedule = read(lonely([_pipeline([copy, NOP]), copy]), iterations=3)
+    schedule = read(lonely([pipeline([copy, NOP]), copy]), iterations=3)
     assert schedule.sizes[0] == Sizes(12, 12, 12)
     found = [step for step in schedule.steps if step.kind == "copy"]
     assert [str(step.reads[0]) for step in found] == [
@@ -299,20 +294,20 @@ def test_a_pipeline_runs_unit_by_unit() -> None:
 
 def test_a_pipeline_over_more_chunks_than_its_operation_runs_on_past_the_end() -> None:
     copy = move("copy", [near("i", 0)], [near("s", 0)])
-    found = steps(lonely([_pipeline([copy], chunks=2)]), iterations=2)
+    found = steps(lonely([pipeline([copy], chunks=2)]), iterations=2)
     assert [step.reads[0].start for step in found] == [0, 1, 3]
 
 
 def test_pipelines_of_different_units() -> None:
     copy = move("copy", [near("i", 0)], [near("s", 0)])
-    one, two = _pipeline([copy], unit=1024), _pipeline([copy], unit=1536)
+    one, two = pipeline([copy], unit=1024), pipeline([copy], unit=1536)
     found = steps(lonely([one], [two]), iterations=1)
     assert [step.count for step in found] == [2, 2, 2, 3, 3]
 
 
 def test_scratch_wraps_around_where_the_runtime_does() -> None:
     copy = move("copy", [near("i", 1)], [near("s", 1)])
-    data = lonely([_pipeline([copy], unit=1 << 22)], reuse_resources=True)
+    data = lonely([pipeline([copy], unit=1 << 22)], reuse_resources=True)
     within = read(data, iterations=4)
     assert [step.writes[0].start for step in within.steps] == [4, 5, 6, 7]
     assert any("wrap around" in text and "5 units" in text for text in within.warnings)
@@ -330,8 +325,8 @@ def test_producer_without_back_pressure_is_wrong_only_where_scratch_wraps() -> N
         full, free = op("sem_release", semaphore_ids=[0]), op("sem_release", semaphore_ids=[1])
         taken = op("sem_acquire", semaphore_ids=[0])
         return lonely(
-            [_pipeline([*acquire, copy_in, NOP, full], unit=1 << 24)],
-            [_pipeline([taken, NOP, copy_out, NOP, free], unit=1 << 24)],
+            [pipeline([*acquire, copy_in, NOP, full], unit=1 << 24)],
+            [pipeline([taken, NOP, copy_out, NOP, free], unit=1 << 24)],
             sizes=(1, 1, 1),
             semaphores=(0, 4),
             reuse_resources=True,
@@ -353,127 +348,3 @@ def test_the_collective_and_its_variants() -> None:
     assert len(read(pair([], collective="alltoall")).contract.goals) == 8
     with pytest.raises(InputError, match="'custom' has no contract"):
         read({**data, "collective": "custom"})
-
-
-@pytest.mark.parametrize(
-    ("change", "part"),
-    [
-        ({"gpus": []}, "has 0 entries"),
-        ({"gpus": 3}, "gpus: must be a list, not a number"),
-        ({"protocol": "LL9"}, "'LL9' is not Simple or LL"),
-        ({"inplace": "yes"}, "inplace: must be true or false"),
-        ({"collective": 1}, "collective: must be text"),
-    ],
-)
-def test_wrong_plans(change: Data, part: str) -> None:
-    with pytest.raises(InputError, match=part) as caught:
-        read({**all_gather(), **change})
-    assert str(caught.value).startswith("plan.json, line ")
-
-
-_COPY = move("copy", [near("i", 0)], [near("s", 0)])
-
-
-@pytest.mark.parametrize(
-    ("found", "part"),
-    [
-        (op("dance"), "'dance' is not an operation"),
-        ({}, "'name' is missing"),
-        (over("signal", 7), r"channel_ids\[0\]: memory channel 7 does not exist"),
-        (over("signal", 0, kind="none"), "signal does not run over none channels"),
-        (over("flush", 0), "flush does not run over memory channels"),
-        (over("signal", 0, kind="radio"), "'radio' is not one of"),
-        (move("put", [near("i", 0)], [far(9, 0)]), "remote buffer for memory access 9 does not"),
-        (move("put", [near("i", 0)], [near("o", 0)]), r"dst_buff\[0\] of put must be remote"),
-        (move("put", [near("i", 0), near("i", 1)], [far(0, 0)]), "2 sources and 1 destinations"),
-        (move("copy", [], [near("o", 0)]), "copy has 0 entries in src_buff, not 1"),
-        (move("copy", [near("i", 0)] * 2, [near("o", 0)]), "2 entries in src_buff, not 1"),
-        (move("copy", [near("x", 0)], [near("o", 0)]), "'x' is not one of i, o, s"),
-        (move("copy", [near("i", -1)], [near("o", 0)]), "-1 is not between 0"),
-        (move("copy", [near("i", 0, 0)], [near("o", 0)]), "0 is not between 1"),
-        (move("copy", [near("i", 0, 1 << 70)], [near("o", 0)]), "the number is not between"),
-        (move("upkt", [near("i", 0)], [near("o", 0)]), "packets, which are only in scratch"),
-        (move("get", [far(0, 0)], [near("o", 0)], channel_type="port"), "does not run over port"),
-        (
-            move("put", [near("i", 0)], [far(0, 0)], channel_type="port"),
-            "put has 0 channel_ids for 1 transfers",
-        ),
-        (op("sem_acquire", semaphore_ids=[0]), "semaphore 0 does not exist"),
-        (op("barrier", num_threadblocks=1), "'barrier_id' is missing"),
-        (op("barrier", barrier_id=0, num_threadblocks=0), "0 is not between 1"),
-        (_pipeline([_pipeline([])]), "pipeline in a pipeline"),
-        (_pipeline([], unit=0), "0 is not between 1"),
-        ({**_COPY, "tbg_info": {"tb_id": 2, "tbg_size": 2}}, "2 is not between 0 and 1"),
-    ],
-)
-def test_wrong_operations(found: Data, part: str) -> None:
-    with pytest.raises(InputError, match=part) as caught:
-        steps(pair([NOP, found]))
-    message = str(caught.value)
-    assert "gpus[0].threadblocks[0].ops[1]" in message
-    assert "\n" not in message
-
-
-def _set(data: Data, keys: list[Any], value: object) -> Data:
-    inner: Any = data
-    for key in keys[:-1]:
-        inner = inner[key]
-    inner[keys[-1]] = value
-    return data
-
-
-@pytest.mark.parametrize(
-    ("keys", "value", "part"),
-    [
-        (["id"], 1, "must be 0, the place in the list"),
-        (["input_chunks"], 3, "input_chunks differ between ranks: 3 and 4"),
-        (["channels", 0, "connected_to", 0], 0, "rank 0 is joined to itself"),
-        (["channels", 0, "connected_to", 0], 2, "2 is not between 0 and 1"),
-        (["remote_buffers", 0, "rank"], 5, "5 is not between 0 and 1"),
-        (["remote_buffers", 0, "access_channel_types"], [], "not open to memory access"),
-        (["threadblocks", 0, "id"], 4, "must be 0, the place"),
-        (["threadblocks", 0, "channels", 0, "channel_ids", 0], 8, "memory channel 8 does not"),
-    ],
-)
-def test_wrong_gpus(keys: list[Any], value: object, part: str) -> None:
-    with pytest.raises(InputError, match=part):
-        read(_set(pair([NOP]), ["gpus", 0, *keys], value))
-
-
-def test_a_channel_to_another_rank_than_the_buffer_is_refused() -> None:
-    put = move("put", [near("i", 0)], [far(0, 0)], channel_ids=[0], channel_type="port")
-    data = pair([put])
-    data["gpus"].append({**data["gpus"][1], "id": 2})
-    data["gpus"][0]["remote_buffers"][0]["rank"] = 2
-    with pytest.raises(InputError, match="writes to rank 2 over a channel to 1"):
-        read(data)
-
-
-def test_out_of_bounds_is_left_to_the_checker() -> None:
-    report = verify(read(lonely([move("copy", [near("i", 9)], [near("o", 0)])])))
-    assert [violation.kind for violation in report.violations] == ["out-of-bounds"]
-
-
-def test_limits_on_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="more than 524288 chunks"):
-        read(lonely([], sizes=(1 << 20, 1 << 20, 0)))
-    with pytest.raises(InputError, match="more than 8388608 scratch chunks"):
-        read(lonely([_pipeline([NOP])], sizes=(1, 1, 1 << 20)), iterations=9)
-    with pytest.raises(InputError, match="0 iterations"):
-        read(lonely([]), iterations=0)
-    with pytest.raises(InputError, match="too finely"):
-        read(lonely([_pipeline([_COPY], unit=u) for u in (1009, 1013)]))
-    monkeypatch.setattr(mscclpp_reader, "MAX_STEPS", 50)
-    with pytest.raises(InputError, match="more than 50 steps"):
-        read(lonely([_pipeline([_COPY], chunks=1 << 20)]))
-
-
-def test_warnings_name_limits_and_differences_of_the_runtime() -> None:
-    ops = [NOP] * 65
-    get = move("get", [far(0, 1)], [near("s", 0)])
-    pws = move("pws", [near("i", 0)], [far(0, 0)])
-    least = move("re", [near("i", 0), near("s", 0)], [near("o", 0)], reduce_op="max")
-    text = " ".join(read(pair([*ops, get, pws, least, over("flush", 0, kind="port")])).warnings)
-    for part in ("has 69 operations", "exchanges source", "sends no signal", "'max'", "flush"):
-        assert part in text
-    assert read(all_gather()).warnings == ()
