@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from p2smt.schedules.order import clocks as order
 from p2smt.schedules.order.clocks import order_of
+from p2smt.schedules.order.happens_before import Nodes
 
 Edges = list[tuple[int, int]]
 
@@ -53,3 +54,21 @@ def test_a_cycle_has_no_order() -> None:
     for total, edges in ((3, [(0, 1), (1, 2), (2, 1)]), (1, [(0, 0)])):
         with pytest.raises(ValueError, match="before themselves"):
             order_of(total, edges)
+
+
+def test_every_node_is_of_one_kind() -> None:
+    nodes = Nodes(steps=3, ranks=2, meetings=1, begun=(2,))
+    other = [nodes.meeting(0), nodes.beginning(0)]
+    assert [*range(3), *nodes.starts, *nodes.ends, *other] == list(range(nodes.total))
+    for node in range(nodes.total):
+        kinds = (nodes.is_step(node), nodes.is_start(node), nodes.is_end(node), node in other)
+        assert sum(kinds) == 1
+        assert (node in nodes.accessing) is (node not in other)
+
+
+def test_starts_and_ends_know_their_rank() -> None:
+    nodes = Nodes(steps=3, ranks=2, meetings=0)
+    for rank in range(2):
+        assert nodes.rank(nodes.start(rank)) == nodes.rank(nodes.end(rank)) == rank
+        assert nodes.is_start(nodes.start(rank))
+        assert nodes.is_end(nodes.end(rank))

@@ -10,7 +10,7 @@
 Words, in reading order of the files:
 
 replay      *order item*: a step as a whole, or one *access* of it (a read or a write of one chunk);
-            *replay*: to run a schedule under one order; shares nothing with the other files
+            *replay*: to run a schedule under one order; imports nothing of the other files
 flow        *shared* cell: accessed in no certain order; *value*: a multiset of parts and of what
             reads of shared cells see (:mod:`p2smt.schedules.multisets`)
 reach       *graph*: nodes and edges of happens-before (:mod:`p2smt.schedules.order`), of which

@@ -24,7 +24,8 @@ MAX_STATES = 5_000
 
 
 class TooManyOutcomes(Exception):
-    """Competing waits have more outcomes than could be tried.  Never leaves the checker."""
+    """Competing waits have more outcomes than could be tried; says whether it was their number
+    or the time.  Never leaves the checker."""
 
 
 def contested(index: Index) -> frozenset[str]:
@@ -56,8 +57,12 @@ def stuck_run(
             if key not in seen:
                 seen.add(key)
                 todo.append(later)
-        if len(seen) > MAX_STATES or monotonic() > end:
-            raise TooManyOutcomes
+        if len(seen) > MAX_STATES:
+            raise TooManyOutcomes(f"more than {MAX_STATES} outcomes of competing waits")
+        if monotonic() > end:
+            raise TooManyOutcomes(
+                "the time limit came before all outcomes of competing waits were tried"
+            )
     return None
 
 

@@ -75,8 +75,8 @@ def verify(
     local = local_order(index)
     try:
         progress = run_or_stick(index, local, fifo_depth, time_limit_s)
-    except TooManyOutcomes:
-        return _unknown(schedule, fifo_depth, "too many outcomes of competing waits")
+    except TooManyOutcomes as error:
+        return _unknown(schedule, fifo_depth, str(error))
     if not progress.finished:
         depth = smallest_depth(index, local, longest_queue(index))
         found = (deadlock(index, progress),)

@@ -11,7 +11,8 @@ from p2smt.schedules.index import index_of
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.order.happens_before import edges_of, ordered_run
 from p2smt.schedules.order.unordered_accesses import find_races
-from p2smt.schedules.races.decide import Decision, Outcome, decide
+from p2smt.schedules.races import reach
+from p2smt.schedules.races.decide import TIME_IS_UP, Decision, Outcome, decide
 from p2smt.schedules.races.replay import ItemKind, replay
 from p2smt.schedules.verify.progress import local_order, run
 from tests.schedules.building import Blocks, at
@@ -110,7 +111,19 @@ def test_without_races_nothing_is_asked() -> None:
 def test_no_time_is_no_proof(lock: bool) -> None:
     decision = wanted(decided(updates(3, lock=lock), time_limit_s=0.0))
     assert (decision.verdict, decision.minimal) == (Outcome.UNKNOWN, False)
-    assert decision.open_goals == 3
+    assert (decision.open_goals, decision.reason) == (3, TIME_IS_UP)
+
+
+def test_too_large_an_order_is_not_a_matter_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reach, "MAX_MASK_BITS", 100)
+    decision = wanted(decided(updates(3)))
+    assert (decision.verdict, decision.open_goals) == (Outcome.UNKNOWN, 3)
+    assert "more than 100 bits" in decision.reason
+    assert TIME_IS_UP not in decision.reason
+
+
+def test_what_is_decided_needs_no_reason() -> None:
+    assert {wanted(decided(updates(3, lock=lock))).reason for lock in (False, True)} == {""}
 
 
 def test_two_writers_of_the_same_value_are_harmless() -> None:

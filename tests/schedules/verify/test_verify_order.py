@@ -6,6 +6,8 @@ import pytest
 
 from p2smt.collectives.contract import Contract, Contribution, Goal, all_reduce
 from p2smt.schedules.model import Schedule
+from p2smt.schedules.races import reach
+from p2smt.schedules.verify import competing
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify
 from tests.schedules.building import Blocks, at
@@ -109,7 +111,8 @@ def test_more_room_can_let_the_wrong_one_win() -> None:
         assert report.min_depth is None
 
 
-def test_too_many_outcomes_of_competing_waits_are_unknown() -> None:
+def fourteen_take_turns() -> Schedule:
+    """Blocks compete for two tokens; each gives back the one that it took."""
     b = Blocks()
     for block in range(14):
         token = (f"semaphore {block % 2}",)
@@ -117,10 +120,46 @@ def test_too_many_outcomes_of_competing_waits_are_unknown() -> None:
         b.add(0, block, "release", count=0, posts=token)
     b.copy(0, 20, "i0", "o0")
     initial = (("semaphore 0", 1), ("semaphore 1", 1))
-    schedule = b.schedule("t", all_reduce(1, 1, in_place=False), initial=initial)
-    report = verify(schedule, time_limit_s=0.05)
+    return b.schedule("t", all_reduce(1, 1, in_place=False), initial=initial)
+
+
+def test_too_little_time_for_competing_waits_is_unknown() -> None:
+    report = verify(fourteen_take_turns(), time_limit_s=0.0)
     assert report.verdict is Verdict.UNKNOWN
-    assert "competing waits" in report.reason
+    assert report.reason == "the time limit came before all outcomes of competing waits were tried"
+
+
+def test_too_many_outcomes_of_competing_waits_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(competing, "MAX_STATES", 3)
+    report = verify(fourteen_take_turns())
+    assert report.verdict is Verdict.UNKNOWN
+    assert report.reason == "more than 3 outcomes of competing waits"
+
+
+def two_copies() -> Schedule:
+    """Blocks 0 and 1 fill the same scratch cell alike; nothing orders them."""
+    b = Blocks()
+    b.copy(0, 0, "i0", "s0")
+    b.copy(0, 1, "i0", "s0")
+    b.copy(0, 0, "s0", "o0")
+    return b.schedule("c", Contract("custom", starts(1), goals((0, 0, 0, 0))), 1)
+
+
+def test_a_question_too_large_is_not_said_to_be_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert verify(two_copies()).verdict is Verdict.VALID
+    monkeypatch.setattr(reach, "MAX_MASK_BITS", 10)
+    report = verify(two_copies())
+    assert report.verdict is Verdict.UNKNOWN
+    assert "s[0] of rank 0" in report.reason
+    assert "too large" in report.reason
+    assert "more than 10 bits" in report.reason
+    assert "time" not in report.reason
+
+
+def test_a_question_that_takes_too_long_is_said_to_be_late() -> None:
+    report = verify(two_copies(), time_limit_s=0.0)
+    assert report.verdict is Verdict.UNKNOWN
+    assert "the time limit came" in report.reason
 
 
 def test_the_race_that_does_harm_is_named() -> None:
