@@ -17,7 +17,9 @@ Constraints
 All are linear, q being a number.  C2 says less than is true, and nothing is said about u:
 so unsatisfiable means that the claim holds, and a solution may be no counterexample.
 
-Objective: none.  Size: an integer and ten clauses per different "mod".
+Objective: none.
+
+Size: an integer and ten clauses per different "mod".
 """
 
 from __future__ import annotations
@@ -43,26 +45,48 @@ def prove_claim(claim: Claim, limits: SearchLimits) -> Result[bool]:
     a proof of the contrary.
     """
     watch = StopWatch.start(limits)
-    solver = new_solver(limits.seed)
-    variables = Vars(solver, claim.size)
+    v = Vars(new_solver(limits.seed), claim.size)
     for given in claim.given:
-        solver.add(variables.truth(given))
-    solver.add(z3.Not(variables.truth(claim.conclusion)))
+        c1_given(v, given)
+    c3_refuted(v, claim)
     try:
-        found = solution(solver, watch)
+        value = decode(solution(v.solver, watch))
     except OutOfTimeError:
-        return Result(Status.UNKNOWN, stats=SolveStats(_SOLVER, watch.elapsed_s()))
-    stats = SolveStats(_SOLVER, watch.elapsed_s())
-    return (
-        Result(Status.COMPLETE, True, stats=stats)
-        if found is None
-        else Result(Status.UNKNOWN, stats=stats)
-    )
+        value = None
+    status = Status.UNKNOWN if value is None else Status.COMPLETE
+    return Result(status, value, stats=SolveStats(_SOLVER, watch.elapsed_s()))
 
 
-@dataclass(slots=True)
+def decode(refuting: z3.ModelRef | None) -> bool | None:
+    """True without a refuting solution; None with one, which may be no counterexample."""
+    return True if refuting is None else None
+
+
+def c1_given(v: Vars, given: Term) -> None:
+    """C1: what is given holds."""
+    v.solver.add(v.truth(given))
+
+
+def c2_remainder(v: Vars, value: z3.ArithRef, found: z3.ArithRef) -> None:
+    """C2: ``found`` is ``value`` mod n, as far as the turns go; in any case within 0 .. n - 1."""
+    size = z3.Int(v.size)
+    v.solver.add(found >= 0, found < size)
+    for q in _TURNS:
+        inside = z3.And(value >= q * size, value < (q + 1) * size)
+        v.solver.add(z3.Implies(inside, found == value - q * size))
+
+
+def c3_refuted(v: Vars, claim: Claim) -> None:
+    """C3: the conclusion does not hold."""
+    v.solver.add(z3.Not(v.truth(claim.conclusion)))
+
+
+@dataclass(frozen=True, slots=True)
 class Vars:
-    """x by name; m and u by what they stand for, whose constraints go to the solver."""
+    """x by name; m and u by what they stand for: they fill up as terms are met.
+
+    ``solver`` gets C2 for each m when it is met; ``seen`` keeps terms by their identity.
+    """
 
     solver: z3.Solver
     size: str
@@ -135,15 +159,12 @@ class Vars:
         return self.others.setdefault(key, z3.Int(f"u{len(self.others)}!"))
 
     def _remainder(self, value: z3.ArithRef) -> z3.ArithRef:
-        """C2; ``seen`` keeps the expression alive, so that no other one gets its number."""
+        """m[value]; ``seen`` keeps the expression alive, so that no other gets its number."""
         key = (Operator.MOD, value.get_id())
         if key in self.others:
             return self.others[key]
-        size, found = z3.Int(self.size), self._other(key)
-        self.solver.add(found >= 0, found < size)
-        for q in _TURNS:
-            inside = z3.And(value >= q * size, value < (q + 1) * size)
-            self.solver.add(z3.Implies(inside, found == value - q * size))
+        found = self._other(key)
+        c2_remainder(self, value, found)
         return found
 
 

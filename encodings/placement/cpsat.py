@@ -44,8 +44,8 @@ from p2smt.encodings.placement.primes import (
     Cell,
     Column,
     ExponentTable,
-    Layout,
     PartAnswers,
+    PrimeSizes,
     combine,
     independent_parts,
 )
@@ -78,8 +78,8 @@ def enumerate_placements(
     Raises:
         TooLarge: a level or the ticks exceed what the encoding can hold.
     """
-    watch, layout = StopWatch.start(limits), Layout.of(problem)
-    parts = [_all_of(problem, layout, part, watch) for part in independent_parts(problem, layout)]
+    watch, sizes = StopWatch.start(limits), PrimeSizes.of(problem)
+    parts = [_all_of(problem, sizes, part, watch) for part in independent_parts(problem, sizes)]
     status, matrices = combine(parts, limits.max_answers, watch.expired)
     return Result(status, matrices, None, SolveStats(_SOLVER, watch.elapsed_s(), len(parts)))
 
@@ -93,43 +93,43 @@ def optimal_placement(problem: PlacementProblem, limits: SearchLimits) -> Result
     Raises:
         TooLarge: a level or the ticks exceed what the encoding can hold.
     """
-    watch, layout = StopWatch.start(limits), Layout.of(problem)
-    tables = _tables(problem, layout)
-    model, variables = _build(problem, layout, tables, range(len(layout.primes)))
+    watch, sizes = StopWatch.start(limits), PrimeSizes.of(problem)
+    tables = _tables(problem, sizes)
+    model, variables = _build(problem, sizes, tables, range(len(sizes.primes)))
     goal = _goal(model, variables, problem.worst)
     model.minimize(goal)
     solver, verdict = run(model, watch.left())
     if verdict not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         status = Status.INFEASIBLE if verdict == cp_model.INFEASIBLE else Status.UNKNOWN
         return Result(status, stats=SolveStats(_SOLVER, watch.elapsed_s()))
-    answer, value = decode(layout, variables, solver), solver.value(goal)
+    answer, value = decode(sizes, variables, solver), solver.value(goal)
     bound, calls, status = proved_bound(solver), 1, Status.FEASIBLE
     if verdict == cp_model.OPTIMAL:
         model.add(goal == value)
-        answer, more, proved = smallest(model, layout, variables.exponents, answer, watch)
+        answer, more, proved = smallest(model, sizes, variables.exponents, answer, watch)
         bound, calls = value, 1 + more
         status = Status.OPTIMAL if proved else Status.FEASIBLE
     stats = SolveStats(_SOLVER, watch.elapsed_s(), calls, (("objective", value),))
     return Result(status, answer, bound, stats)
 
 
-def decode(layout: Layout, variables: Vars, solver: cp_model.CpSolver) -> Matrix:
+def decode(sizes: PrimeSizes, variables: Vars, solver: cp_model.CpSolver) -> Matrix:
     """The matrix of the solver's solution."""
-    return layout.matrix({cell: solver.value(e) for cell, e in variables.exponents.items()})
+    return sizes.matrix({cell: solver.value(e) for cell, e in variables.exponents.items()})
 
 
-def c1_row_sums(model: cp_model.CpModel, layout: Layout, variables: Vars) -> None:
+def c1_row_sums(model: cp_model.CpModel, sizes: PrimeSizes, variables: Vars) -> None:
     """C1: sum over j of e[i, j, p] is the exponent of p in axis i."""
     for i, p in sorted({(i, p) for i, _, p in variables.exponents}):
-        cells = ((i, j, p) for j in range(len(layout.levels)))
-        model.add(sum(variables.exponents[cell] for cell in cells) == layout.axes[i][p])
+        cells = ((i, j, p) for j in range(len(sizes.levels)))
+        model.add(sum(variables.exponents[cell] for cell in cells) == sizes.axes[i][p])
 
 
-def c2_column_sums(model: cp_model.CpModel, layout: Layout, variables: Vars) -> None:
+def c2_column_sums(model: cp_model.CpModel, sizes: PrimeSizes, variables: Vars) -> None:
     """C2: sum over i of e[i, j, p] is the exponent of p in level j."""
     for j, p in sorted({(j, p) for _, j, p in variables.exponents}):
-        cells = ((i, j, p) for i in range(len(layout.axes)))
-        model.add(sum(variables.exponents[cell] for cell in cells) == layout.levels[j][p])
+        cells = ((i, j, p) for i in range(len(sizes.axes)))
+        model.add(sum(variables.exponents[cell] for cell in cells) == sizes.levels[j][p])
 
 
 def c3_inside(model: cp_model.CpModel, variables: Vars, rule: AxisRule) -> None:
@@ -144,10 +144,10 @@ def c4_across(model: cp_model.CpModel, variables: Vars, rule: AxisRule) -> None:
 
 
 def c5_fixed_entry(
-    model: cp_model.CpModel, layout: Layout, variables: Vars, rule: FixedEntry
+    model: cp_model.CpModel, sizes: PrimeSizes, variables: Vars, rule: FixedEntry
 ) -> None:
     """C5: the exponents of the entry are those of its value, which may have none."""
-    exponents = layout.exponents(rule.value)
+    exponents = sizes.exponents(rule.value)
     if exponents is None:
         model.add_bool_or([])
         return
@@ -157,10 +157,10 @@ def c5_fixed_entry(
 
 
 def c6_excluded(
-    model: cp_model.CpModel, layout: Layout, variables: Vars, excluded: Sequence[Matrix]
+    model: cp_model.CpModel, sizes: PrimeSizes, variables: Vars, excluded: Sequence[Matrix]
 ) -> None:
     """C6: the exponents together are not those of an excluded matrix."""
-    found = [split for matrix in excluded if (split := layout.split(matrix)) is not None]
+    found = [split for matrix in excluded if (split := sizes.split(matrix)) is not None]
     cells = list(variables.exponents)
     if found and cells:
         rows = [[split[cell] for cell in cells] for split in found]
@@ -212,24 +212,24 @@ def _outer(variables: Vars, rule: AxisRule) -> list[cp_model.IntVar]:
     return [e for (i, j, _), e in cells if i == rule.axis and j <= rule.level]
 
 
-def _tables(problem: PlacementProblem, layout: Layout) -> tuple[ExponentTable, ...]:
-    tables = tuple(layout.table(table) for table in problem.costs)
+def _tables(problem: PlacementProblem, sizes: PrimeSizes) -> tuple[ExponentTable, ...]:
+    tables = tuple(sizes.table(table) for table in problem.costs)
     if sum(max((abs(c) for _, c in table.rows), default=0) for table in tables) > MAX_TICKS:
         raise TooLarge("cost tables", f"the sum of the costs must be at most {MAX_TICKS} ticks")
     return tables
 
 
 def _declare(
-    model: cp_model.CpModel, layout: Layout, tables: Sequence[ExponentTable], part: Sequence[int]
+    model: cp_model.CpModel, sizes: PrimeSizes, tables: Sequence[ExponentTable], part: Sequence[int]
 ) -> Vars:
     exponents = {
-        cell: model.new_int_var(*layout.bounds(cell), f"e{cell}") for cell in layout.cells(part)
+        cell: model.new_int_var(*sizes.bounds(cell), f"e{cell}") for cell in sizes.cells(part)
     }
     columns = sorted({column for table in tables for column in table.columns})
     sums = {
         column: exponents[column[0]]
         if len(column) == 1
-        else model.new_int_var(*layout.column_bounds(column), f"s{column}")
+        else model.new_int_var(*sizes.column_bounds(column), f"s{column}")
         for column in columns  # each once: a variable that is not used is free
     }
     costs = []
@@ -241,23 +241,23 @@ def _declare(
 
 def _build(
     problem: PlacementProblem,
-    layout: Layout,
+    sizes: PrimeSizes,
     tables: Sequence[ExponentTable],
     part: Sequence[int],
 ) -> tuple[cp_model.CpModel, Vars]:
     """The model of some primes (all, unless no side constraint couples them): C1 to C9."""
     model = cp_model.CpModel()
-    variables = _declare(model, layout, tables, part)
-    c1_row_sums(model, layout, variables)
-    c2_column_sums(model, layout, variables)
+    variables = _declare(model, sizes, tables, part)
+    c1_row_sums(model, sizes, variables)
+    c2_column_sums(model, sizes, variables)
     for rule in problem.rules:
         if isinstance(rule, FixedEntry):
-            c5_fixed_entry(model, layout, variables, rule)
+            c5_fixed_entry(model, sizes, variables, rule)
         elif rule.inside:
             c3_inside(model, variables, rule)
         else:
             c4_across(model, variables, rule)
-    c6_excluded(model, layout, variables, sorted(problem.excluded))
+    c6_excluded(model, sizes, variables, sorted(problem.excluded))
     c7_term_sums(model, variables)
     c8_cost_tables(model, variables, tables)
     if problem.at_most is not None:
@@ -289,13 +289,13 @@ class _Collector(cp_model.CpSolverSolutionCallback):
 
 
 def _all_of(
-    problem: PlacementProblem, layout: Layout, part: Sequence[int], watch: StopWatch
+    problem: PlacementProblem, sizes: PrimeSizes, part: Sequence[int], watch: StopWatch
 ) -> PartAnswers:
     """All matrices over some primes; one more than the limit, to know whether there are more."""
-    model, variables = _build(problem, layout, _tables(problem, layout), part)
+    model, variables = _build(problem, sizes, _tables(problem, sizes), part)
     most = watch.limits.max_answers
     collector = _Collector(list(variables.exponents.values()), None if most is None else most + 1)
     _, status = run(model, watch.left(), collector, every=True)
     found = (dict(zip(variables.exponents, row, strict=True)) for row in collector.found)
     complete = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
-    return PartAnswers(tuple(layout.matrix(row) for row in found), complete)
+    return PartAnswers(tuple(sizes.matrix(row) for row in found), complete)

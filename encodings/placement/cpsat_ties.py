@@ -21,19 +21,19 @@ from itertools import product
 
 from ortools.sat.python import cp_model
 
-from p2smt.encodings.placement.primes import Cell, Layout
+from p2smt.encodings.placement.primes import Cell, PrimeSizes
 from p2smt.encodings.run_cpsat import run
 from p2smt.parallelism.placement import Matrix
 from p2smt.result import StopWatch
 
 MAX_BLOCK = 2**32
-Exponents = Mapping[Cell, cp_model.IntVar]
+Variables = Mapping[Cell, cp_model.IntVar]
 
 
 def smallest(
     model: cp_model.CpModel,
-    layout: Layout,
-    exponents: Exponents,
+    sizes: PrimeSizes,
+    exponents: Variables,
     answer: Matrix,
     watch: StopWatch,
 ) -> tuple[Matrix, int, bool]:
@@ -42,14 +42,14 @@ def smallest(
     ``answer`` is any solution of the model.  The model's objective is replaced.
     """
     calls = 0
-    for block in _blocks(model, layout, exponents):
-        _hint(model, layout, exponents, answer)
+    for block in _blocks(model, sizes, exponents):
+        _hint(model, sizes, exponents, answer)
         model.minimize(block)
         solver, status = run(model, watch.left())
         calls += 1
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             found = {cell: solver.value(exponent) for cell, exponent in exponents.items()}
-            answer = min(answer, layout.matrix(found))
+            answer = min(answer, sizes.matrix(found))
         if status != cp_model.OPTIMAL:
             return answer, calls, False
         model.add(block == solver.value(block))
@@ -69,13 +69,13 @@ def c1_rank(
 
 
 def _blocks(
-    model: cp_model.CpModel, layout: Layout, exponents: Exponents
+    model: cp_model.CpModel, sizes: PrimeSizes, exponents: Variables
 ) -> list[cp_model.LinearExpr]:
     """The mixed-radix numbers over the ranks, row-major; entries of one value are left out."""
     blocks: list[cp_model.LinearExpr] = []
-    size, primes = MAX_BLOCK, range(len(layout.primes))
-    for i, j in product(range(len(layout.axes) - 1), range(len(layout.levels) - 1)):
-        values = [split for _, split in layout.entry_values(i, j, primes)]
+    size, primes = MAX_BLOCK, range(len(sizes.primes))
+    for i, j in product(range(len(sizes.axes) - 1), range(len(sizes.levels) - 1)):
+        values = [split for _, split in sizes.entry_values(i, j, primes)]
         if len(values) == 1:
             continue
         rank = c1_rank(model, [exponents[i, j, p] for p in primes], values)
@@ -88,8 +88,8 @@ def _blocks(
     return blocks
 
 
-def _hint(model: cp_model.CpModel, layout: Layout, exponents: Exponents, answer: Matrix) -> None:
+def _hint(model: cp_model.CpModel, sizes: PrimeSizes, exponents: Variables, answer: Matrix) -> None:
     """Start from a known solution, for an answer even if time runs out."""
     model.clear_hints()  # type: ignore[no-untyped-call]
-    for cell, value in (layout.split(answer) or {}).items():
+    for cell, value in (sizes.split(answer) or {}).items():
         model.add_hint(exponents[cell], value)

@@ -1,4 +1,4 @@
-"""Prime exponents of level and axis sizes: the symbolic layout of the placement encodings.
+"""Axis and level sizes as products of primes: what the placement encodings count in.
 
 An entry of a parallelism matrix is a product of primes, so the matrix is a table of
 exponents e[i, j, p] (axis, level, index of a prime) whose row and column sums are the
@@ -49,7 +49,7 @@ class ExponentTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PrimeSizes:
     """Exponents of the sizes: ``axes[i][p]`` and ``levels[j][p]`` for prime ``primes[p]``."""
 
     primes: tuple[int, ...]
@@ -57,15 +57,15 @@ class Layout:
     levels: tuple[tuple[int, ...], ...]
 
     @staticmethod
-    def of(problem: PlacementProblem) -> Layout:
+    def of(problem: PlacementProblem) -> PrimeSizes:
         """Factorise the sizes; raises TooLarge if a level exceeds MAX_LEVEL_SIZE."""
         largest = max(problem.levels)
         if largest > MAX_LEVEL_SIZE:
             raise TooLarge(f"level size {largest}", f"must be at most {MAX_LEVEL_SIZE}")
         primes = tuple(sorted({p for size in problem.levels for p in prime_factors(size)}))
-        layout = Layout(primes, (), ())
-        axes = tuple(layout.exponents(size) or () for size in problem.axes)
-        return Layout(primes, axes, tuple(layout.exponents(n) or () for n in problem.levels))
+        sizes = PrimeSizes(primes, (), ())
+        axes = tuple(sizes.exponents(size) or () for size in problem.axes)
+        return PrimeSizes(primes, axes, tuple(sizes.exponents(n) or () for n in problem.levels))
 
     def exponents(self, value: int) -> tuple[int, ...] | None:
         """Exponents of ``value``; None if it is not a product of the primes."""
@@ -114,7 +114,7 @@ class Layout:
         )
 
     def split(self, matrix: Matrix) -> dict[Cell, int] | None:
-        """The exponents of a matrix; None if it cannot be written with this layout."""
+        """The exponents of a matrix; None if these primes cannot express it."""
         if [len(row) for row in matrix] != [len(self.levels)] * len(self.axes):
             return None
         found: dict[Cell, int] = {}
@@ -164,13 +164,13 @@ class Layout:
         return tuple(flat)
 
 
-def independent_parts(problem: PlacementProblem, layout: Layout) -> list[tuple[int, ...]]:
+def independent_parts(problem: PlacementProblem, sizes: PrimeSizes) -> list[tuple[int, ...]]:
     """Prime indices in groups that no side constraint couples: their answers combine freely.
 
     A group for each prime if the only rules are "inside" and fixed entries; else one group.
     """
     free = all(isinstance(rule, FixedEntry) or rule.inside for rule in problem.rules)
-    count = len(layout.primes)
+    count = len(sizes.primes)
     if free and count > 1 and not problem.costs and not problem.excluded:
         return [(p,) for p in range(count)]
     return [tuple(range(count))]

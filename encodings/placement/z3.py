@@ -40,8 +40,8 @@ import z3
 from p2smt.encodings.placement.primes import (
     Cell,
     ExponentTable,
-    Layout,
     PartAnswers,
+    PrimeSizes,
     combine,
     independent_parts,
 )
@@ -71,10 +71,10 @@ def enumerate_placements(
     COMPLETE (with an empty tuple if there is none), or TRUNCATED at a limit of ``limits``.
 
     Raises:
-        TooLarge: a level exceeds what the layout can factorise.
+        TooLarge: a level exceeds MAX_LEVEL_SIZE.
     """
-    watch, layout = StopWatch.start(limits), Layout.of(problem)
-    parts = [_all_of(problem, layout, part, watch) for part in independent_parts(problem, layout)]
+    watch, sizes = StopWatch.start(limits), PrimeSizes.of(problem)
+    parts = [_all_of(problem, sizes, part, watch) for part in independent_parts(problem, sizes)]
     status, matrices = combine(parts, limits.max_answers, watch.expired)
     return Result(status, matrices, None, SolveStats(_SOLVER, watch.elapsed_s(), len(parts)))
 
@@ -86,36 +86,36 @@ def optimal_placement(problem: PlacementProblem, limits: SearchLimits) -> Result
     the objective of the answer.  FEASIBLE with both equal: only the tie-break is unfinished.
 
     Raises:
-        TooLarge: a level exceeds what the layout can factorise.
+        TooLarge: a level exceeds MAX_LEVEL_SIZE.
     """
-    watch, layout = StopWatch.start(limits), Layout.of(problem)
-    tables = tuple(layout.table(table) for table in problem.costs)
+    watch, sizes = StopWatch.start(limits), PrimeSizes.of(problem)
+    tables = tuple(sizes.table(table) for table in problem.costs)
     solver = new_solver(limits.seed, "QF_LIA")  # ten times faster here, slower for the tree
-    variables = _build(problem, layout, tables, range(len(layout.primes)), solver)
+    variables = _build(problem, sizes, tables, range(len(sizes.primes)), solver)
     search = _Bisection(solver, variables, problem.worst, _least(tables, problem.worst))
     try:
-        status = Status.OPTIMAL if search.to_the_end(layout, watch) else Status.INFEASIBLE
+        status = Status.OPTIMAL if search.to_the_end(sizes, watch) else Status.INFEASIBLE
     except OutOfTimeError:
         status = Status.UNKNOWN if search.best is None else Status.FEASIBLE
     if search.best is None:
         return Result(status, stats=SolveStats(_SOLVER, watch.elapsed_s(), search.calls))
     counters = (("objective", search.value),)
     stats = SolveStats(_SOLVER, watch.elapsed_s(), search.calls, counters)
-    return Result(status, layout.matrix(search.best), search.bound, stats)
+    return Result(status, sizes.matrix(search.best), search.bound, stats)
 
 
-def c1_row_sums(solver: z3.Solver, layout: Layout, variables: Vars) -> None:
+def c1_row_sums(solver: z3.Solver, sizes: PrimeSizes, variables: Vars) -> None:
     """C1: sum over j of e[i, j, p] is the exponent of p in axis i."""
     for i, p in sorted({(i, p) for i, _, p in variables.exponents}):
-        cells = [(i, j, p) for j in range(len(layout.levels))]
-        solver.add(z3.Sum([variables.exponents[cell] for cell in cells]) == layout.axes[i][p])
+        cells = [(i, j, p) for j in range(len(sizes.levels))]
+        solver.add(z3.Sum([variables.exponents[cell] for cell in cells]) == sizes.axes[i][p])
 
 
-def c2_column_sums(solver: z3.Solver, layout: Layout, variables: Vars) -> None:
+def c2_column_sums(solver: z3.Solver, sizes: PrimeSizes, variables: Vars) -> None:
     """C2: sum over i of e[i, j, p] is the exponent of p in level j."""
     for j, p in sorted({(j, p) for _, j, p in variables.exponents}):
-        cells = [(i, j, p) for i in range(len(layout.axes))]
-        solver.add(z3.Sum([variables.exponents[cell] for cell in cells]) == layout.levels[j][p])
+        cells = [(i, j, p) for i in range(len(sizes.axes))]
+        solver.add(z3.Sum([variables.exponents[cell] for cell in cells]) == sizes.levels[j][p])
 
 
 def c3_inside(solver: z3.Solver, variables: Vars, rule: AxisRule) -> None:
@@ -128,9 +128,9 @@ def c4_across(solver: z3.Solver, variables: Vars, rule: AxisRule) -> None:
     solver.add(z3.Or([exponent >= 1 for exponent in _outer(variables, rule)]))
 
 
-def c5_fixed_entry(solver: z3.Solver, layout: Layout, variables: Vars, rule: FixedEntry) -> None:
+def c5_fixed_entry(solver: z3.Solver, sizes: PrimeSizes, variables: Vars, rule: FixedEntry) -> None:
     """C5: the exponents of the entry are those of its value, which may have none."""
-    exponents = layout.exponents(rule.value)
+    exponents = sizes.exponents(rule.value)
     if exponents is None:
         solver.add(z3.BoolVal(False))
         return
@@ -140,11 +140,11 @@ def c5_fixed_entry(solver: z3.Solver, layout: Layout, variables: Vars, rule: Fix
 
 
 def c6_excluded(
-    solver: z3.Solver, layout: Layout, variables: Vars, excluded: Sequence[Matrix]
+    solver: z3.Solver, sizes: PrimeSizes, variables: Vars, excluded: Sequence[Matrix]
 ) -> None:
     """C6: the exponents together are not those of an excluded matrix."""
     for matrix in excluded:
-        split = layout.split(matrix)
+        split = sizes.split(matrix)
         if split is not None:
             solver.add(z3.Or([e != split[cell] for cell, e in variables.exponents.items()]))
 
@@ -176,27 +176,27 @@ def _outer(variables: Vars, rule: AxisRule) -> list[z3.ArithRef]:
 
 def _build(
     problem: PlacementProblem,
-    layout: Layout,
+    sizes: PrimeSizes,
     tables: Sequence[ExponentTable],
     part: Sequence[int],
     solver: z3.Solver,
 ) -> Vars:
     """The model of some primes (all, unless no side constraint couples them): C1 to C8."""
-    exponents = {cell: z3.Int(f"e{cell}") for cell in layout.cells(part)}
+    exponents = {cell: z3.Int(f"e{cell}") for cell in sizes.cells(part)}
     variables = Vars(exponents, tuple(z3.Int(f"c{k}") for k in range(len(tables))))
     for cell, exponent in exponents.items():
-        low, high = layout.bounds(cell)
+        low, high = sizes.bounds(cell)
         solver.add(low <= exponent, exponent <= high)
-    c1_row_sums(solver, layout, variables)
-    c2_column_sums(solver, layout, variables)
+    c1_row_sums(solver, sizes, variables)
+    c2_column_sums(solver, sizes, variables)
     for rule in problem.rules:
         if isinstance(rule, FixedEntry):
-            c5_fixed_entry(solver, layout, variables, rule)
+            c5_fixed_entry(solver, sizes, variables, rule)
         elif rule.inside:
             c3_inside(solver, variables, rule)
         else:
             c4_across(solver, variables, rule)
-    c6_excluded(solver, layout, variables, sorted(problem.excluded))
+    c6_excluded(solver, sizes, variables, sorted(problem.excluded))
     c7_cost_tables(solver, variables, tables)
     if problem.at_most is not None:
         c8_at_most(solver, variables, problem.worst, problem.at_most)
@@ -210,18 +210,18 @@ def _least(tables: Sequence[ExponentTable], worst: bool) -> int:
 
 
 def _all_of(
-    problem: PlacementProblem, layout: Layout, part: Sequence[int], watch: StopWatch
+    problem: PlacementProblem, sizes: PrimeSizes, part: Sequence[int], watch: StopWatch
 ) -> PartAnswers:
     """All matrices over some primes; one more than the limit, to know whether there are more."""
-    tables = tuple(layout.table(table) for table in problem.costs)
+    tables = tuple(sizes.table(table) for table in problem.costs)
     solver = new_solver(watch.limits.seed)
-    variables = _build(problem, layout, tables, part, solver)
+    variables = _build(problem, sizes, tables, part, solver)
     most = watch.limits.max_answers
     found: list[Matrix] = []
-    leaves = leaves_of(solver, layout, variables.exponents, watch)
+    leaves = leaves_of(solver, sizes, variables.exponents, watch)
     try:
         for leaf in islice(leaves, None if most is None else most + 1):
-            found.append(layout.matrix(leaf))
+            found.append(sizes.matrix(leaf))
     except OutOfTimeError:
         return PartAnswers(tuple(found), complete=False)
     return PartAnswers(tuple(found), complete=most is None or len(found) <= most)
@@ -239,7 +239,7 @@ class _Bisection:
     value: int = 0
     calls: int = 0
 
-    def to_the_end(self, layout: Layout, watch: StopWatch) -> bool:
+    def to_the_end(self, sizes: PrimeSizes, watch: StopWatch) -> bool:
         """Find the smallest optimal matrix; False if it is proved that there is none."""
         if not self._improve(watch):
             return False
@@ -251,7 +251,7 @@ class _Bisection:
                 self.bound = middle + 1
             self.solver.pop()
         c8_at_most(self.solver, self.variables, self.worst, self.value)
-        self.best = next(leaves_of(self.solver, layout, self.variables.exponents, watch))
+        self.best = next(leaves_of(self.solver, sizes, self.variables.exponents, watch))
         return True
 
     def _improve(self, watch: StopWatch) -> bool:

@@ -20,7 +20,7 @@ from itertools import product
 
 import z3
 
-from p2smt.encodings.placement.primes import Cell, Layout
+from p2smt.encodings.placement.primes import Cell, PrimeSizes
 from p2smt.encodings.run_z3 import solution
 from p2smt.result import StopWatch
 
@@ -40,7 +40,7 @@ def decode(variables: Variables, model: z3.ModelRef) -> Exponents:
 
 
 def leaves_of(
-    solver: z3.Solver, layout: Layout, variables: Variables, watch: StopWatch
+    solver: z3.Solver, sizes: PrimeSizes, variables: Variables, watch: StopWatch
 ) -> Iterator[Exponents]:
     """All solutions, smallest matrix first, by a tree over the entries.
 
@@ -49,19 +49,19 @@ def leaves_of(
     Raises:
         OutOfTimeError: the watch ran out.
     """
-    inner = product(range(len(layout.axes) - 1), range(len(layout.levels) - 1))
-    entries = [c1_entry(layout, variables, i, j) for i, j in inner]
+    inner = product(range(len(sizes.axes) - 1), range(len(sizes.levels) - 1))
+    entries = [c1_entry(sizes, variables, i, j) for i, j in inner]
     model = solution(solver, watch)
     if model is not None:
         yield from _branches(solver, variables, entries, decode(variables, model), watch)
 
 
-def c1_entry(layout: Layout, variables: Variables, axis: int, level: int) -> list[Choice]:
+def c1_entry(sizes: PrimeSizes, variables: Variables, axis: int, level: int) -> list[Choice]:
     """C1: what an entry can be, ascending: its exponents, and the same as a formula."""
     part = sorted({p for _, _, p in variables})
     cells = [(axis, level, p) for p in part]
     found = []
-    for _, exponents in layout.entry_values(axis, level, part):
+    for _, exponents in sizes.entry_values(axis, level, part):
         choice = dict(zip(cells, exponents, strict=True))
         found.append((choice, z3.And([variables[c] == x for c, x in choice.items()])))
     return found

@@ -8,19 +8,23 @@ reachable in the steps left (``reachable.py``).  Up to length 6 and 4 levels the
 built on factors of two (the small-model property, see docs/small-model.md); outside that
 range on the real factors.
 
-Variables, for step t = 1..L:
+Variables, for step t = 1..L
     x[t] in 0..I       instruction number plus one; 0 is "stop"
     s[t] in nodes      state after the step; s[0] is the start
     c[t] in ticks      cost of the step (with costs)
     u[t,l] in 0..1     whether the step counts towards limit l
-Constraints:
+
+Constraints
     C1 step       (s[t-1], x[t], s[t], c[t], u[t,*]) is an arc of layer t; a stop stays at the goal
     C2 limit      sum over t of u[t,l] <= at_most of limit l
     C3 excluded   x differs from every excluded program
-    C4 at_most    sum of c <= at_most
+    C4 at most    sum of c <= at_most
+
 Objective: minimise the sum of c (without costs: the length); ties (within the problem's
     slack): shortest, then smallest x.
+
 Every variable is a function of x, so that an enumeration meets each program once.
+
 Size: one tuple per arc of each layer; 4 levels and L = 5 have about 2,200.
 """
 
@@ -161,22 +165,24 @@ def enumerate_programs(
     return Result(Status.COMPLETE if whole else Status.TRUNCATED, programs, stats=stats)
 
 
-def optimal_program(
-    problem: ProgramProblem, limits: SearchLimits, table: Table | None = None
-) -> Result[Indices]:
+def optimal_program(problem: ProgramProblem, limits: SearchLimits) -> Result[Indices]:
     """The program of least total cost; ties: shortest, then smallest indices.
 
-    ``table`` may pass the problem's table (it does not depend on costs, limits, excluded
-    programs or bounds).  FEASIBLE if the time ran out before the proof (tie-break included).
+    FEASIBLE if the time ran out before the proof (tie-break included).
 
     Raises:
         TooLarge: the reachable states exceed the table's limits.
     """
     watch = StopWatch.start(limits)
     try:
-        table = table or build_table(problem, watch)
+        table = build_table(problem, watch)
     except OutOfTimeError:
         return Result(Status.UNKNOWN, stats=SolveStats("cpsat", watch.elapsed_s()))
+    return _optimum(problem, table, watch)
+
+
+def _optimum(problem: ProgramProblem, table: Table, watch: StopWatch) -> Result[Indices]:
+    """The optimum over a table, which may be that of other costs, limits, exclusions, bounds."""
     built = _build(problem, table)
     if built is None:
         return Result(Status.INFEASIBLE, stats=_stats(watch, table))
@@ -262,7 +268,7 @@ def best_programs(
     status = Status.COMPLETE
     while len(found) < k:
         rest = replace(problem, excluded=problem.excluded | set(found))
-        result = optimal_program(rest, watch.left(), table)
+        result = _optimum(rest, table, watch)
         if result.status is not Status.OPTIMAL or result.value is None:
             status = Status.COMPLETE if result.status is Status.INFEASIBLE else Status.TRUNCATED
             break

@@ -1,29 +1,4 @@
-"""Reduction programs over state matrices in z3: variables and constraints of the direct encoding.
-
-Problem: P2's synthesis of reduction programs: sequences of at most L instructions that lead
-from the initial to the goal state of a request, on the real factors (no small model).
-
-Variables, for steps t = 0..L-1, states t = 0..L, k devices and n instructions
-    chosen[t, i]  Boolean, i = 0..n: step t is instruction i; n is "stop", which pads
-                  shorter programs; choice[t] is that i as a bit-vector
-    row[t, d, r]  bit-vector of k contributors: row r of device d's state matrix
-    cost[t]       in ticks, bit-vector; 0 where the problem has no costs
-Constraints
-    C1 initial    state 0 is the request's
-    C2 goal       state L is the request's goal
-    C3 stop       each step is one instruction, or "stop": that exactly when its state is the
-                  goal; it changes nothing
-    C4-C8 step    preconditions and effects of the chosen collective on every group
-                  (:mod:`p2smt.encodings.program.z3_steps`)
-    C9 frame      devices outside the chosen instruction's groups keep their rows
-    C10 forbidden no forbidden instruction
-    C11 limit     no more steps of a kind than its limit allows
-    C12 excluded  the program differs from every excluded program
-    C13 cost      cost[t] is the table's for the largest payload over the groups; a pair that is
-                  absent from the table is not allowed
-    C14 at most   the sum of the costs is within the bound
-Size: O(L n k^2) equations of k bits; refused above ``MAX_DEVICES`` devices.
-"""
+"""Variables and constraints of the direct encoding (:mod:`p2smt.encodings.program.z3`)."""
 
 from __future__ import annotations
 
@@ -53,7 +28,7 @@ MAX_DEVICES = 16
 
 @dataclass(frozen=True, slots=True)
 class Vars:
-    """See the file's head; ``order`` is (length, choices), read as one number."""
+    """See the head of ``z3.py``; ``order`` is (length, choices), read as one number."""
 
     states: tuple[State, ...]
     choice: tuple[z3.BitVecRef, ...]

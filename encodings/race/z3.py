@@ -1,10 +1,10 @@
 """An order of unordered accesses that makes an output chunk wrong, in z3.
 
-Problem (:class:`p2smt.problems.race.RaceProblem`): accesses on shared cells, a partial order that
-every execution keeps, and what every write leaves as a sum of fixed parts and of what reads see.
-A read sees the last write before it.  Is there a total order in which the chunk's multiset is
-not the wanted one?  (Reads-from and order as Booleans: Alglave, Kroening, Tautschnig, "Partial
-orders for efficient bounded model checking of concurrent software", CAV 2013.)
+Problem: a :class:`p2smt.problems.race.RaceProblem`, which has accesses on shared cells, a partial
+order that every execution keeps, and what every write leaves as a sum of fixed parts and of what
+reads see.  A read sees the last write before it.  Is there a total order in which the chunk's
+multiset is not the wanted one?  (Reads-from and order as Booleans: Alglave, Kroening, Tautschnig,
+"Partial orders for efficient bounded model checking of concurrent software", CAV 2013.)
 
 Variables
     at[x]         bit-vector: place of point x in the order; points are accesses, and the start
@@ -15,17 +15,19 @@ Variables
     least[r, p, k]  Boolean: read r sees part p at least k times, k = 1..cap; more than any
                   wanted count is all the same, so counts stop there
     executed[g]   Boolean, with a prefix: group g of steps is executed until the chunk is final
+
 Constraints
     C1 step       a node starts, reads a position, writes it, is done
     C2 order      what must be done before a node is done before its start
-    C3 places     first[x, y] is the order of the places; for few points instead, without C1, C2
-                  and places: no three points in a circle (proofs are far shorter that way)
+    C3 places     first[x, y] is the order of the places
+    C3 no circle  instead of C1, C2 and places, for few points: no three of them in a circle
+                  (proofs are far shorter that way)
     C4 source     a read sees one source: a write before it with no other write between; the
                   contents before any write if all writes come later
     C5 value      the counts of a read are those of its source
     C6 counter    an await finds what it takes: posts before it and the initial value are at
                   least it and the awaits before it
-       exclusion  follows from C6 where every post is a node that has itself waited for the one
+    C6 exclusion  follows from that where every post is a node that has itself waited for the one
                   value there is, or comes after its own one that has: of two of them, one has
                   posted before the other one starts (found by search only with great effort)
     C7 packet     one of the writes of a packet comes before the node that reads it starts
@@ -33,6 +35,9 @@ Constraints
     C9 closed     with b is executed whatever must come before b; what is executed comes first;
                   all writers of the chunk are executed, or the end that reads it
     C10 at most   the weight of what is executed is within the bound
+
+Objective: none.  The shortest wrong order is found by asking again with a smaller bound in C10.
+
 Size: reads times the square of their sources, plus counters times the square of their nodes.
 """
 

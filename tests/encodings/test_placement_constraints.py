@@ -1,4 +1,4 @@
-"""Parts of the placement encodings: prime layout, and each constraint on its own."""
+"""Parts of the placement encodings: prime exponents, and each constraint on its own."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from p2smt.encodings.placement import z3 as smt
 from p2smt.encodings.placement.primes import (
     Cell,
     ExponentTable,
-    Layout,
     PartAnswers,
+    PrimeSizes,
     combine,
     independent_parts,
     prime_factors,
@@ -31,7 +31,7 @@ from p2smt.result import SearchLimits, Status, StopWatch
 from tests.oracles.placements import all_matrices
 from tests.strategies.placements import sizes
 
-SQUARE = Layout.of(PlacementProblem((4, 4), (4, 4)))
+SQUARE = PrimeSizes.of(PlacementProblem((4, 4), (4, 4)))
 CELLS = list(SQUARE.cells([0]))
 TABLE = ExponentTable((((0, 0, 0), (1, 0, 0)), ((0, 1, 0),)), (((3, 1), 5), ((2, 0), 7)))
 WITHIN, ACROSS = AxisRule(0, 0, inside=True), AxisRule(0, 1, inside=False)
@@ -145,26 +145,26 @@ def test_prime_factors(number: int) -> None:
 def test_bounds_and_entry_values_hold_for_every_matrix(
     both: tuple[tuple[int, ...], tuple[int, ...]],
 ) -> None:
-    layout = Layout.of(PlacementProblem(*both))
-    primes = range(len(layout.primes))
+    primed = PrimeSizes.of(PlacementProblem(*both))
+    primes = range(len(primed.primes))
     for matrix in all_matrices(*both):
-        exponents = layout.split(matrix)
+        exponents = primed.split(matrix)
         assert exponents is not None
-        assert layout.matrix(exponents) == matrix
+        assert primed.matrix(exponents) == matrix
         for cell, exponent in exponents.items():
-            low, high = layout.bounds(cell)
+            low, high = primed.bounds(cell)
             assert low <= exponent <= high
         for i, row in enumerate(matrix):
             for j, entry in enumerate(row):
-                assert entry in [value for value, _ in layout.entry_values(i, j, primes)]
+                assert entry in [value for value, _ in primed.entry_values(i, j, primes)]
 
 
 def test_a_table_keeps_only_what_can_vary() -> None:
-    layout = Layout.of(PlacementProblem((1, 4, 6), (4, 6)))
+    primed = PrimeSizes.of(PlacementProblem((1, 4, 6), (4, 6)))
     terms = (LevelTerm(0, (0,)), LevelTerm(1, (0, 1)), LevelTerm(2, (1,)), LevelTerm(2, (1,)))
     keys: list[tuple[int, ...]] = [(1, 4, 3, 3), (1, 4, 6, 6), (1, 4, 6, 3), (1, 2, 6, 6)]
     rows = dict(zip([*keys, (5, 4, 6, 6)], [7, 8, 9, 9, 9], strict=True))
-    table = layout.table(CostTable(terms, rows))
+    table = primed.table(CostTable(terms, rows))
     assert table == ExponentTable((((1, 2, 0),),), (((0,), 7), ((1,), 8)))
 
 
@@ -181,9 +181,9 @@ def test_primes_are_solved_apart_unless_a_constraint_couples_them() -> None:
         PlacementProblem(levels, axes, excluded=frozenset({((6, 1), (1, 6))})),
     ]
     for problem in apart:
-        assert independent_parts(problem, Layout.of(problem)) == [(0,), (1,)]
+        assert independent_parts(problem, PrimeSizes.of(problem)) == [(0,), (1,)]
     for problem in together:
-        assert independent_parts(problem, Layout.of(problem)) == [(0, 1)]
+        assert independent_parts(problem, PrimeSizes.of(problem)) == [(0, 1)]
 
 
 def test_parts_combine_to_products_and_an_empty_part_proves_all() -> None:
@@ -200,7 +200,7 @@ def test_parts_combine_to_products_and_an_empty_part_proves_all() -> None:
     assert (status, len(some)) == (Status.TRUNCATED, 3)
 
 
-def test_the_layout_of_65536_devices_is_small() -> None:
-    layout = Layout.of(PlacementProblem((16, 16, 32, 8), (8, 64, 16, 8)))
-    assert layout.primes == (2,)
-    assert math.prod(high - low + 1 for low, high in map(layout.bounds, layout.cells([0]))) > 6434
+def test_the_exponents_of_65536_devices_are_few() -> None:
+    primed = PrimeSizes.of(PlacementProblem((16, 16, 32, 8), (8, 64, 16, 8)))
+    assert primed.primes == (2,)
+    assert math.prod(high - low + 1 for low, high in map(primed.bounds, primed.cells([0]))) > 6434
