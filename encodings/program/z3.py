@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import Chunks
 from p2smt.encodings.program.z3_model import Indices, Vars, build, c12_excluded, decode, groups_of
-from p2smt.encodings.program.z3_search import Search, at_most, value
+from p2smt.encodings.program.z3_search import Z3Search, at_most, value
 from p2smt.errors import OutOfTimeError
 from p2smt.problems.program import ProgramProblem
 from p2smt.result import Result, SearchLimits, Status
 
 
-def _optimum(problem: ProgramProblem, search: Search, v: Vars) -> Result[Indices]:
+def _optimum(problem: ProgramProblem, search: Z3Search, v: Vars) -> Result[Indices]:
     """The best of the programs that the solver still holds."""
     term = v.length if problem.costs is None else v.total
     proved, best = search.least(term)
@@ -47,7 +47,7 @@ def enumerate_programs(
     Raises:
         TooLarge: more than ``MAX_DEVICES`` devices.
     """
-    search, found, status = Search(limits), set[Indices](), Status.TRUNCATED
+    search, found, status = Z3Search(limits), set[Indices](), Status.TRUNCATED
     v = build(problem, search)
     with suppress(OutOfTimeError):
         while (model := search.solution()) is not None and len(found) != limits.max_answers:
@@ -67,7 +67,7 @@ def optimal_program(problem: ProgramProblem, limits: SearchLimits) -> Result[Ind
     Raises:
         TooLarge: more than ``MAX_DEVICES`` devices.
     """
-    search = Search(limits)
+    search = Z3Search(limits)
     return _optimum(problem, search, build(problem, search))
 
 
@@ -81,7 +81,7 @@ def best_programs(
     Raises:
         TooLarge: more than ``MAX_DEVICES`` devices.
     """
-    search, found, status = Search(limits), list[Indices](), Status.COMPLETE
+    search, found, status = Z3Search(limits), list[Indices](), Status.COMPLETE
     v = build(problem, search)
     while len(found) < k:
         result = _optimum(problem, search, v)
@@ -96,12 +96,12 @@ def best_programs(
 def cost_keys(problem: ProgramProblem, _: SearchLimits) -> list[tuple[int, int]]:
     """The (instruction, payload rows) pairs that a cost table must cover, sorted.
 
-    A superset of those that occur: row counts start at k (all-gather requests: 1), and a step
+    A superset of those that occur: row counts start at k (or at 1, a device's own row), and a step
     keeps them or divides or multiplies them by a group size.
     """
     allowed = [i for i in range(len(problem.instructions.items)) if i not in problem.forbidden]
     sizes = {len(groups_of(problem, i)[0]) for i in allowed}
-    counts, new = set[int](), {1 if problem.kind is RequestKind.ALL_GATHER else problem.rows}
+    counts, new = set[int](), {1 if problem.demand.start.chunks is Chunks.OWN else problem.rows}
     while new:
         counts |= new
         larger = {r * n for r in new for n in sizes if r * n <= problem.rows}

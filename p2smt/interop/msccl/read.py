@@ -16,8 +16,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from p2smt.collectives.contract import contract
+from p2smt.collectives.names import CUSTOM
 from p2smt.errors import TooLarge
-from p2smt.interop.msccl.parse import CUSTOM, FORMS, parse_msccl
+from p2smt.interop.msccl.parse import FORMS, parse_msccl
 from p2smt.interop.msccl.runtime_warnings import warnings_of
 from p2smt.interop.msccl.sizes import PARTED, sizes_of
 from p2smt.schedules.model import Connection, Schedule, Span, Step, StepRef

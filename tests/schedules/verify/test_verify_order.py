@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.collectives.contract import Contract, Contribution, Goal, all_reduce
+from p2smt.collectives.contract import Contract, Contribution, Goal, contract
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify
@@ -69,8 +69,8 @@ def contest_before_a_barrier() -> Schedule:
     b.add(0, 0, "release", count=0, posts=token)
     b.add(0, 1, "barrier", count=0, barrier="b", waits=(taken,))
     b.copy(0, 3, "i0", "o0")
-    contract = all_reduce(1, 1, in_place=False)
-    return b.schedule("d", contract, initial=(("semaphore c", 1),))
+    wanted = contract("allreduce", 1, 1, in_place=False)
+    return b.schedule("d", wanted, initial=(("semaphore c", 1),))
 
 
 WRONG = {
@@ -117,7 +117,7 @@ def test_too_many_outcomes_of_competing_waits_are_unknown() -> None:
         b.add(0, block, "release", count=0, posts=token)
     b.copy(0, 20, "i0", "o0")
     initial = (("semaphore 0", 1), ("semaphore 1", 1))
-    schedule = b.schedule("t", all_reduce(1, 1, in_place=False), initial=initial)
+    schedule = b.schedule("t", contract("allreduce", 1, 1, in_place=False), initial=initial)
     report = verify(schedule, time_limit_s=0.05)
     assert report.verdict is Verdict.UNKNOWN
     assert "competing waits" in report.reason
