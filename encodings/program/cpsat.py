@@ -1,12 +1,16 @@
-"""Reduction programs as CP-SAT table constraints over reachable states: the default encoding.
+"""A shortest path through the reachable states, chosen by CP-SAT: the default encoding of programs.
+
+A breadth-first search in numpy lists the states and the steps between them beforehand
+(``reachable.py``, ``reachable_search.py``, ``reachable_effects.py``: no solver in them); CP-SAT
+chooses along them, by table constraints.  The paper's direct encoding of state matrices is in
+``z3_steps.py``; it is the cross-check of this one.
 
 Problem: P2's synthesis of reduction programs: sequences of at most L instructions that lead
-from the initial to the goal state of a request.
+from the start of a demand to its goal.
 
 The states that matter are those reachable from the start and from which the goal is still
-reachable in the steps left (``reachable.py``).  Up to length 6 and 4 levels they are
-built on factors of two (the small-model property, see docs/small-model.md); outside that
-range on the real factors.
+reachable in the steps left.  Up to length 6 and 4 levels they are built on factors of two (the
+small-model property, see docs/small-model.md); outside that range on the real factors.
 
 Variables, for step t = 1..L
     x[t] in 0..I       instruction number plus one; 0 is "stop"
@@ -37,7 +41,7 @@ from ortools.sat.python import cp_model
 
 from p2smt.encodings import run_cpsat
 from p2smt.encodings.program.cpsat_layers import Row, layers_of
-from p2smt.encodings.program.reachable import Table, build_table
+from p2smt.encodings.program.reachable import ReachableTable, build_table
 from p2smt.errors import OutOfTimeError
 from p2smt.problems.program import ProgramProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
@@ -97,7 +101,7 @@ def c4_at_most(model: cp_model.CpModel, problem: ProgramProblem, vs: Vars) -> No
         model.add(cp_model.LinearExpr.sum(list(vs.cost)) <= problem.at_most)
 
 
-def _build(problem: ProgramProblem, table: Table) -> tuple[cp_model.CpModel, Vars] | None:
+def _build(problem: ProgramProblem, table: ReachableTable) -> tuple[cp_model.CpModel, Vars] | None:
     """The model, or None where some step has no arc left: then there is no program."""
     layers = layers_of(problem, table)
     if not all(layers):
@@ -134,7 +138,7 @@ def _order(program: Indices) -> tuple[int, Indices]:
     return len(program), program
 
 
-def _stats(watch: StopWatch, table: Table, *more: tuple[str, int]) -> SolveStats:
+def _stats(watch: StopWatch, table: ReachableTable, *more: tuple[str, int]) -> SolveStats:
     return SolveStats("cpsat", watch.elapsed_s(), 1, (("states", table.explored), *more))
 
 
@@ -181,7 +185,7 @@ def optimal_program(problem: ProgramProblem, limits: SearchLimits) -> Result[Ind
     return _optimum(problem, table, watch)
 
 
-def _optimum(problem: ProgramProblem, table: Table, watch: StopWatch) -> Result[Indices]:
+def _optimum(problem: ProgramProblem, table: ReachableTable, watch: StopWatch) -> Result[Indices]:
     """The optimum over a table, which may be that of other costs, limits, exclusions, bounds."""
     built = _build(problem, table)
     if built is None:
@@ -214,7 +218,9 @@ def _lengths(model: cp_model.CpModel, vs: Vars) -> list[cp_model.IntVar]:
     return used
 
 
-def _first_of(problem: ProgramProblem, table: Table, cost: int, watch: StopWatch) -> Indices | None:
+def _first_of(
+    problem: ProgramProblem, table: ReachableTable, cost: int, watch: StopWatch
+) -> Indices | None:
     """The shortest, then smallest program tied with this optimum; None if the time runs out."""
     limit = cost + problem.slack if problem.costs is not None else problem.at_most
     if problem.at_most is not None:

@@ -6,7 +6,7 @@ number plus one and 0 stands for "stop" (see ``cpsat.py``).
 
 from __future__ import annotations
 
-from p2smt.encodings.program.reachable import Arc, Table
+from p2smt.encodings.program.reachable import Arc, ReachableTable
 from p2smt.encodings.program.reachable_search import GOAL
 from p2smt.problems.program import ProgramProblem
 
@@ -26,7 +26,7 @@ def _row(problem: ProgramProblem, source: int, arc: Arc | None) -> Row | None:
     return (source, arc.instruction + 1, arc.target, cost, *used)
 
 
-def layers_of(problem: ProgramProblem, table: Table) -> list[list[Row]]:
+def layers_of(problem: ProgramProblem, table: ReachableTable) -> list[list[Row]]:
     """The tuples of C1 for each step: from reachable nodes, to nodes near enough to the goal."""
     layers, nodes = [], {table.start}
     for left in range(problem.max_length, 0, -1):

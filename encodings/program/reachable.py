@@ -1,4 +1,4 @@
-"""Explicit table of the reachable states of a reduction problem, for table-based encodings.
+"""Explicit table of the reachable states of a reduction problem: numpy, no solver.
 
 A node is a vector of state matrices on the model factors, with each device's count of
 non-empty rows on the real factors beside it: payloads and the divisibility of a
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from p2smt.collectives.names import Collective
-from p2smt.encodings.program.reachable_search import GOAL, Builder, RawTable, Search
+from p2smt.encodings.program.reachable_search import GOAL, RawTable, StateExplorer, StateSpace
 from p2smt.errors import EncodingBug, TooLarge
 from p2smt.problems.program import ProgramProblem
 from p2smt.programs.program import SMALL_MODEL_DEPTH, SMALL_MODEL_LENGTH
@@ -39,7 +39,7 @@ class Arc:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReachableTable:
     """Nodes reachable within the length limit and from which the goal still is.
 
     ``arcs[node]`` are its steps in instruction order, ``need[node]`` the least number of
@@ -59,24 +59,24 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """A search with the watch that bounds it, which is no part of its identity."""
+    """A state space with the watch that bounds its search, which is no part of its identity."""
 
-    search: Search
+    space: StateSpace
     watch: StopWatch = field(compare=False)
 
 
 @lru_cache(maxsize=16)
 def _raw_table(timed: _Timed) -> RawTable:
-    return Builder(timed.search, timed.watch).build()
+    return StateExplorer(timed.space, timed.watch).build()
 
 
-def _generic(problem: ProgramProblem) -> tuple[Search, Callable[[int], int | None]]:
-    """A search whose sizes are primes, and real rows for one of its row counts."""
+def _generic(problem: ProgramProblem) -> tuple[StateSpace, Callable[[int], int | None]]:
+    """A state space whose sizes are primes, and real rows for one of its row counts."""
     depth = len(problem.factors)
     primes = _PRIMES[:depth]
     whole = math.prod(primes) ** _POWER
-    search = Search(
-        problem.kind,
+    space = StateSpace(
+        problem.demand,
         problem.model_factors,
         primes,
         whole,
@@ -98,19 +98,19 @@ def _generic(problem: ProgramProblem) -> tuple[Search, Callable[[int], int | Non
         rows, rest = divmod(problem.rows, divisor)
         return rows if rest == 0 else None
 
-    return search, real
+    return space, real
 
 
-def _exact(problem: ProgramProblem) -> tuple[Search, Callable[[int], int | None]]:
-    """A search on the real factors."""
+def _exact(problem: ProgramProblem) -> tuple[StateSpace, Callable[[int], int | None]]:
+    """The state space on the real factors."""
     if problem.rows > MAX_MODEL_DEVICES:
         raise TooLarge(
             f"programs of length {problem.max_length} over factors {list(problem.factors)}",
             f"need a table on {problem.rows} devices, more than {MAX_MODEL_DEVICES}",
             f"no limit holds up to length {SMALL_MODEL_LENGTH} over {SMALL_MODEL_DEPTH} factors",
         )
-    search = Search(
-        problem.kind,
+    space = StateSpace(
+        problem.demand,
         problem.factors,
         problem.factors,
         problem.rows,
@@ -118,7 +118,7 @@ def _exact(problem: ProgramProblem) -> tuple[Search, Callable[[int], int | None]
         problem.instructions,
         problem.forbidden,
     )
-    return search, lambda count: count
+    return space, lambda count: count
 
 
 def _filled(
@@ -142,7 +142,7 @@ def _splits(problem: ProgramProblem, instruction: int, rows: list[int]) -> bool:
     return collective is not Collective.REDUCE_SCATTER or all(row % members == 0 for row in rows)
 
 
-def _pruned(start: int, arcs: dict[int, list[Arc]], explored: int) -> Table:
+def _pruned(start: int, arcs: dict[int, list[Arc]], explored: int) -> ReachableTable:
     """Keep the nodes from which the goal can be reached."""
     back = defaultdict(set)
     for node, steps in arcs.items():
@@ -159,10 +159,10 @@ def _pruned(start: int, arcs: dict[int, list[Arc]], explored: int) -> Table:
         for node, steps in arcs.items()
         if node in need
     }
-    return Table(start, kept, need, explored)
+    return ReachableTable(start, kept, need, explored)
 
 
-def build_table(problem: ProgramProblem, watch: StopWatch | None = None) -> Table:
+def build_table(problem: ProgramProblem, watch: StopWatch | None = None) -> ReachableTable:
     """The table of a problem (costs, limits, excluded programs and bounds play no part).
 
     Raises:
@@ -170,7 +170,7 @@ def build_table(problem: ProgramProblem, watch: StopWatch | None = None) -> Tabl
         TooLarge: the devices or the reachable states exceed the limits of this module.
     """
     if not problem.factors:
-        return Table(GOAL, {}, {GOAL: 0}, 1)
-    search, real = _generic(problem) if problem.small_model else _exact(problem)
-    raw = _raw_table(_Timed(search, watch or StopWatch.start(SearchLimits())))
+        return ReachableTable(GOAL, {}, {GOAL: 0}, 1)
+    space, real = _generic(problem) if problem.small_model else _exact(problem)
+    raw = _raw_table(_Timed(space, watch or StopWatch.start(SearchLimits())))
     return _pruned(raw.start, _filled(problem, raw, real), raw.explored)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Chunks, Collective, Demand, Givers
 
 Words = npt.NDArray[np.unsignedinteger]
 Counts = npt.NDArray[np.int64]
@@ -32,22 +32,22 @@ def _dtype(devices: int) -> type[np.unsignedinteger]:
     return np.uint8 if devices <= 8 else np.uint16 if devices <= 16 else np.uint64
 
 
-def initial_layer(kind: RequestKind, devices: int, rows: int, one: int) -> Layer:
-    """The start: ``rows`` real rows per device, for an all-gather ``one`` (its own row)."""
-    word = _dtype(devices)
-    full = word((1 << devices) - 1)
-    bits = np.array([1 << d for d in range(devices)], dtype=word)
-    if kind is RequestKind.ALL_GATHER:
-        states = np.diag(np.full(devices, full, dtype=word))
-        return Layer(states[None], np.full((1, devices), one, dtype=np.int64))
-    states = np.repeat(bits[:, None], devices, axis=1)
-    return Layer(states[None], np.full((1, devices), rows, dtype=np.int64))
+def initial_layer(demand: Demand, devices: int, rows: int, one: int) -> Layer:
+    """The start: ``rows`` real rows per device, or ``one`` where a device has its own alone."""
+    alone = demand.start.chunks is Chunks.OWN
+    whole = demand.start.givers is Givers.EVERY
+    words = [(1 << devices) - 1 if whole else 1 << d for d in range(devices)]
+    held = np.eye(devices, dtype=bool) if alone else np.ones((devices, devices), dtype=bool)
+    states = held * np.array(words, dtype=_dtype(devices))[:, None]
+    counts = np.full((1, devices), one if alone else rows, dtype=np.int64)
+    return Layer(states[None], counts)
 
 
-def goal_nodes(kind: RequestKind, states: Words) -> Flags:
+def goal_nodes(demand: Demand, states: Words) -> Flags:
+    """Which states are all ones, or one complete row on each device, another on each."""
     devices = states.shape[1]
     full: Flags = np.equal(states, states.dtype.type((1 << devices) - 1))
-    if kind is not RequestKind.REDUCE_SCATTER:
+    if demand.goal.chunks is not Chunks.ONE_EACH:
         return np.asarray(full.all(axis=(1, 2)))
     one_row = (full.sum(axis=2) == 1) & ((states != 0).sum(axis=2) == 1)
     distinct = full.sum(axis=1) == 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import Demand
 from p2smt.encodings.program.reachable_effects import Layer, goal_nodes, initial_layer, step_nodes
 from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.problems.program import InstructionSet
@@ -24,10 +24,10 @@ GOAL = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class StateSpace:
     """What a table is built from: model factors, and the sizes that count as real."""
 
-    kind: RequestKind
+    demand: Demand
     model: tuple[int, ...]
     sizes: tuple[int, ...]
     rows: int
@@ -52,11 +52,11 @@ class RawTable:
     explored: int
 
 
-class Builder:
+class StateExplorer:
     """Breadth-first construction of a raw table."""
 
-    def __init__(self, search: Search, watch: StopWatch) -> None:
-        self.search, self.watch = search, watch
+    def __init__(self, space: StateSpace, watch: StopWatch) -> None:
+        self.space, self.watch = space, watch
         self.index: dict[bytes, int] = {}
         self.arcs: dict[int, list[RawArc]] = defaultdict(list)
         self.explored = 1
@@ -68,13 +68,13 @@ class Builder:
             OutOfTimeError: the watch expired.
             TooLarge: more than MAX_NODES states were reached.
         """
-        search = self.search
-        one = search.rows // math.prod(search.sizes)
-        layer = initial_layer(search.kind, math.prod(search.model), search.rows, one)
+        space = self.space
+        one = space.rows // math.prod(space.sizes)
+        layer = initial_layer(space.demand, math.prod(space.model), space.rows, one)
         ids = [1]
         self.index[_keys(layer)[0]] = 1
-        for depth in range(search.max_length):
-            layer, ids = self._expand(layer, ids, last=depth == search.max_length - 1)
+        for depth in range(space.max_length):
+            layer, ids = self._expand(layer, ids, last=depth == space.max_length - 1)
             if not ids:
                 break
         return RawTable(1, self.arcs, self.explored)
@@ -84,18 +84,18 @@ class Builder:
         found: list[Layer] = []
         new_ids: list[int] = []
         nodes = np.array(ids)
-        for number, (collective, grouping) in enumerate(self.search.instructions.items):
-            if number in self.search.forbidden:
+        for number, (collective, grouping) in enumerate(self.space.instructions.items):
+            if number in self.space.forbidden:
                 continue
             if self.watch.expired():
                 raise OutOfTimeError
-            members = math.prod(self.search.sizes[grouping.outer : grouping.inner])
-            groups = local_groups(self.search.model, grouping)
+            members = math.prod(self.space.sizes[grouping.outer : grouping.inner])
+            groups = local_groups(self.space.model, grouping)
             kept, after, payload = step_nodes(layer, collective, groups, members)
             if not len(kept):
                 continue
             counts = [tuple(sorted(set(row))) for row in payload.tolist()]
-            goal = goal_nodes(self.search.kind, after.states)
+            goal = goal_nodes(self.space.demand, after.states)
             for at in np.flatnonzero(goal):
                 self._link(int(nodes[kept[at]]), RawArc(number, counts[at], GOAL))
             if not last:
@@ -124,7 +124,7 @@ class Builder:
             self._link(source, RawArc(number, counts, target))
         if self.explored > MAX_NODES:
             raise TooLarge(
-                f"programs of length {self.search.max_length} over {list(self.search.sizes)}",
+                f"programs of length {self.space.max_length} over {list(self.space.sizes)}",
                 f"reach more than {MAX_NODES} states",
                 "ask for a shorter length, or forbid a form",
             )

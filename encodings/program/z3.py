@@ -1,7 +1,7 @@
 """Reduction programs by the direct state-matrix encoding in z3: cross-check of the default.
 
 Problem: P2's synthesis of reduction programs: sequences of at most L instructions that lead
-from the initial to the goal state of a request, on the real factors.  It shares
+from the start of a demand to its goal, on the real factors.  It shares
 neither the table of reachable states nor the small model with the default encoding.
 
 Variables, for steps t = 0..L-1, states t = 0..L, k devices and n instructions
@@ -11,8 +11,8 @@ Variables, for steps t = 0..L-1, states t = 0..L, k devices and n instructions
     cost[t]       in ticks, bit-vector; 0 where the problem has no costs
 
 Constraints
-    C1 initial     state 0 is the request's
-    C2 goal        state L is the request's goal
+    C1 initial     state 0 is the demand's start
+    C2 goal        state L is the demand's goal
     C3 stop        each step is one instruction, or "stop": that exactly when its state is the
                    goal; it changes nothing
     C4-C8 step     preconditions and effects of the chosen collective on every group
@@ -37,15 +37,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import Chunks
 from p2smt.encodings.program.z3_model import Indices, Vars, build, c12_excluded, decode, groups_of
-from p2smt.encodings.program.z3_search import Search, at_most, value
+from p2smt.encodings.program.z3_search import Z3Search, at_most, value
 from p2smt.errors import OutOfTimeError
 from p2smt.problems.program import ProgramProblem
 from p2smt.result import Result, SearchLimits, Status
 
 
-def _optimum(problem: ProgramProblem, search: Search, v: Vars) -> Result[Indices]:
+def _optimum(problem: ProgramProblem, search: Z3Search, v: Vars) -> Result[Indices]:
     """The best of the programs that the solver still holds."""
     term = v.length if problem.costs is None else v.total
     proved, best = search.least(term)
@@ -71,7 +71,7 @@ def enumerate_programs(
     Raises:
         TooLarge: more than ``MAX_DEVICES`` devices.
     """
-    search, found, status = Search(limits), set[Indices](), Status.TRUNCATED
+    search, found, status = Z3Search(limits), set[Indices](), Status.TRUNCATED
     v = build(problem, search)
     with suppress(OutOfTimeError):
         while (model := search.solution()) is not None and len(found) != limits.max_answers:
@@ -91,7 +91,7 @@ def optimal_program(problem: ProgramProblem, limits: SearchLimits) -> Result[Ind
     Raises:
         TooLarge: more than ``MAX_DEVICES`` devices.
     """
-    search = Search(limits)
+    search = Z3Search(limits)
     return _optimum(problem, search, build(problem, search))
 
 
@@ -105,7 +105,7 @@ def best_programs(
     Raises:
         TooLarge: more than ``MAX_DEVICES`` devices.
     """
-    search, found, status = Search(limits), list[Indices](), Status.COMPLETE
+    search, found, status = Z3Search(limits), list[Indices](), Status.COMPLETE
     v = build(problem, search)
     while len(found) < k:
         result = _optimum(problem, search, v)
@@ -120,13 +120,13 @@ def best_programs(
 def cost_keys(problem: ProgramProblem, limits: SearchLimits) -> list[tuple[int, int]] | None:
     """The (instruction, payload rows) pairs that a cost table must cover, sorted.
 
-    A superset of those that occur: row counts start at k (all-gather requests: 1), and a step
+    A superset of those that occur: row counts start at k (or at 1, a device's own row), and a step
     keeps them or divides or multiplies them by a group size.
     """
     del limits  # no search: this takes no time
     allowed = [i for i in range(len(problem.instructions.items)) if i not in problem.forbidden]
     sizes = {len(groups_of(problem, i)[0]) for i in allowed}
-    counts, new = set[int](), {1 if problem.kind is RequestKind.ALL_GATHER else problem.rows}
+    counts, new = set[int](), {1 if problem.demand.start.chunks is Chunks.OWN else problem.rows}
     while new:
         counts |= new
         larger = {r * n for r in new for n in sizes if r * n <= problem.rows}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import z3
 
 from p2smt.collectives.names import Collective
-from p2smt.encodings.program.z3_search import Search, at_most, value
+from p2smt.encodings.program.z3_search import Z3Search, at_most, value
 from p2smt.encodings.program.z3_steps import (
     Group,
-    State,
+    SymbolicState,
     effect,
     initial_rows,
     is_goal,
@@ -30,7 +30,7 @@ MAX_DEVICES = 16
 class Vars:
     """See the head of ``z3.py``; ``order`` is (length, choices), read as one number."""
 
-    states: tuple[State, ...]
+    states: tuple[SymbolicState, ...]
     choice: tuple[z3.BitVecRef, ...]
     chosen: tuple[tuple[z3.BoolRef, ...], ...]
     cost: tuple[z3.BitVecRef, ...]
@@ -47,7 +47,9 @@ class Vars:
         cost = tuple(z3.BitVec(f"cost{t}", max(1, _most(problem).bit_length())) for t in steps)
         bits = problem.max_length.bit_length()
         length = sum((_bit(z3.Not(c[n]), bits) for c in chosen), z3.BitVecVal(0, bits))
-        states = [State.named(f"row{t}", problem.rows) for t in range(problem.max_length + 1)]
+        states = [
+            SymbolicState.named(f"row{t}", problem.rows) for t in range(problem.max_length + 1)
+        ]
         total = sum(cost[1:], cost[0])
         return Vars(tuple(states), choice, chosen, cost, total, length, z3.Concat(length, *choice))
 
@@ -62,13 +64,13 @@ def _most(problem: ProgramProblem) -> int:
 
 
 def c1_initial(solver: z3.Solver, problem: ProgramProblem, v: Vars) -> None:
-    """C1: state 0 is the request's."""
-    solver.add(same_rows(v.states[0].rows, initial_rows(problem.kind, problem.rows)))
+    """C1: state 0 is the demand's start."""
+    solver.add(same_rows(v.states[0].rows, initial_rows(problem.demand, problem.rows)))
 
 
 def c2_goal(solver: z3.Solver, problem: ProgramProblem, v: Vars) -> None:
-    """C2: the last state is the request's goal."""
-    solver.add(is_goal(problem.kind, v.states[-1]))
+    """C2: the last state is the demand's goal."""
+    solver.add(is_goal(problem.demand, v.states[-1]))
 
 
 def c3_stop(solver: z3.Solver, problem: ProgramProblem, v: Vars, t: int) -> None:
@@ -76,7 +78,7 @@ def c3_stop(solver: z3.Solver, problem: ProgramProblem, v: Vars, t: int) -> None
     stop = v.chosen[t][-1]
     solver.add(z3.Or(v.chosen[t]))
     solver.add([one == (v.choice[t] == i) for i, one in enumerate(v.chosen[t])])
-    solver.add(stop == is_goal(problem.kind, v.states[t]))
+    solver.add(stop == is_goal(problem.demand, v.states[t]))
     solver.add(z3.Implies(stop, same_rows(v.states[t + 1].rows, v.states[t].rows)))
     solver.add(z3.Implies(stop, v.cost[t] == 0))
 
@@ -149,7 +151,7 @@ def groups_of(problem: ProgramProblem, instruction: int) -> list[Group]:
     return [tuple(members) for members in local_groups(problem.factors, grouping).tolist()]
 
 
-def build(problem: ProgramProblem, search: Search) -> Vars:
+def build(problem: ProgramProblem, search: Z3Search) -> Vars:
     """State the problem.  Ends early where the time is up: then no answer is asked for."""
     if problem.rows > MAX_DEVICES:
         raise TooLarge(

@@ -9,7 +9,7 @@ from p2smt.errors import OutOfTimeError
 from p2smt.result import SearchLimits, SolveStats, StopWatch
 
 
-class Search:
+class Z3Search:
     """A finite-domain solver with one time limit over all its checks, which it counts.
 
     z3 works on one thread here, whatever ``limits.workers`` says.

@@ -1,6 +1,6 @@
-"""Preconditions and effects of the five collectives on symbolic state matrices (z3).
+"""Start, goal, preconditions and effects on symbolic state matrices: the paper's encoding (z3).
 
-``State.rows[d][r]`` is a bit-vector over the k contributors: bit c is set when row r of
+``SymbolicState.rows[d][r]`` is a bit-vector over the k contributors: bit c is set when row r of
 device d holds the contribution of device c.  Every function speaks about the members of one
 group, in device order, and is written from the definition of its collective (P2, state
 matrices); :mod:`p2smt.encodings.program.z3` joins them to steps.
@@ -28,14 +28,14 @@ from typing import TypeAlias
 
 import z3
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Chunks, Collective, Demand, Givers
 
 Rows: TypeAlias = tuple[z3.BitVecRef, ...]
 Group: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SymbolicState:
     """State matrices of one moment, with what the constraints count in them.
 
     ``filled[d][r]``: the row is not empty; ``ranks[d][r]``: how many rows before it are not;
@@ -48,19 +48,21 @@ class State:
     totals: Rows
 
     @staticmethod
-    def named(name: str, devices: int) -> State:
+    def named(name: str, devices: int) -> SymbolicState:
         """A state of fresh variables."""
         k = range(devices)
-        return State.of([tuple(z3.BitVec(f"{name}_{d}_{r}", devices) for r in k) for d in k])
+        return SymbolicState.of(
+            [tuple(z3.BitVec(f"{name}_{d}_{r}", devices) for r in k) for d in k]
+        )
 
     @staticmethod
-    def of(rows: Sequence[Rows]) -> State:
+    def of(rows: Sequence[Rows]) -> SymbolicState:
         """The state with these rows."""
         width = count_bits(len(rows))
         filled = tuple(tuple(row != 0 for row in device) for device in rows)
         counts = [_running_counts(flags, width) for flags in filled]
         ranks = tuple(tuple(count[:-1]) for count in counts)
-        return State(tuple(rows), filled, ranks, tuple(count[-1] for count in counts))
+        return SymbolicState(tuple(rows), filled, ranks, tuple(count[-1] for count in counts))
 
 
 def count_bits(devices: int) -> int:
@@ -76,7 +78,7 @@ def _running_counts(flags: Sequence[z3.BoolRef], width: int) -> list[z3.BitVecRe
     return counts
 
 
-def most_rows(state: State, devices: Sequence[int]) -> z3.BitVecRef:
+def most_rows(state: SymbolicState, devices: Sequence[int]) -> z3.BitVecRef:
     """The largest number of non-empty rows among these devices (C13)."""
     totals = [state.totals[d] for d in devices]
     return reduce(lambda a, b: z3.If(z3.ULT(a, b), b, a), totals)
@@ -88,18 +90,21 @@ def same_rows(left: Sequence[Rows], right: Sequence[Rows]) -> z3.BoolRef:
     return z3.And([a == b for rows, others in pairs for a, b in zip(rows, others, strict=True)])
 
 
-def initial_rows(kind: RequestKind, k: int) -> list[Rows]:
-    """C1: device d holds column d, for an all-gather row d (complete) instead."""
-    if kind is RequestKind.ALL_GATHER:
-        full = 2**k - 1
-        return [tuple(z3.BitVecVal(full if r == d else 0, k) for r in range(k)) for d in range(k)]
-    return [(z3.BitVecVal(1 << d, k),) * k for d in range(k)]
+def initial_rows(demand: Demand, k: int) -> list[Rows]:
+    """C1: device d holds every row or row d, complete or with its own contribution."""
+
+    def row(d: int, r: int) -> int:
+        if demand.start.chunks is Chunks.OWN and r != d:
+            return 0
+        return 2**k - 1 if demand.start.givers is Givers.EVERY else 1 << d
+
+    return [tuple(z3.BitVecVal(row(d, r), k) for r in range(k)) for d in range(k)]
 
 
-def is_goal(kind: RequestKind, state: State) -> z3.BoolRef:
-    """C2: all ones; reduce-scatter: one row on each device, complete, and each row somewhere."""
+def is_goal(demand: Demand, state: SymbolicState) -> z3.BoolRef:
+    """C2: all ones, or one row on each device, complete, and each row somewhere."""
     full = 2 ** len(state.rows) - 1
-    if kind is not RequestKind.REDUCE_SCATTER:
+    if demand.goal.chunks is not Chunks.ONE_EACH:
         return z3.And([row == full for device in state.rows for row in device])
     one = [total == 1 for total in state.totals]
     whole = [z3.Or(row == 0, row == full) for device in state.rows for row in device]
@@ -107,13 +112,13 @@ def is_goal(kind: RequestKind, state: State) -> z3.BoolRef:
     return z3.And(*one, *whole, *every)
 
 
-def union(state: State, group: Group) -> Rows:
+def union(state: SymbolicState, group: Group) -> Rows:
     """Row by row, everything that some member holds."""
     columns = zip(*(state.rows[d] for d in group), strict=True)
     return tuple(reduce(lambda a, b: a | b, column) for column in columns)
 
 
-def reducible(state: State, group: Group) -> z3.BoolRef:
+def reducible(state: SymbolicState, group: Group) -> z3.BoolRef:
     """C4: the same non-empty rows, at least one, with pairwise disjoint contributors."""
     first = group[0]
     flags = [zip(state.filled[d], state.filled[e], strict=True) for d, e in pairwise(group)]
@@ -121,7 +126,7 @@ def reducible(state: State, group: Group) -> z3.BoolRef:
     return z3.And(z3.Or(state.filled[first]), *same, *_disjoint(state, group))
 
 
-def _disjoint(state: State, group: Group) -> list[z3.BoolRef]:
+def _disjoint(state: SymbolicState, group: Group) -> list[z3.BoolRef]:
     """No contributor twice: each member against the union of those before it."""
     clauses, before = [], state.rows[group[0]]
     for d in group[1:]:
@@ -130,13 +135,13 @@ def _disjoint(state: State, group: Group) -> list[z3.BoolRef]:
     return clauses
 
 
-def divisible(state: State, group: Group) -> z3.BoolRef:
+def divisible(state: SymbolicState, group: Group) -> z3.BoolRef:
     """C5: the number of non-empty rows is a multiple of the group size."""
     total, k = state.totals[group[0]], len(state.rows)
     return z3.Or([total == m for m in range(len(group), k + 1, len(group))])
 
 
-def gatherable(state: State, group: Group) -> z3.BoolRef:
+def gatherable(state: SymbolicState, group: Group) -> z3.BoolRef:
     """C6: no non-empty row twice, and the same positive number of them for each member."""
     first = state.totals[group[0]]
     equal = [state.totals[d] == first for d in group[1:]]
@@ -145,7 +150,7 @@ def gatherable(state: State, group: Group) -> z3.BoolRef:
     return z3.And(first != 0, *equal, *apart)
 
 
-def broadcastable(state: State, group: Group) -> z3.BoolRef:
+def broadcastable(state: SymbolicState, group: Group) -> z3.BoolRef:
     """C7: every other member's rows lie within the first member's, and some row is smaller."""
     first, clauses = state.rows[group[0]], []
     for d in group[1:]:
@@ -155,7 +160,7 @@ def broadcastable(state: State, group: Group) -> z3.BoolRef:
     return z3.And(clauses)
 
 
-def precondition(collective: Collective, state: State, group: Group) -> z3.BoolRef:
+def precondition(collective: Collective, state: SymbolicState, group: Group) -> z3.BoolRef:
     """What a group must satisfy before this collective (C4 to C7)."""
     match collective:
         case Collective.ALL_REDUCE | Collective.REDUCE:
@@ -168,7 +173,7 @@ def precondition(collective: Collective, state: State, group: Group) -> z3.BoolR
             return broadcastable(state, group)
 
 
-def effect(collective: Collective, state: State, group: Group) -> tuple[Rows, ...]:
+def effect(collective: Collective, state: SymbolicState, group: Group) -> tuple[Rows, ...]:
     """C8: the members' rows after this collective."""
     joined = union(state, group)
     match collective:
@@ -183,7 +188,7 @@ def effect(collective: Collective, state: State, group: Group) -> tuple[Rows, ..
             return tuple(_run(state, group, member, joined) for member in range(len(group)))
 
 
-def _run(state: State, group: Group, member: int, joined: Rows) -> Rows:
+def _run(state: SymbolicState, group: Group, member: int, joined: Rows) -> Rows:
     """The rows of the union whose rank lies in this member's run, the others empty."""
     total, n = state.totals[group[0]], len(group)
     low, high = member * total, (member + 1) * total

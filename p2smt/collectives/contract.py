@@ -1,18 +1,22 @@
 """What a collective is given and what it must produce, chunk by chunk.
 
-A contribution is named (rank, chunk): what that rank's input chunk holds at the start.
+A contribution is named (rank, chunk): what that rank's input chunk holds at the start.  The rules
+say it once for any number of ranks; contracts are what they come to for given ranks.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from p2smt.collectives.names import COLLECTIVES
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 class Contribution(NamedTuple):
@@ -68,109 +72,87 @@ class Contract:
         return len(self.starts)
 
 
-def _own(ranks: int, chunks: int) -> tuple[tuple[Contribution, ...], ...]:
-    return tuple(tuple(Contribution(r, c) for c in range(chunks)) for r in range(ranks))
+class Source(Enum):
+    """Whose input an output part is made of."""
+
+    SUM = "the sum of everyone's"
+    ROOT = "the root's"
+    OWNER = "that of the rank whose part it is"
+    BEFORE = "that of the member before; the first one ends with nothing"
 
 
-def all_reduce(ranks: int, chunks: int, *, in_place: bool) -> Contract:
-    """Every rank ends with the sum of all; ``chunks`` of input and of output."""
-    sums = [tuple(Contribution(q, c) for q in range(ranks)) for c in range(chunks)]
-    goals = [Goal(r, c, parts) for r in range(ranks) for c, parts in enumerate(sums)]
-    return Contract(
-        "allreduce", _own(ranks, chunks), tuple(goals), in_place, (0,) * ranks * in_place
-    )
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A collective among any number of ranks.
+
+    A buffer is a single part of so many chunks, or has a part for every rank.
+    input_parts: inputs have one for every rank, of which a rank ends with its own.
+    at_root: only the root ends with something.
+    """
+
+    source: Source
+    input_parts: bool = False
+    at_root: bool = False
+
+    @property
+    def output_parts(self) -> bool:
+        """Whether outputs have a part for every rank."""
+        return self.source is Source.OWNER
+
+    @property
+    def rooted(self) -> bool:
+        """Whether one of the ranks is the root."""
+        return self.at_root or self.source is Source.ROOT
+
+    def shift(self, part: int, chunks: int) -> int:
+        """``Contract.shift`` of the rank with this part: the smaller buffer lies at its part."""
+        return (self.output_parts - self.input_parts) * part * chunks
 
 
-def reduce(ranks: int, chunks: int, *, in_place: bool, root: int = 0) -> Contract:
-    """The root ends with the sum of all."""
-    goals = [Goal(root, c, tuple(Contribution(q, c) for q in range(ranks))) for c in range(chunks)]
-    return Contract("reduce", _own(ranks, chunks), tuple(goals), in_place, (0,) * ranks * in_place)
-
-
-def broadcast(ranks: int, chunks: int, *, in_place: bool, root: int = 0) -> Contract:
-    """Every rank ends with the root's input; the other inputs are undefined."""
-    starts = tuple(
-        tuple(Contribution(root, c) if r == root else None for c in range(chunks))
-        for r in range(ranks)
-    )
-    goals = [Goal(r, c, (Contribution(root, c),)) for r in range(ranks) for c in range(chunks)]
-    return Contract("broadcast", starts, tuple(goals), in_place, (0,) * ranks * in_place)
-
-
-def all_gather(ranks: int, chunks: int, *, in_place: bool) -> Contract:
-    """``chunks`` of input per rank; every rank ends with all, in rank order."""
-    goals = [
-        Goal(r, q * chunks + c, (Contribution(q, c),))
-        for r in range(ranks)
-        for q in range(ranks)
-        for c in range(chunks)
-    ]
-    shift = tuple(r * chunks for r in range(ranks)) if in_place else ()
-    return Contract("allgather", _own(ranks, chunks), tuple(goals), in_place, shift)
-
-
-def reduce_scatter(ranks: int, chunks: int, *, in_place: bool) -> Contract:
-    """``chunks`` of output per rank; rank r ends with the r-th part of the sum."""
-    goals = [
-        Goal(r, c, tuple(Contribution(q, r * chunks + c) for q in range(ranks)))
-        for r in range(ranks)
-        for c in range(chunks)
-    ]
-    shift = tuple(-r * chunks for r in range(ranks)) if in_place else ()
-    return Contract("reduce_scatter", _own(ranks, ranks * chunks), tuple(goals), in_place, shift)
-
-
-def all_to_all(ranks: int, chunks: int, *, in_place: bool) -> Contract:
-    """``chunks`` from every rank to every rank; in place the input is overwritten."""
-    goals = [
-        Goal(r, q * chunks + c, (Contribution(q, r * chunks + c),))
-        for r in range(ranks)
-        for q in range(ranks)
-        for c in range(chunks)
-    ]
-    starts = _own(ranks, ranks * chunks)
-    return Contract("alltoall", starts, tuple(goals), in_place, (0,) * ranks * in_place)
-
-
-def scatter(ranks: int, chunks: int, *, in_place: bool, root: int = 0) -> Contract:
-    """The root's input has ``chunks`` for every rank; rank r ends with the r-th part."""
-    starts = tuple(
-        tuple(Contribution(root, c) if r == root else None for c in range(ranks * chunks))
-        for r in range(ranks)
-    )
-    goals = [
-        Goal(r, c, (Contribution(root, r * chunks + c),))
-        for r in range(ranks)
-        for c in range(chunks)
-    ]
-    shift = tuple(-r * chunks for r in range(ranks)) if in_place else ()
-    return Contract("scatter", starts, tuple(goals), in_place, shift)
-
-
-def gather(ranks: int, chunks: int, *, in_place: bool, root: int = 0) -> Contract:
-    """``chunks`` of input per rank; the root ends with all, in rank order."""
-    goals = [
-        Goal(root, q * chunks + c, (Contribution(q, c),))
-        for q in range(ranks)
-        for c in range(chunks)
-    ]
-    shift = tuple(r * chunks for r in range(ranks)) if in_place else ()
-    return Contract("gather", _own(ranks, chunks), tuple(goals), in_place, shift)
-
-
-UNROOTED: Mapping[str, Callable[..., Contract]] = {
-    "allreduce": all_reduce,
-    "allgather": all_gather,
-    "reduce_scatter": reduce_scatter,
-    "alltoall": all_to_all,
+RULES: Mapping[str, Rule] = {
+    "allreduce": Rule(Source.SUM),
+    "allgather": Rule(Source.OWNER),
+    "reduce_scatter": Rule(Source.SUM, input_parts=True),
+    "alltoall": Rule(Source.OWNER, input_parts=True),
+    "reduce": Rule(Source.SUM, at_root=True),
+    "broadcast": Rule(Source.ROOT),
+    "scatter": Rule(Source.ROOT, input_parts=True),
+    "gather": Rule(Source.OWNER, at_root=True),
 }
-ROOTED: Mapping[str, Callable[..., Contract]] = {
-    "reduce": reduce,
-    "broadcast": broadcast,
-    "scatter": scatter,
-    "gather": gather,
-}
-COLLECTIVES = (*UNROOTED, *ROOTED)
+"""By the name of the collective."""
+
+SEND = Rule(Source.BEFORE)
+
+
+def goals_of(
+    rule: Rule, group: Sequence[int], parts: Sequence[int], chunks: int, root: int = 0
+) -> Iterator[Goal]:
+    """What the members of a group must end with; ``parts`` are the numbers of their parts."""
+    summed = cache(lambda chunk: tuple(Contribution(q, chunk) for q in group))
+    owners = list(zip(parts, group, strict=True))
+    for place, (own, rank) in enumerate(owners):
+        if rule.at_root and rank != root:
+            continue
+        first = own * chunks if rule.input_parts else 0
+        taken = range(first, first + chunks)
+        match rule.source:
+            case Source.SUM:
+                yield from (Goal(rank, c, summed(chunk)) for c, chunk in enumerate(taken))
+            case Source.OWNER:
+                yield from (
+                    Goal(rank, part * chunks + c, (Contribution(owner, chunk),))
+                    for part, owner in owners
+                    for c, chunk in enumerate(taken)
+                )
+            case Source.ROOT:
+                yield from _from(root, rank, taken)
+            case Source.BEFORE if place:
+                yield from _from(group[place - 1], rank, taken)
+
+
+def _from(giver: int, rank: int, chunks: Sequence[int]) -> Iterator[Goal]:
+    """A rank ends with these chunks of another."""
+    return (Goal(rank, c, (Contribution(giver, chunk),)) for c, chunk in enumerate(chunks))
 
 
 def contract(
@@ -178,18 +160,31 @@ def contract(
 ) -> Contract:
     """The contract of a named collective.
 
-    chunks: of the smaller buffer: input and output (allreduce, reduce, broadcast), input
-        (allgather, gather), output (reduce_scatter, scatter), from each to each (alltoall).
+    chunks: of a part: of the smaller buffer, and for an all-to-all from each to each.
 
     Raises:
         InputError: no such collective, or a root that is not a rank.
     """
-    if collective in UNROOTED:
-        return UNROOTED[collective](ranks, chunks, in_place=in_place)
-    if collective not in ROOTED:
+    if collective not in RULES:
         raise InputError(
             f"collective {collective[:60]!r}", "is not known", f"one of {', '.join(COLLECTIVES)}"
         )
-    if not 0 <= root < ranks:
+    rule, everyone = RULES[collective], range(ranks)
+    if rule.rooted and not 0 <= root < ranks:
         raise InputError(f"root {root}", f"the ranks are 0 to {ranks - 1}", "name one of them")
-    return ROOTED[collective](ranks, chunks, in_place=in_place, root=root)
+    return Contract(
+        collective,
+        tuple(_start(rule, rank, ranks, chunks, root) for rank in everyone),
+        tuple(goals_of(rule, everyone, everyone, chunks, root)),
+        in_place,
+        tuple(rule.shift(rank, chunks) for rank in everyone) if in_place else (),
+    )
+
+
+def _start(
+    rule: Rule, rank: int, ranks: int, chunks: int, root: int
+) -> tuple[Contribution | None, ...]:
+    size = chunks * (ranks if rule.input_parts else 1)
+    if rule.source is Source.ROOT and rank != root:
+        return (None,) * size
+    return tuple(Contribution(rank, c) for c in range(size))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from p2smt.collectives.names import demand_of
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import IntArray
 from p2smt.plans.file_model import RequestModel
@@ -47,10 +48,10 @@ def _check_program(
             return _broken(number, text), "devices"
         steps.append(Step(listed[number - 1].collective, local))
     if hierarchy.size > semantics.MAX_DEVICES:
-        quotient = check_program(model.kind, hierarchy, program)
+        quotient = check_program(demand_of(model.kind), hierarchy, program)
         trace, how = quotient.trace, quotient.how
     else:
-        trace, how = semantics.run(model.kind, hierarchy.size, steps), "devices"
+        trace, how = semantics.run(demand_of(model.kind), hierarchy.size, steps), "devices"
     return (trace if trace.violation else _expected(model, program, scene, groups) or trace), how
 
 

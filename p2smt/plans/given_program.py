@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.collectives.names import DIRECT, RequestKind, demand_of
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.pipeline import best_chunks, chunk_counts
 from p2smt.cost.scene import Scene
@@ -38,7 +38,7 @@ def program_report(
     Raises:
         InputError: the program breaks a rule of the semantics; names step and rule.
     """
-    checked = check_program(kind, scene.hierarchy, program)
+    checked = check_program(demand_of(kind), scene.hierarchy, program)
     if (broken := checked.trace.violation) is not None:
         raise InputError(
             f"program '{str(program)[:200]}'",

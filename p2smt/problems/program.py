@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Collective, Demand
 from p2smt.errors import InputError
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
 from p2smt.programs.program import SMALL_MODEL_DEPTH, SMALL_MODEL_LENGTH, Grouping, groupings
@@ -36,7 +36,7 @@ class StepLimit:
 
 @dataclass(frozen=True, slots=True)
 class ProgramProblem:
-    """Programs that lead from the initial to the goal state of a request.
+    """Programs that lead from the start of a demand to its goal.
 
     ``factors`` are the real reduction factors (> 1), ``instructions`` what may be used.
     ``costs[(instruction, rows)]`` is the cost in ticks of an instruction whose payload is
@@ -45,7 +45,7 @@ class ProgramProblem:
     the rounding of the costs.
     """
 
-    kind: RequestKind
+    demand: Demand
     factors: tuple[int, ...]
     max_length: int
     instructions: InstructionSet
@@ -57,8 +57,8 @@ class ProgramProblem:
     slack: int = 0
 
     def __post_init__(self) -> None:
-        if not self.kind.has_programs:
-            raise InputError(f"request {self.kind.value}", "has one fixed step and no programs")
+        if not self.demand.has_programs:
+            raise InputError(f"request {self.demand}", "has one fixed step and no programs")
         if min(self.factors, default=2) < 2:
             raise InputError(f"factors {list(self.factors)}", "must be at least 2 each")
         if not 1 <= self.max_length <= MAX_PROGRAM_LENGTH:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import Demand
 from p2smt.errors import TooLarge
 from p2smt.programs import semantics
 from p2smt.programs.program import SMALL_MODEL_LENGTH, Hierarchy, Program
@@ -34,7 +34,7 @@ class Checked:
         return "devices" if self.exact else "quotient " + "x".join(map(str, self.factors))
 
 
-def check_program(kind: RequestKind, hierarchy: Hierarchy, program: Program) -> Checked:
+def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Checked:
     """Run a program device by device, or on the quotient where the states would not fit.
 
     The quotient replaces the factors by distinct primes; that it decides validity rests on
@@ -45,7 +45,7 @@ def check_program(kind: RequestKind, hierarchy: Hierarchy, program: Program) -> 
     """
     factors = hierarchy.factors
     if hierarchy.size <= semantics.MAX_DEVICES:
-        trace = semantics.run(kind, hierarchy.size, steps_of(hierarchy, program, factors))
+        trace = semantics.run(demand, hierarchy.size, steps_of(hierarchy, program, factors))
         return Checked(trace, factors, True)
     if len(factors) > len(PRIMES) or len(program) > SMALL_MODEL_LENGTH:
         raise TooLarge(
@@ -54,19 +54,19 @@ def check_program(kind: RequestKind, hierarchy: Hierarchy, program: Program) -> 
             f"{SMALL_MODEL_LENGTH} and {len(PRIMES)} levels",
         )
     primes = PRIMES[: len(factors)]
-    return Checked(Quotient(primes, factors).run(kind, hierarchy, program), primes, False)
+    return Checked(Quotient(primes, factors).run(demand, hierarchy, program), primes, False)
 
 
 class ListChecker:
     """Checks many programs over one hierarchy; states and steps are computed once each."""
 
-    def __init__(self, kind: RequestKind, hierarchy: Hierarchy) -> None:
-        self.kind, self.hierarchy = kind, hierarchy
+    def __init__(self, demand: Demand, hierarchy: Hierarchy) -> None:
+        self.demand, self.hierarchy = demand, hierarchy
         self.factors = _list_factors(hierarchy.factors)
-        start = semantics.initial_state(kind, math.prod(self.factors))
+        start = semantics.initial_state(demand, math.prod(self.factors))
         self._states = [start]
         self._ids = {start.tobytes(): 0}
-        self._goal = [semantics.is_goal(kind, start)]
+        self._goal = [semantics.is_goal(demand, start)]
         self._next: dict[tuple[int, str], int | Violation] = {}
 
     @property
@@ -99,7 +99,7 @@ class ListChecker:
         if key not in self._ids:
             self._ids[key] = len(self._states)
             self._states.append(state)
-            self._goal.append(semantics.is_goal(self.kind, state))
+            self._goal.append(semantics.is_goal(self.demand, state))
         return self._ids[key]
 
 

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Chunks, Collective, Demand
 from p2smt.parallelism.placement import IntArray
 from p2smt.programs.program import Grouping, local_groups
 
@@ -32,16 +32,16 @@ class RowCounts:
 
     def __init__(
         self,
-        kind: RequestKind,
+        demand: Demand,
         factors: Sequence[int],
         items: Sequence[tuple[Collective, Grouping]],
     ) -> None:
-        self.kind, self.factors, self.items = kind, tuple(factors), items
+        self.demand, self.factors, self.items = demand, tuple(factors), items
         self._next: dict[tuple[bytes, int], tuple[int, _Counts] | None] = {}
 
     @cached_property
     def _start(self) -> _Counts:
-        held = 1 if self.kind is RequestKind.ALL_GATHER else math.prod(self.factors)
+        held = 1 if self.demand.start.chunks is Chunks.OWN else math.prod(self.factors)
         return np.full(2 ** len(self.factors), held, dtype=np.int64)
 
     def payloads(self, program: Sequence[int]) -> Rows | None:

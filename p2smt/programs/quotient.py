@@ -1,7 +1,8 @@
 """Programs run on small prime factors in the place of large ones, row counts carried over.
 
 That a valid program is valid on every factor is the small-model property (docs/small-model.md);
-the encodings rest on the same argument, so on the quotient the checker is not independent of it.
+the default encoding rests on the same argument, so on the quotient the checker is not independent
+of it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Collective, Demand
 from p2smt.parallelism.placement import IntArray
 from p2smt.programs import semantics
 from p2smt.programs.program import Hierarchy, Program, local_groups
@@ -52,16 +53,16 @@ class Quotient:
         rows, rest = divmod(math.prod(self.factors), divisor)
         return rows if rest == 0 else None
 
-    def run(self, kind: RequestKind, hierarchy: Hierarchy, program: Program) -> Trace:
+    def run(self, demand: Demand, hierarchy: Hierarchy, program: Program) -> Trace:
         """The trace of a program, with the payloads and the peak of the real factors."""
-        state = semantics.initial_state(kind, math.prod(self.primes))
+        state = semantics.initial_state(demand, math.prod(self.primes))
         payloads: list[int] = []
         peak = self._most(_row_counts(state)) or 0
         steps = steps_of(hierarchy, program, self.primes)
         for number, step in enumerate(steps, start=1):
             before = _row_counts(state)[step.groups[:, 0]]
             gathers = step.collective is Collective.ALL_GATHER
-            if semantics.is_goal(kind, state):
+            if semantics.is_goal(demand, state):
                 return Trace(after_goal(number), tuple(payloads), peak)
             outcome = semantics.apply(state, step, number)
             if isinstance(outcome, Violation):
@@ -72,7 +73,7 @@ class Quotient:
                 return Trace(_uneven(number), tuple(payloads), peak)
             payloads.append(payload)
             peak = max(peak, held)
-        missed = None if semantics.is_goal(kind, state) else goal_missed(len(steps))
+        missed = None if semantics.is_goal(demand, state) else goal_missed(len(steps))
         return Trace(missed, tuple(payloads), peak)
 
     def _most(self, counts: IntArray) -> int | None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from p2smt.collectives.names import Collective, RequestKind
-from p2smt.errors import TooLarge
+from p2smt.collectives.names import Chunks, Collective, Demand, Givers
+from p2smt.errors import InputError, TooLarge
 from p2smt.parallelism.placement import IntArray
 from p2smt.programs.preconditions import (
     State,
@@ -57,7 +57,7 @@ class Trace:
 
     ``payload_rows`` per step (largest over its groups: rows of a member before it,
     all-gather after it), ``peak_rows`` the most rows a device ever holds, ``shards`` the row
-    that each device ends with (reduce-scatter requests), all only up to a violation.
+    that each device ends with (where it is one each), all only up to a violation.
     """
 
     violation: Violation | None
@@ -66,8 +66,15 @@ class Trace:
     shards: tuple[int, ...] | None = None
 
 
-def initial_state(kind: RequestKind, devices: int) -> State:
-    """All-gather: device d holds the complete row d.  Otherwise: its own column, all rows."""
+def initial_state(demand: Demand, devices: int) -> State:
+    """All rows of every device, or row d of device d: complete, or with column d alone.
+
+    Raises:
+        InputError: the demand is none for programs.
+        TooLarge: more devices than MAX_DEVICES.
+    """
+    if not demand.has_programs:
+        raise InputError(f"request {demand}", "has a goal that no state matrices stand for")
     if devices > MAX_DEVICES:
         raise TooLarge(
             f"a reduction group of {devices} devices",
@@ -76,11 +83,12 @@ def initial_state(kind: RequestKind, devices: int) -> State:
     words = -(-devices // 64)
     everyone = np.arange(devices)
     state = np.zeros((devices, devices, words), dtype=np.uint64)
-    if kind is RequestKind.ALL_GATHER:
-        state[everyone, everyone] = _full(devices)
+    device = everyone[:, None]
+    row = device if demand.start.chunks is Chunks.OWN else everyone[None]
+    if demand.start.givers is Givers.EVERY:
+        state[device, row] = _full(devices)
     else:
-        bit = np.uint64(1) << (everyone % 64).astype(np.uint64)
-        state[everyone, :, everyone // 64] = bit[:, None]
+        state[device, row, device // 64] = np.uint64(1) << (device % 64).astype(np.uint64)
     return state
 
 
@@ -90,10 +98,10 @@ def _full(devices: int) -> State:
     return np.array([(1 << int(n)) - 1 for n in left], dtype=np.uint64)
 
 
-def is_goal(kind: RequestKind, state: State) -> bool:
-    """Reduce-scatter: one distinct full row each, nothing else.  Otherwise: all ones."""
+def is_goal(demand: Demand, state: State) -> bool:
+    """All ones, or one distinct full row on each device and nothing else."""
     full = (state == _full(len(state))).all(axis=2)
-    if kind is not RequestKind.REDUCE_SCATTER:
+    if demand.goal.chunks is not Chunks.ONE_EACH:
         return bool(full.all())
     rows = _filled(state)
     alone = (rows.sum(axis=1) == 1).all() and (full == rows).all()
@@ -172,13 +180,13 @@ def _runs(rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return np.asarray((owner[:, None] == members[None, :, None]) & shared[:, None])
 
 
-def run(kind: RequestKind, devices: int, steps: Sequence[Step]) -> Trace:
+def run(demand: Demand, devices: int, steps: Sequence[Step]) -> Trace:
     """Run a program on ``devices`` devices; the trace names the first broken rule, if any."""
-    state = initial_state(kind, devices)
+    state = initial_state(demand, devices)
     payloads: list[int] = []
     peak = int(_filled(state).sum(axis=1).max())
     for number, step in enumerate(steps, start=1):
-        if is_goal(kind, state):
+        if is_goal(demand, state):
             text = f"step {number}: the goal is reached before it"
             broken = Violation(ViolationKind.AFTER_GOAL, number, (), None, None, text)
             return Trace(broken, tuple(payloads), peak)
@@ -187,21 +195,21 @@ def run(kind: RequestKind, devices: int, steps: Sequence[Step]) -> Trace:
             return Trace(outcome, tuple(payloads), peak)
         payloads.append(outcome)
         peak = max(peak, int(_filled(state).sum(axis=1).max()))
-    if missed := _missed_goal(kind, state, len(steps)):
+    if missed := _missed_goal(demand, state, len(steps)):
         return Trace(missed, tuple(payloads), peak)
     shards = None
-    if kind is RequestKind.REDUCE_SCATTER:
+    if demand.goal.chunks is Chunks.ONE_EACH:
         shards = tuple(int(row) for row in _filled(state).argmax(axis=1))
     return Trace(None, tuple(payloads), peak, shards)
 
 
-def _missed_goal(kind: RequestKind, state: State, steps: int) -> Violation | None:
-    if is_goal(kind, state):
+def _missed_goal(demand: Demand, state: State, steps: int) -> Violation | None:
+    if is_goal(demand, state):
         return None
     full = (state == _full(len(state))).all(axis=2)
     at = first_true(~full) or (None, None)
     text = f"after step {steps} device {at[0]} still lacks contributions to chunk {at[1]}"
-    if kind is RequestKind.REDUCE_SCATTER:
+    if demand.goal.chunks is Chunks.ONE_EACH:
         text = f"after step {steps} the devices do not hold one distinct complete chunk each"
         at = (None, None)
     return Violation(ViolationKind.GOAL_MISSED, steps, (), at[0], at[1], text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from p2smt.collectives.names import Collective, Form, RequestKind
+from p2smt.collectives.names import Collective, Form, RequestKind, demand_of
 from p2smt.cost.alpha_beta import StepTime
 from p2smt.cost.pipeline import program_s
 from p2smt.cost.scene import Scene
@@ -48,7 +48,7 @@ class Task:
             for level, count in self.step_limits
         ]
         return ProgramProblem(
-            self.kind,
+            demand_of(self.kind),
             self.hierarchy.factors,
             self.max_length,
             instructions,
@@ -119,7 +119,7 @@ def checked_listing(
     """
     result = ask(problem, Every(), task.solver, limits)
     programs = _decoded(problem, hierarchy, result.value or ())
-    checker = ListChecker(task.kind, hierarchy)
+    checker = ListChecker(problem.demand, hierarchy)
     for program in programs:
         if broken := checker.violation(program):
             raise EncodingBug(broken.message, _describe(task), str(program))
@@ -154,7 +154,7 @@ def price(
     Raises:
         EncodingBug: the program breaks a rule of the semantics.
     """
-    checked = check_program(task.kind, task.hierarchy, program)
+    checked = check_program(demand_of(task.kind), task.hierarchy, program)
     if checked.trace.violation is not None:
         raise EncodingBug(checked.trace.violation.message, _describe(task), str(program))
     if scene is None:

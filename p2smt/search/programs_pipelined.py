@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from p2smt.collectives.names import demand_of
 from p2smt.cost.pipeline import TIE, FloatArray, chunk_counts, pipelined_s
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.errors import EncodingBug
@@ -102,7 +103,9 @@ def _choices(
     task: Task, scene: Scene, payload_bytes: int, pipeline: int | None, programs: Sequence[Indices]
 ) -> Iterator[_Choice]:
     """The best choices of every number of chunks: those tied with the least time."""
-    rows = RowCounts(task.kind, task.hierarchy.factors, task.problem().instructions.items)
+    rows = RowCounts(
+        demand_of(task.kind), task.hierarchy.factors, task.problem().instructions.items
+    )
     payloads = [(program, rows.payloads(program)) for program in programs]
     whole = [(program, counts) for program, counts in payloads if counts is not None]
     for several in (False, True):

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
-from p2smt.collectives.names import DIRECT, Collective, RequestKind
+from p2smt.collectives.names import DIRECT, Collective, RequestKind, demand_of
 from p2smt.cost.alpha_beta import regular_model, relevant_digits, send_model
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.footprint import Digits, digits_of
-from p2smt.encodings.program.reachable import Table, build_table
+from p2smt.encodings.program.reachable import ReachableTable, build_table
 from p2smt.encodings.program.reachable_search import GOAL
 from p2smt.parallelism.placement import Placement
 from p2smt.problems.program import InstructionSet, ProgramProblem
@@ -31,9 +31,9 @@ def factors_of(digits: tuple[Digits, ...]) -> tuple[int, ...]:
 
 
 @cache
-def table_of(kind: RequestKind, factors: tuple[int, ...], length: int) -> Table:
+def table_of(kind: RequestKind, factors: tuple[int, ...], length: int) -> ReachableTable:
     instructions = InstructionSet.of(len(factors))
-    return build_table(ProgramProblem(kind, factors, length, instructions))
+    return build_table(ProgramProblem(demand_of(kind), factors, length, instructions))
 
 
 def cheapest_s(

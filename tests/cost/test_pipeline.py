@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import p2smt
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import RequestKind, demand_of
 from p2smt.cost.alpha_beta import StepTime
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.pipeline import CHUNK_COUNTS, best_chunks, chunk_counts, program_s
@@ -183,7 +183,7 @@ def test_no_pipelined_program_beats_the_links(
     bound = request_bound_s(case.topology, scene.digits, kind, payload)
     plain = Hierarchy.plain(hierarchy.factors)
     for program in programs(kind, hierarchy.factors, 3) if hierarchy.depth else ():
-        rows = check_program(kind, plain, program).trace.payload_rows
+        rows = check_program(demand_of(kind), plain, program).trace.payload_rows
         steps = [
             scene.step_time(i.collective, plain.grouping(i), payload * count / plain.size / chunks)
             for i, count in zip(program.instructions, rows, strict=True)
@@ -202,10 +202,10 @@ def test_row_counts_are_those_of_the_semantics(
     hierarchy = Hierarchy.plain(factors)
     items = Task(kind, hierarchy, length).problem().instructions.items
     numbers = {item: n for n, item in enumerate(items)}
-    counts = RowCounts(kind, factors, items)
+    counts = RowCounts(demand_of(kind), factors, items)
     for program in programs(kind, factors, length):
         instructions = [numbers[i.collective, hierarchy.grouping(i)] for i in program.instructions]
-        rows = check_program(kind, hierarchy, program).trace.payload_rows
+        rows = check_program(demand_of(kind), hierarchy, program).trace.payload_rows
         assert counts.payloads(instructions) == rows, str(program)
 
 
@@ -214,6 +214,6 @@ def test_an_uneven_split_is_no_program() -> None:
     items = Task(RequestKind.ALL_REDUCE, Hierarchy.plain((2, 3)), 2).problem().instructions.items
     scatter = [n for n, (c, _) in enumerate(items) if c.value == "reduce-scatter"]
     outer = next(n for n in scatter if items[n][1].outer == 0 and items[n][1].inner == 1)
-    counts = RowCounts(RequestKind.ALL_REDUCE, (2, 3), items)
+    counts = RowCounts(demand_of(RequestKind.ALL_REDUCE), (2, 3), items)
     assert counts.payloads([outer]) == (6,)
     assert counts.payloads([outer, outer]) is None

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.collectives.names import RequestKind
-from p2smt.encodings.program.reachable import Table, build_table
+from p2smt.collectives.names import RequestKind, demand_of
+from p2smt.encodings.program.reachable import ReachableTable, build_table
 from p2smt.problems.program import InstructionSet, ProgramProblem
 from p2smt.programs.program import Hierarchy, parse_program
 from tests.oracles.programs import Oracle, Program, all_programs
 
 KINDS = (RequestKind.ALL_REDUCE, RequestKind.REDUCE_SCATTER, RequestKind.ALL_GATHER)
-GOAL = 0  # the node of the goal, see Table
+GOAL = 0  # the node of the goal, see ReachableTable
 COUNTEREXAMPLE = (
     "reduce-scatter inside l2; reduce-scatter parallel l2 in l1; all-gather inside l2; "
     "all-gather master l2 in l1; reduce-scatter parallel l1 in root; broadcast inside l2; "
@@ -26,10 +26,10 @@ COUNTEREXAMPLE = (
 def problem(
     factors: tuple[int, ...], length: int, kind: RequestKind = RequestKind.ALL_REDUCE
 ) -> ProgramProblem:
-    return ProgramProblem(kind, factors, length, InstructionSet.of(len(factors)))
+    return ProgramProblem(demand_of(kind), factors, length, InstructionSet.of(len(factors)))
 
 
-def paths(table: Table, length: int) -> dict[Program, tuple[int, ...]]:
+def paths(table: ReachableTable, length: int) -> dict[Program, tuple[int, ...]]:
     """Programs of the table with the payload rows of their steps."""
     found: dict[Program, tuple[int, ...]] = {}
 
@@ -130,7 +130,7 @@ def test_forbidden_instructions_are_left_out() -> None:
     task = problem((2, 3), 4)
     forbidden = frozenset(range(0, 20, 3))
     found = build_table(
-        ProgramProblem(task.kind, task.factors, 4, task.instructions, forbidden=forbidden)
+        ProgramProblem(task.demand, task.factors, 4, task.instructions, forbidden=forbidden)
     )
     allowed = {p: rows for p, rows in all_programs(task).items() if not forbidden & set(p)}
     assert paths(found, 4) == allowed

@@ -15,11 +15,11 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Collective, RequestKind, demand_of
 from p2smt.encodings.program import cpsat as program_cpsat
 from p2smt.encodings.program import z3 as program_z3
 from p2smt.encodings.program.z3_model import build
-from p2smt.encodings.program.z3_search import Search
+from p2smt.encodings.program.z3_search import Z3Search
 from p2smt.errors import InputError, OutOfTimeError, TooLarge
 from p2smt.problems.program import InstructionSet, ProgramProblem, StepLimit
 from p2smt.result import SearchLimits, Status
@@ -37,7 +37,9 @@ KINDS = (REDUCE, SCATTER, GATHER)
 def problem(
     factors: tuple[int, ...], length: int, kind: RequestKind = REDUCE, depth: int | None = None
 ) -> ProgramProblem:
-    return ProgramProblem(kind, factors, length, InstructionSet.of(depth or len(factors)))
+    return ProgramProblem(
+        demand_of(kind), factors, length, InstructionSet.of(depth or len(factors))
+    )
 
 
 PRICED = replace(
@@ -315,7 +317,7 @@ def test_cost_keys_hold_every_pair_that_occurs(
 
 
 def test_an_interrupt_ends_the_search() -> None:
-    search = Search(NO_LIMIT)
+    search = Z3Search(NO_LIMIT)
     v = build(problem((2, 2, 2), 7), search)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
@@ -329,12 +331,12 @@ def test_a_search_cut_short_never_claims_a_proof(
     task: ProgramProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the time ran out after so many calls of the solver."""
-    expected, plain = ranked(task), Search.solution
+    expected, plain = ranked(task), Z3Search.solution
     ticks = {program: cost for cost, program in expected}
     seen = []
     for calls in itertools.count():
         with monkeypatch.context() as patch:
-            patch.setattr(Search, "solution", lambda s, n=calls: cut_short(plain, s, n))
+            patch.setattr(Z3Search, "solution", lambda s, n=calls: cut_short(plain, s, n))
             best = program_z3.optimal_program(task, NO_LIMIT)
             few = program_z3.best_programs(task, NO_LIMIT, 2)
         seen.append(best.status)
@@ -350,7 +352,7 @@ def test_a_search_cut_short_never_claims_a_proof(
 
 
 def cut_short(
-    solution: Callable[[Search], z3.ModelRef | None], search: Search, calls: int
+    solution: Callable[[Z3Search], z3.ModelRef | None], search: Z3Search, calls: int
 ) -> z3.ModelRef | None:
     if search.calls >= calls:
         raise OutOfTimeError

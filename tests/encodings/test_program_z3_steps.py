@@ -7,10 +7,10 @@ import z3
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Collective, RequestKind, demand_of
 from p2smt.encodings.program.z3_search import at_most
 from p2smt.encodings.program.z3_steps import (
-    State,
+    SymbolicState,
     effect,
     initial_rows,
     is_goal,
@@ -25,8 +25,8 @@ Words = list[list[int]]
 """Per device and row the contributors as bits."""
 
 
-def symbolic(words: Words) -> State:
-    return State.of([tuple(z3.BitVecVal(word, K) for word in device) for device in words])
+def symbolic(words: Words) -> SymbolicState:
+    return SymbolicState.of([tuple(z3.BitVecVal(word, K) for word in device) for device in words])
 
 
 def literal(device: list[int]) -> oracle.Device:
@@ -94,14 +94,14 @@ def test_goals(kind: RequestKind, goal: Words, change: tuple[int, int, int] | No
     if change is not None:
         device, row, word = change
         words[device][row] = word
-    expected = oracle.is_goal(kind, tuple(map(literal, words)))
-    assert holds(is_goal(kind, symbolic(words))) is expected
+    expected = oracle.is_goal(demand_of(kind), tuple(map(literal, words)))
+    assert holds(is_goal(demand_of(kind), symbolic(words))) is expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_initial_states(kind: RequestKind) -> None:
-    words = [[row.as_long() for row in device] for device in initial_rows(kind, K)]
-    assert tuple(map(literal, words)) == oracle.initial(kind, K)
+    words = [[row.as_long() for row in device] for device in initial_rows(demand_of(kind), K)]
+    assert tuple(map(literal, words)) == oracle.initial(demand_of(kind), K)
 
 
 @given(near_steps())

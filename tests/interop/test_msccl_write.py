@@ -92,10 +92,10 @@ def two_sided(draw: st.DrawFn) -> Schedule:
     goal = draw(
         st.sampled_from(
             [
-                contracts.all_reduce(RANKS, CHUNKS, in_place=True),
-                contracts.all_reduce(RANKS, CHUNKS, in_place=False),
-                contracts.broadcast(RANKS, CHUNKS, in_place=False),
-                contracts.all_to_all(RANKS, CHUNKS // RANKS, in_place=True),
+                contracts.contract("allreduce", RANKS, CHUNKS, in_place=True),
+                contracts.contract("allreduce", RANKS, CHUNKS, in_place=False),
+                contracts.contract("broadcast", RANKS, CHUNKS, in_place=False),
+                contracts.contract("alltoall", RANKS, CHUNKS // RANKS, in_place=True),
             ]
         )
     )
@@ -150,7 +150,7 @@ def waiting(*waits: tuple[StepRef, ...], kind: str = "cpy") -> Schedule:
             blocks.copy(0, 2, "s0", "s2", waits=wait)
         else:
             blocks.add(0, 2, kind, count=0, waits=wait)
-    return blocks.schedule("waits", contracts.all_reduce(2, 2, in_place=False), 3)
+    return blocks.schedule("waits", contracts.contract("allreduce", 2, 2, in_place=False), 3)
 
 
 def test_several_waits_become_nops() -> None:
@@ -179,7 +179,7 @@ def test_nops_are_folded_into_the_next_step_or_left_out() -> None:
     blocks.copy(0, 1, "s0", "o0")
     blocks.add(0, 1, "nop", count=0, waits=(first,))
     blocks.add(0, 2, "nop", count=0, waits=(first,))
-    schedule = blocks.schedule("nops", contracts.all_reduce(2, 1, in_place=False), 1)
+    schedule = blocks.schedule("nops", contracts.contract("allreduce", 2, 1, in_place=False), 1)
     steps = there_and_back(schedule).steps
     assert [(s.kind, s.block, s.waits) for s in steps] == [("cpy", 0, ()), ("cpy", 1, (first,))]
 
@@ -188,7 +188,7 @@ def test_blocks_are_numbered_from_zero() -> None:
     blocks = Blocks()
     first = blocks.copy(0, 7, "i0", "s0")
     blocks.copy(0, 3, "s0", "o0", waits=(first,))
-    schedule = blocks.schedule("blocks", contracts.all_reduce(2, 1, in_place=False), 1)
+    schedule = blocks.schedule("blocks", contracts.contract("allreduce", 2, 1, in_place=False), 1)
     again = there_and_back(schedule)
     assert [(s.block, s.waits) for s in again.steps] == [(1, ()), (0, (StepRef(1, 0),))]
     assert again.warnings == ()
@@ -210,7 +210,8 @@ def test_the_other_end_of_a_message_is_shown() -> None:
     blocks = Blocks()
     blocks.send(0, 0, 1, "i0")
     blocks.receive("r", 1, 0, 0, "s2")
-    text = write_msccl(blocks.schedule("x", contracts.all_reduce(2, 1, in_place=False), 3))
+    schedule = blocks.schedule("x", contracts.contract("allreduce", 2, 1, in_place=False), 3)
+    text = write_msccl(schedule)
     assert text.count('srcbuf="i" srcoff="0" dstbuf="s" dstoff="2"') == 2
 
 
@@ -224,7 +225,7 @@ def one(**fields: Any) -> Schedule:
     usual = {"reads": (at("i0", 0),), "writes": (at("o0", 0),)}
     blocks = Blocks()
     blocks.add(0, 0, "step", **usual | fields)
-    return blocks.schedule("one", contracts.all_reduce(2, 1, in_place=False), 1)
+    return blocks.schedule("one", contracts.contract("allreduce", 2, 1, in_place=False), 1)
 
 
 IN, OUT = Connection(1, 0, 0), Connection(0, 1, 0)
@@ -277,14 +278,16 @@ def test_one_peer_per_block(second: dict[str, Any], what: str) -> None:
     blocks = Blocks()
     blocks.send(0, 0, 1, "i0")
     blocks.send(0, 0, source="i0", **second)
-    assert what in refusal(blocks.schedule("x", contracts.all_reduce(3, 1, in_place=False)))
+    assert what in refusal(
+        blocks.schedule("x", contracts.contract("allreduce", 3, 1, in_place=False))
+    )
 
 
 def test_one_channel_per_block() -> None:
     blocks = Blocks()
     blocks.send(0, 0, 1, "i0")
     blocks.receive("r", 0, 0, 2, "o0", channel=4)
-    shown = refusal(blocks.schedule("x", contracts.all_reduce(3, 1, in_place=False)))
+    shown = refusal(blocks.schedule("x", contracts.contract("allreduce", 3, 1, in_place=False)))
     assert "sends on 0->1 channel 0 and receives on 2->0 channel 4" in shown
 
 
@@ -298,18 +301,30 @@ def of_contract(goal: Contract, *steps: Step, size: int = 2, **more: Any) -> Sch
     return Schedule("x", goal, (Sizes(size, size, 0),) * goal.ranks, steps, **more)
 
 
-CUSTOM = replace(contracts.all_reduce(2, 2, in_place=False), goals=())
+CUSTOM = replace(contracts.contract("allreduce", 2, 2, in_place=False), goals=())
 
 
 @pytest.mark.parametrize(
     ("schedule", "what"),
     [
-        (of_contract(contracts.scatter(2, 1, in_place=False)), "no collective 'scatter'"),
-        (of_contract(contracts.broadcast(2, 2, in_place=True, root=1)), "(with root 0)"),
-        (of_contract(contracts.reduce(2, 2, in_place=True, root=1)), "(with root 0)"),
+        (
+            of_contract(contracts.contract("scatter", 2, 1, in_place=False)),
+            "no collective 'scatter'",
+        ),
+        (
+            of_contract(contracts.contract("broadcast", 2, 2, in_place=True, root=1)),
+            "(with root 0)",
+        ),
+        (of_contract(contracts.contract("reduce", 2, 2, in_place=True, root=1)), "(with root 0)"),
         (of_contract(CUSTOM), "is not the allreduce"),
-        (of_contract(contracts.all_reduce(2, 2, in_place=True), protocol="LL3"), "protocol 'LL3'"),
-        (of_contract(contracts.all_reduce(2, 2, in_place=True), initial=(("x", 1),)), "semaphores"),
+        (
+            of_contract(contracts.contract("allreduce", 2, 2, in_place=True), protocol="LL3"),
+            "protocol 'LL3'",
+        ),
+        (
+            of_contract(contracts.contract("allreduce", 2, 2, in_place=True), initial=(("x", 1),)),
+            "semaphores",
+        ),
     ],
 )
 def test_schedules_that_cannot_be_written(schedule: Schedule, what: str) -> None:
@@ -318,7 +333,7 @@ def test_schedules_that_cannot_be_written(schedule: Schedule, what: str) -> None
 
 def test_memory_beyond_the_callers() -> None:
     step = Step(0, 0, 0, "cpy", 1, (at("i0", 0),), (at("o2", 0),))
-    goal = contracts.all_reduce(2, 2, in_place=False)
+    goal = contracts.contract("allreduce", 2, 2, in_place=False)
     shown = refusal(of_contract(goal, step, size=3))
     assert "rank 0 uses buffer o beyond the caller's 2 chunks; use scratch" in shown
     assert there_and_back(of_contract(goal, step)).steps[0].writes == (at("o2", 0),)

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Chunks, Collective, Demand, Givers
 from p2smt.problems.program import ProgramProblem
 from p2smt.programs.program import Grouping
 
@@ -33,18 +33,21 @@ class Step:
     after: State
 
 
-def initial(kind: RequestKind, k: int) -> State:
-    """Column d full on device d; for an all-gather row d full on device d."""
-    everyone = frozenset(range(k))
-    if kind is RequestKind.ALL_GATHER:
-        return tuple(tuple(everyone if r == d else EMPTY for r in range(k)) for d in range(k))
-    return tuple(tuple(frozenset({d}) for _ in range(k)) for d in range(k))
+def initial(demand: Demand, k: int) -> State:
+    """Of the chunks that a device starts with, the contributions that it starts with."""
+
+    def device(d: int) -> Device:
+        rows = range(k) if demand.start.chunks is Chunks.EVERY else [d]
+        givers = range(k) if demand.start.givers is Givers.EVERY else [d]
+        return tuple(frozenset(givers) if r in rows else EMPTY for r in range(k))
+
+    return tuple(device(d) for d in range(k))
 
 
-def is_goal(kind: RequestKind, state: State) -> bool:
-    """All ones; for a reduce-scatter one full row on each device, a different one on each."""
+def is_goal(demand: Demand, state: State) -> bool:
+    """All ones; where it is one row each, a full one on each device, a different one on each."""
     everyone = frozenset(range(len(state)))
-    if kind is not RequestKind.REDUCE_SCATTER:
+    if demand.goal.chunks is Chunks.EVERY:
         return all(row == everyone for device in state for row in device)
     held = [[r for r, row in enumerate(device) if row] for device in state]
     if any(len(rows) != 1 for rows in held):
@@ -157,13 +160,13 @@ class Oracle:
             (collective, device_groups(problem.factors, grouping))
             for collective, grouping in problem.instructions.items
         ]
-        self.start = initial(problem.kind, problem.rows)
+        self.start = initial(problem.demand, problem.rows)
         self.known: dict[State, list[Step]] = {}
 
     def steps(self, state: State) -> list[Step]:
         """Every step that is possible in a state; none at the goal."""
         if state not in self.known:
-            goal = is_goal(self.problem.kind, state)
+            goal = is_goal(self.problem.demand, state)
             self.known[state] = [] if goal else list(self._steps(state))
         return self.known[state]
 
@@ -184,7 +187,7 @@ class Oracle:
                     before[step.after].add(state)
             layer = {step.after for state in layer for step in self.steps(state)} - seen
             seen |= layer
-        found = {s: 0 for s in seen if is_goal(self.problem.kind, s)}
+        found = {s: 0 for s in seen if is_goal(self.problem.demand, s)}
         near = set(found)
         for distance in range(1, self.problem.max_length + 1):
             near = {s for t in near for s in before[t]} - set(found)
@@ -197,7 +200,7 @@ class Oracle:
         found: dict[Program, tuple[int, ...]] = {}
 
         def walk(state: State, program: Program, rows: tuple[int, ...], left: int) -> None:
-            if is_goal(self.problem.kind, state):
+            if is_goal(self.problem.demand, state):
                 found[program] = rows
             for step in self.steps(state) if left else ():
                 if need.get(step.after, math.inf) <= left - 1:

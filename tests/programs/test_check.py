@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import Demand, RequestKind, demand_of
 from p2smt.errors import TooLarge
 from p2smt.programs import check as checking
 from p2smt.programs import semantics
@@ -32,12 +32,12 @@ def test_quotient_agrees_with_devices(
     """Where both fit: the same verdict, payloads and peak for every program."""
     hierarchy = Hierarchy.plain(factors)
     programs = every(kind, hierarchy, 4)
-    exact = [check_program(kind, hierarchy, program) for program in programs]
+    exact = [check_program(demand_of(kind), hierarchy, program) for program in programs]
     monkeypatch.setattr(semantics, "MAX_DEVICES", hierarchy.size - 1)
     monkeypatch.setattr(checking, "PRIMES", (2, 3, 5)[: len(factors)])
     monkeypatch.setattr(semantics, "initial_state", unlimited(monkeypatch))
     for program, on_devices in zip(programs, exact, strict=True):
-        quotient = check_program(kind, hierarchy, program)
+        quotient = check_program(demand_of(kind), hierarchy, program)
         assert not quotient.exact
         assert on_devices.exact
         assert quotient.trace.violation is None
@@ -49,17 +49,19 @@ def unlimited(monkeypatch: pytest.MonkeyPatch) -> object:
     """The initial state without its limit on the number of devices."""
     original = semantics.initial_state
 
-    def initial(kind: RequestKind, devices: int) -> semantics.State:
+    def initial(demand: Demand, devices: int) -> semantics.State:
         with monkeypatch.context() as patch:
             patch.setattr(semantics, "MAX_DEVICES", 10**6)
-            return original(kind, devices)
+            return original(demand, devices)
 
     return initial
 
 
 def test_large_groups_are_checked_on_the_quotient_and_say_so() -> None:
     hierarchy = Hierarchy.plain((256, 256))
-    checked = check_program(RequestKind.ALL_REDUCE, hierarchy, parse_program(BLUE_CONNECT))
+    checked = check_program(
+        demand_of(RequestKind.ALL_REDUCE), hierarchy, parse_program(BLUE_CONNECT)
+    )
     assert checked.how == "quotient 2x3"
     assert checked.trace.violation is None
     assert checked.trace.payload_rows == (65536, 256, 65536)
@@ -80,8 +82,8 @@ def test_wrong_programs_are_refused(
     factors: tuple[int, ...], text: str, kind: ViolationKind
 ) -> None:
     hierarchy, program = Hierarchy.plain(factors), parse_program(text)
-    broken = check_program(RequestKind.ALL_REDUCE, hierarchy, program).trace.violation
-    listed = ListChecker(RequestKind.ALL_REDUCE, hierarchy).violation(program)
+    broken = check_program(demand_of(RequestKind.ALL_REDUCE), hierarchy, program).trace.violation
+    listed = ListChecker(demand_of(RequestKind.ALL_REDUCE), hierarchy).violation(program)
     assert broken is not None
     assert listed is not None
     assert (broken.kind, listed.kind) == (kind, kind)
@@ -90,13 +92,15 @@ def test_wrong_programs_are_refused(
 def test_no_quotient_outside_the_range_of_the_small_model() -> None:
     deep = Hierarchy.plain((8, 8, 8, 8, 8))
     with pytest.raises(TooLarge, match="up to 1024 devices"):
-        check_program(RequestKind.ALL_REDUCE, deep, parse_program("all-reduce inside root"))
+        check_program(
+            demand_of(RequestKind.ALL_REDUCE), deep, parse_program("all-reduce inside root")
+        )
 
 
 def test_list_checker_runs_on_the_real_factors_while_they_are_few() -> None:
-    assert ListChecker(RequestKind.ALL_REDUCE, Hierarchy.plain((8, 8))).exact
-    large = ListChecker(RequestKind.ALL_REDUCE, Hierarchy.plain((16, 16, 32)))
+    assert ListChecker(demand_of(RequestKind.ALL_REDUCE), Hierarchy.plain((8, 8))).exact
+    large = ListChecker(demand_of(RequestKind.ALL_REDUCE), Hierarchy.plain((16, 16, 32)))
     assert (large.exact, large.factors) == (False, (2, 3, 5))
-    assert ListChecker(RequestKind.ALL_REDUCE, Hierarchy.plain((16, 16, 32, 8))).factors == (
-        *(3, 2, 2, 2),
-    )
+    assert ListChecker(
+        demand_of(RequestKind.ALL_REDUCE), Hierarchy.plain((16, 16, 32, 8))
+    ).factors == (*(3, 2, 2, 2),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import RequestKind, demand_of
 from p2smt.programs.semantics import Step, ViolationKind, run
 from tests.oracles.semantics import AG, AR, BC, RED, RS, K
 from tests.programs.test_semantics import ALL, GATHER, SCATTER, agrees, step
@@ -92,7 +92,7 @@ BROKEN: dict[str, tuple[RequestKind, int, list[Step], Expected]] = {
 @pytest.mark.parametrize("case", BROKEN)
 def test_broken_rules_are_named(case: str) -> None:
     kind, devices, steps, expected = BROKEN[case]
-    found = run(kind, devices, steps).violation
+    found = run(demand_of(kind), devices, steps).violation
     assert found is not None
     assert (found.kind, found.step, found.group, found.rank, found.chunk) == expected
     assert f"step {found.step}" in found.message

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Collective, RequestKind, demand_of
 from p2smt.errors import TooLarge
 from p2smt.programs.program import Hierarchy, groupings, local_groups, parse_program
 from p2smt.programs.semantics import MAX_DEVICES, Step, Trace, initial_state, is_goal, run
@@ -35,7 +35,7 @@ def text_steps(text: str, factors: tuple[int, ...]) -> list[Step]:
 
 def agrees(kind: RequestKind, k: int, steps: Sequence[Step]) -> Trace:
     """Run both; they break the same rule at the same step, or both succeed alike."""
-    trace, (broken, payloads, model) = run(kind, k, steps), literal_run(kind, k, steps)
+    trace, (broken, payloads, model) = run(demand_of(kind), k, steps), literal_run(kind, k, steps)
     assert list(trace.payload_rows) == payloads
     if broken is None:
         assert trace.violation is None
@@ -89,13 +89,15 @@ def test_valid_programs(kind: RequestKind, factors: tuple[int, ...], text: str) 
 
 def test_payloads_and_peak() -> None:
     blue = "reduce-scatter inside l1; all-reduce parallel l1 in root; all-gather inside l1"
-    trace = run(ALL, 12, text_steps(blue, (3, 4)))
+    trace = run(demand_of(ALL), 12, text_steps(blue, (3, 4)))
     assert (trace.payload_rows, trace.peak_rows, trace.shards) == ((12, 3, 12), 12, None)
     trace = run(
-        GATHER, 6, text_steps("all-gather inside l1; all-gather parallel l1 in root", (2, 3))
+        demand_of(GATHER),
+        6,
+        text_steps("all-gather inside l1; all-gather parallel l1 in root", (2, 3)),
     )
     assert (trace.payload_rows, trace.peak_rows) == ((3, 6), 6)
-    stopped = run(ALL, 12, text_steps(blue.replace("all-gather", "broadcast"), (3, 4)))
+    stopped = run(demand_of(ALL), 12, text_steps(blue.replace("all-gather", "broadcast"), (3, 4)))
     assert (stopped.payload_rows, stopped.peak_rows) == ((12, 3), 12)
 
 
@@ -113,13 +115,13 @@ def test_the_order_of_shards_is_reported(text: str, shards: tuple[int, ...]) -> 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_device_is_at_the_goal(kind: RequestKind) -> None:
-    assert is_goal(kind, initial_state(kind, 1))
-    assert run(kind, 1, []).violation is None
+    assert is_goal(demand_of(kind), initial_state(demand_of(kind), 1))
+    assert run(demand_of(kind), 1, []).violation is None
 
 
 def test_too_many_devices() -> None:
     with pytest.raises(TooLarge, match="1024"):
-        run(ALL, MAX_DEVICES + 1, [])
+        run(demand_of(ALL), MAX_DEVICES + 1, [])
 
 
 # Mutations --------------------------------------------------------------------------------
@@ -216,7 +218,9 @@ def test_programs_on_more_than_64_devices(kind: RequestKind, factors: tuple[int,
 
 
 def test_a_doubled_contribution_beyond_the_first_word() -> None:
-    found = run(ALL, 96, [step(AR, [70, 90]), step(AR, [3, 70], [80, 90]), step(AR, [3, 80])])
+    found = run(
+        demand_of(ALL), 96, [step(AR, [70, 90]), step(AR, [3, 70], [80, 90]), step(AR, [3, 80])]
+    )
     assert found.violation is not None
     assert (found.violation.kind, found.violation.rank, found.violation.chunk) == (K.DOUBLED, 80, 0)
     assert found.violation.group == (3, 80)
@@ -225,6 +229,6 @@ def test_a_doubled_contribution_beyond_the_first_word() -> None:
 def test_many_equal_contributions_are_counted_exactly() -> None:
     """Five times 64 contributions are 64 again if the count has eight bits."""
     summed = step(AR, range(64))
-    found = run(ALL, 65, [summed, step(AR, range(5))]).violation
+    found = run(demand_of(ALL), 65, [summed, step(AR, range(5))]).violation
     assert found is not None
     assert found.kind is K.DOUBLED

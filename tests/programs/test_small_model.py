@@ -13,7 +13,7 @@ from functools import cache
 
 import pytest
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import RequestKind, demand_of
 from p2smt.problems.program import InstructionSet
 from p2smt.programs import semantics
 from p2smt.programs.program import Hierarchy, Program, local_groups
@@ -47,14 +47,14 @@ class System:
     def __post_init__(self) -> None:
         items = InstructionSet.of(len(self.factors)).items
         self.steps = [Step(c, local_groups(self.factors, grouping)) for c, grouping in items]
-        self.number(semantics.initial_state(self.kind, math.prod(self.factors)))
+        self.number(semantics.initial_state(demand_of(self.kind), math.prod(self.factors)))
 
     def number(self, state: State) -> int:
         key = state.tobytes()
         if key not in self.ids:
             self.ids[key] = len(self.states)
             self.states.append(state)
-            self.goals.append(semantics.is_goal(self.kind, state))
+            self.goals.append(semantics.is_goal(demand_of(self.kind), state))
         return self.ids[key]
 
     def goal(self, at: int) -> bool:

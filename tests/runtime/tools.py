@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Collective, RequestKind, demand_of
 from p2smt.problems.program import InstructionSet, ProgramProblem
 from p2smt.programs.program import Hierarchy, groupings, local_groups, parse_program
 from p2smt.runtime.job import Groups, Job, JobRequest, JobStep, ordered
@@ -73,7 +73,7 @@ def valid_programs(
     kind: RequestKind, factors: tuple[int, ...], length: int
 ) -> list[tuple[JobStep, ...]]:
     """Every valid program up to a length, by brute force."""
-    problem = ProgramProblem(kind, factors, length, InstructionSet.of(len(factors)))
+    problem = ProgramProblem(demand_of(kind), factors, length, InstructionSet.of(len(factors)))
     steps = every_step(factors)
     return [tuple(steps[i] for i in program) for program in sorted(all_programs(problem))]
 

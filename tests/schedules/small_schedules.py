@@ -31,7 +31,9 @@ def ring_all_reduce(ranks: int) -> Schedule:
         for step in range(ranks, 2 * ranks - 2):
             blocks.receive("rcs", rank, 0, came, chunk(step), to=to)
         blocks.receive("r", rank, 0, came, chunk(2 * ranks - 2))
-    return blocks.schedule(f"ring {ranks}", contracts.all_reduce(ranks, ranks, in_place=True))
+    return blocks.schedule(
+        f"ring {ranks}", contracts.contract("allreduce", ranks, ranks, in_place=True)
+    )
 
 
 def two_block_ring() -> Schedule:
@@ -43,7 +45,7 @@ def two_block_ring() -> Schedule:
         sum_ = blocks.receive("rrc", rank, 1, peer, f"i{mine}", store=f"o{mine}")
         blocks.send(rank, 0, peer, f"o{mine}", waits=(sum_,))
         blocks.receive("r", rank, 1, peer, f"o{other}")
-    return blocks.schedule("two blocks", contracts.all_reduce(2, 2, in_place=False))
+    return blocks.schedule("two blocks", contracts.contract("allreduce", 2, 2, in_place=False))
 
 
 def all_pairs(ranks: int) -> Schedule:
@@ -58,7 +60,7 @@ def all_pairs(ranks: int) -> Schedule:
             came = blocks.receive("r", rank, ranks + 1 + block, peer, f"s{block}")
             blocks.reduce(rank, ranks, f"s{block}", "o0", waits=(came,))
     return blocks.schedule(
-        f"all pairs {ranks}", contracts.all_reduce(ranks, 1, in_place=False), ranks - 1
+        f"all pairs {ranks}", contracts.contract("allreduce", ranks, 1, in_place=False), ranks - 1
     )
 
 
@@ -72,7 +74,7 @@ def tree_all_reduce() -> Schedule:
     second = blocks.receive("rrc", 0, 2, 2, "i0", count=2, waits=(first,))
     blocks.send(0, 1, 1, "i0", count=2, waits=(second,))
     blocks.send(0, 2, 2, "i0", count=2)
-    return blocks.schedule("tree", contracts.all_reduce(3, 2, in_place=True))
+    return blocks.schedule("tree", contracts.contract("allreduce", 3, 2, in_place=True))
 
 
 def chain_broadcast() -> Schedule:
@@ -83,7 +85,7 @@ def chain_broadcast() -> Schedule:
         blocks.copy(0, 1, f"i{chunk}", f"o{chunk}")
         blocks.receive("rcs", 1, 0, 0, f"o{chunk}", to=2)
         blocks.receive("r", 2, 0, 1, f"o{chunk}")
-    return blocks.schedule("chain", contracts.broadcast(3, 2, in_place=False))
+    return blocks.schedule("chain", contracts.contract("broadcast", 3, 2, in_place=False))
 
 
 def chain_reduce() -> Schedule:
@@ -93,7 +95,7 @@ def chain_reduce() -> Schedule:
         blocks.send(2, 0, 1, f"i{chunk}")
         blocks.receive("rrs", 1, 0, 2, f"i{chunk}", to=0)
         blocks.receive("rrc", 0, 0, 1, f"i{chunk}")
-    return blocks.schedule("reduce", contracts.reduce(3, 2, in_place=True))
+    return blocks.schedule("reduce", contracts.contract("reduce", 3, 2, in_place=True))
 
 
 def direct_reduce_scatter() -> Schedule:
@@ -105,7 +107,9 @@ def direct_reduce_scatter() -> Schedule:
         came = blocks.receive("r", rank, 1, peer, "s0")
         blocks.add(rank, 2, "nop", count=0, waits=(came,))
         blocks.reduce(rank, 2, "s0", "o0")
-    return blocks.schedule("reduce scatter", contracts.reduce_scatter(2, 1, in_place=True), 1)
+    return blocks.schedule(
+        "reduce scatter", contracts.contract("reduce_scatter", 2, 1, in_place=True), 1
+    )
 
 
 def all_to_all_in_place() -> Schedule:
@@ -116,7 +120,7 @@ def all_to_all_in_place() -> Schedule:
         saved = blocks.copy(rank, 1, f"i{peer}", "s0")
         blocks.send(rank, 1, peer, "s0")
         blocks.receive("r", rank, 0, peer, f"o{peer}", waits=(saved,))
-    return blocks.schedule("all to all", contracts.all_to_all(2, 1, in_place=True), 1)
+    return blocks.schedule("all to all", contracts.contract("alltoall", 2, 1, in_place=True), 1)
 
 
 def put_all_gather(ranks: int, *, background: bool = False) -> Schedule:
@@ -137,7 +141,7 @@ def put_all_gather(ranks: int, *, background: bool = False) -> Schedule:
         for peer in peers:
             blocks.add(rank, 1, "wait", count=0, awaits=(f"{peer}>{rank}",))
     name = f"puts {ranks}" + (" by a proxy" if background else "")
-    return blocks.schedule(name, contracts.all_gather(ranks, 1, in_place=False))
+    return blocks.schedule(name, contracts.contract("allgather", ranks, 1, in_place=False))
 
 
 def packet_all_reduce() -> Schedule:
@@ -148,7 +152,7 @@ def packet_all_reduce() -> Schedule:
         blocks.add(rank, 0, "ppkt", count=2, reads=(at("i0", rank, 2),), writes=(put,))
         reads = (at("i0", rank, 2), at("s0", rank, 2, packet=True))
         blocks.add(rank, 1, "repkt", count=2, reads=reads, writes=(at("o0", rank, 2),))
-    return blocks.schedule("packets", contracts.all_reduce(2, 2, in_place=False), 2)
+    return blocks.schedule("packets", contracts.contract("allreduce", 2, 2, in_place=False), 2)
 
 
 def remote_read_all_reduce(*, relaxed: bool = False) -> Schedule:
@@ -166,7 +170,7 @@ def remote_read_all_reduce(*, relaxed: bool = False) -> Schedule:
         blocks.add(rank, 0, "rres", reads=reads, writes=writes, posts=(f"done {rank}",))
         blocks.add(rank, 0, "wait", count=0, awaits=(f"done {peer}",))
     return blocks.schedule(
-        "remote reads" + relaxed * ", relaxed", contracts.all_reduce(2, 2, in_place=True)
+        "remote reads" + relaxed * ", relaxed", contracts.contract("allreduce", 2, 2, in_place=True)
     )
 
 
@@ -184,7 +188,7 @@ def barrier_all_reduce() -> Schedule:
             blocks.add(rank, block, "barrier", count=0, barrier="all")
             reads = (at(f"i{1 - block}", rank), at(f"s{1 - block}", rank))
             blocks.add(rank, block, "re", reads=reads, writes=(at(f"o{1 - block}", rank),))
-    return blocks.schedule("barrier", contracts.all_reduce(2, 2, in_place=False), 2)
+    return blocks.schedule("barrier", contracts.contract("allreduce", 2, 2, in_place=False), 2)
 
 
 def semaphore_all_gather() -> Schedule:
@@ -201,7 +205,7 @@ def semaphore_all_gather() -> Schedule:
             blocks.receive("r", rank, 1, peer, "s0", awaits=(empty,), posts=(full,))
             target = f"o{2 * peer + chunk}"
             blocks.copy(rank, 2, "s0", target, awaits=(full,), posts=(empty,))
-    contract = contracts.all_gather(2, 2, in_place=False)
+    contract = contracts.contract("allgather", 2, 2, in_place=False)
     return blocks.schedule("semaphores", contract, 1, initial=tuple(initial))
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.collectives.contract import Contract, Contribution, Goal, all_gather
+from p2smt.collectives.contract import Contract, Contribution, Goal, contract
 from p2smt.errors import InputError
 from p2smt.schedules.build import builder as build
 from p2smt.schedules.build.builder import Builder, Message, runs
@@ -96,7 +96,7 @@ def test_moves_together_swap() -> None:
 
 
 def test_inputs_are_copied_out_of_place() -> None:
-    b = Builder(all_gather(2, 3, in_place=False), 3, 6, (0, 3))
+    b = Builder(contract("allgather", 2, 3, in_place=False), 3, 6, (0, 3))
     copies = b.schedule("copies").steps
     assert [(s.kind, s.reads, s.writes) for s in copies] == [
         ("cpy", (Span(r, Buffer.INPUT, 0, 3),), (Span(r, Buffer.OUTPUT, 3 * r, 3),))
@@ -111,7 +111,7 @@ def test_runs() -> None:
 
 def test_too_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "MAX_STEPS", 3)
-    b = Builder(all_gather(2, 1, in_place=True), 1, 2)
+    b = Builder(contract("allgather", 2, 1, in_place=True), 1, 2)
     b.transfer(b.at(0, 0), b.at(1, 0))
     with pytest.raises(InputError, match="more than 3 steps"):
         b.transfer(b.at(1, 1), b.at(0, 1))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import p2smt
-from p2smt.collectives.names import Form, RequestKind
+from p2smt.collectives.names import Form, RequestKind, demand_of
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Matrix, ParallelismAxis, Placement
 from p2smt.parallelism.request import Problem, Request
@@ -35,7 +35,7 @@ def programs(kind: RequestKind, factors: tuple[int, ...]) -> list[tuple[Program,
     """Every program over plain levels, with the payload rows that the semantics finds."""
     hierarchy = Hierarchy.plain(factors)
     found = list_programs(Task(kind, hierarchy, LENGTH), SearchLimits())[0].value or ()
-    return [(p, check_program(kind, hierarchy, p).trace.payload_rows) for p in found]
+    return [(p, check_program(demand_of(kind), hierarchy, p).trace.payload_rows) for p in found]
 
 
 def least_time(problem: Problem, request: Request, matrix: Matrix) -> float:

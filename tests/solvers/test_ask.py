@@ -10,7 +10,7 @@ from typing import Any, assert_type, cast
 
 import pytest
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import RequestKind, demand_of
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
 from p2smt.problems.claim import Claim, Operator, infix, named, whole
@@ -38,7 +38,7 @@ PLACEMENT = PlacementProblem(
     (4, 4), (4, 4), (AxisRule(1, 0, False), FixedEntry(0, 0, 2)), (TABLE,), excluded=frozenset()
 )
 PROGRAM = ProgramProblem(
-    RequestKind.ALL_REDUCE,
+    demand_of(RequestKind.ALL_REDUCE),
     (2,),
     2,
     InstructionSet.of(1),

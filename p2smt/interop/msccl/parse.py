@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from p2smt.collectives.names import CUSTOM, MSCCL_NAMES
 from p2smt.errors import InputError, TooLarge
 from p2smt.interop.msccl.checked_xml import MAX_NUMBER, walk
 from p2smt.interop.msccl.elements import STEP_TYPES, RawAlgo, RawBlock, RawGpu, RawPlace, RawStep
@@ -29,8 +30,6 @@ MAX_MOVED = 1 << 24
 """Most chunks that all steps handle together."""
 
 PROTOCOLS = ("Simple", "LL", "LL128")
-COLLECTIVES = ("allreduce", "allgather", "reduce", "broadcast", "alltoall", "reduce_scatter")
-CUSTOM = "custom"
 
 _BUFFERS = {buffer.value: buffer for buffer in Buffer}
 _LETTERS = tuple(_BUFFERS)
@@ -144,7 +143,7 @@ def _algo(element: XmlElement) -> RawAlgo:
         element.line,
         " ".join(element.text("name", "").split())[:200],
         element.integer("ngpus", low=1, high=MAX_RANKS),
-        element.word("coll", (*COLLECTIVES, CUSTOM)),
+        element.word("coll", (*MSCCL_NAMES, CUSTOM)),
         element.word("proto", PROTOCOLS, "Simple"),
         element.integer("nchannels") if element.has("nchannels") else None,
         element.integer("nchunksperloop", low=1) if element.has("nchunksperloop") else None,

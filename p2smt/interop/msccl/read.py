@@ -16,9 +16,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from p2smt.collectives.contract import contract
+from p2smt.collectives.names import CUSTOM
 from p2smt.errors import TooLarge
 from p2smt.interop.msccl.elements import STEP_TYPES
-from p2smt.interop.msccl.parse import CUSTOM, parse_msccl
+from p2smt.interop.msccl.parse import parse_msccl
 from p2smt.interop.msccl.runtime_warnings import warnings_of
 from p2smt.interop.msccl.sizes import PARTED, sizes_of
 from p2smt.interop.reading import AS_IT_STANDS

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 from p2smt.collectives.contract import contract
+from p2smt.collectives.names import MSCCL_NAMES
 from p2smt.errors import InputError
-from p2smt.interop.msccl.parse import COLLECTIVES, PROTOCOLS
+from p2smt.interop.msccl.parse import PROTOCOLS
 from p2smt.interop.msccl.raw_blocks import raw_blocks
 from p2smt.interop.msccl.sizes import PARTED, limits, needs, reach
 from p2smt.schedules.model import Buffer
@@ -47,9 +48,9 @@ def _given(schedule: Schedule) -> str:
 
 def _check_contract(schedule: Schedule) -> None:
     goal, given = schedule.contract, _given(schedule)
-    if goal.collective not in COLLECTIVES:
+    if goal.collective not in MSCCL_NAMES:
         rule = f"MSCCL XML has no collective {goal.collective[:40]!r}"
-        raise InputError(given, rule, f"it has {', '.join(COLLECTIVES)}")
+        raise InputError(given, rule, f"it has {', '.join(MSCCL_NAMES)}")
     chunks, parts = _chunks(schedule), goal.ranks if goal.collective in PARTED else 1
     usual = chunks > 0 and goal == contract(
         goal.collective, goal.ranks, chunks // parts, in_place=goal.in_place

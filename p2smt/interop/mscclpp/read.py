@@ -23,7 +23,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from p2smt.collectives.contract import COLLECTIVES, contract
+from p2smt.collectives.contract import contract
+from p2smt.collectives.names import COLLECTIVES
 from p2smt.errors import InputError, TooLarge
 from p2smt.interop.mscclpp.actions import Kernel
 from p2smt.interop.mscclpp.execution_plan import semaphore_counter

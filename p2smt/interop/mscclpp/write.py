@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p2smt.collectives.contract import contract
+from p2smt.collectives.names import MSCCLPP_NAMES
 from p2smt.errors import InputError
 from p2smt.interop.mscclpp.block_layout import BlockLayout
 from p2smt.interop.mscclpp.counters import counters_of
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
     from p2smt.interop.mscclpp.execution_plan import Channel
     from p2smt.schedules.model import Schedule, Span, Step
 
-COLLECTIVES = {
-    "allreduce": "allreduce",
-    "allgather": "allgather",
-    "reduce_scatter": "reducescatter",
-    "alltoall": "alltoall",
-    "reduce": "reduce",
-    "broadcast": "broadcast",
-    "scatter": "scatter",
-    "gather": "gather",
-}
 THREADS = 1024
 ALIGNMENT = 16
 
@@ -53,7 +44,7 @@ def write_mscclpp(schedule: Schedule) -> str:
     packets = any(span.packet for step in schedule.steps for span in (*step.reads, *step.writes))
     plan = {
         "name": schedule.name,
-        "collective": COLLECTIVES[schedule.contract.collective],
+        "collective": MSCCLPP_NAMES[schedule.contract.collective],
         "protocol": "LL" if packets else schedule.protocol,
         "inplace": schedule.in_place,
         "reuse_resources": False,
@@ -70,8 +61,8 @@ def write_mscclpp(schedule: Schedule) -> str:
 def _check_contract(schedule: Schedule) -> None:
     goal = schedule.contract
     given = f"{schedule.name or 'the schedule'}: {goal.collective}"
-    if goal.collective not in COLLECTIVES:
-        raise InputError(given, "has no name in MSCCL++", f"one of {', '.join(COLLECTIVES)}")
+    if goal.collective not in MSCCLPP_NAMES:
+        raise InputError(given, "has no name in MSCCL++", f"one of {', '.join(MSCCLPP_NAMES)}")
     size = (
         schedule.sizes[0].output
         if goal.collective in ("reduce_scatter", "scatter")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import Chunks, Demand, Givers, demand_of
 from p2smt.runtime.job import JobRequest
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.payload import (
@@ -23,8 +23,6 @@ from p2smt.runtime.programs.regions import Held
 
 Values = Callable[[int], Array]
 """One period of a rank's contribution."""
-
-_SUMS = (RequestKind.ALL_REDUCE, RequestKind.REDUCE_SCATTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +51,11 @@ def _number(value: float | None) -> str:
 
 
 def wrong_rows(request: JobRequest, held: Held) -> list[Mismatch]:
-    """Ranks that do not end with the rows that the kind of request asks for."""
+    """Ranks that do not end with the rows that the request asks for."""
     found = []
     for group in request.groups:
         own = held[list(group)]
-        if request.kind is RequestKind.REDUCE_SCATTER:
+        if demand_of(request.kind).goal.chunks is Chunks.ONE_EACH:
             found += _wrong_shards(request, group, own)
             continue
         for rank, rows in zip(group, own, strict=True):
@@ -93,24 +91,29 @@ def expected_pieces(request: JobRequest, layout: Cutting, rank: int, values: Val
     first rank of a send keeps its own payload, since nothing is sent to it.
     """
     group = next(g for g in request.groups if rank in g)
-    place = group.index(rank)
-    match request.kind:
-        case RequestKind.ALL_REDUCE | RequestKind.REDUCE_SCATTER:
-            sums = values(group[0]).copy()
-            for member in group[1:]:
-                sums += values(member)
-            return [spread(sums, span, layout.rows) for span in layout.spans]
-        case RequestKind.SEND:
-            period = values(group[max(place - 1, 0)])
-            return [spread(period, span, layout.rows) for span in layout.spans]
-        case RequestKind.ALL_GATHER:
-            sources = [(values(member), row) for row, member in enumerate(group)]
-        case RequestKind.ALL_TO_ALL:
-            sources = [(values(member), place) for member in group]
+    place, demand = group.index(rank), demand_of(request.kind)
+    if _adds(demand):
+        sums = values(group[0]).copy()
+        for member in group[1:]:
+            sums += values(member)
+        return [spread(sums, span, layout.rows) for span in layout.spans]
+    if demand.goal.givers is Givers.BEFORE:
+        period = values(group[max(place - 1, 0)])
+        return [spread(period, span, layout.rows) for span in layout.spans]
+    if demand.start.chunks is Chunks.OWN:
+        sources = [(values(member), row) for row, member in enumerate(group)]
+    else:
+        sources = [(values(member), place) for member in group]
     return [
         np.stack([spread_row(period, span, row) for period, row in sources])
         for span in layout.spans
     ]
+
+
+def _adds(demand: Demand) -> bool:
+    """Whether all devices give to the same chunks, and their sums are wanted."""
+    together = demand.goal.givers is Givers.EVERY and demand.goal.summed
+    return together and demand.start.chunks is Chunks.EVERY
 
 
 def compare(
@@ -158,7 +161,7 @@ def rounded_sum(
     ``values`` are the contributions as rounded to the type, in float64.
     """
     right = expected_pieces(request, layout, rank, values)
-    if request.kind not in _SUMS:
+    if not _adds(demand_of(request.kind)):
         return right, [np.zeros_like(piece) for piece in right]
     size = expected_pieces(request, layout, rank, lambda r: np.abs(values(r)))
     return right, [numbers.error_bound(piece) for piece in size]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Chunks, Collective, RequestKind, demand_of
 from p2smt.cost.algorithms import Operation
 from p2smt.runtime.job import JobRequest, JobStep
 
@@ -68,10 +68,11 @@ def count(runs: Runs) -> int:
 
 
 def start_rows(request: JobRequest, ranks: int) -> Held:
-    """What ranks hold at first: every row; for an all-gather, member i row i."""
+    """What ranks hold at first: every row, or member i row i."""
+    own = demand_of(request.kind).start.chunks is Chunks.OWN
     held = np.zeros((ranks, request.size), dtype=bool)
     for group in request.groups:
-        if request.kind is RequestKind.ALL_GATHER:
+        if own:
             held[list(group), range(len(group))] = True
         else:
             held[list(group)] = True

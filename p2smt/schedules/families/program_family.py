@@ -7,9 +7,10 @@ from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING
 
+from p2smt.collectives.names import demand_of
 from p2smt.errors import InputError, TooLarge
 from p2smt.programs.check import check_program
-from p2smt.programs.program import Hierarchy
+from p2smt.programs.program import SMALL_MODEL_LENGTH, Hierarchy
 from p2smt.schedules.families.family import MAX_SIZES, Instance, ParametricReport
 from p2smt.schedules.families.induction import Induction
 from p2smt.schedules.lower.assemble import DEFAULT
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from p2smt.collectives.names import RequestKind
     from p2smt.programs.program import Program
     from p2smt.schedules.lower.assemble import Lowering
-
-# Programs up to this length were valid or not whatever the sizes, in every case tried.
-_SMALL_MODEL_LENGTH = 6
 
 
 def all_factors(levels: int, upto: int) -> list[tuple[int, ...]]:
@@ -90,7 +88,7 @@ def prove_program(
 def _checked(
     program: Program, hierarchy: Hierarchy, kind: RequestKind, how: Lowering, fifo_depth: int
 ) -> Report:
-    broken = check_program(kind, hierarchy, program).trace.violation
+    broken = check_program(demand_of(kind), hierarchy, program).trace.violation
     if broken is not None:
         text = f"{broken.kind.value}: {broken.message}"
         found = Violation(Kind.RULE, text, (), broken.rank, broken.chunk)
@@ -101,8 +99,8 @@ def _checked(
 
 def _why(program: Program) -> str:
     """What is known about other sizes."""
-    if len(program.instructions) > _SMALL_MODEL_LENGTH:
-        return f"programs longer than {_SMALL_MODEL_LENGTH} steps may depend on the sizes"
+    if len(program.instructions) > SMALL_MODEL_LENGTH:
+        return f"programs longer than {SMALL_MODEL_LENGTH} steps may depend on the sizes"
     return (
         "that programs of this length do not depend on the sizes was observed in every case tried "
         "and is not proved (docs/small-model.md)"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from p2smt.collectives.contract import COLLECTIVES
+from p2smt.collectives.contract import RULES, Rule, Source
 from p2smt.problems.claim import Operator, Term, both, infix, named, whole
 from p2smt.schedules.families.invariants import NOTHING, Content, choose
 from p2smt.schedules.families.lock_step import NoArgument
@@ -51,13 +51,13 @@ class Goals:
 
 @dataclass(frozen=True, slots=True)
 class SymbolicMemory:
-    """A collective on n ranks, in chunks.
+    """A collective on n ranks, in chunks: its rule, written in terms.
 
     inputs, outputs, scratch: buffer sizes.  shift: as in ``Contract.shift``, as a multiple of
     ``rank`` (in place).
     """
 
-    kind: str
+    rule: Rule
     size: Term
     chunks: Term
     root: Term
@@ -80,10 +80,9 @@ class SymbolicMemory:
         """Where the buffer begins in its memory."""
         if not self.in_place or buffer is Buffer.SCRATCH:
             return ZERO
-        shifted = {"allgather": Buffer.INPUT, "gather": Buffer.INPUT}
-        shifted |= {"reduce_scatter": Buffer.OUTPUT, "scatter": Buffer.OUTPUT}
-        own = infix(Operator.TIMES, rank, self.chunks)
-        return own if shifted.get(self.kind) is buffer else ZERO
+        parted = {Buffer.INPUT: self.rule.input_parts, Buffer.OUTPUT: self.rule.output_parts}
+        smaller = any(parted.values()) and not parted[buffer]
+        return infix(Operator.TIMES, rank, self.chunks) if smaller else ZERO
 
     def memory(self, buffer: Buffer) -> str:
         """The name of its memory: one for input and output in place."""
@@ -93,7 +92,7 @@ class SymbolicMemory:
         """Chunks in a memory."""
         if memory != "io":
             return self.room(Buffer(memory))
-        return self.inputs if self.kind in ("reduce_scatter", "scatter") else self.outputs
+        return self.inputs if self.rule.input_parts else self.outputs
 
     def memories(self) -> tuple[str, ...]:
         """All memories."""
@@ -107,7 +106,7 @@ class SymbolicMemory:
     def _inputs(self, rank: Term, place: Term) -> Content:
         chunk = minus(place, self.offset(Buffer.INPUT, rank))
         given = within(chunk, ZERO, self.inputs)
-        if self.kind in ("broadcast", "scatter"):
+        if self.rule.source is Source.ROOT:
             given = both((given, infix(Operator.EQUAL, rank, self.root)))
         return choose(given, Content(rank, ONE, chunk), NOTHING)
 
@@ -115,23 +114,24 @@ class SymbolicMemory:
         """What the output must hold, in the names rank, part! and chunk!."""
         rank, part, chunk = named("rank"), named("part!"), named("chunk!")
         ranges = (within(part, ZERO, self.size), within(chunk, ZERO, self.chunks))
-        everywhere, at_root = ONE, infix(Operator.EQUAL, rank, self.root)
+        where = infix(Operator.EQUAL, rank, self.root) if self.rule.at_root else ONE
         own = plus(infix(Operator.TIMES, rank, self.chunks), chunk)
         placed = plus(infix(Operator.TIMES, part, self.chunks), chunk)
-        where, at, content = {
-            "allreduce": (everywhere, chunk, self._sum(chunk)),
-            "reduce": (at_root, chunk, self._sum(chunk)),
-            "broadcast": (everywhere, chunk, Content(self.root, ONE, chunk)),
-            "allgather": (everywhere, placed, Content(part, ONE, chunk)),
-            "gather": (at_root, placed, Content(part, ONE, chunk)),
-            "reduce_scatter": (everywhere, chunk, self._sum(own)),
-            "scatter": (everywhere, chunk, Content(self.root, ONE, own)),
-            "alltoall": (everywhere, placed, Content(part, ONE, own)),
-        }[self.kind]
-        return Goals(at, content, where, ranges)
+        taken = own if self.rule.input_parts else chunk
+        content = self._content(part, taken)
+        return Goals(placed if self.rule.output_parts else chunk, content, where, ranges)
 
-    def _sum(self, chunk: Term) -> Content:
-        return Content(ZERO, self.size, chunk)
+    def _content(self, part: Term, chunk: Term) -> Content:
+        """What an output chunk of the part of rank ``part`` is made of: these input chunks."""
+        match self.rule.source:
+            case Source.SUM:
+                return Content(ZERO, self.size, chunk)
+            case Source.ROOT:
+                return Content(self.root, ONE, chunk)
+            case Source.OWNER:
+                return Content(part, ONE, chunk)
+            case Source.BEFORE:
+                raise NoArgument("the first rank of a send ends with nothing")
 
 
 def _nothing(_rank: Term, _place: Term) -> Content:
@@ -146,10 +146,11 @@ def symbolic_memory_of(
     Raises:
         NoArgument: it has no number of chunks.
     """
-    if model.chunks is None or model.kind not in COLLECTIVES:
+    if model.chunks is None or model.kind not in RULES:
         raise NoArgument("the collective is not a named one")
+    rule = RULES[model.kind]
     n, chunks, root = named(size), fill(parse(model.chunks), 0), fill(parse(model.root), 0)
     many = infix(Operator.TIMES, n, chunks)
-    inputs = many if model.kind in ("reduce_scatter", "scatter", "alltoall") else chunks
-    outputs = many if model.kind in ("allgather", "gather", "alltoall") else chunks
-    return SymbolicMemory(model.kind, n, chunks, root, inputs, outputs, scratch, model.in_place)
+    inputs = many if rule.input_parts else chunks
+    outputs = many if rule.output_parts else chunks
+    return SymbolicMemory(rule, n, chunks, root, inputs, outputs, scratch, model.in_place)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from p2smt.collectives.contract import COLLECTIVES, ROOTED, Contract, Contribution, Goal, contract
+from p2smt.collectives.contract import RULES, Contract, Contribution, Goal, contract
+from p2smt.collectives.names import COLLECTIVES
 from p2smt.errors import InputError, TooLarge
 from p2smt.schedules.language.expression import TokenStream, evaluate, parse
 from p2smt.schedules.language.grammar import SpanText, take_span
@@ -145,7 +146,7 @@ def _short(given: Contract) -> dict[str, object] | None:
 
 
 def _root(given: Contract) -> int:
-    if given.collective not in ROOTED:
+    if not RULES[given.collective].rooted:
         return 0
     if given.collective in ("reduce", "gather"):
         return given.goals[0].rank if given.goals else 0

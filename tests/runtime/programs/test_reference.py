@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Collective, RequestKind, demand_of
 from p2smt.programs import semantics
 from p2smt.programs.semantics import Step, Trace, ViolationKind
 from p2smt.runtime.job import JobStep, ordered
@@ -44,7 +44,7 @@ def trace_of(kind: RequestKind, ranks: int, steps: Sequence[JobStep]) -> Trace:
     for step in steps:
         assert isinstance(step.operation, Collective)
         found.append(Step(step.operation, np.array(step.groups, dtype=np.int64)))
-    return semantics.run(kind, ranks, found)
+    return semantics.run(demand_of(kind), ranks, found)
 
 
 def agree(

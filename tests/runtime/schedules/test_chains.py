@@ -25,7 +25,7 @@ def _random(seed: int) -> Schedule:
         background = draw.random() < 0.3
         block = draw.randrange(3)
         refs.append(blocks.add(0, block, "nop", count=0, background=background, **kind))
-    return blocks.schedule("random", contracts.all_reduce(1, 1, in_place=True))
+    return blocks.schedule("random", contracts.contract("allreduce", 1, 1, in_place=True))
 
 
 def test_blocks_in_program_order_are_chains() -> None:

@@ -38,7 +38,7 @@ def _aside() -> Schedule:
         blocks.copy(rank, 1, "s0", "o0")
         blocks.reduce(rank, 1, "s1", "o0")
         blocks.copy(rank, 3, "i0", "s2", background=True)
-    contract = contracts.all_reduce(2, 1, in_place=False)
+    contract = contracts.contract("allreduce", 2, 1, in_place=False)
     return blocks.schedule("aside", contract, scratch=3)
 
 

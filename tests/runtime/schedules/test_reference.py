@@ -108,7 +108,9 @@ def test_a_fused_step_waits_for_room_before_it_takes_its_message() -> None:
     blocks.send(0, 0, 1, "i0")
     blocks.receive("rcs", 1, 0, 0, "s0", to=2)
     blocks.receive("rcs", 1, 0, 0, "s0", to=2)
-    schedule = blocks.schedule("full", contracts.broadcast(3, 1, in_place=False), scratch=1)
+    schedule = blocks.schedule(
+        "full", contracts.contract("broadcast", 3, 1, in_place=False), scratch=1
+    )
     run = run_reference(schedule, 0, 1)
     ways = ((Connection(0, 1, 0), 1), (Connection(1, 2, 0), 1))
     assert (run.deadlock, run.stuck, run.unreceived) == (True, (3,), ways)
@@ -154,7 +156,7 @@ def test_the_end_does_not_wait_for_background_steps() -> None:
     def schedule(*, background: bool) -> Schedule:
         blocks = Blocks()
         blocks.copy(0, 0, "i0", "o0", background=background)
-        return blocks.schedule("aside", contracts.all_reduce(1, 1, in_place=False))
+        return blocks.schedule("aside", contracts.contract("allreduce", 1, 1, in_place=False))
 
     assert all(run.ok for run in every(schedule(background=False)))
     assert {run.ok for run in every(schedule(background=True))} == {True, False}
@@ -165,7 +167,9 @@ def test_explicit_predecessors_replace_program_order() -> None:
         blocks = Blocks()
         blocks.copy(0, 0, "i0", "s0")
         blocks.copy(0, 0, "s0", "o0", after=after)
-        return blocks.schedule("two", contracts.all_reduce(1, 1, in_place=False), scratch=1)
+        return blocks.schedule(
+            "two", contracts.contract("allreduce", 1, 1, in_place=False), scratch=1
+        )
 
     assert all(run.ok for run in every(schedule(StepRef(0, 0))))
     assert {run.ok for run in every(schedule())} == {True, False}
@@ -177,7 +181,9 @@ def test_counters_count() -> None:
         blocks.copy(0, chunk, f"i{chunk}", f"s{chunk}", posts=("c",))
     for chunk in (0, 1):
         blocks.copy(0, 2, f"s{chunk}", f"o{chunk}", awaits=("c", "c") if chunk == 0 else ())
-    schedule = blocks.schedule("two", contracts.all_reduce(1, 2, in_place=False), scratch=2)
+    schedule = blocks.schedule(
+        "two", contracts.contract("allreduce", 1, 2, in_place=False), scratch=2
+    )
     assert all(run.ok for run in every(schedule))
     assert {run.ok for run in every(replace(schedule, initial=(("c", 1),)))} == {True, False}
 

@@ -23,7 +23,9 @@ def ring(ranks: int, *, kind: str = "rrc") -> Schedule:
             named = (kind if rank == step == 0 else "rrc") if reduces else "r"
             place = f"i{(rank - step - 1) % ranks}"
             blocks.receive(named, rank, 0, before, place, line=len(blocks.steps) + 1)
-    return blocks.schedule(f"ring of {ranks}", contracts.all_reduce(ranks, ranks, in_place=True))
+    return blocks.schedule(
+        f"ring of {ranks}", contracts.contract("allreduce", ranks, ranks, in_place=True)
+    )
 
 
 def all_pairs(ranks: int) -> Schedule:
@@ -35,7 +37,7 @@ def all_pairs(ranks: int) -> Schedule:
             blocks.send(rank, away, (rank + away) % ranks, "i0")
             came = (rank - away) % ranks
             blocks.receive("r", rank, ranks + away, came, f"o{came}")
-    return blocks.schedule("all pairs", contracts.all_gather(ranks, 1, in_place=False))
+    return blocks.schedule("all pairs", contracts.contract("allgather", ranks, 1, in_place=False))
 
 
 def sum_at_0(*, ordered: bool = True) -> Schedule:
@@ -46,7 +48,7 @@ def sum_at_0(*, ordered: bool = True) -> Schedule:
         blocks.send(rank, 0, 0, "i0")
         waits = (copied, StepRef(1, 0)) if ordered and rank == 2 else (copied,)
         blocks.receive("rrc", 0, rank, rank, "o0", waits=waits)
-    return blocks.schedule("sum at 0", contracts.reduce(3, 1, in_place=False))
+    return blocks.schedule("sum at 0", contracts.contract("reduce", 3, 1, in_place=False))
 
 
 def exchange(messages: int) -> Schedule:
@@ -59,7 +61,7 @@ def exchange(messages: int) -> Schedule:
             own, other = rank * messages + chunk, (1 - rank) * messages + chunk
             blocks.copy(rank, 0, f"i{chunk}", f"o{own}")
             blocks.receive("r", rank, 0, 1 - rank, f"o{other}", line=7)
-    return blocks.schedule("exchange", contracts.all_gather(2, messages, in_place=False))
+    return blocks.schedule("exchange", contracts.contract("allgather", 2, messages, in_place=False))
 
 
 def one_to_one(chunks: int = 1) -> Contract:

@@ -173,7 +173,9 @@ def test_a_remote_read_ends_a_latency_after_the_transfer() -> None:
     blocks.add(0, 0, "get", reads=(at("i0", 1),), writes=(at("o0", 0),))
     blocks.copy(0, 0, "o0", "o0")
     found = schedule_cost(
-        blocks.schedule("get", contracts.broadcast(2, 1, in_place=False, root=1)), flat(2), 1e6
+        blocks.schedule("get", contracts.contract("broadcast", 2, 1, in_place=False, root=1)),
+        flat(2),
+        1e6,
     )
     assert found.finishes_s == pytest.approx((1e-3 + ALPHA,) * 2)
     assert found.path_s == pytest.approx(1e-3 + ALPHA, rel=1e-9)
@@ -183,7 +185,9 @@ def test_a_remote_read_ends_a_latency_after_the_transfer() -> None:
 def test_what_is_read_and_written_remotely_flows_through() -> None:
     blocks = Blocks()
     blocks.add(0, 0, "through", reads=(at("i0", 1),), writes=(at("o0", 2),))
-    schedule = blocks.schedule("through", contracts.broadcast(3, 1, in_place=False, root=1))
+    schedule = blocks.schedule(
+        "through", contracts.contract("broadcast", 3, 1, in_place=False, root=1)
+    )
     assert time_of(schedule, flat(3)) == pytest.approx(1e-3 + 2 * ALPHA)
 
 
@@ -191,7 +195,9 @@ def test_what_is_written_starts_when_the_first_byte_is_read() -> None:
     """From rank 1 of the same node to rank 2 of the other: the second part is ten times slower."""
     blocks = Blocks()
     blocks.add(0, 0, "through", reads=(at("i0", 1),), writes=(at("o0", 2),))
-    schedule = blocks.schedule("through", contracts.broadcast(4, 1, in_place=False, root=1))
+    schedule = blocks.schedule(
+        "through", contracts.contract("broadcast", 4, 1, in_place=False, root=1)
+    )
     found = schedule_cost(schedule, two_level(2, 2), 1e6)
     assert found.finishes_s == pytest.approx((ALPHA + 1e-2,))
     assert found.time_s == pytest.approx(ALPHA + 1e-2 + 5 * ALPHA)
@@ -201,7 +207,7 @@ def test_what_is_written_starts_when_the_first_byte_is_read() -> None:
 def test_a_step_that_writes_twice_ends_with_the_later_one() -> None:
     blocks = Blocks()
     blocks.add(0, 0, "put", reads=(at("i0", 0),), writes=(at("o0", 1), at("o0", 2)))
-    schedule = blocks.schedule("two", contracts.broadcast(4, 1, in_place=False))
+    schedule = blocks.schedule("two", contracts.contract("broadcast", 4, 1, in_place=False))
     found = schedule_cost(schedule, two_level(2, 2), 1e6)
     assert found.finishes_s == pytest.approx((1e-2,)), "the slow link takes a tenth of the port"
 
@@ -211,7 +217,7 @@ def test_a_step_may_wait_for_two_signals_of_one_counter() -> None:
     blocks.add(0, 0, "wait", count=0, awaits=("twice", "twice"))
     blocks.add(1, 0, "signal", count=0, posts=("twice",))
     blocks.add(1, 0, "put", reads=(at("i0", 1),), writes=(at("o0", 0),), posts=("twice",))
-    schedule = blocks.schedule("two", contracts.broadcast(2, 1, in_place=False, root=1))
+    schedule = blocks.schedule("two", contracts.contract("broadcast", 2, 1, in_place=False, root=1))
     assert schedule_cost(schedule, flat(2), 1e6).starts_s[0] == pytest.approx(1e-3 + ALPHA)
 
 
@@ -232,7 +238,7 @@ def test_a_full_connection_waits_for_room(depth: int, rounds: int) -> None:
         blocks.send(0, 0, 1, f"i{chunk}")
         blocks.receive("r", 1, 0, 0, f"o{chunk}")
         blocks.copy(0, 1, f"i{chunk}", f"o{chunk}")
-    schedule = blocks.schedule("four", contracts.broadcast(2, 4, in_place=False))
+    schedule = blocks.schedule("four", contracts.contract("broadcast", 2, 4, in_place=False))
     expected = (2 * rounds - 1) * ALPHA
     assert time_of(schedule, flat(2), 1e-6, depth) == pytest.approx(expected, rel=1e-6)
 
@@ -253,7 +259,7 @@ def test_who_comes_last_to_a_barrier_is_on_the_critical_path() -> None:
         blocks.add(0, block, "put", count=count, **put)
         blocks.add(0, block, "barrier", count=0, barrier="all")
     blocks.add(0, 1, "put", reads=(at("i0", 0),), writes=(at("o0", 1),))
-    schedule = blocks.schedule("uneven", contracts.broadcast(2, 3, in_place=False))
+    schedule = blocks.schedule("uneven", contracts.contract("broadcast", 2, 3, in_place=False))
     found = schedule_cost(schedule, flat(2), 3e6)
     late, meets, early, also = found.finishes_s[:4]
     assert (late, early) == pytest.approx((4e-3, 2e-3))
@@ -272,7 +278,7 @@ def test_packets_are_there_a_latency_after_they_were_written(blocks_of_reader: i
         blocks.add(rank, 0, "ppkt", reads=(at("i0", rank),), writes=(put,))
         reads = (at("i0", rank), at("s0", rank, packet=True))
         blocks.add(rank, blocks_of_reader, "repkt", reads=reads, writes=(at("o0", rank),))
-    schedule = blocks.schedule("packets", contracts.all_reduce(2, 1, in_place=False), 1)
+    schedule = blocks.schedule("packets", contracts.contract("allreduce", 2, 1, in_place=False), 1)
     found = schedule_cost(schedule, flat(2), 1e6)
     readers = [n for n, step in enumerate(schedule.steps) if step.kind == "repkt"]
     assert [found.starts_s[n] for n in readers] == pytest.approx([1e-3 + ALPHA] * 2)
@@ -291,7 +297,7 @@ def test_a_switch_that_reduces_and_multicasts_uses_each_link_once() -> None:
     for rank in range(4):
         everywhere = tuple(at(f"i{rank}", peer) for peer in range(4))
         blocks.add(rank, 0, "glres", reads=everywhere, writes=everywhere)
-    schedule = blocks.schedule("in switch", contracts.all_reduce(4, 4, in_place=True))
+    schedule = blocks.schedule("in switch", contracts.contract("allreduce", 4, 4, in_place=True))
     found = schedule_cost(schedule, flat(4), 4e6)
     # Every device gives what three others reduce, and multicasts what it has reduced itself.
     assert {load.load_bytes for load in found.links} == {4e6}
@@ -302,7 +308,7 @@ def test_what_stays_on_a_device_is_free() -> None:
     blocks = Blocks()
     blocks.copy(0, 0, "i0", "o0")
     found = schedule_cost(
-        blocks.schedule("copy", contracts.all_gather(1, 1, in_place=False)), flat(1), 1e6
+        blocks.schedule("copy", contracts.contract("allgather", 1, 1, in_place=False)), flat(1), 1e6
     )
     assert (found.time_s, found.links, found.bottleneck, found.load_s) == (0.0, (), None, 0.0)
     assert found.busy_share == 0.0
@@ -314,7 +320,9 @@ def test_the_protocol_of_the_schedule_or_the_one_asked_for() -> None:
     blocks = Blocks()
     blocks.send(0, 0, 1, "i0")
     blocks.receive("r", 1, 0, 0, "o0")
-    one = blocks.schedule("one", contracts.broadcast(2, 1, in_place=True), 0, protocol="LL")
+    one = blocks.schedule(
+        "one", contracts.contract("broadcast", 2, 1, in_place=True), 0, protocol="LL"
+    )
     assert time_of(one, topology) == pytest.approx(2e-3 + 1e-6)
     times = [schedule_cost(one, topology, 1e6, protocol=name).time_s for name in ("simple", "x")]
     assert times == pytest.approx([1e-3 + 1e-5] * 2)
@@ -358,7 +366,7 @@ def test_a_schedule_that_does_not_end() -> None:
     for rank in (0, 1):
         blocks.receive("r", rank, 0, 1 - rank, "o0")
         blocks.send(rank, 0, 1 - rank, "i0")
-    schedule = blocks.schedule("stuck", contracts.all_to_all(2, 1, in_place=False))
+    schedule = blocks.schedule("stuck", contracts.contract("alltoall", 2, 1, in_place=False))
     with pytest.raises(InputError, match="does not run to its end"):
         schedule_cost(schedule, flat(2), 1e6)
 
@@ -366,6 +374,6 @@ def test_a_schedule_that_does_not_end() -> None:
 def test_a_broken_schedule() -> None:
     blocks = Blocks()
     blocks.add(0, 0, "s", reads=(at("i0", 0),), send=Connection(0, 5, 0))
-    schedule = blocks.schedule("broken", contracts.broadcast(2, 1, in_place=True))
+    schedule = blocks.schedule("broken", contracts.contract("broadcast", 2, 1, in_place=True))
     with pytest.raises(InputError, match="peer 5"):
         schedule_cost(schedule, flat(2), 1e6)

@@ -133,7 +133,7 @@ def test_what_is_known_of_a_step_is_in_its_arguments() -> None:
     blocks = Blocks()
     blocks.send(0, 0, 1, "i0", count=2, line=7)
     blocks.receive("r", 1, 3, 0, "o0", count=2)
-    schedule = blocks.schedule("two", contracts.broadcast(2, 2, in_place=True))
+    schedule = blocks.schedule("two", contracts.contract("broadcast", 2, 2, in_place=True))
     sent, received = events(order_trace(schedule, (0, 1)), "X")
     assert sent["args"] == {
         "kind": "s",
@@ -153,7 +153,7 @@ def test_what_runs_beside_a_block_has_a_thread_of_its_own() -> None:
     for chunk in range(2):
         put = {"reads": (at(f"i{chunk}", 0),), "writes": (at(f"o{chunk}", 1),)}
         blocks.add(0, 0, "put", **put, after=(), background=True)
-    schedule = blocks.schedule("beside", contracts.broadcast(2, 2, in_place=False))
+    schedule = blocks.schedule("beside", contracts.contract("broadcast", 2, 2, in_place=False))
     trace = cost_trace(schedule, schedule_cost(schedule, flat(2), 2e6))
     check_format(trace)
     assert [event["tid"] for event in events(trace, "X")] == [0, 1]
@@ -209,7 +209,7 @@ def test_the_violations_of_a_check_can_be_shown() -> None:
     blocks = Blocks()
     blocks.send(0, 0, 1, "i0")
     blocks.receive("rrc", 1, 0, 0, "i0")  # adds to what is there, instead of replacing it
-    schedule = blocks.schedule("sum", contracts.broadcast(2, 1, in_place=True))
+    schedule = blocks.schedule("sum", contracts.contract("broadcast", 2, 1, in_place=True))
     violations = verify(schedule).violations
     assert violations
     for violation in violations:
@@ -224,7 +224,9 @@ def test_messages_that_are_never_received_have_no_arrow() -> None:
     for _ in range(2):
         blocks.send(0, 0, 1, "i0")
     blocks.receive("r", 1, 0, 0, "o0")
-    schedule = blocks.schedule("one too many", contracts.broadcast(2, 1, in_place=False))
+    schedule = blocks.schedule(
+        "one too many", contracts.contract("broadcast", 2, 1, in_place=False)
+    )
     trace = order_trace(schedule, (0, 2, 1))
     check_format(trace)
     assert [e["ts"] for e in events(trace, "s")] == [0]

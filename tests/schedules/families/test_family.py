@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.collectives.contract import broadcast
+from p2smt.collectives.contract import contract
 from p2smt.errors import InputError, TooLarge
 from p2smt.schedules.families.family import prove, sizes_of
 from p2smt.schedules.language.file import Symbolic, parse_symbolic, read_symbolic
@@ -71,12 +71,12 @@ def test_a_function_is_a_family_too() -> None:
     def pairs_only(ranks: int) -> Schedule | None:
         if ranks % 2:
             return None
-        contract = broadcast(ranks, 1, in_place=True)
+        wanted = contract("broadcast", ranks, 1, in_place=True)
         span = [Span(rank, Buffer.INPUT, 0, 1) for rank in range(ranks)]
         peers = range(1, ranks)
         out = [Step(0, 0, r - 1, "send", 1, (span[0],), send=Connection(0, r, 0)) for r in peers]
         into = [Step(r, 0, 0, "receive", 1, (), (span[r],), Connection(0, r, 0)) for r in peers]
-        return Schedule("x", contract, (Sizes(1, 1, 0),) * ranks, (*out, *into))
+        return Schedule("x", wanted, (Sizes(1, 1, 0),) * ranks, (*out, *into))
 
     report = prove(pairs_only, 6)
     assert [instance.ranks for instance in report.instances] == [2, 4, 6]

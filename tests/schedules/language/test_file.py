@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.collectives.contract import Contribution, Goal, all_reduce
+from p2smt.collectives.contract import Contribution, Goal, contract
 from p2smt.errors import InputError
 from p2smt.schedules.language.file import parse_symbolic, read_symbolic
 from p2smt.schedules.language.file_model import FileModel
@@ -106,7 +106,7 @@ blocks:
         do: [barrier x]
 """
     schedule = instantiate(parse_symbolic(text), {"n": 3})
-    assert schedule.contract == all_reduce(3, 3, in_place=False)
+    assert schedule.contract == contract("allreduce", 3, 3, in_place=False)
     told = [(s.rank, s.block, s.index, s.line, s.send and s.send.target) for s in schedule.steps]
     assert told == [
         (0, 0, 0, 11, 1),

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.collectives.contract import COLLECTIVES, Contract, Contribution, Goal, contract
+from p2smt.collectives.contract import Contract, Contribution, Goal, contract
+from p2smt.collectives.names import COLLECTIVES
 from p2smt.errors import InputError
 from p2smt.schedules.language.instance import default_sizes, parse_schedule
 from p2smt.schedules.language.words import VERBS

@@ -83,7 +83,7 @@ def test_exchange_of_two_chunks_needs_two_slots() -> None:
         for chunk in (0, 1):
             blocks.copy(rank, 0, f"i{chunk}", f"o{2 * rank + chunk}")
             blocks.receive("r", rank, 0, 1 - rank, f"o{2 * (1 - rank) + chunk}")
-    schedule = blocks.schedule("exchange", contracts.all_gather(2, 2, in_place=False))
+    schedule = blocks.schedule("exchange", contracts.contract("allgather", 2, 2, in_place=False))
     assert explore(schedule, depth=1).reasons == {"deadlock"}
     assert explore(schedule, depth=2).right
 
@@ -93,7 +93,9 @@ def test_fused_steps_round_a_ring_need_a_message_and_room() -> None:
     blocks = Blocks()
     for rank in (0, 1):
         blocks.receive("rcs", rank, 0, 1 - rank, "o0", to=1 - rank)
-    schedule = blocks.schedule("nobody begins", contracts.all_reduce(2, 1, in_place=False))
+    schedule = blocks.schedule(
+        "nobody begins", contracts.contract("allreduce", 2, 1, in_place=False)
+    )
     assert explore(schedule).reasons == {"deadlock"}
 
 

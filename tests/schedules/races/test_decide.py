@@ -84,7 +84,7 @@ def updates(ranks: int, *, lock: bool = False, ordered: bool = False) -> Schedul
             )
             last = ref if ordered else last
     initial = tuple((f"semaphore {rank}", 1) for rank in range(ranks)) if lock else ()
-    return blocks.schedule("updates", contracts.all_reduce(ranks, 1, in_place=False), 0,
+    return blocks.schedule("updates", contracts.contract("allreduce", ranks, 1, in_place=False), 0,
                            initial=initial)  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def test_two_writers_of_the_same_value_are_harmless() -> None:
     blocks = Blocks()
     for block in (0, 1):
         blocks.copy(0, block, "i0", "o0")
-    schedule = blocks.schedule("same", contracts.all_reduce(1, 1, in_place=False))
+    schedule = blocks.schedule("same", contracts.contract("allreduce", 1, 1, in_place=False))
     assert wanted(decided(schedule)).verdict is Outcome.HARMLESS
 
 
@@ -140,7 +140,7 @@ def test_a_race_on_scratch_that_nobody_uses_is_harmless() -> None:
     blocks.copy(0, 0, "i1", "o1")
     blocks.copy(0, 1, "i0", "s0")
     blocks.copy(0, 2, "i1", "s0")
-    schedule = blocks.schedule("unused", contracts.all_reduce(1, 2, in_place=False), 1)
+    schedule = blocks.schedule("unused", contracts.contract("allreduce", 1, 2, in_place=False), 1)
     assert wanted(decided(schedule)).verdict is Outcome.HARMLESS
 
 
@@ -148,7 +148,7 @@ def test_scratch_read_too_early_is_undefined_data() -> None:
     blocks = Blocks()
     blocks.copy(0, 0, "i0", "s0")
     blocks.copy(0, 1, "s0", "o0")
-    schedule = blocks.schedule("early", contracts.all_reduce(1, 1, in_place=False), 1)
+    schedule = blocks.schedule("early", contracts.contract("allreduce", 1, 1, in_place=False), 1)
     decision = wanted(decided(schedule))
     assert decision.steps(len(schedule.steps)) == (1,)
     assert (decision.goal, dict(decision.got)) == ((0, 0), {"s[0] of rank 0": 1})
@@ -158,7 +158,7 @@ def test_a_remote_write_after_the_end_of_the_rank() -> None:
     blocks = Blocks()
     blocks.add(1, 0, "put", reads=(at("i0", 1),), writes=(at("o0", 0),))
     blocks.copy(0, 0, "i0", "o1")
-    goals = contracts.broadcast(2, 1, in_place=False, root=1).goals[:1]
+    goals = contracts.contract("broadcast", 2, 1, in_place=False, root=1).goals[:1]
     contract = contracts.Contract("custom", ((goals[0].parts[0],), (goals[0].parts[0],)), goals)
     decision = wanted(decided(blocks.schedule("late", contract)))
     assert decision.verdict is Outcome.WRONG
@@ -192,7 +192,9 @@ def test_a_counter_that_needs_all_its_posts_orders_them() -> None:
             blocks.add(0, 2, "wait", count=0, awaits=("semaphore a",))
         blocks.copy(0, 2, "s0", "o0")
         blocks.copy(0, 2, "s1", "o1")
-        schedule = blocks.schedule("posts", contracts.all_reduce(1, 2, in_place=False), 2)
+        schedule = blocks.schedule(
+            "posts", contracts.contract("allreduce", 1, 2, in_place=False), 2
+        )
         assert wanted(decided(schedule)).verdict is verdict
 
 
@@ -207,7 +209,9 @@ def test_a_missing_dependency_per_rank_among_eight() -> None:
         for block, peer in enumerate(peers):
             came = blocks.receive("r", rank, 9 + block, peer, f"s{block}")
             blocks.reduce(rank, 8, f"s{block}", "o0", waits=() if block == 3 else (came,))
-    schedule = blocks.schedule("all pairs", contracts.all_reduce(8, 1, in_place=False), 7)
+    schedule = blocks.schedule(
+        "all pairs", contracts.contract("allreduce", 8, 1, in_place=False), 7
+    )
     decision = wanted(decided(schedule))
     assert (decision.verdict, decision.minimal) == (Outcome.WRONG, True)
     # all but the receive that nobody waited for, and its message: 6 of each, 7 sums, 1 copy

@@ -21,7 +21,7 @@ def exchange() -> Schedule:
     copies = [blocks.copy(rank, 1, "i0", "o0") for rank in (0, 1)]
     for rank in (0, 1):
         blocks.receive("rrc", rank, 2, 1 - rank, "o0", waits=(copies[rank],))
-    return blocks.schedule("exchange", contracts.all_reduce(2, 1, in_place=False))
+    return blocks.schedule("exchange", contracts.contract("allreduce", 2, 1, in_place=False))
 
 
 def whole(*steps: int) -> list[OrderItem]:
@@ -61,7 +61,7 @@ def test_in_place_input_and_output_are_one() -> None:
     blocks = Blocks()
     blocks.send(0, 0, 1, "i0")
     blocks.receive("r", 1, 0, 0, "o0")
-    schedule = blocks.schedule("gather", contracts.all_gather(2, 1, in_place=True))
+    schedule = blocks.schedule("gather", contracts.contract("allgather", 2, 1, in_place=True))
     shown = replay(schedule, whole(0, 1))
     assert shown.goals[1, 0] == Counter({Contribution(0, 0): 1})
     assert shown.goals[1, 1] == Counter({Contribution(1, 0): 1})
@@ -73,7 +73,7 @@ def test_starts_and_ends_have_a_place() -> None:
     blocks = Blocks()
     blocks.add(1, 0, "get", reads=(at("i0", 0),), writes=(at("o0", 1),))
     blocks.add(1, 1, "put", reads=(at("i0", 1),), writes=(at("o0", 0),))
-    contract = contracts.all_reduce(2, 1, in_place=False)
+    contract = contracts.contract("allreduce", 2, 1, in_place=False)
     schedule = blocks.schedule("remote", contract)
     early = replay(schedule, whole(0, 2, 4, 1)).goals
     assert early[1, 0] == Counter({"i[0] of rank 0": 1})
@@ -107,7 +107,7 @@ def test_connections_hold_as_many_messages_as_they_hold() -> None:
         blocks.send(0, 0, 1, "i0")
     for _ in range(2):
         blocks.receive("r", 1, 0, 0, "o0")
-    schedule = blocks.schedule("two", contracts.broadcast(2, 1, in_place=False))
+    schedule = blocks.schedule("two", contracts.contract("broadcast", 2, 1, in_place=False))
     assert replay(schedule, whole(0, 1, 2, 3)).executed == (0, 1, 2, 3)
     with pytest.raises(ImpossibleOrder, match="room"):
         replay(schedule, whole(0, 1, 2, 3), depth=1)
@@ -123,7 +123,7 @@ def test_signals_packets_and_barriers_are_waited_for() -> None:
     blocks.add(0, 4, "barrier", count=0, barrier="b")
     blocks.add(0, 5, "barrier", count=0, barrier="b")
     blocks.add(0, 5, "nop", count=0)
-    schedule = blocks.schedule("all", contracts.all_reduce(1, 1, in_place=False), 1)
+    schedule = blocks.schedule("all", contracts.contract("allreduce", 1, 1, in_place=False), 1)
     assert list(replay(schedule, whole(0, 1, 2, 3, 5, 4, 6)).wrong(schedule)) == []
     for order, what in (((1,), "signal"), ((3,), "packet"), ((5, 6), "comes after")):
         with pytest.raises(ImpossibleOrder, match=what):
@@ -140,6 +140,6 @@ def test_messages_are_taken_in_order() -> None:
     for chunk in (0, 1):
         blocks.add(1, 0, "r", receive=way, writes=(at(f"o{chunk}", 1),))
     blocks.add(1, 1, "nop", count=0, waits=(StepRef(0, 1),))
-    schedule = blocks.schedule("fifo", contracts.broadcast(2, 2, in_place=False))
+    schedule = blocks.schedule("fifo", contracts.contract("broadcast", 2, 2, in_place=False))
     goals = replay(schedule, whole(0, 1, 2, 3, 4)).goals
     assert [goals[1, c] for c in (0, 1)] == [Counter({Contribution(0, c): 1}) for c in (0, 1)]

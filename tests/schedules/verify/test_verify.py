@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from p2smt.collectives.contract import all_gather, all_reduce, contract
+from p2smt.collectives.contract import contract
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
 from p2smt.schedules.verify.report import Kind, Report, Verdict
 from p2smt.schedules.verify.verify import verify
@@ -133,7 +133,7 @@ def test_a_doubled_contribution_is_traced_to_the_step_that_adds_it() -> None:
 
 
 def test_missing_foreign_undefined_and_stale_data() -> None:
-    gather = all_gather(2, 1, in_place=False)
+    gather = contract("allgather", 2, 1, in_place=False)
 
     def wrong(source: str, target: str) -> Kind:
         b = Blocks()
@@ -154,7 +154,7 @@ def test_missing_foreign_undefined_and_stale_data() -> None:
     assert kinds(verify(swapped.schedule("pair", gather))) == {Kind.FOREIGN}
     idle = Blocks()
     idle.add(0, 0, "nop", count=0)
-    report = verify(idle.schedule("idle", all_reduce(2, 1, in_place=True)))
+    report = verify(idle.schedule("idle", contract("allreduce", 2, 1, in_place=True)))
     assert kinds(report) == {Kind.STALE}
 
 
@@ -164,7 +164,7 @@ def test_an_overwritten_contribution_is_traced_to_the_step_that_overwrites_it() 
     b.send(0, 0, 1, "i0")
     b.send(1, 0, 0, "i0")
     b.receive("rrc", 1, 0, 0, "i0")
-    report = verify(b.schedule("lost", all_reduce(2, 1, in_place=True)))
+    report = verify(b.schedule("lost", contract("allreduce", 2, 1, in_place=True)))
     missing = [v for v in report.violations if "overwrites" in v.message]
     assert missing
     assert b.steps[missing[0].steps[0]].kind == "r"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.collectives.contract import Contract, Contribution, Goal, all_reduce
+from p2smt.collectives.contract import Contract, Contribution, Goal, contract
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.races import reach
 from p2smt.schedules.verify import competing
@@ -71,8 +71,8 @@ def contest_before_a_barrier() -> Schedule:
     b.add(0, 0, "release", count=0, posts=token)
     b.add(0, 1, "barrier", count=0, barrier="b", waits=(taken,))
     b.copy(0, 3, "i0", "o0")
-    contract = all_reduce(1, 1, in_place=False)
-    return b.schedule("d", contract, initial=(("semaphore c", 1),))
+    wanted = contract("allreduce", 1, 1, in_place=False)
+    return b.schedule("d", wanted, initial=(("semaphore c", 1),))
 
 
 WRONG = {
@@ -120,7 +120,7 @@ def fourteen_take_turns() -> Schedule:
         b.add(0, block, "release", count=0, posts=token)
     b.copy(0, 20, "i0", "o0")
     initial = (("semaphore 0", 1), ("semaphore 1", 1))
-    return b.schedule("t", all_reduce(1, 1, in_place=False), initial=initial)
+    return b.schedule("t", contract("allreduce", 1, 1, in_place=False), initial=initial)
 
 
 def test_too_little_time_for_competing_waits_is_unknown() -> None:

@@ -1,0 +1,66 @@
+"""The checker and both encodings expand any demand to the same matrices, each by its own code."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import z3
+
+from p2smt.collectives.names import Chunks, Demand, Givers, Held, RequestKind, demand_of
+from p2smt.encodings.program.reachable_effects import goal_nodes, initial_layer
+from p2smt.encodings.program.z3_steps import SymbolicState, initial_rows, is_goal
+from p2smt.programs import semantics
+from p2smt.programs.payload_rows import RowCounts
+from p2smt.runtime.job import JobRequest
+from p2smt.runtime.programs.regions import start_rows
+from tests.oracles import programs as oracle
+
+K = 3
+GOALS = [Held(chunks, Givers.EVERY) for chunks in (Chunks.EVERY, Chunks.ONE_EACH)]
+STARTS = [Held(*held) for held in itertools.product(list(Chunks)[:2], list(Givers)[:2])]
+DEMANDS = [Demand(start, goal) for start, goal in itertools.product(STARTS, GOALS)]
+
+
+def sets(words: list[list[int]]) -> oracle.State:
+    """Matrices of bits as sets."""
+    return tuple(
+        tuple(frozenset(c for c in range(K) if row >> c & 1) for row in device) for device in words
+    )
+
+
+@pytest.mark.parametrize("demand", DEMANDS, ids=str)
+def test_starts(demand: Demand) -> None:
+    expected = oracle.initial(demand, K)
+    checker = semantics.initial_state(demand, K)
+    assert sets(checker[..., 0].tolist()) == expected
+    table = initial_layer(demand, K, rows=30, one=10)
+    assert sets(table.states[0].tolist()) == expected
+    held = len(oracle.nonempty(expected[0]))
+    assert table.counts.tolist() == [[10 * held] * K]
+    assert RowCounts(demand, (K,), ())._start.tolist() == [held] * 2
+    direct = [[row.as_long() for row in device] for device in initial_rows(demand, K)]
+    assert sets(direct) == expected
+
+
+@pytest.mark.parametrize("demand", DEMANDS, ids=str)
+def test_goals(demand: Demand) -> None:
+    for filled in itertools.product(range(2**K), repeat=K):
+        words = [[7 * (rows >> r & 1) for r in range(K)] for rows in filled]
+        expected = oracle.is_goal(demand, sets(words))
+        state = np.array(words, dtype=np.uint64)
+        assert semantics.is_goal(demand, state[..., None]) is expected
+        assert goal_nodes(demand, state.astype(np.uint8)[None]).tolist() == [expected]
+        rows = [tuple(z3.BitVecVal(word, K) for word in device) for device in words]
+        verdict = z3.simplify(is_goal(demand, SymbolicState.of(rows)))
+        assert z3.is_true(verdict) is expected
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RequestKind if kind.has_programs])
+def test_executors_start_with_the_same_rows(kind: RequestKind) -> None:
+    held = start_rows(JobRequest("r", kind, (tuple(range(K)),), (), 8), K)
+    expected = oracle.initial(demand_of(kind), K)
+    assert [np.flatnonzero(own).tolist() for own in held] == [
+        oracle.nonempty(device) for device in expected
+    ]
