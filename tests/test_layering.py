@@ -49,7 +49,8 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "encodings",
         (
             *("errors", "result", "problems", "encodings"),
-            *("collectives.names", "parallelism.placement", "programs.program"),
+            *("collectives.names", "collectives.demand"),
+            *("parallelism.placement", "programs.program"),
         ),
         "encodings see problems only: what checks an answer must not share code with it",
     ),
@@ -83,7 +84,7 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "schedules.language",
         (
-            *("errors", "files", "problems.claim", "collectives.contract"),
+            *("errors", "files", "problems.claim", "collectives"),
             *("schedules.model", "schedules.language"),
         ),
         "a file's text becomes a schedule without being judged",

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from p2smt.collectives.names import Chunks, Collective, Demand, Givers
+from p2smt.collectives.demand import Chunks, Demand, Givers
+from p2smt.collectives.names import Collective
 
 Words = npt.NDArray[np.unsignedinteger]
 Counts = npt.NDArray[np.int64]

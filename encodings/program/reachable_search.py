@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.collectives.names import Demand
+from p2smt.collectives.demand import Demand
 from p2smt.encodings.program.reachable_effects import Layer, goal_nodes, initial_layer, step_nodes
 from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.problems.program import InstructionSet

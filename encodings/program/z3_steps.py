@@ -28,7 +28,8 @@ from typing import TypeAlias
 
 import z3
 
-from p2smt.collectives.names import Chunks, Collective, Demand, Givers
+from p2smt.collectives.demand import Chunks, Demand, Givers
+from p2smt.collectives.names import Collective
 
 Rows: TypeAlias = tuple[z3.BitVecRef, ...]
 Group: TypeAlias = tuple[int, ...]

@@ -1,1 +1,1 @@
-"""Collectives by name, and what each is given and must produce."""
+"""Collectives: ``names``, start and goal of requests (``demand``) and of schedules (``contract``)."""

@@ -72,7 +72,7 @@ class Contract:
         return len(self.starts)
 
 
-class Source(Enum):
+class MadeOf(Enum):
     """Whose input an output part is made of."""
 
     SUM = "the sum of everyone's"
@@ -82,7 +82,7 @@ class Source(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CollectiveRule:
     """A collective among any number of ranks.
 
     A buffer is a single part of so many chunks, or has a part for every rank.
@@ -90,42 +90,42 @@ class Rule:
     at_root: only the root ends with something.
     """
 
-    source: Source
+    source: MadeOf
     input_parts: bool = False
     at_root: bool = False
 
     @property
     def output_parts(self) -> bool:
         """Whether outputs have a part for every rank."""
-        return self.source is Source.OWNER
+        return self.source is MadeOf.OWNER
 
     @property
     def rooted(self) -> bool:
         """Whether one of the ranks is the root."""
-        return self.at_root or self.source is Source.ROOT
+        return self.at_root or self.source is MadeOf.ROOT
 
     def shift(self, part: int, chunks: int) -> int:
         """``Contract.shift`` of the rank with this part: the smaller buffer lies at its part."""
         return (self.output_parts - self.input_parts) * part * chunks
 
 
-RULES: Mapping[str, Rule] = {
-    "allreduce": Rule(Source.SUM),
-    "allgather": Rule(Source.OWNER),
-    "reduce_scatter": Rule(Source.SUM, input_parts=True),
-    "alltoall": Rule(Source.OWNER, input_parts=True),
-    "reduce": Rule(Source.SUM, at_root=True),
-    "broadcast": Rule(Source.ROOT),
-    "scatter": Rule(Source.ROOT, input_parts=True),
-    "gather": Rule(Source.OWNER, at_root=True),
+RULES: Mapping[str, CollectiveRule] = {
+    "allreduce": CollectiveRule(MadeOf.SUM),
+    "allgather": CollectiveRule(MadeOf.OWNER),
+    "reduce_scatter": CollectiveRule(MadeOf.SUM, input_parts=True),
+    "alltoall": CollectiveRule(MadeOf.OWNER, input_parts=True),
+    "reduce": CollectiveRule(MadeOf.SUM, at_root=True),
+    "broadcast": CollectiveRule(MadeOf.ROOT),
+    "scatter": CollectiveRule(MadeOf.ROOT, input_parts=True),
+    "gather": CollectiveRule(MadeOf.OWNER, at_root=True),
 }
 """By the name of the collective."""
 
-SEND = Rule(Source.BEFORE)
+SEND = CollectiveRule(MadeOf.BEFORE)
 
 
 def goals_of(
-    rule: Rule, group: Sequence[int], parts: Sequence[int], chunks: int, root: int = 0
+    rule: CollectiveRule, group: Sequence[int], parts: Sequence[int], chunks: int, root: int = 0
 ) -> Iterator[Goal]:
     """What the members of a group must end with; ``parts`` are the numbers of their parts."""
     summed = cache(lambda chunk: tuple(Contribution(q, chunk) for q in group))
@@ -136,17 +136,17 @@ def goals_of(
         first = own * chunks if rule.input_parts else 0
         taken = range(first, first + chunks)
         match rule.source:
-            case Source.SUM:
+            case MadeOf.SUM:
                 yield from (Goal(rank, c, summed(chunk)) for c, chunk in enumerate(taken))
-            case Source.OWNER:
+            case MadeOf.OWNER:
                 yield from (
                     Goal(rank, part * chunks + c, (Contribution(owner, chunk),))
                     for part, owner in owners
                     for c, chunk in enumerate(taken)
                 )
-            case Source.ROOT:
+            case MadeOf.ROOT:
                 yield from _from(root, rank, taken)
-            case Source.BEFORE if place:
+            case MadeOf.BEFORE if place:
                 yield from _from(group[place - 1], rank, taken)
 
 
@@ -182,9 +182,9 @@ def contract(
 
 
 def _start(
-    rule: Rule, rank: int, ranks: int, chunks: int, root: int
+    rule: CollectiveRule, rank: int, ranks: int, chunks: int, root: int
 ) -> tuple[Contribution | None, ...]:
     size = chunks * (ranks if rule.input_parts else 1)
-    if rule.source is Source.ROOT and rank != root:
+    if rule.source is MadeOf.ROOT and rank != root:
         return (None,) * size
     return tuple(Contribution(rank, c) for c in range(size))

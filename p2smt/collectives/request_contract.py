@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from p2smt.collectives.contract import RULES, SEND, Contract, Contribution, Rule, goals_of
+from p2smt.collectives.contract import RULES, SEND, CollectiveRule, Contract, Contribution, goals_of
 from p2smt.collectives.names import CUSTOM, SCHEDULE_NAMES, RequestKind
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def row_places(kind: RequestKind, groups: Groups, row: int, shards: Sequence[int
     return [abs(shift) for shift in _shifts(_rule(kind), groups, row, shards)]
 
 
-def _rule(kind: RequestKind) -> Rule:
+def _rule(kind: RequestKind) -> CollectiveRule:
     return RULES[SCHEDULE_NAMES[kind]] if kind in SCHEDULE_NAMES else SEND
 
 
-def _shifts(rule: Rule, groups: Groups, row: int, shards: Sequence[int]) -> list[int]:
+def _shifts(rule: CollectiveRule, groups: Groups, row: int, shards: Sequence[int]) -> list[int]:
     """Per rank, the shift of its contract in place."""
     shifts = [0] * sum(len(group) for group in groups)
     for group in groups:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from p2smt.collectives.names import demand_of
+from p2smt.collectives.demand import demand_of
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import IntArray
 from p2smt.plans.file_model import RequestModel

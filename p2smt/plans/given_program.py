@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from p2smt.collectives.names import DIRECT, RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.pipeline import best_chunks, chunk_counts
 from p2smt.cost.scene import Scene

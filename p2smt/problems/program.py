@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from p2smt.collectives.names import Collective, Demand
+from p2smt.collectives.demand import Demand
+from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
 from p2smt.programs.program import SMALL_MODEL_DEPTH, SMALL_MODEL_LENGTH, Grouping, groupings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from p2smt.collectives.names import Demand
+from p2smt.collectives.demand import Demand
 from p2smt.errors import TooLarge
 from p2smt.programs import semantics
 from p2smt.programs.program import SMALL_MODEL_LENGTH, Hierarchy, Program

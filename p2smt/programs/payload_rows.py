@@ -15,7 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from p2smt.collectives.names import Chunks, Collective, Demand
+from p2smt.collectives.demand import Chunks, Demand
+from p2smt.collectives.names import Collective
 from p2smt.parallelism.placement import IntArray
 from p2smt.programs.program import Grouping, local_groups
 

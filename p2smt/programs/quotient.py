@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.collectives.names import Collective, Demand
+from p2smt.collectives.demand import Demand
+from p2smt.collectives.names import Collective
 from p2smt.parallelism.placement import IntArray
 from p2smt.programs import semantics
 from p2smt.programs.program import Hierarchy, Program, local_groups

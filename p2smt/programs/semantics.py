@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from p2smt.collectives.names import Chunks, Collective, Demand, Givers
+from p2smt.collectives.demand import Chunks, Demand, Givers
+from p2smt.collectives.names import Collective
 from p2smt.errors import InputError, TooLarge
 from p2smt.parallelism.placement import IntArray
 from p2smt.programs.preconditions import (

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from p2smt.collectives.names import Collective, Form, RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import Collective, Form, RequestKind
 from p2smt.cost.alpha_beta import StepTime
 from p2smt.cost.pipeline import program_s
 from p2smt.cost.scene import Scene

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from p2smt.collectives.names import demand_of
+from p2smt.collectives.demand import demand_of
 from p2smt.cost.pipeline import TIE, FloatArray, chunk_counts, pipelined_s
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.errors import EncodingBug

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import z3
 
-from p2smt.collectives.names import Chunks, Demand, Givers, Held, RequestKind, demand_of
+from p2smt.collectives.demand import Chunks, Demand, Givers, Held, demand_of
+from p2smt.collectives.names import RequestKind
 from p2smt.encodings.program.reachable_effects import goal_nodes, initial_layer
 from p2smt.encodings.program.z3_steps import SymbolicState, initial_rows, is_goal
 from p2smt.programs import semantics

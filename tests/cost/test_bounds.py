@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
-from p2smt.collectives.names import DIRECT, Collective, RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.alpha_beta import regular_model, relevant_digits, send_model
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.footprint import Digits, digits_of

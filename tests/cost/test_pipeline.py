@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import p2smt
-from p2smt.collectives.names import RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import RequestKind
 from p2smt.cost.alpha_beta import StepTime
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.pipeline import CHUNK_COUNTS, best_chunks, chunk_counts, program_s

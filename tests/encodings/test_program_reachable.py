@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.collectives.names import RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import RequestKind
 from p2smt.encodings.program.reachable import ReachableTable, build_table
 from p2smt.problems.program import InstructionSet, ProgramProblem
 from p2smt.programs.program import Hierarchy, parse_program

@@ -15,7 +15,8 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.collectives.names import Collective, RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import Collective, RequestKind
 from p2smt.encodings.program import cpsat as program_cpsat
 from p2smt.encodings.program import z3 as program_z3
 from p2smt.encodings.program.z3_model import build

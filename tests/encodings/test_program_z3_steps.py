@@ -7,7 +7,8 @@ import z3
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from p2smt.collectives.names import Collective, RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import Collective, RequestKind
 from p2smt.encodings.program.z3_search import at_most
 from p2smt.encodings.program.z3_steps import (
     SymbolicState,

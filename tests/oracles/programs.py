@@ -13,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from p2smt.collectives.names import Chunks, Collective, Demand, Givers
+from p2smt.collectives.demand import Chunks, Demand, Givers
+from p2smt.collectives.names import Collective
 from p2smt.problems.program import ProgramProblem
 from p2smt.programs.program import Grouping
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.collectives.names import Demand, RequestKind, demand_of
+from p2smt.collectives.demand import Demand, demand_of
+from p2smt.collectives.names import RequestKind
 from p2smt.errors import TooLarge
 from p2smt.programs import check as checking
 from p2smt.programs import semantics

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from p2smt.collectives.names import RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import RequestKind
 from p2smt.programs.semantics import Step, ViolationKind, run
 from tests.oracles.semantics import AG, AR, BC, RED, RS, K
 from tests.programs.test_semantics import ALL, GATHER, SCATTER, agrees, step

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.collectives.names import Collective, RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import TooLarge
 from p2smt.programs.program import Hierarchy, groupings, local_groups, parse_program
 from p2smt.programs.semantics import MAX_DEVICES, Step, Trace, initial_state, is_goal, run

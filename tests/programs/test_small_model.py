@@ -13,7 +13,8 @@ from functools import cache
 
 import pytest
 
-from p2smt.collectives.names import RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import RequestKind
 from p2smt.problems.program import InstructionSet
 from p2smt.programs import semantics
 from p2smt.programs.program import Hierarchy, Program, local_groups

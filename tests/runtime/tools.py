@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from p2smt.collectives.names import Collective, RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import Collective, RequestKind
 from p2smt.problems.program import InstructionSet, ProgramProblem
 from p2smt.programs.program import Hierarchy, groupings, local_groups, parse_program
 from p2smt.runtime.job import Groups, Job, JobRequest, JobStep, ordered

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import p2smt
-from p2smt.collectives.names import Form, RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import Form, RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import Matrix, Placement

@@ -10,7 +10,8 @@ from typing import Any, assert_type, cast
 
 import pytest
 
-from p2smt.collectives.names import RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
 from p2smt.problems.claim import Claim, Operator, infix, named, whole

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.collectives.names import Chunks, Demand, Givers, demand_of
+from p2smt.collectives.demand import Chunks, Demand, Givers, demand_of
 from p2smt.runtime.job import JobRequest
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.payload import (

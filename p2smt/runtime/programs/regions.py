@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from p2smt.collectives.names import Chunks, Collective, RequestKind, demand_of
+from p2smt.collectives.demand import Chunks, demand_of
+from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.runtime.job import JobRequest, JobStep
 

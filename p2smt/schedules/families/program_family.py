@@ -7,7 +7,7 @@ from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING
 
-from p2smt.collectives.names import demand_of
+from p2smt.collectives.demand import demand_of
 from p2smt.errors import InputError, TooLarge
 from p2smt.programs.check import check_program
 from p2smt.programs.program import SMALL_MODEL_LENGTH, Hierarchy

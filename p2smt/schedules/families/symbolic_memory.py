@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from p2smt.collectives.contract import RULES, Rule, Source
+from p2smt.collectives.contract import RULES, CollectiveRule, MadeOf
 from p2smt.problems.claim import Operator, Term, both, infix, named, whole
 from p2smt.schedules.families.invariants import NOTHING, Content, choose
 from p2smt.schedules.families.lock_step import NoArgument
@@ -57,7 +57,7 @@ class SymbolicMemory:
     ``rank`` (in place).
     """
 
-    rule: Rule
+    rule: CollectiveRule
     size: Term
     chunks: Term
     root: Term
@@ -106,7 +106,7 @@ class SymbolicMemory:
     def _inputs(self, rank: Term, place: Term) -> Content:
         chunk = minus(place, self.offset(Buffer.INPUT, rank))
         given = within(chunk, ZERO, self.inputs)
-        if self.rule.source is Source.ROOT:
+        if self.rule.source is MadeOf.ROOT:
             given = both((given, infix(Operator.EQUAL, rank, self.root)))
         return choose(given, Content(rank, ONE, chunk), NOTHING)
 
@@ -124,13 +124,13 @@ class SymbolicMemory:
     def _content(self, part: Term, chunk: Term) -> Content:
         """What an output chunk of the part of rank ``part`` is made of: these input chunks."""
         match self.rule.source:
-            case Source.SUM:
+            case MadeOf.SUM:
                 return Content(ZERO, self.size, chunk)
-            case Source.ROOT:
+            case MadeOf.ROOT:
                 return Content(self.root, ONE, chunk)
-            case Source.OWNER:
+            case MadeOf.OWNER:
                 return Content(part, ONE, chunk)
-            case Source.BEFORE:
+            case MadeOf.BEFORE:
                 raise NoArgument("the first rank of a send ends with nothing")
 
 

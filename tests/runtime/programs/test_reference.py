@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.collectives.names import Collective, RequestKind, demand_of
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import Collective, RequestKind
 from p2smt.programs import semantics
 from p2smt.programs.semantics import Step, Trace, ViolationKind
 from p2smt.runtime.job import JobStep, ordered
