@@ -1,1 +1,1 @@
-"""Collectives: ``names``, start and goal of requests (``demand``) and of schedules (``contract``)."""
+"""Collectives: names, start and goal of requests (``demand``) and of schedules (``contract``)."""
