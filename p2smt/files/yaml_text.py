@@ -162,7 +162,7 @@ class _Careful(Composer):
 
 
 class _Composer(_Careful, yaml.SafeLoader):
-    """Reads with the parser in Python."""
+    """Reads with the parser in Python, whose messages say what it found instead."""
 
 
 class _FastComposer(_Careful, _Parser):
