@@ -29,13 +29,17 @@ _CHUNK_ARRAYS = 5
 # and what it takes to mix the bits of one, to sum, and to fill a chunk with whole periods.
 _PERIOD_ARRAYS_PER_PART = 3
 _PERIOD_ARRAYS = 10
+_KEPT_BYTES = 64 << 20
+"""What glibc may keep of freed arrays: twice the size up to which they lie on its heap (mallopt(3):
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD)."""
 
 
 def ranks_bytes(job: ScheduleJob, data_type: DataType, ranks: Sequence[int]) -> int:
     """About the memory that these ranks, a process each, need together."""
     row_bytes = job.width(data_type) * data_type.item_bytes
-    compared = sum(compared_bytes(job, job.width(data_type), rank) for rank in ranks)
-    return held_rows(job, ranks) * row_bytes + compared
+    compared = [compared_bytes(job, job.width(data_type), rank) for rank in ranks]
+    kept = sum(min(_KEPT_BYTES, each) for each in compared)
+    return held_rows(job, ranks) * row_bytes + sum(compared) + kept
 
 
 def reference_bytes(job: ScheduleJob) -> int:
