@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
+import p2smt
 from tests.imports import Sources
 from tests.test_layering import SOURCES
 
@@ -61,6 +62,12 @@ def test_few_names_are_allowed_twice_and_each_has_a_reason() -> None:
 def test_classes_are_found_in_all_rooms() -> None:
     assert "Problem" in public_classes(SOURCES["parallelism.request"])
     assert "Vars" in public_classes(SOURCES["encodings.placement.cpsat"])
+
+
+@pytest.mark.parametrize("name", p2smt.__all__)
+def test_a_name_that_the_package_offers_is_found(name: str) -> None:
+    """They are imported on first use, so a module that moved would be missed no earlier."""
+    assert getattr(p2smt, name).__name__ == name
 
 
 @pytest.mark.parametrize(
