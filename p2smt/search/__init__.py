@@ -1,6 +1,6 @@
 """From a question to a checked answer, by the solvers.
 
-``solve`` is the public function; ``joint`` finds the optimum over ``scene_table``; ``one_request``
-finds the programs of one request by ``programs`` or ``programs_pipelined``; ``placements`` lists
-matrices; ``rank_orders`` and ``sensitivity`` compare.
+``solve`` is the public function; ``joint`` finds the optimum by ``bound_table`` and ``ranking``;
+``one_request`` finds the programs of one request by ``programs`` or ``programs_pipelined``;
+``placements`` lists matrices; ``rank_orders`` and ``sensitivity`` compare.
 """
