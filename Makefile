@@ -11,12 +11,10 @@ WORKERS ?= 8
 # More arguments for pytest, e.g. make test PYTEST_ARGS='-k topology'
 PYTEST_ARGS ?=
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses=$(WORKERS) --dist worksteal
-# Marker expression of `make test`; empty: every test.
-SELECT ?=
-FAST := not slow and not cluster
+FAST := not slow and not cluster and not exhaustive
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test check format lint types fast bench testbed-study study study-full setup setup-dev lock clean
+.PHONY: help solve test test-all check format lint types fast bench testbed-study study study-full setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -24,8 +22,11 @@ help: ## this list
 solve: setup ## set up, then place dp=8, tp=4 on four DGX A100 nodes and find their programs
 	$(BIN)/p2smt solve --topology dgx-a100:4 --axes dp=8,tp=4 --reduce dp=1GiB --reduce 'tp=64MiB*128'
 
-test: setup-dev ## all tests; tests/bench runs too, without measuring
-	$(PYTEST) -m '$(SELECT)' $(PYTEST_ARGS)
+test: setup-dev ## what guards behaviour, real ranks included; tests/bench runs too, without measuring
+	$(PYTEST) -m 'not exhaustive' $(PYTEST_ARGS)
+
+test-all: setup-dev ## all tests: exhaustive sweeps, long clusters and recomputed studies as well
+	$(PYTEST) $(PYTEST_ARGS)
 
 check: format lint types fast ## format, lint, types and the fast tests
 

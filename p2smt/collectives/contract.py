@@ -16,7 +16,7 @@ from p2smt.collectives.names import COLLECTIVES
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class Contribution(NamedTuple):
@@ -126,33 +126,34 @@ SEND = CollectiveRule(MadeOf.BEFORE)
 
 def goals_of(
     rule: CollectiveRule, group: Sequence[int], parts: Sequence[int], chunks: int, root: int = 0
-) -> Iterator[Goal]:
+) -> list[Goal]:
     """What the members of a group must end with; ``parts`` are the numbers of their parts."""
-    summed = cache(lambda chunk: tuple(Contribution(q, chunk) for q in group))
+    summed = cache(lambda chunk: tuple([Contribution(q, chunk) for q in group]))
     owners = list(zip(parts, group, strict=True))
+    found: list[Goal] = []
     for place, (own, rank) in enumerate(owners):
         if rule.at_root and rank != root:
             continue
         first = own * chunks if rule.input_parts else 0
-        taken = range(first, first + chunks)
         match rule.source:
             case MadeOf.SUM:
-                yield from (Goal(rank, c, summed(chunk)) for c, chunk in enumerate(taken))
+                found += [Goal(rank, c, summed(first + c)) for c in range(chunks)]
             case MadeOf.OWNER:
-                yield from (
-                    Goal(rank, part * chunks + c, (Contribution(owner, chunk),))
+                found += [
+                    Goal(rank, part * chunks + c, (Contribution(owner, first + c),))
                     for part, owner in owners
-                    for c, chunk in enumerate(taken)
-                )
+                    for c in range(chunks)
+                ]
             case MadeOf.ROOT:
-                yield from _from(root, rank, taken)
+                found += _copied(root, rank, first, chunks)
             case MadeOf.BEFORE if place:
-                yield from _from(group[place - 1], rank, taken)
+                found += _copied(group[place - 1], rank, 0, chunks)
+    return found
 
 
-def _from(giver: int, rank: int, chunks: Sequence[int]) -> Iterator[Goal]:
-    """A rank ends with these chunks of another."""
-    return (Goal(rank, c, (Contribution(giver, chunk),)) for c, chunk in enumerate(chunks))
+def _copied(giver: int, rank: int, first: int, chunks: int) -> list[Goal]:
+    """A rank ends with a part of another's, from its chunk ``first`` on."""
+    return [Goal(rank, c, (Contribution(giver, first + c),)) for c in range(chunks)]
 
 
 def contract(
@@ -187,4 +188,4 @@ def _start(
     size = chunks * (ranks if rule.input_parts else 1)
     if rule.source is MadeOf.ROOT and rank != root:
         return (None,) * size
-    return tuple(Contribution(rank, c) for c in range(size))
+    return tuple([Contribution(rank, c) for c in range(size)])
