@@ -84,7 +84,9 @@ def _wrong_shards(request: JobRequest, group: tuple[int, ...], own: Held) -> lis
     return found
 
 
-def expected_pieces(request: JobRequest, layout: Cutting, rank: int, values: Values) -> list[Array]:
+def expected_pieces(
+    request: JobRequest, cutting: Cutting, rank: int, values: Values
+) -> list[Array]:
     """The result of a rank: per piece an array (rows, width).
 
     Of a reduce-scatter all rows are given; which ones count is known from the rows held.  The
@@ -96,17 +98,17 @@ def expected_pieces(request: JobRequest, layout: Cutting, rank: int, values: Val
         sums = values(group[0]).copy()
         for member in group[1:]:
             sums += values(member)
-        return [spread(sums, span, layout.rows) for span in layout.spans]
+        return [spread(sums, span, cutting.rows) for span in cutting.spans]
     if demand.goal.givers is Givers.BEFORE:
         period = values(group[max(place - 1, 0)])
-        return [spread(period, span, layout.rows) for span in layout.spans]
+        return [spread(period, span, cutting.rows) for span in cutting.spans]
     if demand.start.chunks is Chunks.OWN:
         sources = [(values(member), row) for row, member in enumerate(group)]
     else:
         sources = [(values(member), place) for member in group]
     return [
         np.stack([spread_row(period, span, row) for period, row in sources])
-        for span in layout.spans
+        for span in cutting.spans
     ]
 
 
@@ -118,7 +120,7 @@ def _adds(demand: Demand) -> bool:
 
 def compare(
     request: JobRequest,
-    layout: Cutting,
+    cutting: Cutting,
     rank: int,
     rows: Held,
     results: list[Array],
@@ -126,7 +128,7 @@ def compare(
     bounds: list[Floats] | None = None,
 ) -> Mismatch | None:
     """The first element of the held ``rows`` that is not as expected (within ``bounds``)."""
-    for i, (span, result, right) in enumerate(zip(layout.spans, results, expected, strict=True)):
+    for i, (span, result, right) in enumerate(zip(cutting.spans, results, expected, strict=True)):
         off = result != right if bounds is None else ~(np.abs(result - right) <= bounds[i])
         off &= rows[:, None]
         if off.any():
@@ -142,26 +144,28 @@ def compare(
     return None
 
 
-def numbers_of(request: JobRequest, layout: Cutting, options: RunOptions, ranks: int) -> Numbers:
+def numbers_of(request: JobRequest, cutting: Cutting, options: RunOptions, ranks: int) -> Numbers:
     """The contributions of so many ranks to a request's payload."""
-    period = min(PERIOD, layout.elements)
+    period = min(PERIOD, cutting.elements)
     return Numbers(options.data_type, request.size, ranks, options.seed, period)
 
 
-def exact_results(request: JobRequest, layout: Cutting, rank: int, numbers: Numbers) -> list[Array]:
+def exact_results(
+    request: JobRequest, cutting: Cutting, rank: int, numbers: Numbers
+) -> list[Array]:
     """The closed form for the exact payload."""
-    return expected_pieces(request, layout, rank, numbers.integers)
+    return expected_pieces(request, cutting, rank, numbers.integers)
 
 
 def rounded_sum(
-    request: JobRequest, layout: Cutting, rank: int, values: Values, numbers: Numbers
+    request: JobRequest, cutting: Cutting, rank: int, values: Values, numbers: Numbers
 ) -> tuple[list[Array], list[Floats]]:
     """Results in float64 for a random payload, and the bounds on a computed sum's error.
 
     ``values`` are the contributions as rounded to the type, in float64.
     """
-    right = expected_pieces(request, layout, rank, values)
+    right = expected_pieces(request, cutting, rank, values)
     if not _adds(demand_of(request.kind)):
         return right, [np.zeros_like(piece) for piece in right]
-    size = expected_pieces(request, layout, rank, lambda r: np.abs(values(r)))
+    size = expected_pieces(request, cutting, rank, lambda r: np.abs(values(r)))
     return right, [numbers.error_bound(piece) for piece in size]

@@ -80,14 +80,14 @@ def lower_steps(
     pieces = how.pieces or 1
     b = _builder(kind, groups, parts * pieces, rows, how.in_place)
     for piece, number in _pipeline_order(pieces, len(steps)):
-        layout = _Layout(kind, len(groups[0]), parts, pieces, piece)
+        place = _ChunksOfPiece(kind, len(groups[0]), parts, pieces, piece)
         for step in lowered.steps[number]:
-            add_step(b, step, how.algorithm, layout.chunks)
+            add_step(b, step, how.algorithm, place.chunks)
     return b.schedule(name)
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class _ChunksOfPiece:
     """Where the chunks of a piece's rows lie.
 
     The buffers of an all-reduce hold piece after piece; where ranks start or end with rows of
