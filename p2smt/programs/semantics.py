@@ -3,7 +3,7 @@
 A device's state is a k x k Boolean matrix: row = chunk of the payload, column = device
 whose contribution that chunk holds (P2, state matrices).  The states of all k devices are
 one array of packed bits, ``state[device, row, word]``, bit c of the words for device c.
-Nothing here is shared with the encodings.
+Nothing here is shared with the encodings but the demand, as data.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from p2smt.parallelism.placement import IntArray
     from p2smt.plans.file_model import PlanModel, RequestModel
     from p2smt.programs.program import Hierarchy, Program
-    from p2smt.schedules.lower.rows import Group
+    from p2smt.schedules.lower.rows import RankGroup
     from p2smt.schedules.model import Schedule
 
 MAX_RANKS = 1024
@@ -33,7 +33,7 @@ def lower_program(
     hierarchy: Hierarchy,
     kind: RequestKind = RequestKind.ALL_REDUCE,
     how: Lowering = DEFAULT,
-    groups: Sequence[Group] | None = None,
+    groups: Sequence[RankGroup] | None = None,
 ) -> Schedule:
     """The schedule of a program in every reduction group.
 
@@ -95,5 +95,5 @@ def _check_ranks(ranks: int) -> None:
         raise InputError(f"{ranks} ranks", f"schedules are made for at most {MAX_RANKS}")
 
 
-def _tuples(groups: IntArray) -> list[Group]:
+def _tuples(groups: IntArray) -> list[RankGroup]:
     return [tuple(group) for group in groups.tolist()]
