@@ -40,7 +40,7 @@ def said(*command: str) -> set[Path]:
 
 def test_tools_see_every_file() -> None:
     """Some ignore folders by name, such as "build"."""
-    every = set(sources(*CODE, *BESIDE)) | {path for path in (ROOT / "p2smt").rglob("__init__.py")}
+    every = set(sources(*CODE, *BESIDE)) | set((ROOT / "p2smt").rglob("__init__.py"))
     if (ROOT / ".git").exists():
         seen = said("git", "ls-files", "--cached", "--others", "--exclude-standard")
         assert every - seen == set()

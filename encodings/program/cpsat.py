@@ -43,10 +43,9 @@ from p2smt.encodings import run_cpsat
 from p2smt.encodings.program.cpsat_layers import LayerRow, layers_of
 from p2smt.encodings.program.reachable import ReachableTable, build_table
 from p2smt.errors import OutOfTimeError
-from p2smt.problems.program import ProgramProblem
+from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
-Indices = tuple[int, ...]
 _TIE_LIMIT = 2**50
 
 

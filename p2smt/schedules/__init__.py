@@ -3,6 +3,6 @@
 ``model`` is the representation; ``memory``, ``index`` and ``multisets`` look things up in it.
 ``language``: schedule files of our own.  ``construction``, ``classics``, ``lower``: schedules from
 moves, from textbooks, from programs.  ``order``, ``races``, ``verify``: what must come before what,
-what the rest may do, and the verdict.  ``families``: proofs for many sizes.  ``cost``: predicted time.
+what the rest may do, and the verdict.  ``families``: proofs for many sizes.  ``cost``: times.
 Other formats are in :mod:`p2smt.interop`.
 """

@@ -54,7 +54,7 @@ class Lowering:
 DEFAULT = Lowering()
 
 
-def lower_steps(
+def schedule_of_steps(
     name: str,
     kind: RequestKind,
     groups: Sequence[RankGroup],
