@@ -22,10 +22,10 @@ help: ## this list
 solve: setup ## set up, then place dp=8, tp=4 on four DGX A100 nodes and find their programs
 	$(BIN)/p2smt solve --topology dgx-a100:4 --axes dp=8,tp=4 --reduce dp=1GiB --reduce 'tp=64MiB*128'
 
-test: setup-dev ## what guards behaviour, real ranks included; tests/bench runs too, without measuring
+test: setup-dev ## what guards behaviour, real ranks included (minutes)
 	$(PYTEST) -m 'not exhaustive' $(PYTEST_ARGS)
 
-test-all: setup-dev ## all tests: exhaustive sweeps, long clusters and recomputed studies as well
+test-all: setup-dev ## all tests: also exhaustive sweeps, long clusters, recomputed studies, unmeasured benchmarks
 	$(PYTEST) $(PYTEST_ARGS)
 
 check: format lint types fast ## format, lint, types and the fast tests

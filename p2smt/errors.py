@@ -29,7 +29,7 @@ class EncodingBug(RuntimeError):
 
 
 class OutOfTimeError(Exception):
-    """The time limit was reached: neither an answer nor a proof.  Never leaves an encoding."""
+    """The time limit was reached: neither an answer nor a proof.  Never reaches a user."""
 
 
 class TooLarge(InputError):

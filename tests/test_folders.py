@@ -32,6 +32,22 @@ def crowded(files: list[Path], most: int) -> list[str]:
     return [f"{name}: {n} files" for name, n in counts.items() if n > limits[name]]
 
 
+def said(*command: str) -> set[Path]:
+    """The Python files that a tool names, one a line."""
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {ROOT / line for line in done.stdout.splitlines() if line.endswith(".py")}
+
+
+def test_tools_see_every_file() -> None:
+    """Some ignore folders by name, such as "build"."""
+    every = set(sources(*CODE, *BESIDE)) | set((ROOT / "p2smt").rglob("__init__.py"))
+    if (ROOT / ".git").exists():
+        seen = said("git", "ls-files", "--cached", "--others", "--exclude-standard")
+        assert every - seen == set()
+    ruff = Path(sys.executable).with_name("ruff")
+    assert every - said(str(ruff), "check", "--show-files") == set()
+
+
 def test_folders_are_not_crowded() -> None:
     assert crowded(sources(*CODE), 14) == []
     assert crowded(sources(*BESIDE), 25) == []

@@ -1,17 +1,28 @@
 """The directions of the arrows between modules (docs/development.md), read from their imports.
 
-A module may import from its own row of LAYERS and from rows above it, never from below, and
-never in a cycle.  BANS says which neighbours must not know each other, and why.
+A module may import from its own package and from rows above it in LAYERS, never from below or
+beside, and never in a cycle; ``arrows.py`` has the rules, each with its reason.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
+from tests.arrows import (
+    APART,
+    BANS,
+    COMPUTES_NAMES,
+    INSIDE,
+    JOINS_ENCODINGS,
+    LAYERS,
+    PACKAGES,
+    PRINTS,
+    SEES,
+)
 from tests.imports import (
     ROOT,
     Sources,
@@ -23,129 +34,24 @@ from tests.imports import (
     read_sources,
 )
 
-# Lowest first.  A package may import those of rows above its own, and itself; packages of one row
-# do not know each other.  "p2smt" is the package itself, with the public functions.
-LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
-    ("units", "result"),
-    ("files", "collectives"),
-    ("cluster",),
-    ("parallelism",),
-    ("programs",),
-    ("problems", "cost"),
-    ("encodings", "plans", "calibration"),
-    ("solvers",),
-    ("schedules",),
-    ("search",),
-    ("interop", "runtime"),
-    ("p2smt",),
-    ("report",),
-    ("cli",),
-)
 
-# (who, sees only these of the package, because): independence that is claimed is held here.
-SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    (
-        "encodings",
-        (
-            *("errors", "result", "problems", "encodings"),
-            *("collectives.names", "collectives.demand"),
-            *("parallelism.placement", "programs.program"),
-        ),
-        "encodings see problems only: what checks an answer must not share code with it",
-    ),
-    ("collectives", ("errors", "collectives"), "start and goal rest on nothing"),
-    (
-        "programs.semantics",
-        ("errors", "collectives", "parallelism.placement", "programs.preconditions"),
-        "the specification stands alone",
-    ),
-    (
-        "programs.preconditions",
-        ("errors", "collectives", "parallelism.placement"),
-        "the specification stands alone",
-    ),
-    (
-        "schedules.races.replay",
-        ("errors", "collectives.contract", "schedules.model"),
-        "replay interprets a schedule anew, to check what the solver found",
-    ),
-    *(
-        (
-            f"runtime.schedules.{name}",
-            (
-                *("errors", "collectives.contract", "schedules.model"),
-                *("runtime.schedules.rows", "runtime.schedules.events", "runtime.schedules.values"),
-            ),
-            "the reference executor shares with the checker the representation only",
-        )
-        for name in ("rows", "events", "reference", "values")
-    ),
-    (
-        "schedules.language",
-        (
-            *("errors", "files", "problems.claim", "collectives"),
-            *("schedules.model", "schedules.language"),
-        ),
-        "a file's text becomes a schedule without being judged",
-    ),
-)
-
-_APART = "execution and specification check each other"
-
-# (who, must not import, because)
-BANS: tuple[tuple[str, str, str], ...] = (
-    ("programs", "cost", "what a program means does not depend on what it costs"),
-    ("cost", "programs.semantics", "what a program costs does not depend on what it means"),
-    ("cost", "programs.check", "what a program costs does not depend on what it means"),
-    ("runtime", "programs.semantics", _APART),
-    ("runtime", "programs.check", _APART),
-    ("runtime", "programs.quotient", _APART),
-    ("runtime", "programs.payload_rows", _APART),
-    ("runtime", "plans.check", _APART),
-    *(("runtime", f"schedules.{part}", _APART) for part in ("races", "order", "families")),
-    *((f"runtime.{part}", "schedules.verify", _APART) for part in ("programs", "schedules")),
-    ("schedules.lower", "schedules.verify", "what is lowered is checked by others"),
-    ("schedules.verify", "schedules.lower", "a checker does not know where a schedule is from"),
-    ("schedules.verify", "schedules.classics", "a checker does not know where a schedule is from"),
-)
-
-# Only solvers imports encodings: whatever asks, asks through its one door.
-JOINS_ENCODINGS = ("solvers", "encodings")
-
-# It imports by a computed name: public names on first use.
-COMPUTES_NAMES = ("p2smt",)
-
-# Third-party packages and who may import them; None: every module.
-PACKAGES: Mapping[str, tuple[str, ...] | None] = {
-    "numpy": None,
-    "ortools": ("encodings",),
-    "z3": ("encodings",),
-    "pydantic": ("files", "cli"),  # and file.py, file_model.py of every package
-    "defusedxml": ("interop",),
-    "scipy": ("calibration",),
-    "pydantic_core": ("files",),
-    "yaml": ("files",),
-    "typer": ("cli",),
-    "rich": ("cli", "report"),
-    "torch": ("runtime",),
-}
-
-PRINTS = ("cli", "report")
+def height(module: str, rows: tuple[tuple[str, ...], ...] = LAYERS) -> int:
+    """The row that a module belongs to; one without a row counts as the highest."""
+    return next((row for row, names in enumerate(rows) if inside(module, names)), len(rows))
 
 
-def height(module: str) -> int:
-    """The row of a module's package in LAYERS; one without a row counts as the highest."""
-    rows = (row for row, names in enumerate(LAYERS) if inside(module, names))
-    return next(rows, len(LAYERS))
+def room(module: str, rows: tuple[tuple[str, ...], ...]) -> str:
+    """The name in these rows that a module belongs to."""
+    return next((name for names in rows for name in names if inside(module, [name])), module)
 
 
 def unplaced(sources: Sources) -> list[str]:
     return [
-        f"p2smt/{module.replace('.', '/')}.py has no place: add its package to a row of LAYERS in "
-        "tests/test_layering.py, above the rows of all packages that import it"
+        f"p2smt/{module.replace('.', '/')}.py has no place: add its package to a row of "
+        f"{table} in tests/arrows.py, above the rows of all that import it"
         for module in sorted(sources)
-        if height(module) == len(LAYERS)
+        for table, rows in _tables(module)
+        if height(module, rows) == len(rows)
     ]
 
 
@@ -155,8 +61,18 @@ def upward(sources: Sources) -> list[str]:
         f"{module} imports {other}, which is in a higher layer or beside it"
         for module in sorted(sources)
         for other in sorted(own_imports(module, sources))
-        if height(other) >= height(module) and other.split(".")[0] != module.split(".")[0]
+        for _, rows in _tables(module)
+        if any(inside(other, names) for names in rows)
+        if height(other, rows) >= height(module, rows) and room(other, rows) != room(module, rows)
     ]
+
+
+def _tables(module: str) -> Iterator[tuple[str, tuple[tuple[str, ...], ...]]]:
+    """The rows that hold for a module: those of all packages, and those inside its own."""
+    yield "LAYERS", LAYERS
+    package, _, within = module.partition(".")
+    if within and package in INSIDE:
+        yield f"INSIDE[{package!r}]", INSIDE[package]
 
 
 def banned(sources: Sources) -> list[str]:
@@ -177,6 +93,12 @@ def _objections(module: str, other: str) -> Iterator[str]:
             yield why
     if inside(other, ["encodings"]) and not inside(module, JOINS_ENCODINGS):
         yield "only solvers imports encodings"
+    if inside(other, ["solvers.load", "solvers.protocols"]) and not inside(module, ["solvers"]):
+        yield "the way to an encoding is to ask"
+    if inside(module, ["runtime"]) and inside(other, ["schedules"]):
+        checks = module == "runtime.ranks.run_schedule"
+        if other != "schedules.model" and not checks:
+            yield APART
     if inside(other, ["interop"]) and not inside(module, ["interop", "cli", "p2smt"]):
         yield "foreign formats live in interop alone"
 
@@ -236,6 +158,7 @@ def test_every_name_is_placed_once_and_exists() -> None:
     names = [name for row in LAYERS for name in row]
     assert sorted(names) == sorted({module.split(".")[0] for module in SOURCES})
     ruled = {name for ban in BANS for name in ban[:2]} | {*JOINS_ENCODINGS}
+    ruled |= {name for rows in INSIDE.values() for names in rows for name in names}
     ruled |= {name for who, seen, _ in SEES for name in (who, *seen)}
     ruled |= {*COMPUTES_NAMES, *PRINTS, *(n for users in PACKAGES.values() for n in users or ())}
     assert {n for n in ruled if not any(inside(module, [n]) for module in SOURCES)} == set()
@@ -262,7 +185,9 @@ def test_what_starts_quickly_does_not_load_torch_or_solvers(module: str) -> None
         reached.add(name)
         quick = {name: _at_the_top(SOURCES[name])}
         assert not outside_imports(name, quick) & {"torch", "z3", "ortools", "scipy"}, name
-        waiting += [n for n in own_imports(name, {**SOURCES, **quick}) - reached if n in SOURCES]
+        found = own_imports(name, {**SOURCES, **quick})
+        packages = {n.rsplit(".", part)[0] for n in found for part in range(n.count(".") + 1)}
+        waiting += [n for n in (found | packages) - reached if n in SOURCES]
 
 
 def _at_the_top(source: str) -> str:
@@ -309,12 +234,22 @@ def test_the_package_does_not_import_its_tests_or_experiments() -> None:
             "from p2smt.problems import race",
             "cost.scene imports problems.race, which",
         ),
+        (
+            "schedules.order.clocks",
+            "from p2smt.schedules.verify import report",
+            "schedules.order.clocks imports schedules.verify.report, which is in a higher layer",
+        ),
+        (
+            "runtime.schedules.rows",
+            "from p2smt.runtime.programs import regions",
+            "runtime.schedules.rows imports runtime.programs.regions, which is in a higher layer",
+        ),
     ],
 )
 def test_an_upward_import_is_found(module: str, source: str, message: str) -> None:
-    (found,) = upward(
-        {"plans.file": "", "cluster.topology": "", "problems.race": "", module: source}
-    )
+    others = ("plans.file", "cluster.topology", "problems.race", "schedules.verify.report")
+    sources = dict.fromkeys((*others, "runtime.programs.regions"), "")
+    (found,) = upward({**sources, module: source})
     assert found.startswith(message)
 
 
@@ -334,7 +269,13 @@ def test_an_upward_import_is_found(module: str, source: str, message: str) -> No
         ("schedules.races.replay", "from p2smt.schedules.verify.values import values_of"),
         ("runtime.schedules.reference", "from p2smt.runtime.payload import Numbers"),
         ("runtime.schedules.execution", "from p2smt.schedules.verify.progress import some_run"),
-        ("schedules.lower.rows", "from p2smt.schedules.verify import structure"),
+        ("runtime.ranks.worker", "from p2smt.schedules.verify.progress import some_run"),
+        ("runtime.ranks.run_schedule", "from p2smt.schedules.verify import values"),
+        ("runtime.schedules.moves", "from p2smt.schedules.index import Index"),
+        ("runtime.programs.regions", "from p2smt.programs.preconditions import x"),
+        ("cost.scene", "from p2smt.programs import payload_rows"),
+        ("schedules.verify.verify", "from p2smt.schedules.lower import rows"),
+        ("search.joint", "from p2smt.solvers.load import placement_encoding"),
         ("schedules.language.file", "from p2smt.schedules.index import Index"),
         ("collectives.names", "from p2smt.units import format_bytes"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -28,13 +29,26 @@ def public_classes(source: str) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
+def type_names(source: str) -> set[str]:
+    """Names that a module gives to types that it puts together: ``Matrix = tuple[..]``."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assign)]
+    names = {target.id for node in nodes for target in node.targets if isinstance(target, ast.Name)}
+    return {name for name in names if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name)}
+
+
 def doubles(sources: Sources) -> dict[str, list[str]]:
-    """The modules of each public class name that stands in several."""
-    homes = defaultdict(list)
+    """The modules of each public class name that stands in several, also as another type's name.
+
+    Types put together alike may have one name in two modules that do not know each other.
+    """
+    homes, others = defaultdict(list), defaultdict(list)
     for module in sorted(sources):
         for name in public_classes(sources[module]):
             homes[name].append(module)
-    return {name: modules for name, modules in sorted(homes.items()) if len(modules) > 1}
+        for name in type_names(sources[module]):
+            others[name].append(module)
+    every = {name: modules + others[name] for name, modules in sorted(homes.items())}
+    return {name: modules for name, modules in every.items() if len(modules) > 1}
 
 
 def misnamed(sources: Sources, allowed: Mapping[str, str]) -> list[str]:
@@ -75,6 +89,7 @@ def test_a_name_that_the_package_offers_is_found(name: str) -> None:
     [
         ("class Link: ...", ["Link is a class of a, b: give all but one a name of its own"]),
         ("if True:\n    class Link: ...", ["Link is a class of a, b: give all but one a name of "]),
+        ("Link = tuple[int, int]", ["Link is a class of a, b: give all but one a name of its own"]),
         ("class _Link: ...", []),
         ("from a import Link", []),
         ("class Route: ...", []),

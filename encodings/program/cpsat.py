@@ -40,13 +40,12 @@ from dataclasses import dataclass, replace
 from ortools.sat.python import cp_model
 
 from p2smt.encodings import run_cpsat
-from p2smt.encodings.program.cpsat_layers import Row, layers_of
+from p2smt.encodings.program.cpsat_layers import LayerRow, layers_of
 from p2smt.encodings.program.reachable import ReachableTable, build_table
 from p2smt.errors import OutOfTimeError
-from p2smt.problems.program import ProgramProblem
+from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
-Indices = tuple[int, ...]
 _TIE_LIMIT = 2**50
 
 
@@ -59,7 +58,7 @@ class Vars:
     use: tuple[tuple[cp_model.IntVar, ...], ...]
 
 
-def c1_step(model: cp_model.CpModel, layers: Sequence[Sequence[Row]]) -> Vars:
+def c1_step(model: cp_model.CpModel, layers: Sequence[Sequence[LayerRow]]) -> Vars:
     """C1: each step is an arc of its layer."""
     state = _column(model, layers[0], 0)
     columns = []
@@ -72,7 +71,7 @@ def c1_step(model: cp_model.CpModel, layers: Sequence[Sequence[Row]]) -> Vars:
     return Vars(tuple(word), tuple(cost), tuple(used))
 
 
-def _column(model: cp_model.CpModel, rows: Sequence[Row], n: int) -> cp_model.IntVar:
+def _column(model: cp_model.CpModel, rows: Sequence[LayerRow], n: int) -> cp_model.IntVar:
     values = sorted({row[n] for row in rows})
     return model.new_int_var_from_domain(cp_model.Domain.from_values(values), "")
 

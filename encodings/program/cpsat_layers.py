@@ -10,10 +10,10 @@ from p2smt.encodings.program.reachable import Arc, ReachableTable
 from p2smt.encodings.program.reachable_search import GOAL
 from p2smt.problems.program import ProgramProblem
 
-Row = tuple[int, ...]
+LayerRow = tuple[int, ...]
 
 
-def _row(problem: ProgramProblem, source: int, arc: Arc | None) -> Row | None:
+def _row(problem: ProgramProblem, source: int, arc: Arc | None) -> LayerRow | None:
     """A tuple of C1 (arc None: stop), or None where the cost table does not allow the step."""
     if arc is None:
         return (source, 0, GOAL, 0, *(0 for _ in problem.limits))
@@ -26,7 +26,7 @@ def _row(problem: ProgramProblem, source: int, arc: Arc | None) -> Row | None:
     return (source, arc.instruction + 1, arc.target, cost, *used)
 
 
-def layers_of(problem: ProgramProblem, table: ReachableTable) -> list[list[Row]]:
+def layers_of(problem: ProgramProblem, table: ReachableTable) -> list[list[LayerRow]]:
     """The tuples of C1 for each step: from reachable nodes, to nodes near enough to the goal."""
     layers, nodes = [], {table.start}
     for left in range(problem.max_length, 0, -1):
@@ -38,7 +38,7 @@ def layers_of(problem: ProgramProblem, table: ReachableTable) -> list[list[Row]]
     return _within(layers, problem.at_most)
 
 
-def _within(layers: list[list[Row]], at_most: int | None) -> list[list[Row]]:
+def _within(layers: list[list[LayerRow]], at_most: int | None) -> list[list[LayerRow]]:
     """The tuples that lie on a path to the goal, of cost ``at_most`` or less."""
     ahead: list[dict[int, int]] = [{GOAL: 0}]
     for rows in reversed(layers):

@@ -38,10 +38,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from p2smt.collectives.demand import Chunks
-from p2smt.encodings.program.z3_model import Indices, Vars, build, c12_excluded, decode, groups_of
+from p2smt.encodings.program.z3_model import Vars, build, c12_excluded, decode, groups_of
 from p2smt.encodings.program.z3_search import Z3Search, at_most, value
 from p2smt.errors import OutOfTimeError
-from p2smt.problems.program import ProgramProblem
+from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.result import Result, SearchLimits, Status
 
 

@@ -19,10 +19,9 @@ from p2smt.encodings.program.z3_steps import (
     same_rows,
 )
 from p2smt.errors import InputError, TooLarge
-from p2smt.problems.program import ProgramProblem
+from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.programs.program import local_groups
 
-Indices = tuple[int, ...]
 MAX_DEVICES = 16
 
 

@@ -11,7 +11,7 @@ from p2smt.cli import options as o
 
 if TYPE_CHECKING:
     from p2smt.plans.solution import Solution
-    from p2smt.search.joint import Progress
+    from p2smt.search.joint import ProgressCallback
 
 _SIZED = "AXES=SIZE[*N]"
 
@@ -108,7 +108,7 @@ def solve(
     return _finish(solution, output, json)
 
 
-def _live() -> AbstractContextManager[Progress | None]:
+def _live() -> AbstractContextManager[ProgressCallback | None]:
     """A line on stderr with incumbent, bound and gap, where stderr is a terminal."""
     from p2smt.report.tables import console
 

@@ -24,11 +24,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from p2smt.cost.alpha_beta import StepTime
-
-FloatArray = npt.NDArray[np.float64]
+from p2smt.cost.routing import FloatArray
 
 CHUNK_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """The chunk counts that ``auto`` chooses from.  From 2 on each is at most 1.5 times the one

@@ -1,4 +1,4 @@
-"""Frozen inputs of the encodings: plain data, the same for every solver."""
+"""Which parallelism matrices fit, and which costs least?  The question as plain integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frozen questions about reduction programs: plain data, the same for every solver."""
+"""Which reduction programs meet a demand, and which costs least?  The question as plain data."""
 
 from __future__ import annotations
 

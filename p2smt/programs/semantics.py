@@ -3,13 +3,14 @@
 A device's state is a k x k Boolean matrix: row = chunk of the payload, column = device
 whose contribution that chunk holds (P2, state matrices).  The states of all k devices are
 one array of packed bits, ``state[device, row, word]``, bit c of the words for device c.
-Nothing here is shared with the encodings.
+Nothing here is shared with the encodings but the demand, as data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -158,17 +159,23 @@ def _write(
     rows: npt.NDArray[np.bool_],
 ) -> None:
     """Write the members' states after a collective whose precondition holds."""
-    if collective is Collective.BROADCAST:
-        state[groups] = words[:, :1]
-        return
-    union = np.bitwise_or.reduce(words, axis=1)
-    if collective is Collective.REDUCE:
-        state[groups] = 0
-        state[groups[:, 0]] = union
-    elif collective is Collective.REDUCE_SCATTER:
-        state[groups] = np.where(_runs(rows)[..., None], union[:, None], 0)
-    else:
-        state[groups] = union[:, None]
+    match collective:
+        case Collective.ALL_REDUCE | Collective.ALL_GATHER:
+            state[groups] = _union(words)[:, None]
+        case Collective.REDUCE_SCATTER:
+            state[groups] = np.where(_runs(rows)[..., None], _union(words)[:, None], 0)
+        case Collective.REDUCE:
+            state[groups] = 0
+            state[groups[:, 0]] = _union(words)
+        case Collective.BROADCAST:
+            state[groups] = words[:, :1]
+        case _:
+            assert_never(collective)
+
+
+def _union(words: State) -> State:
+    """The contributions of all members of a group, row by row."""
+    return np.asarray(np.bitwise_or.reduce(words, axis=1))
 
 
 def _runs(rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

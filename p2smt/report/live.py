@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from rich.console import Console
 
 from p2smt.report.tables import gap
-from p2smt.search.joint import Progress
+from p2smt.search.joint import ProgressCallback
 from p2smt.units import format_time
 
 
 @contextmanager
-def live_line(screen: Console) -> Iterator[Progress]:
+def live_line(screen: Console) -> Iterator[ProgressCallback]:
     """Shows the best objective so far, the proved bound and the gap while the search runs."""
     with screen.status("searching") as status:
 

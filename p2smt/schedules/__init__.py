@@ -1,1 +1,8 @@
-"""Collective schedules, chunk by chunk: one representation, its readers, writers and checker."""
+"""Collective schedules, chunk by chunk: one representation for all formats, checked and priced.
+
+``model`` is the representation; ``memory``, ``index`` and ``multisets`` look things up in it.
+``language``: schedule files of our own.  ``construction``, ``classics``, ``lower``: schedules from
+moves, from textbooks, from programs.  ``order``, ``races``, ``verify``: what must come before what,
+what the rest may do, and the verdict.  ``families``: proofs for many sizes.  ``cost``: times.
+Other formats are in :mod:`p2smt.interop`.
+"""

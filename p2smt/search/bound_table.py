@@ -21,7 +21,7 @@ from p2smt.problems.placement import CostTable, PlacementProblem
 from p2smt.result import Result, Status, StopWatch
 from p2smt.search.one_request import physical_bound_s
 from p2smt.search.placements import is_answer
-from p2smt.search.scene_table import SceneTable, Values, scene_table
+from p2smt.search.scene_table import SceneTable, TermValues, scene_table
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Optimum
 from p2smt.solvers.solver import Solver
@@ -35,7 +35,7 @@ class OpenEntry:
     """An entry that is no more than a bound: a request, by its number, on one of its scenes."""
 
     number: int
-    values: Values
+    values: TermValues
     request: Request
     scene: Scene
 
@@ -71,9 +71,9 @@ class _Rows:
 
     request: Request
     columns: SceneTable
-    entries: dict[Values, _Entry]
+    entries: dict[TermValues, _Entry]
 
-    def values(self, matrix: Matrix) -> Values:
+    def values(self, matrix: Matrix) -> TermValues:
         """The row that a matrix falls into."""
         return self.columns.values(Placement(matrix))
 

@@ -23,7 +23,7 @@ from p2smt.search.programs_pipelined import Listings
 from p2smt.search.ranking import Ranking
 from p2smt.solvers.solver import Solver
 
-Progress = Callable[[float | None, float], None]
+ProgressCallback = Callable[[float | None, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class JointSearch:
     problem: Problem
     limits: SearchLimits
     solver: Solver = Solver.CPSAT
-    progress: Progress | None = None
+    progress: ProgressCallback | None = None
     listings: Listings = field(default_factory=Listings)
 
     def run(self, top: int) -> Solution:

@@ -1,7 +1,4 @@
-"""Synthesis of programs: search by an encoding, decode, check by the semantics, re-cost.
-
-With :mod:`p2smt.search.joint`, the only module that joins encodings with semantics and cost.
-"""
+"""Synthesis of programs: ask an encoding, decode, check by the semantics, cost again."""
 
 from __future__ import annotations
 

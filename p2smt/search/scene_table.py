@@ -22,7 +22,7 @@ from p2smt.parallelism.placement import Placement
 from p2smt.problems.placement import LevelTerm
 
 MAX_SCENES = 50_000
-Values = tuple[int, ...]
+TermValues = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class SceneTable:
     """Terms of a request's cost table, and the scene of each combination of their values."""
 
     terms: tuple[LevelTerm, ...]
-    scenes: Mapping[Values, Scene]
+    scenes: Mapping[TermValues, Scene]
 
-    def values(self, placement: Placement) -> Values:
+    def values(self, placement: Placement) -> TermValues:
         """The row of the table that a placement falls into."""
         return tuple(
             math.prod(placement.matrix[i][term.level] for i in term.axes) for term in self.terms
@@ -43,7 +43,7 @@ def scene_table(topology: Topology, axes: Sequence[int], chosen: Sequence[int]) 
     """The table of the chosen axes (indices, ascending); ``axes`` are all axis sizes."""
     exact = _position_levels(topology)
     terms = _terms(exact, len(axes), chosen)
-    scenes: dict[Values, Scene] = {}
+    scenes: dict[TermValues, Scene] = {}
     for columns in _columns(topology, axes, chosen, exact):
         values = tuple(v for column in columns for v in column.values)
         digits = relevant_digits(topology, [column.digits for column in columns])
@@ -83,7 +83,7 @@ def _terms(exact: Sequence[bool], axes: int, chosen: Sequence[int]) -> tuple[Lev
 class _Column:
     """One level of a scene: values of its terms, and the digits they stand for."""
 
-    values: Values
+    values: TermValues
     digits: Digits
 
 
@@ -98,7 +98,7 @@ def _columns(
             if math.prod(left) == 1:
                 yield ()
             return
-        seen: set[tuple[Values, Values]] = set()
+        seen: set[tuple[TermValues, TermValues]] = set()
         for entries in product(*(_divisors(math.gcd(n, sizes[j])) for n in left)):
             if sizes[j] % math.prod(entries):
                 continue

@@ -1,4 +1,4 @@
-"""The public functions: `solve` and `placements`."""
+"""The public function `solve`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Solution
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.search.joint import JointSearch, Progress
+from p2smt.search.joint import JointSearch, ProgressCallback
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.rank_orders import GivenRanks, default_order, given_ranks, rank_order
 from p2smt.search.sensitivity import FACTORS, perturbations
@@ -26,7 +26,7 @@ def solve(
     solver: Solver | str = Solver.CPSAT,
     compare: GivenRanks | None = None,
     sensitivity: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Solution:
     """The placement and programs of least time, with proof; and the next best ones.
 

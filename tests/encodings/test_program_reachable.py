@@ -61,12 +61,12 @@ CASES = [
     ((4, 2, 2), 6),
     ((3, 2, 5), 4),
     ((2, 2, 2, 2), 3),
-    pytest.param((2, 3, 2, 2), 3, marks=pytest.mark.slow),
-    pytest.param((3, 2, 5), 6, marks=pytest.mark.slow),
-    pytest.param((3, 3, 3), 6, marks=pytest.mark.slow),
-    pytest.param((2, 2, 2, 2), 4, marks=pytest.mark.slow),
-    pytest.param((3, 2, 2, 2), 4, marks=pytest.mark.slow),
-    pytest.param((2, 2, 2, 3), 4, marks=pytest.mark.slow),
+    pytest.param((2, 3, 2, 2), 3, marks=pytest.mark.exhaustive),
+    pytest.param((3, 2, 5), 6, marks=pytest.mark.exhaustive),
+    pytest.param((3, 3, 3), 6, marks=pytest.mark.exhaustive),
+    pytest.param((2, 2, 2, 2), 4, marks=pytest.mark.exhaustive),
+    pytest.param((3, 2, 2, 2), 4, marks=pytest.mark.exhaustive),
+    pytest.param((2, 2, 2, 3), 4, marks=pytest.mark.exhaustive),
 ]
 
 

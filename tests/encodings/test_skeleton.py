@@ -81,9 +81,16 @@ def constraint_gaps(path: str, sources: Sources) -> Iterator[str]:
     yield from (
         f"{path} has no row for its function {name}" for name in sorted(names - rows.keys())
     )
+    used = {name for p in own_files(path, sources) for name in _read_names(sources[p])}
+    idle = sorted((names & rows.keys()) - used)
+    yield from (f"{path} never uses its function {name}" for name in idle)
     numbers = sorted({number for span in rows.values() for number in span})
     if numbers != list(range(1, len(numbers) + 1)) or not numbers:
         yield f"{path} numbers its constraints {numbers}, not C1 to Cn"
+
+
+def _read_names(source: str) -> set[str]:
+    return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
 
 
 def strays(sources: Sources) -> Iterator[str]:
@@ -218,7 +225,8 @@ class Vars: ...
 def c1_step(): ...
 def c2_at_most(): ...
 def decode(): ...
-def wrong_order(problem: RaceProblem, limits: SearchLimits) -> Result[RaceAnswer]: ...
+def wrong_order(problem: RaceProblem, limits: SearchLimits) -> Result[RaceAnswer]:
+    c1_step(), c2_at_most()
 '''
 
 
@@ -243,6 +251,7 @@ def test_a_good_source_is_not_broken() -> None:
         ("class Vars: ...", "class Variables: ...", "has no Vars"),
         ("def decode(): ...", "", "has no decode"),
         ("def c1_step(): ...", "", "no function c1_step for its row"),
+        ("    c1_step(), ", "    ", "never uses its function c1_step"),
         ("def c1_step(): ...", "def c1_step(): ...\ndef c1_more(): ...", "no row for its function"),
         (
             "limits: SearchLimits",

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.imports import imported_names
+from tests.imports import ROOT, files_below, imported_names
 
-ROOT = Path(__file__).resolve().parents[2]
 STUDIES = ROOT / "experiments"
 SHARED = "testbed"
 PLACEMENT = "experiments.placement_448x"
-MOST_FILES = 25
 PARTS = {"model": ("model",), "measure": ("measure",), "report": ("model", "measure", "report")}
 """What the parts of placement_448x may import of each other."""
 
@@ -25,18 +20,13 @@ _MAY_EDIT = re.compile(r"sys\s*\.\s*path\b|from sys |addsitedir")
 _COMMAND = re.compile(r"-m (experiments(?:\.[a-z_0-9]+)+)\b(?!\.\w)")
 
 
-def python_files(*folders: str) -> Iterator[Path]:
-    for folder in folders:
-        for top, _, names in os.walk(ROOT / folder, followlinks=True):
-            yield from (Path(top) / name for name in names if name.endswith(".py"))
-
-
 def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
 def sources(*folders: str) -> dict[str, str]:
-    return {module_of(p): p.read_text(encoding="utf-8") for p in python_files(*folders)}
+    paths = [path for folder in folders for path in files_below(ROOT / folder)]
+    return {module_of(path): path.read_text(encoding="utf-8") for path in paths}
 
 
 def crossings(module: str, source: str) -> list[str]:
@@ -82,7 +72,7 @@ def _is_guard(node: ast.stmt) -> bool:
 def commands() -> dict[str, set[str]]:
     """The scripts that pages, the Makefile and docstrings name, by file."""
     pages = [ROOT / "README.md", ROOT / "Makefile", *(ROOT / "docs").glob("*.md")]
-    pages += [*STUDIES.rglob("*.md"), *python_files("experiments")]
+    pages += [*STUDIES.rglob("*.md"), *files_below(STUDIES)]
     found = {str(p.relative_to(ROOT)): set(_COMMAND.findall(p.read_text())) for p in pages}
     table = (STUDIES / "placement_448x" / "README.md").read_text()
     rows = re.findall(r"^\| `([a-z_.]+)", table, re.M)
@@ -120,11 +110,6 @@ def test_no_page_starts_a_script_by_its_path() -> None:
 def test_a_module_that_is_started_is_complete() -> None:
     everything = {**EXPERIMENTS, **sources("p2smt")}
     assert [module for module, source in everything.items() if defined_too_late(source)] == []
-
-
-def test_folders_stay_small_enough_to_be_seen_at_once() -> None:
-    counts = Counter(path.parent for path in python_files("experiments"))
-    assert max(counts.values()) <= MOST_FILES
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from experiments.testbed.network import cluster, why_not
 from experiments.testbed.ranks import fleet_of, run
 from experiments.testbed.spec import NetworkSpec
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.exhaustive]
 
 
 @pytest.fixture(autouse=True, scope="module")

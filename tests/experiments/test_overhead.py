@@ -22,6 +22,7 @@ def test_summary() -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.exhaustive
 def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "overhead.json"
     arguments = "--ranks 2 --payload 64KiB --warmup 1 --pairs 3 --out"

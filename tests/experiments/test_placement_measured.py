@@ -174,6 +174,7 @@ def test_larger_payloads_have_rows_of_single_and_choice() -> None:
         assert predicted_s(large.pairs.entries[chosen]) <= predicted_s(large.pairs.entries[single])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("levels", [(1, 2, 8), (1, 4, 4), (2, 2, 4)])
 def test_no_step_has_a_payload_of_the_calibration(levels: tuple[int, int, int]) -> None:
     racks, nodes, ranks = levels
@@ -212,7 +213,7 @@ def test_claims_have_a_line_per_cluster_that_was_asked() -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_tiny_run(tmp_path: Path) -> None:
     if reason := why_not():
         pytest.skip(reason)

@@ -39,9 +39,9 @@ def named(found: dict[str, Any]) -> list[list[Any]]:
     [
         ("paper-gcp-a100-2", (2**20, 2**32)),
         ("paper-gcp-v100-2", (2**30,)),
-        pytest.param("paper-gcp-a100-4", (), marks=pytest.mark.slow),
-        pytest.param("paper-gcp-v100-4", (), marks=pytest.mark.slow),
-        pytest.param("dgx1-v100-4", (2**20,), marks=pytest.mark.slow),
+        pytest.param("paper-gcp-a100-4", (), marks=pytest.mark.exhaustive),
+        pytest.param("paper-gcp-v100-4", (), marks=pytest.mark.exhaustive),
+        pytest.param("dgx1-v100-4", (2**20,), marks=pytest.mark.exhaustive),
     ],
 )
 def test_the_committed_results_hold(name: str, payloads: tuple[int, ...]) -> None:
@@ -61,7 +61,7 @@ def test_the_committed_ratios_hold() -> None:
     assert committed["effective"]["ratio"] > exact.PAPER > committed["nominal"]["ratio"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_committed_predictions_hold() -> None:
     """To a hundredth: the fit is a numerical optimum."""
     known, committed = published_tables.tables(), read(published.RESULTS)["experiments"]

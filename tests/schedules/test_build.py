@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from p2smt.collectives.contract import Contract, Contribution, Goal, contract
 from p2smt.errors import InputError
-from p2smt.schedules.build import builder as build
-from p2smt.schedules.build.builder import Builder, Message, runs
+from p2smt.schedules.construction import builder as build
+from p2smt.schedules.construction.builder import Builder, Message, runs
 from p2smt.schedules.model import Buffer, Schedule, Span, StepRef
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify

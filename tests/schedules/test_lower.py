@@ -18,7 +18,7 @@ from p2smt.parallelism.placement import Placement
 from p2smt.plans.file import read_plan
 from p2smt.plans.file_model import PlanModel
 from p2smt.programs.program import Hierarchy, parse_program
-from p2smt.schedules.lower.assemble import Lowering, lower_steps
+from p2smt.schedules.lower.assemble import Lowering, schedule_of_steps
 from p2smt.schedules.lower.program import lower_plan, lower_program
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Kind, Verdict
@@ -138,7 +138,7 @@ def test_programs_that_cannot_move_their_rows(
 def test_rows_that_do_not_split() -> None:
     steps = [(Collective.REDUCE_SCATTER, [(0, 1, 2)])]
     with pytest.raises(InputError, match="4 rows do not split over 3 members"):
-        lower_steps("odd", RS, [(0, 1, 2, 3)], steps)
+        schedule_of_steps("odd", RS, [(0, 1, 2, 3)], steps)
 
 
 def test_limits() -> None:

@@ -9,14 +9,14 @@ from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.request import Request
 from p2smt.plans.solution import RequestAnswer, Solution
 from p2smt.result import SearchLimits, Status
-from p2smt.search.joint import JointSearch, Progress
+from p2smt.search.joint import JointSearch, ProgressCallback
 from p2smt.search.one_request import RequestAnswers
 from tests.search.test_solve import problem
 
 QUESTION = problem("dp=1MiB*8", "tp=1MiB*9")  # what is proposed first is the best
 
 
-def search(progress: Progress | None = None, top: int = 3) -> Solution:
+def search(progress: ProgressCallback | None = None, top: int = 3) -> Solution:
     return JointSearch(QUESTION, SearchLimits(), progress=progress).run(top)
 
 

@@ -19,9 +19,9 @@ from p2smt.runtime.payload import (
     spread,
     spread_row,
 )
-from p2smt.runtime.programs.regions import Held
+from p2smt.runtime.programs.regions import RowsHeld
 
-Values = Callable[[int], Array]
+ValueOf = Callable[[int], Array]
 """One period of a rank's contribution."""
 
 
@@ -50,7 +50,7 @@ def _number(value: float | None) -> str:
     return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
-def wrong_rows(request: JobRequest, held: Held) -> list[Mismatch]:
+def wrong_rows(request: JobRequest, held: RowsHeld) -> list[Mismatch]:
     """Ranks that do not end with the rows that the request asks for."""
     found = []
     for group in request.groups:
@@ -65,7 +65,7 @@ def wrong_rows(request: JobRequest, held: Held) -> list[Mismatch]:
     return found
 
 
-def _wrong_shards(request: JobRequest, group: tuple[int, ...], own: Held) -> list[Mismatch]:
+def _wrong_shards(request: JobRequest, group: tuple[int, ...], own: RowsHeld) -> list[Mismatch]:
     found = []
     for rank, rows in zip(group, own, strict=True):
         if rows.sum() != 1:
@@ -85,7 +85,7 @@ def _wrong_shards(request: JobRequest, group: tuple[int, ...], own: Held) -> lis
 
 
 def expected_pieces(
-    request: JobRequest, cutting: Cutting, rank: int, values: Values
+    request: JobRequest, cutting: Cutting, rank: int, values: ValueOf
 ) -> list[Array]:
     """The result of a rank: per piece an array (rows, width).
 
@@ -122,7 +122,7 @@ def compare(
     request: JobRequest,
     cutting: Cutting,
     rank: int,
-    rows: Held,
+    rows: RowsHeld,
     results: list[Array],
     expected: list[Array],
     bounds: list[Floats] | None = None,
@@ -158,7 +158,7 @@ def exact_results(
 
 
 def rounded_sum(
-    request: JobRequest, cutting: Cutting, rank: int, values: Values, numbers: Numbers
+    request: JobRequest, cutting: Cutting, rank: int, values: ValueOf, numbers: Numbers
 ) -> tuple[list[Array], list[Floats]]:
     """Results in float64 for a random payload, and the bounds on a computed sum's error.
 

@@ -11,7 +11,7 @@ from p2smt.runtime.job import JobRequest
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.payload import Array, Cutting, spread
 from p2smt.runtime.programs.rank_program import RankProgram, cut
-from p2smt.runtime.programs.regions import Held, RowMoves, moves_of
+from p2smt.runtime.programs.regions import RowMoves, RowsHeld, moves_of
 from p2smt.runtime.site import Site
 
 
@@ -26,7 +26,7 @@ class Prepared:
     site: Site
     request: JobRequest
     cutting: Cutting
-    held: Held
+    held: RowsHeld
     source: torch.Tensor
     flat: torch.Tensor
     pieces: list[torch.Tensor]

@@ -17,7 +17,7 @@ from p2smt.runtime.programs.closed_form import (
     wrong_rows,
 )
 from p2smt.runtime.programs.reference import run_piece
-from p2smt.runtime.programs.regions import Held, RowMoves, StepError, moves_of
+from p2smt.runtime.programs.regions import RowMoves, RowsHeld, StepError, moves_of
 
 _NUMPY = {DataType.FLOAT32: np.float32, DataType.FLOAT16: np.float16, DataType.INT64: np.int64}
 """numpy has no bfloat16: its integers are summed in float32, and random values not at all."""
@@ -100,7 +100,7 @@ class _Check:
     def _compare(
         self, rank: int, results: list[Array], right: list[Array], bounds: list[Array] | None = None
     ) -> None:
-        held: Held = self.row_moves.held[rank]
+        held: RowsHeld = self.row_moves.held[rank]
         wrong = compare(self.request, self.cutting, rank, held, results, right, bounds)
         if wrong is not None:
             self.runs[rank].errors.append(str(wrong))

@@ -21,7 +21,7 @@ from p2smt.runtime.job import JobRequest, JobStep
 Runs = tuple[tuple[int, int], ...]
 """Rows as ascending, disjoint runs (first row, number of rows)."""
 
-Held = NDArray[np.bool_]
+RowsHeld = NDArray[np.bool_]
 
 
 class StepError(Exception):
@@ -52,7 +52,7 @@ class RowMoves:
     """What the groups move in each step; ``held`` (ranks, rows): what ranks end with."""
 
     steps: tuple[tuple[GroupMove, ...], ...]
-    held: Held
+    held: RowsHeld
 
 
 def runs_of(rows: NDArray[np.intp]) -> Runs:
@@ -68,7 +68,7 @@ def count(runs: Runs) -> int:
     return sum(length for _, length in runs)
 
 
-def start_rows(request: JobRequest, ranks: int) -> Held:
+def start_rows(request: JobRequest, ranks: int) -> RowsHeld:
     """What ranks hold at first: every row, or member i row i."""
     own = demand_of(request.kind).start.chunks is Chunks.OWN
     held = np.zeros((ranks, request.size), dtype=bool)
@@ -108,7 +108,7 @@ def _exchange(
     return GroupMove(operation, group, ((0, request.size),))
 
 
-def _move(number: int, operation: Collective, group: tuple[int, ...], held: Held) -> GroupMove:
+def _move(number: int, operation: Collective, group: tuple[int, ...], held: RowsHeld) -> GroupMove:
     if operation is Collective.ALL_GATHER:
         return _gather(number, group, held)
     if operation is Collective.BROADCAST:
@@ -128,7 +128,7 @@ def _move(number: int, operation: Collective, group: tuple[int, ...], held: Held
     return GroupMove(operation, group, region, parts)
 
 
-def _gather(number: int, group: tuple[int, ...], held: Held) -> GroupMove:
+def _gather(number: int, group: tuple[int, ...], held: RowsHeld) -> GroupMove:
     own = held[list(group)]
     twice = np.flatnonzero(own.sum(axis=0) > 1)
     if len(twice):
@@ -142,14 +142,14 @@ def _gather(number: int, group: tuple[int, ...], held: Held) -> GroupMove:
     return GroupMove(Collective.ALL_GATHER, group, runs_of(np.flatnonzero(own.any(axis=0))), parts)
 
 
-def _rows(number: int, rank: int, held: Held) -> Runs:
+def _rows(number: int, rank: int, held: RowsHeld) -> Runs:
     found = runs_of(np.flatnonzero(held[rank]))
     if not found:
         raise StepError(number, rank, "holds nothing that it could contribute")
     return found
 
 
-def _apply(move: GroupMove, held: Held) -> None:
+def _apply(move: GroupMove, held: RowsHeld) -> None:
     """What the members hold afterwards."""
     members = list(move.members)
     if move.operation is Collective.REDUCE:

@@ -15,7 +15,7 @@ import torch
 
 from p2smt.collectives.contract import Contract, Contribution, Goal
 from p2smt.runtime.payload import PERIOD, Array, DataType, Floats, Numbers
-from p2smt.runtime.schedules.rows import Rows
+from p2smt.runtime.schedules.rows import RankRows
 from p2smt.runtime.schedules.values import contributions_of, goals_of
 from p2smt.schedules.model import Buffer
 
@@ -31,7 +31,7 @@ class RankValues:
 
     contract: Contract
     rank: int
-    rows: Rows
+    rows: RankRows
     memory: torch.Tensor
     goals: list[Goal]
     known: dict[Contribution, int]
@@ -41,7 +41,7 @@ class RankValues:
     def of_rank(
         contract: Contract,
         rank: int,
-        rows: Rows,
+        rows: RankRows,
         memory: torch.Tensor,
         data_type: DataType,
         seed: int,

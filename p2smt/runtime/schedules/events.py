@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from p2smt.runtime.schedules.rows import OrderInRanks, Rows, order_in_ranks, rows_of
+from p2smt.runtime.schedules.rows import OrderInRanks, RankRows, order_in_ranks, rows_of
 from p2smt.schedules.model import Buffer, Connection
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from p2smt.runtime.schedules.values import Values
     from p2smt.schedules.model import Schedule, Step
 
-    Data = NDArray[np.uint64]
+    Words = NDArray[np.uint64]
 
 
 class What(IntEnum):
@@ -61,7 +61,7 @@ class MessageError(Exception):
 class _Active:
     """A step between its start and its end: sums per position, and events still to come."""
 
-    sums: Data
+    sums: Words
     reads: list[int]
     accesses: int
 
@@ -78,11 +78,11 @@ class RunState:
     values: Values
     depth: int
     order: OrderInRanks = field(init=False)
-    rows: list[Rows] = field(init=False)
-    memory: list[Data] = field(init=False)
+    rows: list[RankRows] = field(init=False)
+    memory: list[Words] = field(init=False)
     ready: list[AtomicEvent] = field(init=False)
     active: dict[int, _Active] = field(default_factory=dict)
-    messages: dict[Connection, deque[Data]] = field(default_factory=lambda: defaultdict(deque))
+    messages: dict[Connection, deque[Words]] = field(default_factory=lambda: defaultdict(deque))
     room_taken: dict[Connection, int] = field(default_factory=lambda: defaultdict(int))
     counters: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     packets: set[tuple[int, int]] = field(default_factory=set)
@@ -198,7 +198,7 @@ class RunState:
         if not step.count * spans:
             self.ready.append(AtomicEvent(What.FINISH, number))
 
-    def _take_message(self, step: Step, connection: Connection) -> Data:
+    def _take_message(self, step: Step, connection: Connection) -> Words:
         message = self.messages[connection].popleft()
         if len(message) != step.count:
             text = f"{step} takes {step.count} chunks, but the message on {connection} has"

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from p2smt.runtime.schedules.rows import Rows
+from p2smt.runtime.schedules.rows import RankRows
 from p2smt.schedules.model import Connection, Step
 
 _dist: Any = dist  # isend and irecv have no types of their own
@@ -112,7 +112,7 @@ class StepMove:
 class Wiring:
     """What the steps of a rank share: its memory, and the tags and ends of its connections."""
 
-    rows: Rows
+    rows: RankRows
     memory: torch.Tensor
     tags: Mapping[Connection, int]
     outgoing: Mapping[Connection, Outgoing]
@@ -150,7 +150,7 @@ def _in_place(step: Step, sources: list[slice], targets: list[slice]) -> bool:
 def wire(
     steps: list[Step],
     every: list[Connection],
-    memory: tuple[Rows, torch.Tensor],
+    memory: tuple[RankRows, torch.Tensor],
     depth: int,
 ) -> Wiring:
     """The ends of a rank's connections; ``every``: the connections of all ranks, in one order."""

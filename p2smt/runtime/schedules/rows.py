@@ -22,7 +22,7 @@ _REPAIR = "correct the schedule; p2smt verify says more"
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RankRows:
     """The memory of a rank: a row per chunk; ``first`` row of each buffer, and how many in all.
 
     In place, input and output share rows.
@@ -41,7 +41,7 @@ class Rows:
         return self.first[buffer] + chunk
 
 
-def rows_of(schedule: Schedule, rank: int) -> Rows:
+def rows_of(schedule: Schedule, rank: int) -> RankRows:
     """The memory of a rank."""
     sizes = schedule.sizes[rank]
     if not schedule.in_place:
@@ -51,7 +51,7 @@ def rows_of(schedule: Schedule, rank: int) -> Rows:
         inputs, outputs = (shift, 0) if shift >= 0 else (0, -shift)
         first = (inputs, outputs, max(inputs + sizes.input, outputs + sizes.output))
     names = (Buffer.INPUT, Buffer.OUTPUT, Buffer.SCRATCH)
-    return Rows(dict(zip(names, first, strict=True)), first[2] + sizes.scratch)
+    return RankRows(dict(zip(names, first, strict=True)), first[2] + sizes.scratch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from p2smt.collectives.contract import Contract, Contribution, Goal
 
-    Data = NDArray[np.uint64]
+    Words = NDArray[np.uint64]
 
 
 WIDTH = 2
@@ -51,7 +51,7 @@ class Values:
     seed: int
     numbers: Mapping[Contribution, int]
     goals: list[list[Goal]]
-    table: Data
+    table: Words
 
     @staticmethod
     def of_contract(contract: Contract, seed: int, width: int) -> Values:
@@ -60,22 +60,22 @@ class Values:
         table = _random(width, seed, 0, len(numbers))
         return Values(width, seed, numbers, goals_of(contract), table)
 
-    def of(self, contribution: Contribution) -> Data:
+    def of(self, contribution: Contribution) -> Words:
         """The numbers of one contribution."""
-        found: Data = self.table[self.numbers[contribution]]
+        found: Words = self.table[self.numbers[contribution]]
         return found
 
-    def total(self, goal: Goal) -> Data:
+    def total(self, goal: Goal) -> Words:
         """What a goal asks for."""
         chosen = self.table[[self.numbers[part] for part in goal.parts]]
-        total: Data = chosen.sum(axis=0, dtype=np.uint64)
+        total: Words = chosen.sum(axis=0, dtype=np.uint64)
         return total
 
-    def garbage(self, rank: int, rows: int) -> Data:
+    def garbage(self, rank: int, rows: int) -> Words:
         """What the memory of a rank holds before anything is written there."""
         return _random(self.width, self.seed, rank + 1, rows)
 
 
-def _random(width: int, seed: int, stream: int, rows: int) -> Data:
+def _random(width: int, seed: int, stream: int, rows: int) -> Words:
     draw = np.random.default_rng((seed, stream))
     return draw.integers(0, 2**64, (rows, width), np.uint64)

@@ -10,14 +10,14 @@ from collections import defaultdict
 from itertools import product, zip_longest
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.build.builder import Message, runs
 from p2smt.schedules.classics.start import check_nodes, start
+from p2smt.schedules.construction.builder import Message, runs
 from p2smt.schedules.model import Buffer, Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from p2smt.schedules.build.builder import Builder
+    from p2smt.schedules.construction.builder import Builder
     from p2smt.schedules.model import Schedule
 
 

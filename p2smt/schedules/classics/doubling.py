@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.build.builder import runs
 from p2smt.schedules.classics.start import check_power, check_ranks, start
+from p2smt.schedules.construction.builder import runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from p2smt.schedules.build.builder import Builder
+    from p2smt.schedules.construction.builder import Builder
     from p2smt.schedules.model import Schedule
 
     Partner = Callable[[int, int], int]

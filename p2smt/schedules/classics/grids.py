@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2smt.schedules.build.builder import Message, runs
 from p2smt.schedules.classics import groups
 from p2smt.schedules.classics.groups import ALGORITHMS
 from p2smt.schedules.classics.start import check, check_nodes, check_ranks, start
+from p2smt.schedules.construction.builder import Message, runs
 from p2smt.schedules.model import Buffer, Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from p2smt.schedules.build.builder import Builder, Part
+    from p2smt.schedules.construction.builder import Builder, Runs
     from p2smt.schedules.model import Schedule
 
-    Group = tuple[list[int], list[Part]]
+    RankGroup = tuple[list[int], list[Runs]]
 
 
 def one_shot_all_reduce(ranks: int, *, chunks: int = 1, in_place: bool = True) -> Schedule:
@@ -128,7 +128,7 @@ def _along(
             ALGORITHMS[algorithm][1](b, members, parts, stripe)
 
 
-def _groups(dims: Sequence[int], order: Sequence[int], stripe: int) -> Iterator[Group]:
+def _groups(dims: Sequence[int], order: Sequence[int], stripe: int) -> Iterator[RankGroup]:
     """Groups along the last dimension of ``order``, and the parts of what they share.
 
     That is the part of the stripe that their coordinates along the dimensions before it say.

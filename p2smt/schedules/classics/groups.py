@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from p2smt.schedules.build.builder import Builder, Part
+    from p2smt.schedules.construction.builder import Builder, Runs
 
 Members = Sequence[int]
-Edges = list[tuple[int, int]]
+TreeEdges = list[tuple[int, int]]
 """(parent, child) of a tree, parents first."""
-Phase = Callable[["Builder", Members, "Sequence[Part]", int], None]
+Phase = Callable[["Builder", Members, "Sequence[Runs]", int], None]
 """A collective inside a group: builder, members, parts, channel."""
 
 
-def ring_reduce_scatter(b: Builder, members: Members, parts: Sequence[Part], channel: int) -> None:
+def ring_reduce_scatter(b: Builder, members: Members, parts: Sequence[Runs], channel: int) -> None:
     """n - 1 steps; in each, every member passes on one partial sum to the next member."""
     n = len(members)
     for step in range(1, n):
@@ -30,7 +30,7 @@ def ring_reduce_scatter(b: Builder, members: Members, parts: Sequence[Part], cha
         )
 
 
-def ring_all_gather(b: Builder, members: Members, parts: Sequence[Part], channel: int) -> None:
+def ring_all_gather(b: Builder, members: Members, parts: Sequence[Runs], channel: int) -> None:
     """n - 1 steps; in each, every member passes on the part that came last."""
     n = len(members)
     for step in range(n - 1):
@@ -41,7 +41,7 @@ def ring_all_gather(b: Builder, members: Members, parts: Sequence[Part], channel
 
 
 def direct_reduce_scatter(
-    b: Builder, members: Members, parts: Sequence[Part], channel: int
+    b: Builder, members: Members, parts: Sequence[Runs], channel: int
 ) -> None:
     """One step: each member sends every other one its part, and adds up what comes."""
     b.exchange(
@@ -51,7 +51,7 @@ def direct_reduce_scatter(
     )
 
 
-def direct_all_gather(b: Builder, members: Members, parts: Sequence[Part], channel: int) -> None:
+def direct_all_gather(b: Builder, members: Members, parts: Sequence[Runs], channel: int) -> None:
     """One step: each member sends its part to every other one."""
     b.exchange(
         ((members[i], target, part) for target, i, part in _to_others(members, parts)),
@@ -59,37 +59,37 @@ def direct_all_gather(b: Builder, members: Members, parts: Sequence[Part], chann
     )
 
 
-def _to_others(members: Members, parts: Sequence[Part]) -> Sequence[tuple[int, int, Part]]:
+def _to_others(members: Members, parts: Sequence[Runs]) -> Sequence[tuple[int, int, Runs]]:
     """(another member, i, part i), in the order of the distance between the two."""
     n = len(members)
     return [(members[(i - d) % n], i, parts[i]) for d in range(1, n) for i in range(n)]
 
 
-def tree_reduce(b: Builder, members: Members, part: Part, channel: int) -> None:
+def tree_reduce(b: Builder, members: Members, part: Runs, channel: int) -> None:
     """Sum of a part at the first member, up a binomial tree."""
     for source, target in reversed(binomial_edges(len(members))):
         b.exchange([(members[target], members[source], part)], reduce=True, channel=channel)
 
 
-def tree_broadcast(b: Builder, members: Members, part: Part, channel: int) -> None:
+def tree_broadcast(b: Builder, members: Members, part: Runs, channel: int) -> None:
     """The first member's part to all, down a binomial tree."""
     for source, target in binomial_edges(len(members)):
         b.exchange([(members[source], members[target], part)], channel=channel)
 
 
-def tree_reduce_scatter(b: Builder, members: Members, parts: Sequence[Part], channel: int) -> None:
+def tree_reduce_scatter(b: Builder, members: Members, parts: Sequence[Runs], channel: int) -> None:
     """A binomial tree for every part, with its owner at the root."""
     for i, part in enumerate(parts):
         tree_reduce(b, [*members[i:], *members[:i]], part, channel)
 
 
-def tree_all_gather(b: Builder, members: Members, parts: Sequence[Part], channel: int) -> None:
+def tree_all_gather(b: Builder, members: Members, parts: Sequence[Runs], channel: int) -> None:
     """A binomial tree for every part, with its owner at the root."""
     for i, part in enumerate(parts):
         tree_broadcast(b, [*members[i:], *members[:i]], part, channel)
 
 
-def binomial_edges(n: int) -> Edges:
+def binomial_edges(n: int) -> TreeEdges:
     """(parent, child) of a binomial tree with root 0, by steps of a broadcast.
 
     The child of 2^s in distance, for s from the highest down: the largest subtrees come first.

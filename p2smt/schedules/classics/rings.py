@@ -15,7 +15,7 @@ from p2smt.schedules.classics.start import check, check_ranks, rotated, start
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from p2smt.schedules.build.builder import Builder, Part
+    from p2smt.schedules.construction.builder import Builder, Runs
     from p2smt.schedules.model import Schedule
 
 
@@ -85,7 +85,7 @@ def _go_round(b: Builder, rings: Sequence[Sequence[int]], *phases: groups.Phase)
             phase(b, members, parts, channel)
 
 
-def _parts(members: Sequence[int], ring: int, rings: int) -> list[Part]:
+def _parts(members: Sequence[int], ring: int, rings: int) -> list[Runs]:
     """The chunk of a ring in each member's share of ``rings`` chunks."""
     return [((rank * rings + ring, 1),) for rank in members]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from p2smt.collectives.contract import contract
 from p2smt.errors import InputError
-from p2smt.schedules.build.builder import Builder
+from p2smt.schedules.construction.builder import Builder
 
 MAX_RANKS = 4096
 MAX_GOALS = 2**20

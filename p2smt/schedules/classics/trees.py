@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.build.builder import runs
 from p2smt.schedules.classics import groups
 from p2smt.schedules.classics.start import check, rotated, start
+from p2smt.schedules.construction.builder import runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from p2smt.schedules.build.builder import Builder
-    from p2smt.schedules.classics.groups import Edges, Members
+    from p2smt.schedules.classics.groups import Members, TreeEdges
+    from p2smt.schedules.construction.builder import Builder
     from p2smt.schedules.model import Schedule
 
 
@@ -65,20 +65,24 @@ def double_binary_tree_all_reduce(
     return b.schedule("double-binary-tree-all-reduce")
 
 
-def _up(b: Builder, members: Members, edges: Edges, chunks: Sequence[int], channel: int) -> None:
+def _up(
+    b: Builder, members: Members, edges: TreeEdges, chunks: Sequence[int], channel: int
+) -> None:
     for chunk in chunks:
         for parent, child in reversed(edges):
             pair = (members[child], members[parent], runs([chunk]))
             b.exchange([pair], reduce=True, channel=channel)
 
 
-def _down(b: Builder, members: Members, edges: Edges, chunks: Sequence[int], channel: int) -> None:
+def _down(
+    b: Builder, members: Members, edges: TreeEdges, chunks: Sequence[int], channel: int
+) -> None:
     for chunk in chunks:
         for parent, child in edges:
             b.exchange([(members[parent], members[child], runs([chunk]))], channel=channel)
 
 
-def in_order_edges(n: int) -> Edges:
+def in_order_edges(n: int) -> TreeEdges:
     """(parent, child), parents first, of 0 above a binary tree of 1 .. n-1 numbered in order.
 
     The root of an interval is its number with the most factors of two: odd numbers are leaves.

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.collectives.request_contract import request_contract, row_places
 from p2smt.errors import InputError
-from p2smt.schedules.build.builder import Builder, Message
 from p2smt.schedules.classics.groups import ALGORITHMS
+from p2smt.schedules.construction.builder import Builder, Message
 from p2smt.schedules.lower.rows import (
-    Group,
     LoweredProgram,
+    RankGroup,
     add_step,
     check_groups,
     chunks_per_row,
@@ -54,11 +54,11 @@ class Lowering:
 DEFAULT = Lowering()
 
 
-def lower_steps(
+def schedule_of_steps(
     name: str,
     kind: RequestKind,
-    groups: Sequence[Group],
-    steps: Sequence[tuple[Collective, Sequence[Group]]],
+    groups: Sequence[RankGroup],
+    steps: Sequence[tuple[Collective, Sequence[RankGroup]]],
     how: Lowering = DEFAULT,
     shards: Sequence[int] | None = None,
 ) -> Schedule:
@@ -117,7 +117,7 @@ def _pipeline_order(pieces: int, steps: int) -> Iterator[tuple[int, int]]:
             yield piece, tick - piece
 
 
-def _ends(groups: Sequence[Group], lowered: LoweredProgram) -> Sequence[int] | None:
+def _ends(groups: Sequence[RankGroup], lowered: LoweredProgram) -> Sequence[int] | None:
     """The row that each member of the first group is left with; None unless one each."""
     ends = [lowered.held[rank] for rank in groups[0]]
     rows = [row for end in ends for row in end]
@@ -125,7 +125,7 @@ def _ends(groups: Sequence[Group], lowered: LoweredProgram) -> Sequence[int] | N
 
 
 def _builder(
-    kind: RequestKind, groups: Sequence[Group], row: int, shards: Sequence[int], in_place: bool
+    kind: RequestKind, groups: Sequence[RankGroup], row: int, shards: Sequence[int], in_place: bool
 ) -> Builder:
     """A builder for rows of so many chunks."""
     whole = row * len(groups[0])
@@ -141,8 +141,8 @@ def _builder(
 def lower_exchange(
     name: str,
     kind: RequestKind,
-    groups: Sequence[Group],
-    steps: Sequence[Sequence[Group]],
+    groups: Sequence[RankGroup],
+    steps: Sequence[Sequence[RankGroup]],
 ) -> Schedule:
     """An all-to-all (pairwise), or a send to the next member of each group; out of place.
 
@@ -166,12 +166,12 @@ def lower_exchange(
     return b.schedule(name)
 
 
-def _sends(group: Group) -> Iterator[Message]:
+def _sends(group: RankGroup) -> Iterator[Message]:
     for rank, following in pairwise(group):
         yield Message(Span(rank, Buffer.INPUT, 0, 1), Span(following, Buffer.OUTPUT, 0, 1))
 
 
-def _pairs(group: Group) -> Iterator[Message]:
+def _pairs(group: RankGroup) -> Iterator[Message]:
     """Everybody to the member 1, 2, .. further on."""
     k = len(group)
     for i, j in ((i, (i + d) % k) for d in range(1, k) for i in range(k)):

@@ -16,13 +16,13 @@ from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
 from p2smt.plans.file_model import plan_problem
 from p2smt.programs.program import lower, parse_instruction
-from p2smt.schedules.lower.assemble import DEFAULT, Lowering, lower_exchange, lower_steps
+from p2smt.schedules.lower.assemble import DEFAULT, Lowering, lower_exchange, schedule_of_steps
 
 if TYPE_CHECKING:
     from p2smt.parallelism.placement import IntArray
     from p2smt.plans.file_model import PlanModel, RequestModel
     from p2smt.programs.program import Hierarchy, Program
-    from p2smt.schedules.lower.rows import Group
+    from p2smt.schedules.lower.rows import RankGroup
     from p2smt.schedules.model import Schedule
 
 MAX_RANKS = 1024
@@ -33,7 +33,7 @@ def lower_program(
     hierarchy: Hierarchy,
     kind: RequestKind = RequestKind.ALL_REDUCE,
     how: Lowering = DEFAULT,
-    groups: Sequence[Group] | None = None,
+    groups: Sequence[RankGroup] | None = None,
 ) -> Schedule:
     """The schedule of a program in every reduction group.
 
@@ -48,7 +48,7 @@ def lower_program(
         (i.collective, _tuples(lower(own, hierarchy.factors, hierarchy.grouping(i))))
         for i in program.instructions
     ]
-    return lower_steps(str(program), kind, _tuples(own), steps, how)
+    return schedule_of_steps(str(program), kind, _tuples(own), steps, how)
 
 
 def lower_plan(
@@ -78,7 +78,7 @@ def lower_plan(
         return lower_exchange(name, model.kind, groups, listed)
     collectives = [parse_instruction(step.instruction).collective for step in model.steps]
     steps = list(zip(collectives, listed, strict=True))
-    return lower_steps(name, model.kind, groups, steps, how, _shards(model, len(groups[0])))
+    return schedule_of_steps(name, model.kind, groups, steps, how, _shards(model, len(groups[0])))
 
 
 def _shards(model: RequestModel, size: int) -> Sequence[int] | None:
@@ -95,5 +95,5 @@ def _check_ranks(ranks: int) -> None:
         raise InputError(f"{ranks} ranks", f"schedules are made for at most {MAX_RANKS}")
 
 
-def _tuples(groups: IntArray) -> list[Group]:
+def _tuples(groups: IntArray) -> list[RankGroup]:
     return [tuple(group) for group in groups.tolist()]

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import InputError
-from p2smt.schedules.build.builder import runs
 from p2smt.schedules.classics import groups as moves
+from p2smt.schedules.construction.builder import runs
 
 if TYPE_CHECKING:
-    from p2smt.schedules.build.builder import Builder
+    from p2smt.schedules.construction.builder import Builder
 
-Group = tuple[int, ...]
+RankGroup = tuple[int, ...]
 Rows = tuple[int, ...]
 ChunksOf = Callable[[Sequence[int]], list[int]]
 """The chunks of some rows, ascending."""
@@ -31,7 +31,7 @@ class GroupCollective:
     (reduce-scatter); otherwise all rows that it works on, once."""
 
     collective: Collective
-    members: Group
+    members: RankGroup
     parts: tuple[Rows, ...]
 
     @property
@@ -50,8 +50,8 @@ class LoweredProgram:
 
 def group_steps(
     kind: RequestKind,
-    groups: Sequence[Group],
-    steps: Sequence[tuple[Collective, Sequence[Group]]],
+    groups: Sequence[RankGroup],
+    steps: Sequence[tuple[Collective, Sequence[RankGroup]]],
 ) -> LoweredProgram:
     """The rows that every group works on in every step.
 
@@ -74,7 +74,7 @@ def group_steps(
     return LoweredProgram(tuple(found), held)
 
 
-def check_groups(number: int, groups: Sequence[Group], known: Collection[int]) -> None:
+def check_groups(number: int, groups: Sequence[RankGroup], known: Collection[int]) -> None:
     """Raise InputError unless the groups of a step are disjoint groups of these ranks."""
     ranks = [rank for group in groups for rank in group]
     if not all(groups) or len(set(ranks)) != len(ranks) or not set(ranks) <= set(known):
@@ -83,7 +83,7 @@ def check_groups(number: int, groups: Sequence[Group], known: Collection[int]) -
 
 
 def _group_collective(
-    number: int, collective: Collective, members: Group, held: dict[int, Rows]
+    number: int, collective: Collective, members: RankGroup, held: dict[int, Rows]
 ) -> GroupCollective:
     """The step of a group; ``held`` becomes what the members hold after it."""
     own = held[members[0]]
@@ -112,13 +112,13 @@ def _group_collective(
     return GroupCollective(collective, members, parts)
 
 
-def _check_same(number: int, members: Group, held: dict[int, Rows]) -> None:
+def _check_same(number: int, members: RankGroup, held: dict[int, Rows]) -> None:
     for rank in members:
         if held[rank] != held[members[0]]:
             raise _cannot(number, rank, f"holds other rows than rank {members[0]}")
 
 
-def _check_gather(number: int, members: Group, parts: tuple[Rows, ...]) -> None:
+def _check_gather(number: int, members: RankGroup, parts: tuple[Rows, ...]) -> None:
     seen: set[int] = set()
     for rank, part in zip(members, parts, strict=True):
         if not part or seen & set(part):
@@ -170,12 +170,12 @@ def add_step(b: Builder, step: GroupCollective, algorithm: str, chunks_of: Chunk
             _broadcast(b, members, chunks, algorithm)
 
 
-def _reduce(b: Builder, members: Group, chunks: Sequence[int], algorithm: str) -> None:
+def _reduce(b: Builder, members: RankGroup, chunks: Sequence[int], algorithm: str) -> None:
     for part, (parent, child) in _rooted(len(members), chunks, algorithm, up=True):
         b.exchange([(members[child], members[parent], part)], reduce=True)
 
 
-def _broadcast(b: Builder, members: Group, chunks: Sequence[int], algorithm: str) -> None:
+def _broadcast(b: Builder, members: RankGroup, chunks: Sequence[int], algorithm: str) -> None:
     for part, (parent, child) in _rooted(len(members), chunks, algorithm, up=False):
         b.exchange([(members[parent], members[child], part)])
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from p2smt.errors import OutOfTimeError
 from p2smt.schedules.races.flow import UNDEFINED, SharedWrite
 from p2smt.schedules.races.replay import ItemKind, OrderItem
 
@@ -117,7 +118,7 @@ def cone_of(flow: Flow, order: HappensBefore, values: Iterable[int], watch: Stop
     """The reads under some values.
 
     Raises:
-        TimeoutError: the time is up.
+        OutOfTimeError: the time is up.
     """
     finder, sources = SourceFinder(flow, order), dict[int, list[SourceValue]]()
     todo = [read for value in values for read in flow.table.known[value].reads]
@@ -125,7 +126,7 @@ def cone_of(flow: Flow, order: HappensBefore, values: Iterable[int], watch: Stop
         read = todo.pop()
         if read not in sources:
             if watch.expired():
-                raise TimeoutError
+                raise OutOfTimeError
             sources[read] = finder.of(read)
             for source in sources[read]:
                 todo += flow.table.known[source.value].reads

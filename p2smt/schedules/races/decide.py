@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from p2smt.errors import EncodingBug, TooLarge
+from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.schedules.races.cone import cone_of
 from p2smt.schedules.races.flow import flow_of
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from p2smt.schedules.races.cone import Cone
     from p2smt.schedules.races.flow import Flow, GoalValue
     from p2smt.schedules.races.linearize import Point
-    from p2smt.schedules.races.question import Question, Rules
+    from p2smt.schedules.races.question import GoalQuestion, Rules
     from p2smt.schedules.races.replay import Part
 
 
@@ -105,7 +105,7 @@ def decide(
     watch = StopWatch.start(SearchLimits(time_limit_s=time_limit_s))
     try:
         search = _prepare(schedule, run, {race.cell for race in races}, watch, depth)
-    except TimeoutError:
+    except OutOfTimeError:
         return _unknown(schedule, TIME_IS_UP)
     except TooLarge as error:
         return _unknown(schedule, f"whether that does harm is too large a question: {error}")
@@ -123,7 +123,7 @@ def _prepare(
     """The search over the goals that the flow of data leaves open.
 
     Raises:
-        TimeoutError: the time is up.
+        OutOfTimeError: the time is up.
         TooLarge: the order is, of the nodes that matter.
     """
     graph = graph_of(run.edges)
@@ -224,7 +224,7 @@ class _Search:
             final.append([read.step])
         return [closure(graph, pairs, nodes) for nodes in final]
 
-    def _replayed(self, goal: GoalValue, question: Question, answer: RaceAnswer) -> Decision:
+    def _replayed(self, goal: GoalValue, question: GoalQuestion, answer: RaceAnswer) -> Decision:
         """What a replay of the solver's order shows."""
         pairs, graph = points_of(question, answer), self.questions.graph
         prefix = min(self._prefixes(goal, pairs), key=graph.size)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from p2smt.problems.race import RaceAnswer
     from p2smt.schedules.model import Schedule
     from p2smt.schedules.order.happens_before import Nodes
-    from p2smt.schedules.races.question import Question
+    from p2smt.schedules.races.question import GoalQuestion
     from p2smt.schedules.races.reach import Graph
 
 
@@ -32,7 +32,7 @@ def _at(access: OrderItem) -> Point:
     return Point(access.step, access)
 
 
-def points_of(question: Question, answer: RaceAnswer) -> list[tuple[Point, Point]]:
+def points_of(question: GoalQuestion, answer: RaceAnswer) -> list[tuple[Point, Point]]:
     """The pairs of an answer as points."""
     accesses, nodes = question.accesses, question.nodes
 

@@ -165,7 +165,7 @@ def _packets(schedule: Schedule) -> Iterator[PacketRule]:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class GoalQuestion:
     """A problem and what its numbers mean.
 
     relaxation: whether rules were left out: then only a proof counts, an order may break them.
@@ -186,7 +186,7 @@ class Questions:
     cone: Cone
     rules: Rules
 
-    def of(self, goal: GoalValue, at_most: int | None = None) -> Question:
+    def of(self, goal: GoalValue, at_most: int | None = None) -> GoalQuestion:
         """Can this goal go wrong (within so many steps)?
 
         Without a bound it is a relaxation: rules that cannot make a difference to that are left
@@ -229,7 +229,7 @@ class Questions:
             ),
             prefix=None if at_most is None else self._prefix(goal, nodes, at_most),
         )
-        return Question(problem, nodes, accesses, rules != self.rules)
+        return GoalQuestion(problem, nodes, accesses, rules != self.rules)
 
     def _mask(self, node: int, nodes: Sequence[int]) -> int:
         """The nodes before a node, by their positions in ``nodes``."""

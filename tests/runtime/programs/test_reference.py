@@ -109,7 +109,7 @@ def test_every_short_program(kind: RequestKind, factors: tuple[int, ...], length
     assert found["wrong"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("factors", [(2, 3), (2, 2, 2)])
 def test_every_fourth_program_of_three_steps(kind: RequestKind, factors: tuple[int, ...]) -> None:

@@ -79,7 +79,7 @@ def test_all_sizes(name: str) -> None:
     assert right_at(text_of(name), range(2, 7))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", PROVED)
 def test_no_wrong_family_is_proved(name: str) -> None:
     mutants = sorted(set(slipped(text_of(name))))

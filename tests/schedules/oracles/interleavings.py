@@ -15,7 +15,7 @@ decided on the safe side, by :func:`_possible`: a run in which nothing that exis
 up, counted per operation, and e never happens.  Things that only ever help (a counter raised, a
 message pushed behind others, room made, a flag set, a barrier reached) do not conflict.
 
-Schedules with relaxed signals are split first (oracle_relaxed).
+Schedules with relaxed signals are split first (:mod:`tests.schedules.oracles.relaxed`).
 """
 
 from __future__ import annotations

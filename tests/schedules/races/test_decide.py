@@ -56,7 +56,7 @@ def test_random_schedules_against_every_interleaving(seed: int) -> None:
     agrees(random_schedule(seed, 6))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32), st.integers(4, 8))
 def test_more_random_schedules_against_every_interleaving(seed: int, steps: int) -> None:

@@ -84,14 +84,14 @@ def test_random_schedules(seed: int) -> None:
     assert disagreement(random_schedule(seed, 4 + seed % 6)) is None
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("depth", "every"), [(8, 2), (1, 5)])
 @pytest.mark.parametrize("name", SMALL)
 def test_mutants_of_small_schedules(name: str, depth: int, every: int) -> None:
     assert not list(disagreements(SMALL[name](), every, depth))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", small_classics())
 def test_mutants_of_classics(name: str) -> None:
     schedule = small_classics()[name]
@@ -100,7 +100,7 @@ def test_mutants_of_classics(name: str) -> None:
     assert not list(disagreements(schedule, every=25))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("depth", [1, 8])
 def test_many_random_schedules(depth: int) -> None:
     found = {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, slots=True)
-class Operation:
+class BuiltStep:
     """A step under construction; ``position`` is its place in the global order."""
 
     position: int
@@ -52,14 +52,14 @@ class Operation:
 
 
 def ordered_steps(
-    operations: Iterable[Operation], memory: Memory, fused: Mapping[Connection, Connection]
+    operations: Iterable[BuiltStep], memory: Memory, fused: Mapping[Connection, Connection]
 ) -> tuple[Step, ...]:
     """The steps, by rank and block, with the waits that they need.
 
     fused: connections some of whose messages are sent on in the step that receives them, and
         the connection that they are sent on.
     """
-    by_rank: dict[int, list[Operation]] = defaultdict(list)
+    by_rank: dict[int, list[BuiltStep]] = defaultdict(list)
     for op in operations:
         by_rank[op.rank].append(op)
     steps = []
@@ -70,7 +70,7 @@ def ordered_steps(
     return tuple(op.step() for op in steps)
 
 
-def _place(ops: Iterable[Operation], fused: Mapping[Connection, Connection]) -> None:
+def _place(ops: Iterable[BuiltStep], fused: Mapping[Connection, Connection]) -> None:
     """One block for each end of a connection, shared by both ends of fused steps; one for copies.
 
     Sends and receives in one block would wait for each other without need.
@@ -91,16 +91,16 @@ class _Waits:
     Waits that follow from others inside the rank are left out.
     """
 
-    def __init__(self, memory: Memory, ops: Sequence[Operation]) -> None:
+    def __init__(self, memory: Memory, ops: Sequence[BuiltStep]) -> None:
         self.memory, self.ops = memory, ops
-        self.writer: dict[int, Operation] = {}
-        self.readers: dict[int, list[Operation]] = defaultdict(list)
+        self.writer: dict[int, BuiltStep] = {}
+        self.readers: dict[int, list[BuiltStep]] = defaultdict(list)
 
     def add(self) -> None:
         """Fills in the waits; a clock says per block which step is the last that is complete."""
         blocks = 1 + max(op.block for op in self.ops)
         latest = [[-1] * blocks for _ in range(blocks)]
-        clocks: dict[Operation, list[int]] = {}
+        clocks: dict[BuiltStep, list[int]] = {}
         for op in self.ops:
             clock = list(latest[op.block])
             conflicts = set(self._conflicts(op))
@@ -116,7 +116,7 @@ class _Waits:
         for span in spans:
             yield from self.memory.cells(span)
 
-    def _conflicts(self, op: Operation) -> Iterator[Operation]:
+    def _conflicts(self, op: BuiltStep) -> Iterator[BuiltStep]:
         """Who last wrote what it accesses, and who has since read what it writes."""
         for cell in self._cells((*op.reads, *op.writes)):
             if cell in self.writer:
@@ -124,7 +124,7 @@ class _Waits:
         for cell in self._cells(op.writes):
             yield from self.readers[cell]
 
-    def _remember(self, op: Operation) -> None:
+    def _remember(self, op: BuiltStep) -> None:
         for cell in self._cells(op.reads):
             self.readers[cell].append(op)
         for cell in self._cells(op.writes):

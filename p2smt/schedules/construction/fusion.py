@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from p2smt.schedules.build.operation_order import Operation
+    from p2smt.schedules.construction.operation_order import BuiltStep
     from p2smt.schedules.memory import Memory
     from p2smt.schedules.model import Connection
 
@@ -23,14 +23,14 @@ class Fusion:
         self.memory = memory
         self.partners: dict[Connection, Connection] = {}
         self._sources: dict[Connection, Connection] = {}
-        self._writer: dict[int, Operation] = {}
+        self._writer: dict[int, BuiltStep] = {}
         self._last_send: dict[Connection, int] = {}
 
-    def fuse(self, operations: Iterable[Operation]) -> list[Operation]:
+    def fuse(self, operations: Iterable[BuiltStep]) -> list[BuiltStep]:
         """The operations that are left."""
         return [op for op in operations if not self._taken(op)]
 
-    def _taken(self, op: Operation) -> bool:
+    def _taken(self, op: BuiltStep) -> bool:
         """Whether an operation became part of an earlier one."""
         source = self._source(op) if op.send else None
         if op.send and source and source.receive:
@@ -45,7 +45,7 @@ class Fusion:
             self._writer.update(dict.fromkeys(self.memory.cells(span), op))
         return source is not None
 
-    def _source(self, send: Operation) -> Operation | None:
+    def _source(self, send: BuiltStep) -> BuiltStep | None:
         """The receive that a send can be fused with: the send must not pass another one."""
         cells = [cell for span in send.reads for cell in self.memory.cells(span)]
         source = self._writer.get(cells[0])

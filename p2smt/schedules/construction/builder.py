@@ -1,4 +1,4 @@
-"""Builds a schedule from messages of chunks between ranks, in an order that could run one by one."""
+"""Builds a schedule from messages of chunks between ranks, in an order that runs one by one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from p2smt.errors import InputError
-from p2smt.schedules.build.fusion import Fusion
-from p2smt.schedules.build.operation_order import Operation, ordered_steps
+from p2smt.schedules.construction.fusion import Fusion
+from p2smt.schedules.construction.operation_order import BuiltStep, ordered_steps
 from p2smt.schedules.memory import memory_of
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 500_000
 
-Part = tuple[tuple[int, int], ...]
+Runs = tuple[tuple[int, int], ...]
 """Chunks as ascending, disjoint runs (first chunk, number of chunks)."""
 
 
-def runs(chunks: Iterable[int]) -> Part:
+def runs(chunks: Iterable[int]) -> Runs:
     """Distinct chunk numbers as runs."""
     found: list[tuple[int, int]] = []
     for chunk in sorted(chunks):
@@ -65,7 +65,7 @@ class Builder:
         self.ranks = range(contract.ranks)
         self.working = Buffer.OUTPUT if outputs >= inputs else Buffer.INPUT
         self._places = () if contract.in_place else places
-        self._operations: list[Operation] = []
+        self._operations: list[BuiltStep] = []
         self._scratch = [0] * contract.ranks
         if self.working is Buffer.OUTPUT:
             for rank, place in enumerate(self._places):
@@ -93,11 +93,13 @@ class Builder:
         for message in messages:
             kept = (message.target,) if message.reduce else ()
             kind = "rrc" if message.reduce else "r"
-            self._add(message.target.rank, kind, kept, (message.target,), receive=_connection(message))
+            self._add(
+                message.target.rank, kind, kept, (message.target,), receive=_connection(message)
+            )
 
     def exchange(
         self,
-        pairs: Iterable[tuple[int, int, Part]],
+        pairs: Iterable[tuple[int, int, Runs]],
         *,
         reduce: bool = False,
         channel: int = 0,
@@ -154,7 +156,7 @@ class Builder:
             if span.buffer is Buffer.SCRATCH:
                 self._scratch[rank] = max(self._scratch[rank], span.start + span.count)
         position = len(self._operations)
-        self._operations.append(Operation(position, rank, kind, reads, writes, receive, send))
+        self._operations.append(BuiltStep(position, rank, kind, reads, writes, receive, send))
 
 
 def _connection(message: Message) -> Connection:

@@ -1,0 +1,158 @@
+"""Which package may import which, and why: the rules of ``test_layering.py`` as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# Lowest first.  A package may import those of rows above its own, and itself; packages of one row
+# do not know each other.  "p2smt" is the package itself, with the public functions.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors",),
+    ("units", "result"),
+    ("files", "collectives"),
+    ("cluster",),
+    ("parallelism",),
+    ("programs",),
+    ("problems", "cost"),
+    ("encodings", "plans", "calibration"),
+    ("solvers",),
+    ("schedules",),
+    ("search",),
+    ("interop", "runtime"),
+    ("p2smt",),
+    ("report",),
+    ("cli",),
+)
+
+# The same inside the packages that are houses of their own.
+INSIDE: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "schedules": (
+        ("schedules.model", "schedules.multisets"),
+        ("schedules.memory",),
+        ("schedules.index", "schedules.construction", "schedules.language"),
+        ("schedules.order", "schedules.classics"),
+        ("schedules.races", "schedules.lower"),
+        ("schedules.verify",),
+        ("schedules.cost", "schedules.families"),
+    ),
+    "runtime": (
+        ("runtime.groups", "runtime.payload"),
+        ("runtime.job", "runtime.options", "runtime.site"),
+        ("runtime.programs", "runtime.schedules", "runtime.summary"),
+        ("runtime.work",),
+        ("runtime.ranks",),
+    ),
+}
+
+# (who, sees only these of the package, because): independence that is claimed is held here.
+SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        "encodings",
+        (
+            *("errors", "result", "problems", "encodings"),
+            *("collectives.names", "collectives.demand"),
+            *("parallelism.placement", "programs.program"),
+        ),
+        "encodings see problems only: what checks an answer must not share code with it",
+    ),
+    ("collectives", ("errors", "collectives"), "start and goal rest on nothing"),
+    (
+        "programs.semantics",
+        ("errors", "collectives", "parallelism.placement", "programs.preconditions"),
+        "the specification stands alone",
+    ),
+    (
+        "programs.preconditions",
+        ("errors", "collectives", "parallelism.placement"),
+        "the specification stands alone",
+    ),
+    (
+        "schedules.races.replay",
+        ("errors", "collectives.contract", "schedules.model"),
+        "replay interprets a schedule anew, to check what the solver found",
+    ),
+    *(
+        (
+            f"runtime.schedules.{name}",
+            (
+                *("errors", "collectives.contract", "schedules.model"),
+                *("runtime.schedules.rows", "runtime.schedules.events", "runtime.schedules.values"),
+            ),
+            "the reference executor shares with the checker the representation only",
+        )
+        for name in ("rows", "events", "reference", "values")
+    ),
+    (
+        "runtime.schedules",
+        ("errors", "units", "collectives", "schedules.model", "runtime"),
+        "execution of schedules shares with the checker the representation only",
+    ),
+    (
+        "runtime.ranks.run_schedule",
+        (
+            *("errors", "units", "runtime", "schedules.model"),
+            *("schedules.verify.verify", "schedules.verify.report"),
+        ),
+        "one place asks the checker before it runs a schedule",
+    ),
+    (
+        "cost",
+        (
+            *("errors", "units", "result", "cluster", "collectives", "parallelism", "cost"),
+            "programs.program",
+        ),
+        "what a program costs does not depend on what it means",
+    ),
+    (
+        "schedules.language",
+        (
+            *("errors", "files", "problems.claim", "collectives"),
+            *("schedules.model", "schedules.language"),
+        ),
+        "a file's text becomes a schedule without being judged",
+    ),
+)
+
+APART = "execution and specification check each other"
+
+# (who, must not import, because)
+BANS: tuple[tuple[str, str, str], ...] = (
+    ("programs", "cost", "what a program means does not depend on what it costs"),
+    *(
+        ("runtime", f"programs.{part}", APART)
+        for part in ("semantics", "preconditions", "check", "quotient", "payload_rows")
+    ),
+    ("runtime", "plans.check", APART),
+    *((f"runtime.{part}", "schedules", APART) for part in ("programs", "job", "payload")),
+    *(
+        (
+            "schedules.verify",
+            f"schedules.{part}",
+            "a checker does not know where a schedule is from",
+        )
+        for part in ("construction", "classics", "lower", "language")
+    ),
+)
+
+# Only solvers imports encodings: whatever asks, asks through its one door.
+JOINS_ENCODINGS = ("solvers", "encodings")
+
+# It imports by a computed name: public names on first use.
+COMPUTES_NAMES = ("p2smt",)
+
+# Third-party packages and who may import them; None: every module.
+PACKAGES: Mapping[str, tuple[str, ...] | None] = {
+    "numpy": None,
+    "ortools": ("encodings",),
+    "z3": ("encodings",),
+    "pydantic": ("files", "cli"),  # and file.py, file_model.py of every package
+    "defusedxml": ("interop",),
+    "scipy": ("calibration",),
+    "pydantic_core": ("files",),
+    "yaml": ("files",),
+    "typer": ("cli",),
+    "rich": ("cli", "report"),
+    "torch": ("runtime",),
+}
+
+PRINTS = ("cli", "report")
