@@ -26,7 +26,7 @@ test: setup-dev ## what guards behaviour, real ranks included (minutes)
 	$(PYTEST) -m 'not exhaustive' $(PYTEST_ARGS)
 
 test-all: setup-dev ## all tests: also exhaustive sweeps, long clusters, recomputed studies, unmeasured benchmarks
-	$(PYTEST) $(PYTEST_ARGS)
+	$(PYTEST) --hypothesis-profile=all $(PYTEST_ARGS)
 
 check: format lint types fast ## format, lint, types and the fast tests
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.cli.tools import EVERY_KIND, TINY, cli
+from tests.tiers import ALL, FEW
 
 BENCH = Path(__file__).parent / "bench"
 
@@ -20,9 +21,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 
-settings.register_profile("here", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") else "here")
+STEADY = bool(os.environ.get("CI"))
+settings.register_profile("few", deadline=None, max_examples=FEW, derandomize=STEADY)
+settings.register_profile("all", deadline=None, max_examples=ALL, derandomize=STEADY)
+settings.load_profile("few")  # before the tests are read; --hypothesis-profile comes after this
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import ast
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,6 +37,12 @@ def inside(module: str, names: Iterable[str]) -> bool:
     return any(module == name or module.startswith(f"{name}.") for name in names)
 
 
+@cache
+def parsed(source: str) -> ast.Module:
+    """The syntax tree of a source; not to be changed."""
+    return ast.parse(source)
+
+
 def imported_names(tree: ast.AST) -> Iterator[str]:
     """Dotted names that a module imports, anywhere in it; ``from a import b`` gives ``a.b``."""
     for node in ast.walk(tree):
@@ -49,7 +56,7 @@ def imported_names(tree: ast.AST) -> Iterator[str]:
 def own_imports(module: str, sources: Sources) -> set[str]:
     """The modules of the package that a module imports."""
     found = set()
-    for name in imported_names(ast.parse(sources[module])):
+    for name in imported_names(parsed(sources[module])):
         top, _, inside = name.partition(".")
         if top == "p2smt":
             found.add(_known(inside, sources) or (inside if "." in inside else "p2smt"))
@@ -65,5 +72,5 @@ def _known(name: str, sources: Sources) -> str:
 
 def outside_imports(module: str, sources: Sources) -> set[str]:
     """The third-party packages that a module imports."""
-    tops = {name.split(".")[0] for name in imported_names(ast.parse(sources[module]))}
+    tops = {name.split(".")[0] for name in imported_names(parsed(sources[module]))}
     return tops - sys.stdlib_module_names - {"p2smt"}

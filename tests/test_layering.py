@@ -31,6 +31,7 @@ from tests.imports import (
     inside,
     outside_imports,
     own_imports,
+    parsed,
     read_sources,
 )
 
@@ -127,7 +128,7 @@ def cycle(sources: Sources) -> list[str]:
 
 def loose_habits(module: str, source: str) -> list[str]:
     """Star and relative imports, imports by computed name, and prints outside their rooms."""
-    found, tree = [], ast.parse(source)
+    found, tree = [], parsed(source)
     names = list(imported_names(tree))
     if any(name.endswith(".*") for name in names):
         found.append(f"{module} has a star import")

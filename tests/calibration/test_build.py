@@ -22,6 +22,7 @@ from p2smt.errors import InputError
 from p2smt.files.yaml_text import dump_yaml
 from p2smt.programs.program import Grouping
 from tests.calibration.fixtures import ALL, INSIDE, START, TRUTH, made_samples
+from tests.tiers import examples_of
 
 EVERY = [*made_samples(TRUTH, INSIDE), *made_samples(TRUTH, ALL)]
 
@@ -166,7 +167,7 @@ def test_the_file_reads_back_and_says_where_it_is_from() -> None:
     assert any("level gpu, all-reduce by the link's pieces: median" in line for line in head)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples_of(25))
 @given(st.text(min_size=1, max_size=40), st.text(max_size=200), st.lists(st.text(max_size=20)))
 def test_any_text_survives_the_file(name: str, text: str, sources: list[str]) -> None:
     made = replace(TRUTH, name=name, description=text, sources=tuple(sources))

@@ -13,6 +13,7 @@ from p2smt.calibration.fit import MAX_OUTLIERS, Fit, fit_pieces
 from p2smt.calibration.lines import Lines
 from p2smt.calibration.rows import Ask, Inside, Row, make_table, piece_names
 from p2smt.errors import InputError
+from tests.tiers import examples_of
 
 # (latency, bytes per second), the piece of large messages first: each is the least somewhere.
 ONE = ((20e-6, 100e9),)
@@ -59,7 +60,7 @@ def test_a_tenth_of_outliers_is_found_and_left_out(
     assert fit.errors[5] == pytest.approx(1 / factor - 1, rel=1e-3)
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples_of(8))
 @given(st.data())
 def test_any_two_pieces_are_found(data: st.DataObject) -> None:
     slow = data.draw(st.floats(1e-6, 1e-3))

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.cli.tools import EXIT_CODES, TINY, assert_one_error, cli
+from tests.tiers import examples_of
 
 ODD = st.sampled_from(["", "x", "-1", "0", "1e400", "nan", "\n", "[]", "--", "-", "=", ",", ":"])
 NUMBERS = st.sampled_from(["1", "2", "3", "4", "8", "0", "99"])
@@ -78,7 +79,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples_of(250))
 @given(arguments=command_lines())
 @example(arguments=["solve", "-t", "TINY", "--axes", "dp=2,tp=4", "--send", "tp=1B", "--json"])
 def test_random_command_lines(tiny: str, arguments: list[str]) -> None:
@@ -107,7 +108,7 @@ def places(value: object) -> list[tuple[str | int, ...]]:
     return [(key, *more) for key, inner in pairs for more in [(), *places(inner)]]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples_of(200))
 @given(data=st.data())
 def test_a_plan_with_random_changes(tiny: str, data: st.DataObject) -> None:
     plan = tiny.replace("tiny.yaml", "plan.json")

@@ -30,6 +30,7 @@ from p2smt.parallelism.placement import IntArray, Placement, rank_groups
 from p2smt.programs.program import Grouping, groupings, lower
 from tests.oracles import cost as oracle
 from tests.strategies.topologies import Case, cases
+from tests.tiers import examples_of
 
 OPERATIONS: tuple[Operation, ...] = (*Collective, RequestKind.ALL_TO_ALL)
 PAYLOADS = st.sampled_from([0.0, 1.0, 12.0, 997.0, 1e9])
@@ -54,7 +55,7 @@ def same(one: float, other: float) -> bool:
 # Against the oracle -----------------------------------------------------------------------
 
 
-@settings(derandomize=True, deadline=None, max_examples=120)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(120))
 @given(cases(), PAYLOADS)
 def test_closed_form_is_the_cost_of_all_messages(case: Case, payload: float) -> None:
     for digits, grouping, groups in steps(case):
@@ -64,7 +65,7 @@ def test_closed_form_is_the_cost_of_all_messages(case: Case, payload: float) -> 
             assert same(model.time(payload).seconds, best), (grouping, operation, ways)
 
 
-@settings(derandomize=True, deadline=None, max_examples=250)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(250))
 @given(cases(), PAYLOADS, st.sampled_from(Algorithm))
 def test_each_algorithm_costs_its_messages(
     case: Case, payload: float, algorithm: Algorithm
@@ -80,7 +81,7 @@ def test_each_algorithm_costs_its_messages(
             assert same(time.seconds, expected), (grouping, operation)
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
 @given(cases(), PAYLOADS)
 def test_a_step_knows_the_wire_time_of_each_level(case: Case, payload: float) -> None:
     for digits, grouping, groups in steps(case):
@@ -94,7 +95,7 @@ def test_a_step_knows_the_wire_time_of_each_level(case: Case, payload: float) ->
             assert max(time.level_wire_s) == time.wire_s
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
 @given(cases(), PAYLOADS, st.integers(2, 64))
 def test_a_step_in_parts_is_never_faster(case: Case, payload: float, parts: int) -> None:
     for digits, grouping, _ in steps(case):
@@ -104,7 +105,7 @@ def test_a_step_in_parts_is_never_faster(case: Case, payload: float, parts: int)
             assert parts * part >= whole * (1 - 1e-12)
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
 @given(cases(), PAYLOADS)
 def test_device_by_device_agrees_with_the_closed_form(case: Case, payload: float) -> None:
     for digits, grouping, groups in steps(case):
@@ -124,7 +125,7 @@ def same_ways(one: StepCostModel, other: StepCostModel, payload: float) -> bool:
     return left.keys() == right.keys() and all(same(left[k], right[k]) for k in left)
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(150))
 @given(cases(), PAYLOADS)
 def test_send_costs_its_messages(case: Case, payload: float) -> None:
     digits = digits_of(case.placement, case.axes)
@@ -137,7 +138,7 @@ def test_send_costs_its_messages(case: Case, payload: float) -> None:
     assert same(explicit, best)
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
 @given(cases(), PAYLOADS, st.randoms(use_true_random=False))
 def test_sends_of_any_rank_order_cost_their_messages(
     case: Case, payload: float, shuffle: Random
@@ -150,7 +151,7 @@ def test_sends_of_any_rank_order_cost_their_messages(
     assert same(time.seconds, best)
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
 @given(cases(), PAYLOADS, st.randoms(use_true_random=False))
 def test_groups_of_any_rank_order_cost_their_messages(
     case: Case, payload: float, shuffle: Random
@@ -186,7 +187,7 @@ def test_a_chain_is_charged_in_the_worse_direction() -> None:
 # Properties -------------------------------------------------------------------------------
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(200))
 @given(cases(), PAYLOADS)
 def test_dropped_strides_never_change_a_cost(case: Case, payload: float) -> None:
     for digits, grouping, _ in steps(case):
@@ -201,7 +202,7 @@ def test_dropped_strides_never_change_a_cost(case: Case, payload: float) -> None
     assert same_ways(one, send_model(case.topology, relevant, RequestKind.SEND), payload)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
 @given(cases(), st.lists(st.floats(0, 1e12), min_size=2, max_size=4))
 def test_more_bytes_never_cost_less(case: Case, payloads: list[float]) -> None:
     for digits, grouping, _ in steps(case):

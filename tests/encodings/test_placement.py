@@ -19,13 +19,14 @@ from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
 from p2smt.result import SearchLimits, Status
 from tests.oracles.placements import all_matrices, best_matrix, valid_matrices
 from tests.strategies.placements import cost_tables, problems, sizes
+from tests.tiers import examples_of
 
 SOLVERS = [placement_cpsat, placement_z3]
 RUNNING = PlacementProblem((1, 2, 2, 4), (4, 4))
 LARGE = PlacementProblem((16, 16, 32, 8), (8, 64, 16, 8))
 NO_LIMIT = SearchLimits()
 both = pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: s.__name__.rsplit(".", 1)[1])
-examples = settings(max_examples=60, deadline=None, derandomize=True)
+examples = settings(max_examples=examples_of(60), deadline=None, derandomize=True)
 
 
 def answers(problem: PlacementProblem) -> list[Matrix]:
@@ -67,7 +68,7 @@ def test_set_and_optimum_are_those_of_brute_force(
 
 @both
 @given(data=st.data())
-@settings(examples, max_examples=40)
+@settings(examples, max_examples=examples_of(40))
 def test_sum_and_worst_optimum_of_several_axes(solver: ModuleType, data: st.DataObject) -> None:
     levels, axes = data.draw(sizes(most=4))
     tables = data.draw(st.lists(cost_tables(levels, axes), min_size=2, max_size=3))
@@ -237,6 +238,7 @@ def test_ticks_beyond_the_integers_of_cpsat_are_refused() -> None:
     assert placement_z3.optimal_placement(problem, NO_LIMIT).bound == 2**62
 
 
+@pytest.mark.exhaustive
 def test_both_solvers_agree_on_65536_devices() -> None:
     axes = range(len(LARGE.axes))
     tables = []

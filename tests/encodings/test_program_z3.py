@@ -25,6 +25,7 @@ from p2smt.errors import InputError, OutOfTimeError, TooLarge
 from p2smt.problems.program import InstructionSet, ProgramProblem, StepLimit
 from p2smt.result import SearchLimits, Status
 from tests.oracles.programs import Program, all_programs, ranked
+from tests.tiers import examples_of
 
 NO_LIMIT = SearchLimits()
 REDUCE, SCATTER, GATHER = (
@@ -68,8 +69,8 @@ SETS = [
     ((2, 2), 1),
     ((2, 2), 5),
     ((2, 3), 4),
-    ((3, 2), 4),
-    ((2, 2, 2), 2),
+    pytest.param((3, 2), 4, marks=pytest.mark.exhaustive),
+    pytest.param((2, 2, 2), 2, marks=pytest.mark.exhaustive),
     pytest.param((3, 2), 6, marks=pytest.mark.exhaustive),
     pytest.param((4, 2), 5, marks=pytest.mark.exhaustive),
     pytest.param((3, 4), 3, marks=pytest.mark.exhaustive),
@@ -126,7 +127,7 @@ def priced(draw: st.DrawFn) -> ProgramProblem:
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples_of(25))
 @given(priced())
 def test_the_optimum_is_that_of_brute_force(task: ProgramProblem) -> None:
     expected = ranked(task)
@@ -139,13 +140,13 @@ def test_the_optimum_is_that_of_brute_force(task: ProgramProblem) -> None:
     assert ("objective", ticks) in result.stats.counters
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples_of(10))
 @given(priced())
 def test_side_constraints_hold_for_the_whole_set(task: ProgramProblem) -> None:
     assert enumerated(task) == answers(task)
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples_of(10))
 @given(priced(), st.integers(1, 5))
 def test_the_best_in_order(task: ProgramProblem, k: int) -> None:
     result = program_z3.best_programs(task, NO_LIMIT, k)
@@ -153,7 +154,7 @@ def test_the_best_in_order(task: ProgramProblem, k: int) -> None:
     assert list(result.value or ()) == [program for _, program in ranked(task)][:k]
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples_of(8))
 @given(priced(), st.integers(0, 10))
 def test_the_default_encoding_agrees(task: ProgramProblem, slack: int) -> None:
     task = replace(task, slack=slack)

@@ -114,6 +114,7 @@ def run_script(tmp_path: Path, *arguments: str) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.exhaustive
 def test_on_cpus(tmp_path: Path) -> None:
     run_script(tmp_path, "--backend", "gloo", "--device", "cpu", "--ranks", "2", "--ranks", "4")
 

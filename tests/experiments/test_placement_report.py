@@ -38,6 +38,7 @@ def test_a_template_must_be_filled() -> None:
         report.template("{c}", {}, {})
 
 
+@pytest.mark.exhaustive
 def test_every_figure_can_be_drawn(tmp_path: Path) -> None:
     draw_figures.main([str(tmp_path)])
     drawn = {path.stem for path in tmp_path.iterdir()}

@@ -21,6 +21,7 @@ from p2smt.schedules.verify.verify import verify
 from tests.interop.msccl_texts import ring, swap
 from tests.schedules import small_schedules
 from tests.schedules.building import Blocks, at
+from tests.tiers import examples_of
 
 RANKS, CHUNKS, SCRATCH = 3, 3, 4
 
@@ -106,7 +107,7 @@ def two_sided(draw: st.DrawFn) -> Schedule:
     return Schedule(name, goal, (size,) * RANKS, tuple(steps), protocol=protocol)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples_of(50))
 @given(two_sided())
 def test_what_is_written_is_read_back(schedule: Schedule) -> None:
     assert bare(there_and_back(schedule)) == bare(schedule)

@@ -14,6 +14,7 @@ from p2smt.interop.mscclpp.write import write_mscclpp
 from p2smt.interop.reading import Reading
 from p2smt.schedules.model import Schedule
 from tests.interop.mscclpp_plans import NOP, all_gather, far, lonely, move, near, op, over, pair
+from tests.tiers import examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +76,7 @@ def _read(text: str) -> Schedule | None:
         return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples_of(300), deadline=None)
 @given(st.sampled_from(_PLANS), st.data())
 def test_changed_values(plan: Any, draw: st.DataObject) -> None:
     data = json.loads(json.dumps(plan))

@@ -31,6 +31,7 @@ from tests.calibration.fixtures import (
     report,
     row,
 )
+from tests.tiers import examples_of
 
 FEW = made_samples(TRUTH, INSIDE, sizes=[2**20, 2**24, 2**28])
 TABLE = printed(FEW, 8)
@@ -261,7 +262,7 @@ def test_hostile_files_take_bounded_time(tmp_path: Path, unit: str) -> None:
     assert time.monotonic() - start < 30
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples_of(150))
 @given(st.lists(st.one_of(st.sampled_from(TABLE.splitlines()), st.text(max_size=40)), max_size=12))
 def test_any_mixture_of_lines_is_read_or_refused(lines: list[str]) -> None:
     with one_line_errors():
@@ -286,7 +287,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples_of(150))
 @given(JSON)
 def test_any_json_is_read_or_refused(data: object) -> None:
     for whole in (data, {"results": [data], "config": data}):
@@ -294,7 +295,7 @@ def test_any_json_is_read_or_refused(data: object) -> None:
             parse_json(as_json(whole), "f")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples_of(100))
 @given(st.binary(max_size=300), st.integers(0, 2000), st.integers(0, 40))
 def test_damaged_files_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, junk: bytes, at: int, cut: int

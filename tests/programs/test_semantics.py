@@ -16,6 +16,7 @@ from p2smt.errors import TooLarge
 from p2smt.programs.program import Hierarchy, groupings, local_groups, parse_program
 from p2smt.programs.semantics import MAX_DEVICES, Step, Trace, initial_state, is_goal, run
 from tests.oracles.semantics import AR, K, Literal, literal_run
+from tests.tiers import examples_of
 
 ALL, SCATTER, GATHER = RequestKind.ALL_REDUCE, RequestKind.REDUCE_SCATTER, RequestKind.ALL_GATHER
 KINDS = [ALL, SCATTER, GATHER]
@@ -170,7 +171,7 @@ def programs(draw: st.DrawFn) -> tuple[RequestKind, tuple[int, ...], list[Step]]
     return kind, factors, steps
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(400))
 @given(programs())
 def test_random_programs_agree(case: tuple[RequestKind, tuple[int, ...], list[Step]]) -> None:
     kind, factors, steps = case
@@ -187,7 +188,7 @@ def loose_steps(draw: st.DrawFn, devices: int) -> Step:
     return step(draw(st.sampled_from(Collective)), *groups)
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(300))
 @given(st.sampled_from(KINDS), st.lists(loose_steps(6), max_size=5))
 def test_any_groups_agree(kind: RequestKind, steps: list[Step]) -> None:
     agrees(kind, 6, steps)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 import pytest
 
@@ -20,6 +19,7 @@ from p2smt.problems.program import InstructionSet
 from p2smt.programs import semantics
 from p2smt.programs.program import Hierarchy, Program, local_groups
 from p2smt.programs.semantics import State, Step, Violation
+from tests.tiers import but_the_first
 
 COUNTEREXAMPLE = (
     "reduce-scatter inside l2; reduce-scatter parallel l2 in l1; all-gather inside l2; "
@@ -109,12 +109,6 @@ def test_two_factors_agree_at_every_length(kind: RequestKind, real: tuple[int, .
     assert compare(kind, (2, 2), real, 30) == (None, True)
 
 
-def but_the_first(*reals: tuple[int, ...]) -> list[Any]:
-    """One case for every day, the others for the exhaustive tests."""
-    first, *others = reals
-    return [first, *(pytest.param(real, marks=pytest.mark.exhaustive) for real in others)]
-
-
 @pytest.mark.parametrize(
     "real", but_the_first((3, 2, 2), (2, 3, 2), (2, 2, 3), (4, 2, 2), (2, 3, 5))
 )
@@ -123,7 +117,7 @@ def test_three_factors_agree_up_to_length_6(real: tuple[int, ...]) -> None:
     assert word is None
 
 
-@pytest.mark.parametrize("kind", [SCATTER, GATHER])
+@pytest.mark.parametrize("kind", but_the_first(GATHER, SCATTER))
 @pytest.mark.parametrize("real", but_the_first((3, 2, 2), (2, 3, 2), (2, 2, 3), (2, 3, 5)))
 def test_three_factors_agree_at_every_length_on_other_requests(
     kind: RequestKind, real: tuple[int, ...]

@@ -18,6 +18,7 @@ from p2smt.search.one_request import RequestAnswers
 from p2smt.search.programs_pipelined import Listings
 from p2smt.solvers.solver import Solver
 from tests.search.test_solve import brute_force, problem, problems
+from tests.tiers import examples_of
 
 NONE: frozenset[Matrix] = frozenset()
 UNLIMITED = SearchLimits()
@@ -46,7 +47,7 @@ def matrix_of(proposal: Proposal) -> Matrix:
     return proposal.matrix
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples_of(25))
 @given(problems(devices=16))
 def test_the_table_never_exceeds_the_true_objective(question: Problem) -> None:
     """Neither at first, nor after any of its entries is refined; what is proposed is its least."""
@@ -66,7 +67,7 @@ def test_the_table_never_exceeds_the_true_objective(question: Problem) -> None:
     assert true_s[matrix_of(proposal)] == pytest.approx(least_s, rel=1e-6)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples_of(25))
 @given(problems(devices=16))
 def test_no_proposal_is_repeated(question: Problem) -> None:
     """A matrix comes up once to be refined and once with its price, in order of the prices."""

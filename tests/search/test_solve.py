@@ -27,6 +27,7 @@ from p2smt.search.rank_orders import given_ranks, rank_order
 from p2smt.search.sensitivity import recost
 from tests.oracles.placements import all_matrices
 from tests.strategies.topologies import placements, topologies
+from tests.tiers import examples_of
 
 LENGTH = 3
 
@@ -101,13 +102,13 @@ def agrees(solution: Solution, problem: Problem) -> None:
     assert solution.physical_bound_s <= best[0]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples_of(60))
 @given(problems())
 def test_cpsat_agrees_with_brute_force(problem: Problem) -> None:
     agrees(p2smt.solve(problem, top=4), problem)
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples_of(12))
 @given(problems(devices=8))
 def test_z3_agrees_with_cpsat(problem: Problem) -> None:
     first = p2smt.solve(problem, top=1)
@@ -119,7 +120,7 @@ def test_z3_agrees_with_cpsat(problem: Problem) -> None:
     assert second.best.objective_s == pytest.approx(first.best.objective_s, rel=1e-9)
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples_of(10))
 @given(problems(), st.integers(0, 1000), st.integers(1, 3))
 def test_seed_and_workers_do_not_matter(problem: Problem, seed: int, workers: int) -> None:
     first = p2smt.solve(problem, top=2)
@@ -128,7 +129,7 @@ def test_seed_and_workers_do_not_matter(problem: Problem, seed: int, workers: in
     assert first.bound_s == second.bound_s
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples_of(25))
 @given(problems())
 def test_rank_orders_agree_with_matrices(problem: Problem) -> None:
     """A matrix given as a rank order costs what its single collectives cost."""

@@ -29,6 +29,7 @@ from p2smt.search.programs import Task, list_programs
 from p2smt.search.sensitivity import recost
 from tests.oracles.placements import all_matrices
 from tests.search.test_solve import LENGTH, cluster, problems
+from tests.tiers import examples_of
 
 AUTO = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 PIPELINES = st.sampled_from([None, None, 2, 5, MAX_CHUNKS])
@@ -92,7 +93,7 @@ def agrees(solution: Solution) -> None:
     assert solution.physical_bound_s <= best[0]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples_of(40))
 @given(problems(), PIPELINES)
 def test_solve_agrees_with_brute_force(problem: Problem, pipeline: int | None) -> None:
     solution = p2smt.solve(replace(problem, pipeline=pipeline), top=4)
@@ -104,7 +105,7 @@ def test_solve_agrees_with_brute_force(problem: Problem, pipeline: int | None) -
             assert plan.chunks in (allowed if several else (1,))
 
 
-@settings(max_examples=4)
+@settings(max_examples=examples_of(4))
 @given(problems(devices=8), PIPELINES)
 def test_z3_agrees_with_cpsat(problem: Problem, pipeline: int | None) -> None:
     problem = replace(problem, pipeline=pipeline)
@@ -113,7 +114,7 @@ def test_z3_agrees_with_cpsat(problem: Problem, pipeline: int | None) -> None:
     assert second.status is Status.OPTIMAL
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples_of(15))
 @given(problems())
 def test_pipelining_never_costs_more_if_one_chunk_is_a_choice(problem: Problem) -> None:
     whole, chunked = p2smt.solve(problem), p2smt.solve(replace(problem, pipeline=None))

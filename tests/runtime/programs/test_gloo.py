@@ -35,6 +35,7 @@ from tests.runtime.tools import (
     valid_programs,
     whole,
 )
+from tests.tiers import but_the_first
 
 pytestmark = pytest.mark.cluster
 CHECK = RunOptions(repeat=0, time_limit_s=150)
@@ -71,7 +72,7 @@ def sampled(
     return [request(kind, p, whole(math.prod(factors)), 146) for p in chosen]
 
 
-@pytest.mark.parametrize("factors", [(2, 2), (2, 2, 2)])
+@pytest.mark.parametrize("factors", but_the_first((2, 2), (2, 2, 2)))
 def test_every_short_program(factors: tuple[int, ...]) -> None:
     ranks = math.prod(factors)
     short = [
@@ -84,12 +85,12 @@ def test_every_short_program(factors: tuple[int, ...]) -> None:
     assert_verified(*short, *longer)
 
 
-@pytest.mark.parametrize("factors", [(3, 2), (2, 3)])
+@pytest.mark.parametrize("factors", but_the_first((3, 2), (2, 3)))
 def test_groups_of_three(factors: tuple[int, ...]) -> None:
     assert_verified(*(r for kind in KINDS for n in (2, 3, 4) for r in sampled(kind, factors, n, 8)))
 
 
-@pytest.mark.parametrize("data_type", list(DataType))
+@pytest.mark.parametrize("data_type", but_the_first(*DataType))
 def test_every_type_and_kind(data_type: DataType) -> None:
     groups, pairs = whole(4), ((0, 2), (1, 3))
     single = [
@@ -130,7 +131,7 @@ def test_pipelined_pieces() -> None:
     assert_verified(*asked)
 
 
-@pytest.mark.parametrize("chunks", [1, 3])
+@pytest.mark.parametrize("chunks", but_the_first(3, 1))
 def test_rows_that_are_not_one_run(chunks: int) -> None:
     """Rows are packed for the call in the middle, here 0, 1, 4, 5 and 2, 3, 6, 7."""
     before = "reduce-scatter inside l2; reduce-scatter parallel l2 in l1; all-gather inside l2; "
@@ -158,6 +159,7 @@ def test_groups_of_any_ranks() -> None:
     assert_verified(axes(True), axes(False), several)
 
 
+@pytest.mark.exhaustive
 def test_timed_runs_of_a_large_payload() -> None:
     """Eight MiB: long enough that a call which reads what it writes would show."""
     asked = [

@@ -30,6 +30,7 @@ from tests.runtime.tools import (
     valid_programs,
     whole,
 )
+from tests.tiers import examples_of
 
 Program = tuple[JobStep, ...]
 
@@ -151,14 +152,14 @@ def loose_steps(draw: st.DrawFn, ranks: int) -> JobStep:
     return JobStep(collective.value, collective, groups)
 
 
-@settings(derandomize=True, deadline=None, max_examples=120)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(120))
 @given(programs(), st.integers(1, 200))
 def test_random_programs(case: tuple[RequestKind, int, Program], payload: int) -> None:
     kind, ranks, steps = case
     agree(kind, ranks, steps, 4 * ranks + payload)
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(derandomize=True, deadline=None, max_examples=examples_of(80))
 @given(st.sampled_from(KINDS), st.data())
 def test_mutated_programs(kind: RequestKind, data: st.DataObject) -> None:
     """One step of a valid program dropped, doubled, moved or changed."""

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.tools import Outcome, assert_one_error
 from tests.runtime.processes import Running, endless, on_pairs, run_to_end, started, wait_for
+from tests.tiers import but_the_first
 
 pytestmark = pytest.mark.cluster
 
@@ -32,7 +33,7 @@ def failed(running: Running) -> Outcome:
     return outcome
 
 
-@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("rank", but_the_first(2, 0))
 def test_a_rank_that_is_killed(busy: Running, rank: int) -> None:
     os.kill(busy.ranks()[rank], signal.SIGKILL)
     error = failed(busy).err
@@ -58,13 +59,14 @@ def test_it_is_killed_while_a_rank_is_stopped(busy: Running) -> None:
     assert "the process that starts the ranks ended with code -9" in failed(busy).err
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", but_the_first(signal.SIGTERM, signal.SIGKILL, signal.SIGHUP))
 def test_the_command_line_is_killed(busy: Running, number: signal.Signals) -> None:
     os.kill(busy.process.pid, number)
     assert busy.outcome().code == -number
     busy.assert_nothing_left()
 
 
+@pytest.mark.exhaustive
 def test_it_is_killed_and_a_rank_is_stopped(busy: Running) -> None:
     os.kill(busy.ranks()[2], signal.SIGSTOP)
     os.kill(busy.process.pid, signal.SIGKILL)
@@ -87,6 +89,7 @@ def test_ctrl_c_at_the_start(tmp_path: Path) -> None:
         running.assert_nothing_left()
 
 
+@pytest.mark.exhaustive
 def test_a_rank_that_is_stopped(tmp_path: Path) -> None:
     """At the time limit it is said where each rank was."""
     with started(*endless(tmp_path, "--time-limit", "20")) as running:
@@ -98,7 +101,7 @@ def test_a_rank_that_is_stopped(tmp_path: Path) -> None:
     assert "request 1 (all-reduce dp), " in error
 
 
-@pytest.mark.parametrize("limit", ["0.1", "1"])
+@pytest.mark.parametrize("limit", but_the_first("1", "0.1"))
 def test_a_limit_that_ends_before_the_ranks_have_started(tmp_path: Path, limit: str) -> None:
     outcome = run_to_end(*on_pairs(tmp_path, "--time-limit", limit))
     assert_one_error(outcome, 6)

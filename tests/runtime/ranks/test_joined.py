@@ -21,6 +21,7 @@ from tests.runtime.processes import (
     torchrun,
     wait_for,
 )
+from tests.tiers import but_the_first
 
 pytestmark = pytest.mark.cluster
 
@@ -60,6 +61,7 @@ def wait_until_busy(ranks: dict[int, Running]) -> None:
     wait_for(lambda: min(running.groups() for running in ranks.values()) > 1 or None)
 
 
+@pytest.mark.exhaustive
 def test_only_rank_0_prints(tmp_path: Path) -> None:
     with by_hand(range(4), *on_pairs(tmp_path, "--json", "--repeat", "1")) as ranks:
         found = outcomes(ranks)
@@ -68,7 +70,7 @@ def test_only_rank_0_prints(tmp_path: Path) -> None:
     assert [found[rank] for rank in (1, 2, 3)] == [Outcome(0, "", "")] * 3
 
 
-@pytest.mark.parametrize("missing", [0, 2])
+@pytest.mark.parametrize("missing", but_the_first(0, 2))
 def test_a_rank_that_was_never_started(tmp_path: Path, missing: int) -> None:
     """The others end within the limit, and name it."""
     others = [rank for rank in range(4) if rank != missing]
@@ -119,6 +121,7 @@ def test_torchrun(tmp_path: Path) -> None:
     assert len(data["ranks"]) == 4
 
 
+@pytest.mark.exhaustive
 def test_torchrun_with_a_wrong_result(tmp_path: Path) -> None:
     program = "all-reduce inside node; all-reduce inside root"
     arguments = on_pairs(tmp_path, "--repeat", "0", program=program)

@@ -50,6 +50,7 @@ def test_points_and_requests_go_together() -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.exhaustive
 def test_calibrate_measures_real_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given, written = tmp_path / "given.yaml", tmp_path / "measured.yaml"
     given.write_text(FOUR_RANKS)

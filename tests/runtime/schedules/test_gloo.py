@@ -17,6 +17,7 @@ from p2smt.schedules.classics import classic
 from p2smt.schedules.model import Schedule, StepRef
 from tests.runtime.schedules.tools import all_pairs, exchange, meeting, put, ring, sum_at_0
 from tests.schedules.building import Blocks
+from tests.tiers import but_the_first
 
 
 def on_ranks(job: ScheduleJob, *, unverified: bool = False, **more: object) -> ScheduleResult:
@@ -55,7 +56,7 @@ def _classics() -> list[Schedule]:
 @pytest.mark.cluster
 @pytest.mark.parametrize(
     "schedule",
-    [ring(4), all_pairs(3), sum_at_0(), meeting(), _aside(), *_classics()],
+    but_the_first(ring(4), all_pairs(3), sum_at_0(), meeting(), _aside(), *_classics()),
     ids=lambda schedule: schedule.name,
 )
 def test_right_schedules_are_verified(schedule: Schedule) -> None:
@@ -70,7 +71,9 @@ def test_right_schedules_are_verified(schedule: Schedule) -> None:
 
 @pytest.mark.slow
 @pytest.mark.cluster
-@pytest.mark.parametrize("data_type", [DataType.FLOAT16, DataType.BFLOAT16, DataType.INT64])
+@pytest.mark.parametrize(
+    "data_type", but_the_first(DataType.BFLOAT16, DataType.FLOAT16, DataType.INT64)
+)
 def test_other_types(data_type: DataType) -> None:
     result = on_ranks(schedule_job(ring(3), 5000), data_type=data_type)
     assert result.verified
@@ -105,7 +108,7 @@ def test_what_was_never_written_is_caught() -> None:
         assert result.total.samples == ()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 def test_a_deadlock_ends_at_the_time_limit_and_says_where() -> None:
     job = schedule_job(exchange(3), 600, fifo_depth=2)

@@ -28,6 +28,7 @@ from tests.runtime.schedules.tools import (
     sum_at_0,
 )
 from tests.schedules.building import Blocks, at
+from tests.tiers import examples_of
 
 SEEDS = range(40)
 
@@ -255,7 +256,7 @@ def test_the_checker_agrees_on_right_ones(name: str) -> None:
     assert verify(RIGHT[name]).verdict is Verdict.VALID
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples_of(300), deadline=None)
 @given(name=st.sampled_from(sorted(RIGHT)), seed=st.integers(0, 2**32), depth=st.integers(1, 3))
 def test_no_run_contradicts_the_checker(name: str, seed: int, depth: int) -> None:
     """A valid verdict means that every run is right; a wrong run, that the verdict is not valid."""

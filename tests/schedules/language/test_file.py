@@ -15,6 +15,7 @@ from p2smt.schedules.language.file import parse_symbolic, read_symbolic
 from p2smt.schedules.language.file_model import FileModel
 from p2smt.schedules.language.instance import instantiate, parse_schedule, read_schedule
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, StepRef
+from tests.tiers import examples_of
 
 HEAD = """\
 p2smt_schedule: 1
@@ -213,7 +214,7 @@ def test_wrong_parameters(given: dict[str, int], rule: str) -> None:
         steps_of("nop", head=HEAD.replace("ranks: 2", "ranks: n") + parameters, **given)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples_of(200))
 @given(st.data())
 def test_damaged_files_give_a_schedule_or_one_line(data: st.DataObject) -> None:
     """Cut, repeated and replaced characters of the examples."""

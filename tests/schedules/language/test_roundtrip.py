@@ -16,6 +16,7 @@ from p2smt.schedules.language.instance import default_sizes, parse_schedule
 from p2smt.schedules.language.words import VERBS
 from p2smt.schedules.language.write import dump_schedule, step_text
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
+from tests.tiers import examples_of
 
 RANKS = 3
 small = st.integers(0, 4)
@@ -105,7 +106,7 @@ def without_lines(schedule: Schedule) -> Schedule:
     return replace(schedule, steps=tuple(replace(step, line=None) for step in schedule.steps))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples_of(100))
 @given(schedules())
 def test_round_trip(schedule: Schedule) -> None:
     text = dump_schedule(schedule)

@@ -19,6 +19,7 @@ from tests.schedules.building import Blocks, at
 from tests.schedules.oracles.interleavings import TooBig, explore
 from tests.schedules.oracles.shortest import shortest_wrong
 from tests.schedules.random_schedules import random_schedule
+from tests.tiers import examples_of
 
 
 def decided(schedule: Schedule, time_limit_s: float = 60.0) -> Decision | None:
@@ -57,7 +58,7 @@ def test_random_schedules_against_every_interleaving(seed: int) -> None:
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples_of(300), deadline=None)
 @given(st.integers(0, 2**32), st.integers(4, 8))
 def test_more_random_schedules_against_every_interleaving(seed: int, steps: int) -> None:
     agrees(random_schedule(seed, steps))
