@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from p2smt.cost.alpha_beta import StepTime
 from p2smt.errors import InputError
@@ -10,7 +10,7 @@ from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.programs.program import Hierarchy, Program
-from p2smt.result import SolveStats, Status
+from p2smt.result import SearchLimits, SolveStats, Status
 
 
 def in_chunks(chunks: int) -> str:
@@ -137,7 +137,8 @@ class Solution:
 
     ``bound_s`` is the solver's proved bound on the objective of this problem,
     ``physical_bound_s`` the least objective that the links allow.  ``ranking`` is COMPLETE
-    if the alternatives are proved to be the best ones in order.
+    if the alternatives are proved to be the best ones in order.  ``limits`` and ``top`` are those
+    that the search was given.
     """
 
     problem: Problem
@@ -151,6 +152,8 @@ class Solution:
     compared: RankOrder | None = None
     sensitivity: tuple[Perturbation, ...] = ()
     interrupted: bool = False
+    limits: SearchLimits = field(default_factory=SearchLimits)
+    top: int = 1
 
     @property
     def best(self) -> Alternative | None:

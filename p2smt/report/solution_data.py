@@ -47,6 +47,7 @@ def _alternative(alternative: Alternative) -> dict[str, Any]:
         "peak_bytes": alternative.peak_bytes,
         "programs": [None if r.program is None else str(r.program) for r in alternative.requests],
         "chunks": [r.chunks for r in alternative.requests],
+        "checked_on": [r.checked for r in alternative.requests],
         "seconds": [r.seconds for r in alternative.requests],
         "steps": [_steps(r) for r in alternative.requests],
     }
