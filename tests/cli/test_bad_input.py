@@ -99,7 +99,7 @@ VALUES: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = [
     (COST, "--reduce", ("xx=1GiB", "dp=", "=1GiB", "dp+xx=1GiB", "dp=1", "dp=-1GiB")),
     (COST, "--kind", ("send", "all-to-all", "sum")),
     (COST, "--program", ("all-reduce", "all reduce inside root", "reduce parallel node")),
-    (SOLVE, "--reduce", ("dp", "dp=1", "dp=0 B", "dp=1.5B", "dp=nanB", "dp=1e400B", "dp=-1GiB")),
+    (SOLVE, "--reduce", ("dp", "dp=1", "dp=0 B", "dp=0.5B", "dp=nanB", "dp=1e400B", "dp=-1GiB")),
     (SOLVE, "--reduce", ("dp=1GiB*0", "dp=1GiB*-1", "dp=1GiB*x", f"dp=1GiB*{10**30}", "dp=1GiB*")),
     (SOLVE, "--reduce", ("xx=1GiB", "dp+dp=1GiB", "+=1GiB", "dp=1 Gb", f"dp={10**30}GiB")),
     (("solve", "--reduce", "dp=1GiB", "-t", "azure-ndv4"), "--axes", ("16", "dp", "dp=0", "dp=x")),
