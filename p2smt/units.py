@@ -1,6 +1,6 @@
 """Quantities with units: the only place that parses and prints them.
 
-Sizes are bytes, bandwidths bytes per second, times seconds.  ``B`` is a byte and ``b``
+Sizes are whole bytes, bandwidths bytes per second, times seconds.  ``B`` is a byte and ``b``
 or ``bit`` a bit; ``k M G T`` are powers of 1000, ``Ki Mi Gi Ti`` powers of 1024.
 """
 
@@ -73,13 +73,15 @@ def _prefix(found: re.Match[str], text: object, what: str) -> int:
 
 
 def parse_bytes(text: object, what: str = "size") -> int:
-    """Bytes in a text like ``512MiB``, ``2GB`` or ``100 B``: a positive whole number."""
+    """Bytes in a text like ``512MiB``, ``1.5GB`` or ``100 B``: 1 or more, to the nearest byte.
+
+    Half a byte is rounded up.
+    """
     found = _match(_SIZE, text, what, "512MiB or 2GB")
-    value = _bounded(Fraction(found["number"]) * _prefix(found, text, what), text, what)
-    if value < 1 or value.denominator != 1:
-        raise InputError(
-            f"{what} {text!r}", "is not a positive whole number of bytes", "give 1 B or more"
-        )
+    exact = Fraction(found["number"]) * _prefix(found, text, what)
+    value = _bounded(Fraction(math.floor(exact + Fraction(1, 2))), text, what)
+    if exact < 1:
+        raise InputError(f"{what} {text!r}", "is less than one byte", "give 1 B or more")
     return int(value)
 
 
