@@ -11,7 +11,7 @@ from p2smt.cost.pipeline import chunk_counts
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
-from p2smt.parallelism.placement import FixedEntry, IntArray, Placement
+from p2smt.parallelism.placement import FixedEntry, IntArray
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import SCHEMA_VERSION, PlanModel
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution
@@ -25,14 +25,14 @@ MAX_PLAN_BYTES = 512 * 2**20
 
 def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
     """The plan of an alternative as plain data, valid under :class:`PlanModel`."""
-    problem = solution.problem
+    problem, matrix = solution.problem, alternative.matrix
     status = solution.status if alternative is solution.best else Status.FEASIBLE
     return {
         "schema_version": SCHEMA_VERSION,
         "topology": dump_topology(problem.topology),
         "axes": [{"name": axis.name, "size": axis.size} for axis in problem.axes],
-        "matrix": [list(row) for row in alternative.matrix],
-        "ranks": alternative.placement.rank_tensor().ravel().tolist(),
+        "matrix": matrix and [list(row) for row in matrix],
+        "ranks": list(alternative.ranks),
         "restrictions": list(restrictions(problem)),
         "objective": problem.objective,
         "objective_s": alternative.objective_s,
@@ -42,17 +42,14 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
         "peak_bytes": alternative.peak_bytes,
         "requests": [
             _request_data(
-                problem.topology, alternative.placement, problem.axis_indices(r.request), r
+                problem.topology, alternative.rank_map.groups(problem.axis_indices(r.request)), r
             )
             for r in alternative.requests
         ],
     }
 
 
-def _request_data(
-    topology: Topology, placement: Placement, axes: tuple[int, ...], answer: RequestAnswer
-) -> dict[str, Any]:
-    groups = placement.groups(axes)
+def _request_data(topology: Topology, groups: IntArray, answer: RequestAnswer) -> dict[str, Any]:
     instructions = answer.program.instructions if answer.program else (None,) * len(answer.steps)
     steps = []
     for instruction, step, payload in zip(instructions, answer.steps, answer.payloads, strict=True):

@@ -38,8 +38,10 @@ def solution_data(solution: Solution) -> dict[str, Any]:
 
 
 def _alternative(alternative: Alternative) -> dict[str, Any]:
+    matrix = alternative.matrix
     return {
-        "matrix": [list(row) for row in alternative.matrix],
+        "matrix": matrix and [list(row) for row in matrix],
+        "ranks": None if matrix else list(alternative.ranks),
         "objective_s": alternative.objective_s,
         "status": alternative.status.value,
         "peak_bytes": alternative.peak_bytes,

@@ -87,6 +87,7 @@ def agrees(solution: Solution) -> None:
     best = [a.objective_s for a in solution.alternatives]
     assert best == pytest.approx(sorted(costs.values())[: len(best)], rel=1e-9)
     for found in solution.alternatives:
+        assert found.matrix is not None
         assert found.objective_s == pytest.approx(costs[found.matrix], rel=1e-9)
     assert solution.bound_s <= best[0]
     assert solution.bound_s == pytest.approx(best[0], rel=1e-9)
