@@ -59,7 +59,7 @@ def test_it_is_killed_while_a_rank_is_stopped(busy: Running) -> None:
     assert "the process that starts the ranks ended with code -9" in failed(busy).err
 
 
-@pytest.mark.parametrize("number", but_the_first(signal.SIGTERM, signal.SIGKILL, signal.SIGHUP))
+@pytest.mark.parametrize("number", but_the_first(signal.SIGKILL, signal.SIGHUP))
 def test_the_command_line_is_killed(busy: Running, number: signal.Signals) -> None:
     os.kill(busy.process.pid, number)
     assert busy.outcome().code == -number
@@ -74,9 +74,15 @@ def test_it_is_killed_and_a_rank_is_stopped(busy: Running) -> None:
     busy.assert_nothing_left()
 
 
-def test_ctrl_c(busy: Running) -> None:
-    os.kill(busy.process.pid, signal.SIGINT)
-    assert busy.outcome() == Outcome(130, "", "p2smt: interrupted\n")
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_signal_to_the_command_line(
+    busy: Running, number: signal.Signals, code: int, word: str
+) -> None:
+    os.kill(busy.process.pid, number)
+    assert busy.outcome() == Outcome(code, "", f"p2smt: {word}\n")
     busy.assert_nothing_left()
 
 
