@@ -196,12 +196,16 @@ def written(schedule: Schedule, path: str) -> str:
     Raises:
         InputError: the format is not known, or cannot express the schedule without loss.
     """
+    return format_named(path).write(schedule)
+
+
+def format_named(path: str) -> Format:
+    """The format that a file's name asks for; InputError if there is none."""
     named = _named(path)
-    if named is None:
-        *most, last = (
-            f"{row.suffixes[0]} ({row.runtime})" if row.runtime else row.suffixes[0]
-            for row in FORMATS
-        )
-        known = f"{', '.join(most)} and {last}"
-        raise InputError(f"file {path!r}", f"formats are {known}", "name it so")
-    return named.write(schedule)
+    if named is not None:
+        return named
+    *most, last = (
+        f"{row.suffixes[0]} ({row.runtime})" if row.runtime else row.suffixes[0] for row in FORMATS
+    )
+    known = f"{', '.join(most)} and {last}"
+    raise InputError(f"file {path!r}", f"formats are {known}", "name it so")
