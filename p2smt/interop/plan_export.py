@@ -12,54 +12,31 @@ from typing import TYPE_CHECKING
 
 from p2smt.collectives.names import CUSTOM
 from p2smt.errors import InputError
+from p2smt.interop.msccl.parse import PROTOCOLS
 from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
 from p2smt.interop.mscclpp.runtime_warnings import MAX_OPERATIONS
 from p2smt.interop.schedule_files import format_named, written
 from p2smt.plans.file_model import plan_problem
 from p2smt.schedules.cost.predict import schedule_cost
 from p2smt.schedules.lower.assemble import Lowering
+from p2smt.schedules.lower.exported import ExportedFile, PlanExport
 from p2smt.schedules.lower.one_sided import one_sided
 from p2smt.schedules.lower.plan import lower_groups, request_of
 from p2smt.schedules.lower.ports import machine_of
 from p2smt.schedules.lower.together import GroupSchedule, together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from p2smt.cluster.topology import Topology
     from p2smt.plans.file_model import PlanModel, RequestModel
+    from p2smt.schedules.model import Schedule
 
 MAX_PRICED_STEPS = 100_000
 ALGORITHMS = ("ring", "direct", "tree")
 """Those that are tried, in this order, where none is asked for."""
 WORTH = 0.99
 """The part of the time of an earlier one that a later one must not exceed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedFile:
-    """A file to be written, and the schedule in it: of one group, counted from 1, or of all."""
-
-    path: str
-    text: str
-    group: int | None
-    content: GroupSchedule
-
-
-@dataclass(frozen=True, slots=True)
-class PlanExport:
-    """What is exported of a request.
-
-    groups: how many it has.  algorithm: of all its steps.
-    plan_s, exported_s: one execution by all groups, as the plan says and as predicted for the
-        schedules; None: they are too large to be priced.
-    """
-
-    files: tuple[ExportedFile, ...]
-    groups: int
-    algorithm: str
-    plan_s: float
-    exported_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +68,9 @@ class _Source:
         groups = lower_groups(self.plan, self.request, how, self.name)
         self._check(groups[0])
         if format_named(self.target).name == MSCCLPP_JSON:
-            groups = [_with_puts(group, topology) for group in groups]
+            groups = _with_puts(groups, topology)
+        else:
+            groups = _with_protocol(groups, self.model)
         steps = sum(len(group.schedule.steps) for group in groups)
         if steps > MAX_PRICED_STEPS:
             return _Candidate(algorithm, groups, None)
@@ -133,7 +112,9 @@ def export_plan(
         known = "there is one group" if count == 1 else f"the groups are 1 to {count}"
         raise InputError(f"{source}: group {group}", known, "name one of them")
     files = tuple(_files(best.groups, topology.devices, target, group))
-    return PlanExport(files, count, best.algorithm, given.model.seconds, best.seconds)
+    means = f"{best.algorithm} {best.groups[0].schedule.protocol}"
+    planned = tuple(dict.fromkeys(f"{s.algorithm} {s.protocol}" for s in given.model.steps))
+    return PlanExport(files, count, means, planned, given.model.seconds, best.seconds)
 
 
 def _best(given: _Source, topology: Topology, algorithm: str | None) -> _Candidate:
@@ -151,11 +132,33 @@ def _best(given: _Source, topology: Topology, algorithm: str | None) -> _Candida
     return best
 
 
-def _with_puts(group: GroupSchedule, topology: Topology) -> GroupSchedule:
-    """The group one-sided, by ports between machines."""
-    machines = [machine_of(topology, device) for device in group.devices]
-    schedule = one_sided(group.schedule, MAX_OPERATIONS, lambda a, b: machines[a] != machines[b])
-    return replace(group, schedule=schedule)
+def _with_puts(groups: Sequence[GroupSchedule], topology: Topology) -> list[GroupSchedule]:
+    """The groups one-sided, by ports between machines."""
+    known: dict[object, Schedule] = {}
+    found = []
+    for group in groups:
+        first: dict[int, int] = {}
+        machines = [
+            first.setdefault(machine_of(topology, device), rank)
+            for rank, device in enumerate(group.devices)
+        ]
+        key = (id(group.schedule), tuple(machines))
+        if key not in known:
+            known[key] = one_sided(group.schedule, MAX_OPERATIONS, _differ(machines))
+        found.append(replace(group, schedule=known[key]))
+    return found
+
+
+def _differ(machines: Sequence[int]) -> Callable[[int, int], bool]:
+    return lambda one, other: machines[one] != machines[other]
+
+
+def _with_protocol(groups: Sequence[GroupSchedule], model: RequestModel) -> list[GroupSchedule]:
+    """The groups by the protocol of the plan's steps, if they have one that MSCCL knows."""
+    named = {step.protocol.lower() for step in model.steps}
+    protocol = next((p for p in PROTOCOLS if named == {p.lower()}), PROTOCOLS[0])
+    known = {id(group.schedule): replace(group.schedule, protocol=protocol) for group in groups}
+    return [replace(group, schedule=known[id(group.schedule)]) for group in groups]
 
 
 def _files(

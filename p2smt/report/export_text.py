@@ -9,9 +9,10 @@ from p2smt.units import format_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from p2smt.interop.plan_export import ExportedFile, PlanExport
+    from p2smt.schedules.lower.exported import ExportedFile, PlanExport
 
 _SHOWN = 16
+_FAR = 1.05
 
 
 def export_lines(made: PlanExport) -> Iterator[str]:
@@ -33,10 +34,11 @@ def _file(file: ExportedFile, groups: int) -> str:
 
 
 def _times(made: PlanExport) -> str:
-    """How the time compares with the plan's."""
+    """How the time compares with the plan's, and what differs if it is longer."""
     plan = f"predicted: {format_time(made.plan_s)} in the plan"
     if made.exported_s is None:
-        return f"{plan}, not predicted as exported ({made.algorithm}): too many steps"
+        return f"{plan}; not predicted as exported ({made.means}): too many steps"
+    exported = f"{format_time(made.exported_s)} as exported ({made.means})"
     times = made.exported_s / made.plan_s if made.plan_s else 1.0
-    exported = f"{format_time(made.exported_s)} as exported"
-    return f"{plan}, {exported} ({made.algorithm}): {times:.2f} times as long"
+    text = f"{plan}, {exported}: {times:.2f} times as long"
+    return f"{text}; the plan counts on {', '.join(made.plan_means)}" if times > _FAR else text
