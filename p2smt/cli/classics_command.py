@@ -23,6 +23,7 @@ def classics(
         str | None,
         typer.Option("-o", "--output", metavar="FILE", help="A file named .xml, .json or .yaml."),
     ] = None,
+    force: so.ForceOption = False,
     json: o.JsonOption = False,
 ) -> int:
     """List the classic algorithms, or write one as a schedule."""
@@ -31,8 +32,8 @@ def classics(
     from p2smt.schedules.classics import CLASSICS
 
     if name is not None:
-        return _make(name, ranks, sizes or [], output)
-    if output is not None or sizes:
+        return _make(name, ranks, sizes or [], output, force)
+    if output is not None or sizes or force:
         raise InputError("an output file", "needs the name of an algorithm", "name one")
     if json:
         print_json({"classics": [_data(classic) for classic in CLASSICS.values()]})
@@ -41,7 +42,7 @@ def classics(
     return 0
 
 
-def _make(name: str, ranks: str, sizes: list[str], output: str | None) -> int:
+def _make(name: str, ranks: str, sizes: list[str], output: str | None, force: bool) -> int:
     from p2smt.cli import given
     from p2smt.files.write import write_atomically
     from p2smt.interop.schedule_files import written
@@ -53,7 +54,7 @@ def _make(name: str, ranks: str, sizes: list[str], output: str | None) -> int:
     if output is None:
         typer.echo(dump_schedule(schedule), nl=False)
     else:
-        write_atomically(output, written(schedule, output))
+        write_atomically(output, written(schedule, output, force=force))
         typer.echo(f"{len(schedule.steps)} steps of {schedule.ranks} ranks written to {output}")
     return 0
 

@@ -45,6 +45,7 @@ def convert(
     root: so.RootOption = None,
     out_of_place: so.OutOfPlaceOption = False,
     sizes: so.SizesOption = None,
+    force: so.ForceOption = False,
 ) -> int:
     """Write a schedule, or the groups of a plan's request, in another format: what it computes
     is kept."""
@@ -57,19 +58,25 @@ def convert(
     text = schedule_text(source)
     if text is None:
         asked.refuse_for_plan()
-        _export(source, target, request, group, algorithm)
+        _export(source, target, request, group, algorithm, force=force)
         return 0
     _refuse(request, group, algorithm)
     schedule = read_schedule(text, source, asked.reading())
     _refuse_loss(schedule)
-    write_atomically(target, written(schedule, target))
+    write_atomically(target, written(schedule, target, force=force))
     _note_loss(text)
     typer.echo(f"{len(schedule.steps)} steps of {schedule.ranks} ranks written to {target}")
     return 0
 
 
 def _export(
-    source: str, target: str, request: str | None, group: str | None, algorithm: str | None
+    source: str,
+    target: str,
+    request: str | None,
+    group: str | None,
+    algorithm: str | None,
+    *,
+    force: bool,
 ) -> None:
     """The groups of a request of a plan, what they are, and what they take."""
     from p2smt.cli import given
@@ -80,7 +87,8 @@ def _export(
 
     number = 1 if request is None else given.count_of(request, "request")
     chosen = None if group is None else given.count_of(group, "group")
-    made = export_plan(read_plan(source), number - 1, target, chosen, algorithm, f"plan {source}")
+    plan, name = read_plan(source), f"plan {source}"
+    made = export_plan(plan, number - 1, target, chosen, algorithm, name, force=force)
     write_all_atomically({file.path: file.text for file in made.files})
     for line in export_lines(made):
         typer.echo(line)

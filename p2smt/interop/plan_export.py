@@ -6,6 +6,7 @@ what the files lose against the plan is told.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 MAX_PRICED_STEPS = 100_000
 ALGORITHMS = ("ring", "direct", "tree")
 """Those that are tried, in this order, where none is asked for."""
-WORTH = 0.99
-"""The part of the time of an earlier one that a later one must not exceed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +46,22 @@ class _Candidate:
     groups: Sequence[GroupSchedule]
     seconds: float | None
 
+    @property
+    def rounded_s(self) -> float:
+        """Its time to two digits; without one it comes last."""
+        return math.inf if self.seconds is None else float(f"{self.seconds:.1e}")
+
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A request of a plan, and the file to export it to."""
+    """A request of a plan, and the files to export it to."""
 
     plan: PlanModel
     request: int
     name: str
     target: str
+    group: int | None
+    force: bool
 
     @property
     def model(self) -> RequestModel:
@@ -84,6 +90,29 @@ class _Source:
             rule = f"is no collective of {found.runtime} {found.syntax}"
             raise InputError(given, rule, "export it as .yaml")
 
+    def files(self, groups: Sequence[GroupSchedule], devices: int) -> Iterator[ExportedFile]:
+        """The files, one for each group unless one is asked for or the format holds all."""
+        count, number = len(groups), self.group
+        if number is not None and not 1 <= number <= count:
+            known = "there is one group" if count == 1 else f"the groups are 1 to {count}"
+            raise InputError(f"{self.name}: group {number}", known, "name one of them")
+        if number is not None or count == 1:
+            yield self._file(self.target, number or 1, groups[(number or 1) - 1])
+        elif not format_named(self.target).runtime:
+            yield self._file(self.target, None, _all(groups, devices))
+        else:
+            stem, suffix = os.path.splitext(self.target)
+            known_files: dict[int, ExportedFile] = {}
+            for number, content in enumerate(groups, start=1):
+                path, key = f"{stem}.{number}{suffix}", id(content.schedule)
+                if key not in known_files:
+                    known_files[key] = self._file(path, number, content)
+                yield replace(known_files[key], path=path, group=number, content=content)
+
+    def _file(self, path: str, number: int | None, content: GroupSchedule) -> ExportedFile:
+        text = written(content.schedule, path, force=self.force)
+        return ExportedFile(path, text, number, content)
+
 
 def export_plan(
     plan: PlanModel,
@@ -92,44 +121,53 @@ def export_plan(
     group: int | None = None,
     algorithm: str | None = None,
     source: str = "plan",
+    *,
+    force: bool = False,
 ) -> PlanExport:
     """The files for a request (by its index) of a plan.
 
     target: how it ends names the format.  MSCCL XML and MSCCL++ JSON hold one communicator: all
         groups become files with their numbers before that ending.  YAML holds all in one.
     group: only this one, counted from 1, in a file of just that name.
-    algorithm: of every step; None: the one that is predicted to be fastest.
+    algorithm: of every step; None: of those that the runtime of the format would run, the one
+        that is predicted to be fastest.
+    force: also what the runtime would not run.
 
     Raises:
-        InputError: no such request or group, a format or request that cannot be exported, or too
-            large a schedule.
+        InputError: no such request or group, a format or request that cannot be exported, too
+            large a schedule, or one that the runtime would not run.
     """
-    given = _Source(plan, request, source, target)
+    given = _Source(plan, request, source, target, group, force)
     topology = plan_problem(plan, source)[0].topology
-    best = _best(given, topology, algorithm)
-    count = len(best.groups)
-    if group is not None and not 1 <= group <= count:
-        known = "there is one group" if count == 1 else f"the groups are 1 to {count}"
-        raise InputError(f"{source}: group {group}", known, "name one of them")
-    files = tuple(_files(best.groups, topology.devices, target, group))
+    best, files = _best(_tried(given, topology, algorithm), given, topology)
     means = f"{best.algorithm} {best.groups[0].schedule.protocol}"
     planned = tuple(dict.fromkeys(f"{s.algorithm} {s.protocol}" for s in given.model.steps))
-    return PlanExport(files, count, means, planned, given.model.seconds, best.seconds)
+    count, plan_s = len(best.groups), given.model.seconds
+    return PlanExport(files, count, means, planned, plan_s, best.seconds)
 
 
-def _best(given: _Source, topology: Topology, algorithm: str | None) -> _Candidate:
-    """The lowering that is asked for, or else the fastest; the first where none is priced."""
-    tried = ALGORITHMS if algorithm is None else (algorithm,)
+def _tried(given: _Source, topology: Topology, algorithm: str | None) -> list[_Candidate]:
+    """What is asked for, or else all algorithms; the first alone where it has no price."""
+    names = ALGORITHMS if algorithm is None else (algorithm,)
     if not given.model.kind.has_programs:
-        tried = ("direct",)
-    best = given.lowered(topology, tried[0])
-    for name in tried[1:]:
-        if best.seconds is None:
-            break
-        other = given.lowered(topology, name)
-        if other.seconds is not None and other.seconds < WORTH * best.seconds:
-            best = other
-    return best
+        names = ("direct",)
+    first = given.lowered(topology, names[0])
+    if first.seconds is None:
+        return [first]
+    return [first, *(given.lowered(topology, name) for name in names[1:])]
+
+
+def _best(
+    tried: Sequence[_Candidate], given: _Source, topology: Topology
+) -> tuple[_Candidate, tuple[ExportedFile, ...]]:
+    """The fastest that can be written, and its files; of nearly equal ones the first."""
+    refused: InputError | None = None
+    for candidate in sorted(tried, key=lambda c: c.rounded_s):
+        try:
+            return candidate, tuple(given.files(candidate.groups, topology.devices))
+        except InputError as error:
+            refused = refused or error
+    raise refused or InputError(given.name, "has nothing to export")
 
 
 def _with_puts(groups: Sequence[GroupSchedule], topology: Topology) -> list[GroupSchedule]:
@@ -161,22 +199,5 @@ def _with_protocol(groups: Sequence[GroupSchedule], model: RequestModel) -> list
     return [replace(group, schedule=known[id(group.schedule)]) for group in groups]
 
 
-def _files(
-    groups: Sequence[GroupSchedule], devices: int, target: str, number: int | None
-) -> Iterator[ExportedFile]:
-    if number is not None:
-        content = groups[number - 1]
-        yield ExportedFile(target, written(content.schedule, target), number, content)
-    elif len(groups) == 1:
-        yield ExportedFile(target, written(groups[0].schedule, target), 1, groups[0])
-    elif not format_named(target).runtime:
-        whole = GroupSchedule(tuple(range(devices)), together(groups, devices))
-        yield ExportedFile(target, written(whole.schedule, target), None, whole)
-    else:
-        stem, suffix = os.path.splitext(target)
-        texts: dict[int, str] = {}
-        for number, content in enumerate(groups, start=1):
-            key = id(content.schedule)
-            text = texts.get(key) or written(content.schedule, target)
-            texts[key] = text
-            yield ExportedFile(f"{stem}.{number}{suffix}", text, number, content)
+def _all(groups: Sequence[GroupSchedule], devices: int) -> GroupSchedule:
+    return GroupSchedule(tuple(range(devices)), together(groups, devices))

@@ -144,7 +144,8 @@ class Schedule:
     steps: in document order; the steps of one block are consecutive indices 0, 1, ..
     initial: counting semaphores that do not start at 0.
     form: the file format it came from ("msccl-xml", "mscclpp-json", "yaml", "program").
-    warnings: what a reader noticed that is not about correctness (limits of the runtime).
+    warnings: what a reader noticed that is not about correctness.
+    refused: why the runtime of its format would not run the file that it was read from.
     """
 
     name: str
@@ -155,6 +156,7 @@ class Schedule:
     protocol: str = "Simple"
     initial: tuple[tuple[str, int], ...] = ()
     warnings: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
     @property
     def ranks(self) -> int:

@@ -16,10 +16,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from p2smt.collectives.contract import contract
-from p2smt.collectives.names import CUSTOM
+from p2smt.collectives.names import CUSTOM, MSCCL_NAMES
 from p2smt.errors import TooLarge
+from p2smt.files.validation import did_you_mean
 from p2smt.interop.msccl.elements import STEP_TYPES
 from p2smt.interop.msccl.parse import parse_msccl
+from p2smt.interop.msccl.runtime_limits import refusals
 from p2smt.interop.msccl.runtime_warnings import warnings_of
 from p2smt.interop.msccl.sizes import PARTED, sizes_of
 from p2smt.interop.reading import AS_IT_STANDS
@@ -49,15 +51,13 @@ def read_msccl(text: str, source: str, reading: Reading = AS_IT_STANDS) -> Sched
     steps = tuple(step for rank in range(algo.ranks) for step in _gpu(algo.gpus[rank]))
     declared = [algo.gpus[rank].chunks for rank in range(algo.ranks)]
     sizes = sizes_of(goal, declared, steps)
-    warnings = warnings_of(algo, in_place, steps)
-    return Schedule(algo.name, goal, sizes, steps, FORMAT, algo.protocol, (), warnings)
+    warnings = (*_renamed(algo, goal), *warnings_of(algo, in_place, steps))
+    refused = refusals(algo)
+    return Schedule(algo.name, goal, sizes, steps, FORMAT, algo.protocol, (), warnings, refused)
 
 
 def _contract(algo: RawAlgo, reading: Reading, in_place: bool) -> Contract:
-    name = reading.collective or algo.collective
-    if name == CUSTOM:
-        rule = "coll is custom, so the file does not say what it must produce"
-        raise algo.error(rule, "name a collective with --collective")
+    name = reading.collective or _stated(algo)
     chunks = algo.chunks or max(max(gpu.chunks[:2]) for gpu in algo.gpus.values())
     if chunks < 1:
         raise algo.error("there is no nchunksperloop, nor any chunk", "add nchunksperloop")
@@ -69,7 +69,33 @@ def _contract(algo: RawAlgo, reading: Reading, in_place: bool) -> Contract:
         if rest:
             rule = f"nchunksperloop of {name} is not a multiple of ngpus={algo.ranks}"
             raise algo.error(rule, "give every rank as many chunks")
-    return contract(name, algo.ranks, chunks, in_place=in_place, root=reading.root)
+    return contract(name, algo.ranks, chunks, in_place=in_place, root=reading.root_of(name))
+
+
+def _stated(algo: RawAlgo) -> str:
+    """The collective that the file names.
+
+    Raises:
+        InputError: it names none, or none that is known.
+    """
+    name = algo.collective
+    if name in MSCCL_NAMES:
+        return str(name)
+    if name is None or name == CUSTOM:
+        has = "coll is missing" if name is None else "coll is custom"
+        rule = f"{has}, so the file does not say what it must produce"
+        raise algo.error(rule, "name a collective with --collective")
+    known = (*MSCCL_NAMES, CUSTOM)
+    shown = ascii(name if len(name) <= 40 else f"{name[:40]}...")
+    rule = f"<algo> has coll={shown}, not one of {', '.join(known)}"
+    raise algo.error(rule, did_you_mean(name, known) or "name a collective with --collective")
+
+
+def _renamed(algo: RawAlgo, goal: Contract) -> Iterator[str]:
+    """A warning where the file names another collective than it is checked as."""
+    if algo.collective not in (None, CUSTOM, goal.collective):
+        shown = ascii(str(algo.collective)[:40])
+        yield f"line {algo.line}: the file is for {shown}: checked as {goal.collective}, as asked"
 
 
 def _gpu(gpu: RawGpu) -> Iterator[Step]:

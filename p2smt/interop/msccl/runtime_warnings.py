@@ -1,6 +1,6 @@
 """What the runtime makes of an MSCCL XML file besides what its steps say.
 
-Limits are those of the runtime's tables.  Dependencies: the runtime announces a step only if its
+What it refuses is in :mod:`~p2smt.interop.msccl.runtime_limits`.  It announces a step only if its
 ``hasdep`` is 1, as one rising number per block, and a waiting block compares with that number.
 So a wait for a step that is not announced ends with a later one that is, or never.  ``nop`` is
 folded into the step after it: it is never announced itself, and counts only by its dependency.
@@ -8,42 +8,23 @@ folded into the step after it: it is never announced itself, and counts only by 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from p2smt.interop.msccl.findings import by_subject
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from p2smt.interop.msccl.elements import RawAlgo, RawBlock, RawGpu, RawStep
+    from p2smt.interop.msccl.findings import Finding
     from p2smt.schedules.model import Step
-
-MAX_STEPS = 256
-MAX_BLOCKS = 216
-MAX_BLOCKS_OF_CHANNEL = 32
-MAX_COUNT = 71
-
-_SHOWN = 4
-
-Finding = tuple[str, int]
-"""What there is to say, and about which line."""
 
 
 def warnings_of(algo: RawAlgo, in_place: bool, steps: Iterable[Step]) -> tuple[str, ...]:
     """What to know about a file that is used in place or not; one text per subject."""
-    lines: dict[str, list[int]] = defaultdict(list)
-    for text, line in _findings(algo, in_place, steps):
-        lines[text].append(line)
-    return tuple(f"{_lines(where)}: {text}" for text, where in lines.items())
-
-
-def _lines(found: list[int]) -> str:
-    lines = sorted(set(found))
-    shown = ", ".join(map(str, lines[:_SHOWN]))
-    more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
-    return f"line{'s' * (len(lines) > 1)} {shown}{more}"
+    return by_subject(_findings(algo, in_place, steps))
 
 
 def _findings(algo: RawAlgo, in_place: bool, steps: Iterable[Step]) -> Iterator[Finding]:
@@ -51,7 +32,6 @@ def _findings(algo: RawAlgo, in_place: bool, steps: Iterable[Step]) -> Iterator[
     blocks = (block for gpu in algo.gpus.values() for block in gpu.blocks.values())
     stated = any(step.announced is not None for block in blocks for step in block.steps)
     for gpu in algo.gpus.values():
-        yield from _limits(algo, gpu)
         if stated:
             yield from _dependencies(gpu)
         for block in gpu.blocks.values():
@@ -75,25 +55,6 @@ def _uses(algo: RawAlgo, in_place: bool) -> Iterator[Finding]:
         yield f"the file is for use neither in place nor out of place: checked {used}", algo.line
     elif inside != in_place:
         yield f"the file is for use {other}: checked {used}, as asked", algo.line
-
-
-def _limits(algo: RawAlgo, gpu: RawGpu) -> Iterator[Finding]:
-    blocks = gpu.blocks.values()
-    if len(blocks) > MAX_BLOCKS:
-        yield f"the runtime runs at most {MAX_BLOCKS} blocks per gpu", gpu.line
-    if blocks and max(gpu.blocks) >= len(blocks):
-        yield "the runtime refuses a gpu whose blocks are not numbered 0, 1, ..", gpu.line
-    channels = Counter(block.channel for block in blocks)
-    if channels and max(channels.values()) > MAX_BLOCKS_OF_CHANNEL:
-        yield f"the runtime runs at most {MAX_BLOCKS_OF_CHANNEL} blocks per channel", gpu.line
-    for block in blocks:
-        if len(block.steps) > MAX_STEPS:
-            yield f"the runtime runs at most {MAX_STEPS} steps per block", block.line
-        if algo.channels is not None and block.channel >= algo.channels:
-            yield f"the runtime connects channels below nchannels={algo.channels} only", block.line
-        for step in block.steps:
-            if step.count > MAX_COUNT:
-                yield f"the runtime handles at most {MAX_COUNT} chunks in a step", step.line
 
 
 def _dependencies(gpu: RawGpu) -> Iterator[Finding]:
@@ -129,28 +90,19 @@ def _announced(block: RawBlock) -> list[int | None]:
 
 
 def _nops(block: RawBlock) -> Iterator[Finding]:
-    """Those that the runtime cannot fold into the next step, or that shift its numbers."""
-    pending = False
+    """Those that shift the runtime's numbers."""
     uncounted: int | None = None
     for step in block.steps:
         if step.kind == "nop":
-            pending = pending or step.wait is not None
-            if step.wait is None:
-                uncounted = step.line if uncounted is None else uncounted
-            continue
-        if pending and step.wait is None:
-            yield (
-                "the runtime refuses a step that waits for nothing after a nop that does",
-                step.line,
-            )
-        if uncounted is not None and step.announced:
+            if step.wait is None and uncounted is None:
+                uncounted = step.line
+        elif uncounted is not None and step.announced:
             yield (
                 "the runtime does not count a nop that waits for nothing: it announces later "
                 "steps of the block too low",
                 uncounted,
             )
             uncounted = None
-        pending = False
 
 
 def _chains(block: RawBlock) -> Iterator[Finding]:

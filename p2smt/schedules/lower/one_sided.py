@@ -23,14 +23,13 @@ from typing import TYPE_CHECKING
 from p2smt.errors import InputError
 from p2smt.schedules.index import index_of
 from p2smt.schedules.lower.landing import check_sound, landings_of
-from p2smt.schedules.model import Buffer, Span, Step, StepRef
+from p2smt.schedules.model import Buffer, Schedule, Span, Step, StepRef
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from p2smt.schedules.index import Index
     from p2smt.schedules.lower.landing import Landings
-    from p2smt.schedules.model import Schedule
 
 Apart = Callable[[int, int], bool]
 """Whether two ranks share no memory, so that data goes by way of a port."""
@@ -63,7 +62,7 @@ def one_sided(schedule: Schedule, room: int, apart: Apart | None = None) -> Sche
     blocks = {where: list(ranks.block(*where)) for where in sorted(index.blocks)}
     parts = {where: _cut(actions, room) for where, actions in blocks.items()}
     steps = _Numbering(parts).steps()
-    return replace(schedule, sizes=landings.sizes, steps=tuple(steps), protocol="Simple")
+    return Schedule(schedule.name, schedule.contract, landings.sizes, tuple(steps), form="program")
 
 
 def _check(step: Step) -> None:
