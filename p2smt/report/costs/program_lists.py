@@ -30,8 +30,8 @@ def lists_data(
         {**_asked(request), **list_data(one, best)}
         for request, one in zip(asked, found, strict=True)
     ]
-    open_ = [one.status for one in found if one.status is not Status.COMPLETE]
-    return {"status": (open_ or [Status.COMPLETE])[0].value, "requests": requests}
+    cut = [one.status.value for one in found if one.status is not Status.COMPLETE]
+    return {"status": cut[0] if cut else Status.COMPLETE.value, "requests": requests}
 
 
 def _asked(request: Request | None) -> dict[str, Any]:

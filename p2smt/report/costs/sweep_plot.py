@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from p2smt.errors import BackendError, InputError
 from p2smt.files.write import write_atomically
-from p2smt.plans.sweep import Sweep
+from p2smt.plans.sweep import Curve, Sweep
 from p2smt.report.costs.sweep_tables import curve_names, request_name
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 FORMATS = ("png", "svg", "pdf")
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
@@ -78,17 +80,12 @@ def _drawn(sweep: Sweep) -> Figure:
     return figure
 
 
-def _lines(axes: Axes, sweep: Sweep) -> list[object]:
-    """A line per curve and a dashed one for each request's link-level bound."""
-    handles: list[object] = []
-    several = len(sweep.problem.requests) > 1
+def _lines(axes: Axes, sweep: Sweep) -> list[Line2D]:
+    """A line per curve, and a dashed one for each request's link-level bound."""
+    handles: list[Line2D] = []
     for request in range(len(sweep.problem.requests)):
-        curves = sweep.curves(request)
-        for name, curve in zip(curve_names(curves), curves, strict=True):
+        for label, curve in _labelled(sweep, request):
             place = len(handles) % len(_COLOURS)
-            label = name if curve.program is None else f"{name}: {curve.program}"
-            if several or len(curves) == 1:
-                label = f"{request_name(sweep, request)}: {label}"
             handles += axes.plot(
                 sweep.sizes,
                 curve.seconds,
@@ -100,8 +97,21 @@ def _lines(axes: Axes, sweep: Sweep) -> list[object]:
     return [*handles, *_bounds(axes, sweep)]
 
 
-def _bounds(axes: Axes, sweep: Sweep) -> list[object]:
-    lines: list[object] = []
+def _labelled(sweep: Sweep, request: int) -> Iterator[tuple[str, Curve]]:
+    """The curves of a request, each with its line of the legend."""
+    curves, name = sweep.curves(request), request_name(sweep, request)
+    several = len(sweep.problem.requests) > 1
+    for short, curve in zip(curve_names(curves), curves, strict=True):
+        label = short if curve.program is None else f"{short}: {curve.program}"
+        if not sweep.problem.requests[request].kind.has_programs:
+            label = name
+        elif several or len(curves) == 1:
+            label = f"{name}: {label}"
+        yield label, curve
+
+
+def _bounds(axes: Axes, sweep: Sweep) -> list[Line2D]:
+    lines: list[Line2D] = []
     for request in range(len(sweep.problem.requests)):
         bounds = [at[0].requests[request].physical_bound_s for at in sweep.by_size]
         lines = axes.plot(
