@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from p2smt.collectives.names import RequestKind
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution, faster_orders
 from p2smt.report.comparisons import alternatives, comparison_table, sensitivity
-from p2smt.report.costs.request_table import answered, peak_line, request_table
-from p2smt.report.tables import gap, table
+from p2smt.report.costs.request_table import answered, layout_table, peak_line, request_table
+from p2smt.report.tables import gap
 from p2smt.result import Status
 from p2smt.units import format_time
 
@@ -63,12 +63,9 @@ def _headline(solution: Solution, best: Alternative) -> str:
 
 
 def _matrix_table(solution: Solution, best: Alternative) -> Group:
+    sizes = [(axis.name, axis.size) for axis in solution.problem.axes]
     names = solution.problem.topology.names
-    rows = [
-        [axis.name, str(axis.size), *map(str, row)]
-        for axis, row in zip(solution.problem.axes, best.matrix, strict=True)
-    ]
-    return table("placement", ["axis", ">size", *(f">{name}" for name in names)], rows)
+    return layout_table(sizes, names, best.matrix, best.rank_map.text())
 
 
 def _notes(best: Alternative) -> list[str]:

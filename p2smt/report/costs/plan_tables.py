@@ -7,31 +7,30 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from p2smt.plans.file_model import PlanModel, RequestModel
-from p2smt.report.costs.request_table import peak_line, planned, request_table
-from p2smt.report.tables import gap, table
+from p2smt.parallelism.rank_list import RankList
+from p2smt.plans.file_model import AnyPlan, RequestModel
+from p2smt.report.costs.request_table import layout_table, peak_line, planned, request_table
+from p2smt.report.tables import gap
 from p2smt.units import format_time
 
 
-def plan_tables(plan: PlanModel) -> Iterator[RenderableType]:
+def plan_tables(plan: AnyPlan) -> Iterator[RenderableType]:
     """Time per iteration, placement, and the requests step by step, as `solve` shows them."""
     what = "total" if plan.objective == "sum" else "largest request"
     physical = plan.physical_bound_s
     yield f"{format_time(plan.objective_s)} per iteration ({what})"
     yield f"link-level bound {format_time(physical)} (gap {gap(plan.objective_s, physical)})"
     yield peak_line(plan.peak_bytes)
-    levels = [level.name for level in plan.topology.levels]
-    rows = [
-        [axis.name, str(axis.size), *map(str, row)]
-        for axis, row in zip(plan.axes, plan.matrix, strict=True)
-    ]
     yield ""
-    yield table("placement", ["axis", ">size", *(f">{name}" for name in levels)], rows)
+    levels = [level.name for level in plan.topology.levels]
+    sizes = [(axis.name, axis.size) for axis in plan.axes]
+    order = RankList(tuple(plan.ranks), tuple(axis.size for axis in plan.axes))
+    yield layout_table(sizes, levels, plan.matrix, order.text())
     yield ""
     yield request_table(map(planned, plan.requests))
 
 
-def plan_requests(plan: PlanModel) -> list[dict[str, Any]]:
+def plan_requests(plan: AnyPlan) -> list[dict[str, Any]]:
     """The requests of a plan with the fields that `cost` gives of any request."""
     return [_request(model) for model in plan.requests]
 
