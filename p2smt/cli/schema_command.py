@@ -9,7 +9,9 @@ import typer
 
 
 def schema(
-    name: Annotated[str, typer.Argument(help="plan, topology or schedule.")] = "plan",
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="plan, topology or schedule.")
+    ] = "plan",
 ) -> int:
     """The JSON Schema of a file format."""
     from pydantic import BaseModel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -78,21 +78,11 @@ def verify_plan(file: str, json: bool) -> int:
     from p2smt.cli.output import print_json
     from p2smt.plans.check import check_plan
     from p2smt.plans.file import read_plan
-    from p2smt.report.plan_data import report_data
-    from p2smt.report.text import one_line
+    from p2smt.report.plan_data import report_data, report_lines
 
-    report = check_plan(read_plan(file), f"plan {file}")
-    data = report_data(report)
+    report = check_plan(read_plan(file), f"plan {file[:200]!r}")
     if json:
-        print_json(data)
+        print_json(report_data(report))
     else:
-        for broken in data["violations"]:
-            typer.echo(f"{broken['kind']}: {_where(broken)}{one_line(broken['message'], 2000)}")
-        checked, count = ", ".join(dict.fromkeys(report.checked)), len(report.checked)
-        requests = f"{count} request{'s' * (count != 1)}"
-        typer.echo(f"{data['verdict']}: {requests}, checked on {checked}")
+        typer.echo("\n".join(report_lines(report)))
     return OK if report.valid else REFUTED
-
-
-def _where(broken: dict[str, Any]) -> str:
-    return f"request {broken['request']}: " if broken["request"] else ""

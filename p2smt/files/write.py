@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def write_atomically(path: str, text: str) -> None:
+def write_atomically(path: str, content: str | bytes) -> None:
     """Write a file by way of a temporary one in the same folder: whole or not at all.
+
+    content: text is written in UTF-8.
 
     Raises:
         InputError: it cannot be written; what was there before is still there.
     """
-    write_all_atomically({path: text})
+    write_all_atomically({path: content})
 
 
-def write_all_atomically(texts: Mapping[str, str]) -> None:
+def write_all_atomically(contents: Mapping[str, str | bytes]) -> None:
     """Write files by their paths: all are complete in their folders before the first is in place.
 
     Raises:
@@ -33,11 +35,11 @@ def write_all_atomically(texts: Mapping[str, str]) -> None:
     ready: list[tuple[str, Path, str]] = []
     path = ""
     try:
-        for path, text in texts.items():
+        for path, content in contents.items():
             target = Path(os.path.realpath(path))
             if target.is_dir():
                 raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
-            ready.append((_temporary(target, text), target, path))
+            ready.append((_temporary(target, content), target, path))
         while ready:
             name, target, path = ready[0]
             os.replace(name, target)
@@ -52,12 +54,12 @@ def write_all_atomically(texts: Mapping[str, str]) -> None:
             Path(name).unlink(missing_ok=True)
 
 
-def _temporary(target: Path, text: str) -> str:
+def _temporary(target: Path, content: str | bytes) -> str:
     """A complete file beside the target."""
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o666 & ~_umask())

@@ -17,7 +17,7 @@ from p2smt.interop.msccl.parse import PROTOCOLS
 from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
 from p2smt.interop.mscclpp.runtime_warnings import MAX_OPERATIONS
 from p2smt.interop.schedule_files import format_named, written
-from p2smt.plans.file_model import plan_problem
+from p2smt.plans.problem import plan_problem
 from p2smt.schedules.cost.predict import schedule_cost
 from p2smt.schedules.lower.assemble import Lowering
 from p2smt.schedules.lower.exported import ExportedFile, PlanExport
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from p2smt.cluster.topology import Topology
-    from p2smt.plans.file_model import PlanModel, RequestModel
+    from p2smt.plans.file_model import AnyPlan, RequestModel
     from p2smt.schedules.model import Schedule
 
 MAX_PRICED_STEPS = 100_000
@@ -56,7 +56,7 @@ class _Candidate:
 class _Source:
     """A request of a plan, and the files to export it to."""
 
-    plan: PlanModel
+    plan: AnyPlan
     request: int
     name: str
     target: str
@@ -115,7 +115,7 @@ class _Source:
 
 
 def export_plan(
-    plan: PlanModel,
+    plan: AnyPlan,
     request: int,
     target: str,
     group: int | None = None,

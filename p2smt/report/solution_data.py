@@ -38,13 +38,16 @@ def solution_data(solution: Solution) -> dict[str, Any]:
 
 
 def _alternative(alternative: Alternative) -> dict[str, Any]:
+    matrix = alternative.matrix
     return {
-        "matrix": [list(row) for row in alternative.matrix],
+        "matrix": matrix and [list(row) for row in matrix],
+        "ranks": None if matrix else list(alternative.ranks),
         "objective_s": alternative.objective_s,
         "status": alternative.status.value,
         "peak_bytes": alternative.peak_bytes,
         "programs": [None if r.program is None else str(r.program) for r in alternative.requests],
         "chunks": [r.chunks for r in alternative.requests],
+        "checked_on": [r.checked for r in alternative.requests],
         "seconds": [r.seconds for r in alternative.requests],
         "steps": [_steps(r) for r in alternative.requests],
     }

@@ -15,7 +15,7 @@ from p2smt.interop.plan_export import ALGORITHMS, export_plan
 from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.interop.schedule_files import read_schedule
 from p2smt.plans.file import read_plan
-from p2smt.plans.file_model import PlanModel
+from p2smt.plans.file_model import AnyPlan
 from p2smt.report.export_text import export_lines
 from p2smt.schedules.classics import classic
 from p2smt.schedules.cost.predict import schedule_cost
@@ -28,7 +28,7 @@ from p2smt.schedules.verify.verify import verify
 from tests.cli.tools import EVERY_KIND, TINY, cli
 
 
-def solved(folder: Path, topology: str, *options: str) -> PlanModel:
+def solved(folder: Path, topology: str, *options: str) -> AnyPlan:
     path = folder / "plan.json"
     made = cli("solve", "-t", topology, *options, "-o", str(path))
     assert made.code == 0, made.err
@@ -36,14 +36,14 @@ def solved(folder: Path, topology: str, *options: str) -> PlanModel:
 
 
 @pytest.fixture(scope="module")
-def every_kind(tmp_path_factory: pytest.TempPathFactory) -> PlanModel:
+def every_kind(tmp_path_factory: pytest.TempPathFactory) -> AnyPlan:
     folder = tmp_path_factory.mktemp("every")
     (folder / "tiny.yaml").write_text(TINY)
     return solved(folder, str(folder / "tiny.yaml"), *EVERY_KIND)
 
 
 @pytest.fixture(scope="module")
-def flat(tmp_path_factory: pytest.TempPathFactory) -> PlanModel:
+def flat(tmp_path_factory: pytest.TempPathFactory) -> AnyPlan:
     """One ring over two nodes with eight cards each."""
     folder = tmp_path_factory.mktemp("flat")
     return solved(folder, "dgx-a100:2", "--axes", "dp=16", "--reduce", "dp=1GiB")
@@ -65,7 +65,7 @@ COLLECTIVES = ("allreduce", "reduce_scatter", "allgather", "alltoall")
 
 @pytest.mark.parametrize("ending", ["xml", "json"])
 @pytest.mark.parametrize("number", range(4))
-def test_every_group_is_a_communicator(every_kind: PlanModel, number: int, ending: str) -> None:
+def test_every_group_is_a_communicator(every_kind: AnyPlan, number: int, ending: str) -> None:
     made = export_plan(every_kind, number, f"out.{ending}")
     found = schedules(made)
     assert len(found) == made.groups == (1 if number == 2 else 2)
@@ -81,7 +81,7 @@ def test_every_group_is_a_communicator(every_kind: PlanModel, number: int, endin
     assert [file.path for file in made.files] == ([f"out.{ending}"] if number == 2 else numbered)
 
 
-def test_one_group_alone(every_kind: PlanModel) -> None:
+def test_one_group_alone(every_kind: AnyPlan) -> None:
     every = export_plan(every_kind, 0, "out.xml")
     for number, file in enumerate(every.files, start=1):
         alone = export_plan(every_kind, 0, "only.xml", number)
@@ -89,7 +89,7 @@ def test_one_group_alone(every_kind: PlanModel) -> None:
         assert alone.exported_s == every.exported_s
 
 
-def test_yaml_holds_all_groups(every_kind: PlanModel) -> None:
+def test_yaml_holds_all_groups(every_kind: AnyPlan) -> None:
     for number in range(5):
         made = export_plan(every_kind, number, "out.yaml")
         (found,) = schedules(made)
@@ -111,7 +111,7 @@ def test_yaml_holds_all_groups(every_kind: PlanModel) -> None:
     ],
 )
 def test_what_cannot_be_exported(
-    every_kind: PlanModel, request_: int, group: int | None, target: str, words: str
+    every_kind: AnyPlan, request_: int, group: int | None, target: str, words: str
 ) -> None:
     with pytest.raises(InputError, match=words):
         export_plan(every_kind, request_, target, group)
@@ -140,7 +140,7 @@ def test_shards_in_another_order_are_ranks_in_another_order(tmp_path: Path) -> N
     assert found.contract.collective == "reduce_scatter"
 
 
-def test_a_ring_for_every_port(flat: PlanModel) -> None:
+def test_a_ring_for_every_port(flat: AnyPlan) -> None:
     """With a single ring it takes 80.5 ms instead of 10.2 ms: one card of eight is used."""
     topology, bytes_ = load_topology("dgx-a100:2"), flat.requests[0].bytes
     for ending in ("xml", "json", "yaml"):
@@ -156,7 +156,7 @@ def test_a_ring_for_every_port(flat: PlanModel) -> None:
     assert single.time_s > 7 * flat.requests[0].seconds
 
 
-def test_the_fastest_algorithm_is_taken(every_kind: PlanModel) -> None:
+def test_the_fastest_algorithm_is_taken(every_kind: AnyPlan) -> None:
     best = export_plan(every_kind, 0, "out.xml").exported_s
     found = [export_plan(every_kind, 0, "out.xml", algorithm=name) for name in ALGORITHMS]
     times = [made.exported_s for made in found if made.exported_s is not None]
@@ -165,7 +165,7 @@ def test_the_fastest_algorithm_is_taken(every_kind: PlanModel) -> None:
     assert {made.means.split()[0] for made in found} == set(ALGORITHMS)
 
 
-def test_ports_between_machines_only(flat: PlanModel) -> None:
+def test_ports_between_machines_only(flat: AnyPlan) -> None:
     (file,) = export_plan(flat, 0, "out.json", algorithm="ring").files
     for gpu in parse_mscclpp(file.text, file.path).gpus:
         for block in gpu.blocks:

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import StepTime
 from p2smt.cost.pipeline import program_s
+from p2smt.cost.rank_list import single_time
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Placement
-from p2smt.plans.file_model import PlanModel, RequestModel, plan_problem
+from p2smt.parallelism.rank_list import RankList
+from p2smt.parallelism.request import Problem
+from p2smt.plans.file_model import AnyPlan, RequestModel
+from p2smt.plans.problem import check_send, plan_problem
 from p2smt.programs.program import Program, lower, parse_instruction
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
 from p2smt.runtime.programs.regions import StepError, count, moves_of
@@ -31,7 +35,7 @@ class Changes:
     topology: Topology | None = None
 
 
-def plan_job(plan: PlanModel, source: str, changes: Changes) -> Job:
+def plan_job(plan: AnyPlan, source: str, changes: Changes) -> Job:
     """The job of a plan file: every request, with its groups as the file lists them.
 
     Programs are not checked: running them is a check of its own.
@@ -39,16 +43,33 @@ def plan_job(plan: PlanModel, source: str, changes: Changes) -> Job:
     Raises:
         InputError: sizes that do not fit, unknown axes, or instructions that do not parse.
     """
-    problem, placement = plan_problem(plan, source)
+    problem, where = plan_problem(plan, source)
+    for request in problem.requests:
+        check_send(problem, request, where, source)
     topology = _links(problem.topology, changes.topology)
     axes = [problem.axis_indices(request) for request in problem.requests]
     requests = [
-        _plan_request(model, placement.groups(along), changes)
+        _plan_request(model, where.groups(along), changes)
         for model, along in zip(plan.requests, axes, strict=True)
     ]
     job = Job(topology.devices, tuple(requests))  # checks the ranks, on which predictions rely
-    scenes = [Scene.of(topology, placement, along) for along in axes]
+    if isinstance(where, RankList):
+        both = zip(job.requests, axes, strict=True)
+        timed = [_on_ranks(request, topology, where, along) for request, along in both]
+        return replace(job, requests=tuple(timed))
+    scenes = [Scene.of(topology, where, along) for along in axes]
     return replace(job, requests=tuple(map(predicted, job.requests, scenes)))
+
+
+def _on_ranks(
+    request: JobRequest, topology: Topology, ranks: RankList, axes: Sequence[int]
+) -> JobRequest:
+    """The request with the cost model's time of its one step on a rank list."""
+    kind, payload = request.kind, request.payload_bytes
+    seconds = single_time(topology, ranks.rank_tensor(), axes, kind, payload).seconds
+    steps = tuple(replace(step, predicted_s=seconds) for step in request.steps)
+    total_s = seconds if steps else 0.0
+    return replace(request, steps=steps, predicted_s=total_s, baseline_predicted_s=seconds)
 
 
 def _links(topology: Topology, other: Topology | None) -> Topology:
@@ -69,7 +90,9 @@ def _levels(topology: Topology) -> str:
 
 def _plan_request(model: RequestModel, groups: IntArray, changes: Changes) -> JobRequest:
     steps = [
-        JobStep(s.instruction, _operation(model, s.instruction), ordered(s.groups))
+        JobStep(
+            s.instruction, _operation(model.kind, model.program, s.instruction), ordered(s.groups)
+        )
         for s in model.steps
     ]
     return JobRequest(
@@ -84,10 +107,58 @@ def _plan_request(model: RequestModel, groups: IntArray, changes: Changes) -> Jo
     )
 
 
-def _operation(model: RequestModel, instruction: str) -> Operation:
-    if model.kind is RequestKind.ALL_TO_ALL or model.kind is RequestKind.SEND:
-        return model.kind
+def _operation(kind: RequestKind, program: str | None, instruction: str) -> Operation:
+    """What a step does; without a program it is the one collective, or the one fixed step."""
+    if kind is RequestKind.ALL_TO_ALL or kind is RequestKind.SEND:
+        return kind
+    if program is None:
+        return DIRECT[kind]
     return parse_instruction(instruction).collective
+
+
+def requests_job(
+    problem: Problem, placement: Placement, programs: Sequence[Program | None], chunks: int = 1
+) -> Job:
+    """The job of a problem's requests on a placement with these programs, in as many chunks.
+
+    A program is None for an all-to-all or a send, which are one step, and in groups of one device.
+    """
+    requests = []
+    for request, program in zip(problem.requests, programs, strict=True):
+        axes = problem.axis_indices(request)
+        scene, groups = Scene.of(problem.topology, placement, axes), placement.groups(axes)
+        name = f"{request.kind.value} {'+'.join(request.axes)}"
+        steps = _steps(request.kind, scene, groups, program)
+        made = JobRequest(
+            name,
+            request.kind,
+            ordered(groups.tolist()),
+            steps,
+            request.payload_bytes,
+            request.times,
+            chunks if len(steps) > 1 else 1,
+        )
+        requests.append(predicted(made, scene))
+    return Job(problem.topology.devices, tuple(requests))
+
+
+def _steps(
+    kind: RequestKind, scene: Scene, groups: IntArray, program: Program | None
+) -> tuple[JobStep, ...]:
+    hierarchy = scene.hierarchy
+    if program is not None:
+        return tuple(
+            JobStep(
+                str(i),
+                i.collective,
+                ordered(lower(groups, hierarchy.factors, hierarchy.grouping(i)).tolist()),
+            )
+            for i in program.instructions
+        )
+    if hierarchy.size == 1:
+        return ()
+    operation = _operation(kind, None, kind.value)
+    return (JobStep(kind.value, operation, ordered(groups.tolist())),)
 
 
 def program_job(
@@ -102,15 +173,7 @@ def program_job(
 ) -> Job:
     """The job of one program on the groups of some axes (indices) of a placement."""
     scene, groups = Scene.of(topology, placement, axes), placement.groups(axes)
-    hierarchy = scene.hierarchy
-    steps = tuple(
-        JobStep(
-            str(i),
-            i.collective,
-            ordered(lower(groups, hierarchy.factors, hierarchy.grouping(i)).tolist()),
-        )
-        for i in program.instructions
-    )
+    steps = _steps(kind, scene, groups, program)
     request = JobRequest(
         name or kind.value,
         kind,

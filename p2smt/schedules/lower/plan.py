@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.errors import InputError
-from p2smt.plans.file_model import plan_problem
+from p2smt.plans.problem import check_send, plan_problem
 from p2smt.programs.program import parse_instruction
 from p2smt.schedules.lower.assemble import (
     DEFAULT,
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from p2smt.cluster.topology import Topology
-    from p2smt.plans.file_model import PlanModel, RequestModel
+    from p2smt.plans.file_model import AnyPlan, RequestModel
     from p2smt.schedules.lower.rows import RankGroup
     from p2smt.schedules.model import Schedule
 
 
 def lower_groups(
-    plan: PlanModel, request: int = 0, how: Lowering = DEFAULT, source: str = "plan"
+    plan: AnyPlan, request: int = 0, how: Lowering = DEFAULT, source: str = "plan"
 ) -> list[GroupSchedule]:
     """The schedule of every reduction group of a plan's request (by its index).
 
@@ -49,8 +49,9 @@ def lower_groups(
             schedule.
     """
     model = request_of(plan, request, source)
-    problem, placement = plan_problem(plan, source)
-    groups = placement.groups(problem.axis_indices(problem.requests[request]))
+    problem, where = plan_problem(plan, source)
+    groups = where.groups(problem.axis_indices(problem.requests[request]))
+    check_send(problem, problem.requests[request], where, source)
     check_ranks(groups.shape[1])
     if groups.shape[1] == 1:
         given = f"{source}: request {request + 1}"
@@ -66,7 +67,7 @@ def lower_groups(
 
 
 def lower_plan(
-    plan: PlanModel, request: int = 0, how: Lowering = DEFAULT, source: str = "plan"
+    plan: AnyPlan, request: int = 0, how: Lowering = DEFAULT, source: str = "plan"
 ) -> Schedule:
     """All groups of :func:`lower_groups` in one schedule, in which rank r is device r.
 
@@ -81,7 +82,7 @@ def lower_plan(
     return groups[0].schedule if whole else together(groups, problem.topology.devices)
 
 
-def request_of(plan: PlanModel, request: int, source: str) -> RequestModel:
+def request_of(plan: AnyPlan, request: int, source: str) -> RequestModel:
     """A plan's request by its index; InputError, which counts from 1, if there is none."""
     if not 0 <= request < len(plan.requests):
         last = len(plan.requests)
@@ -147,7 +148,11 @@ def _schedule(model: RequestModel, steps: GroupSteps, size: int, how: Lowering) 
 
 
 def _named(model: RequestModel, steps: GroupSteps) -> list[tuple[Collective, list[RankGroup]]]:
-    collectives = [parse_instruction(step.instruction).collective for step in model.steps]
+    """Each step's collective: that of its instruction, or the request's, if it has no program."""
+    collectives = [
+        parse_instruction(step.instruction).collective if model.program else DIRECT[model.kind]
+        for step in model.steps
+    ]
     return list(zip(collectives, steps, strict=True))
 
 
