@@ -85,6 +85,39 @@ def parse_bytes(text: object, what: str = "size") -> int:
     return int(value)
 
 
+MAX_SIZES = 256
+
+
+def parse_sizes(text: str, what: str = "sizes") -> tuple[int, ...]:
+    """Bytes in a text like ``1MiB,1GiB``, ``1KiB..8GiB`` or ``1KiB..8GiB*4``: ascending, each once.
+
+    A range has its first size, each time twice the size before (``*4``: four times), and its last.
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dots, rest = part.partition("..")
+        if not dots:
+            found.add(parse_bytes(part.strip(), what))
+            continue
+        last, star, times = rest.partition("*")
+        factor = parse_count(times, f"factor in {what}", 2**20) if star else 2
+        low, high = parse_bytes(first.strip(), what), parse_bytes(last.strip(), what)
+        if low > high or factor < 2:
+            raise InputError(
+                f"{what} {_shown(part)}",
+                "must grow, by a factor of 2 or more",
+                "write it like 1KiB..8GiB or 1KiB..8GiB*4",
+            )
+        found.add(high)
+        while low < high:
+            found.add(low)
+            low *= factor
+    if len(found) > MAX_SIZES:
+        rule = f"are {len(found)}, more than {MAX_SIZES}"
+        raise InputError(f"{what} {_shown(text)}", rule, "give fewer")
+    return tuple(sorted(found))
+
+
 def parse_bandwidth(text: object, what: str = "bandwidth") -> float:
     """Bytes per second in a text like ``25 GB/s``, ``200 Gb/s`` or ``100 Gbit/s``: positive."""
     found = _match(_RATE, text, what, "25 GB/s or 200 Gb/s")

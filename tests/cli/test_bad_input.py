@@ -53,7 +53,7 @@ COMMAND_LINES: list[tuple[str, ...]] = [
     ("programs", "-t", "azure-ndv4", "--axes", "dp=4,tp=4"),
     ("programs", "-t", "azure-ndv4", "--axes", "dp=4,tp=4", "--reduce", "dp"),
     ("programs", *SCENE[:4], "--reduce", "dp+dp", "--placement", MATRIX),
-    ("programs", *SCENE[:4], "--reduce", "dp=1GiB*2", "--placement", MATRIX),
+    ("programs", *SCENE[:4], "--reduce", "dp=1GiB*0", "--placement", MATRIX),
     ("cost",),
     ("cost", *SCENE),
     ("cost", *SCENE[:4], "--reduce", "dp", "--placement", MATRIX),
@@ -138,7 +138,8 @@ def name_of(value: object) -> str:
     return ascii(value)[:40]
 
 
-ONE_VALUE = {"--axes": "--axes", "--topology": "-t", "--placement": "--placement"}
+ONE_VALUE = {name: name for name in ("--axes", "--placement", "--factors", "--levels")}
+ONE_VALUE["--topology"] = "-t"
 
 
 def with_value(arguments: tuple[str, ...], option: str, value: str) -> tuple[str, ...]:
