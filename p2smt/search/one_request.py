@@ -13,9 +13,10 @@ from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.answers import fixed_answer, program_answer
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import Grouping, Program
-from p2smt.result import SearchLimits, SolveStats, Status
+from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, best_program, price
 from p2smt.search.programs_pipelined import Listings, best_pipelined
+from p2smt.search.weaker.merged import best_merged
 from p2smt.solvers.solver import Solver
 
 
@@ -57,8 +58,9 @@ def answer_request(
 ) -> RequestAnswer | None:
     """The best way to run a request on a scene; None if the restrictions leave no program.
 
-    Where the time runs out without any program, or the encoding refuses so many devices, the
-    single collective stands in (checked) with status UNKNOWN, if the restrictions allow it.
+    Beyond the range in which a program is proved best, the best one over merged levels has
+    status FEASIBLE.  Where there is none, or the time runs out, the single collective stands in
+    (checked) with status UNKNOWN, if the restrictions allow it.
 
     Raises:
         OutOfTimeError: neither a program nor a proof was found, and nothing may stand in.
@@ -74,19 +76,37 @@ def answer_request(
         problem.step_limits,
         solver,
     )
-    try:
-        if problem.pipeline == 1:
-            found = best_program(task, scene, request.payload_bytes, limits)
-        else:
-            found = best_pipelined(
-                task, scene, request.payload_bytes, limits, problem.pipeline, listings
-            )
-    except TooLarge:  # this scene is left unproved; the others need not be
-        found = Found(Status.UNKNOWN, None, 0.0, SolveStats(solver))
+    found = _best(task, scene, request.payload_bytes, limits, problem.pipeline, listings)
     if found.status is Status.INFEASIBLE:
         return None
     best = found.best or _single(task, scene, request.payload_bytes)
     return _searched(request, scene, best, found)
+
+
+def _best(
+    task: Task,
+    scene: Scene,
+    payload_bytes: int,
+    limits: SearchLimits,
+    pipeline: int | None,
+    listings: Listings,
+) -> Found:
+    """The best program with proof where there is one; else the better of all that were found."""
+    watch, weaker = StopWatch.start(limits), None
+    if not task.problem().small_model:  # the proof may take all the time, or be refused
+        weaker = best_merged(task, scene, payload_bytes, limits, pipeline, listings)
+    try:
+        if pipeline == 1:
+            found = best_program(task, scene, payload_bytes, watch.left())
+        else:
+            found = best_pipelined(task, scene, payload_bytes, watch.left(), pipeline, listings)
+    except TooLarge:  # this scene is left unproved; the others need not be
+        return weaker or best_merged(task, scene, payload_bytes, limits, pipeline, listings)
+    if weaker is None or weaker.best is None or found.status.settled:
+        return found
+    if found.best is not None and found.best.seconds <= weaker.best.seconds:
+        return found
+    return replace(weaker, bound_s=min(found.bound_s, weaker.best.seconds))
 
 
 def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced:
