@@ -39,6 +39,7 @@ def schedule_data(schedule: Schedule, report: Report, runs: Runnable) -> dict[st
         },
         "fifo_depth": report.fifo_depth,
         "min_fifo_depth": report.min_depth,
+        "unused_messages": None if report.unused is None else len(report.unused),
         "racy_chunks": report.races,
         "races_harmless": report.harmless,
         "reason": report.reason,
