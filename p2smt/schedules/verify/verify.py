@@ -141,7 +141,7 @@ def _data(
 
 
 def _noting_unused(index: Index, found: _Found, report: Report) -> Report:
-    """The report on a schedule, with the messages that carry what no output needs if it is valid."""
+    """The report, and if the schedule is valid the messages that carry what no output needs."""
     if report.verdict is not Verdict.VALID:
         return report
     unused = unused_messages(index, found.order, {race.cell for race in found.races})
