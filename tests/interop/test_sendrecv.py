@@ -1,4 +1,4 @@
-"""``sendrecv``: every rank's input ends in the output of the next rank, the last one's in the first."""
+"""``sendrecv``: every rank's input ends in the output of the next rank, in a ring."""
 
 from __future__ import annotations
 

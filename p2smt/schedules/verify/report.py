@@ -20,6 +20,7 @@ class Kind(StrEnum):
     BOUNDS = "out-of-bounds"
     UNMATCHED_SIGNAL = "unmatched-signal"
     DEPENDENCY = "unknown-dependency"
+    NEVER_ANNOUNCED = "never-announced"
     DEADLOCK = "deadlock"
     RACE = "race"
     RULE = "broken-rule"
