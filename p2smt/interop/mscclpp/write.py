@@ -18,7 +18,9 @@ from p2smt.errors import InputError
 from p2smt.interop.mscclpp.block_layout import BlockLayout
 from p2smt.interop.mscclpp.counters import counters_of
 from p2smt.interop.mscclpp.operation_shapes import shape_of
+from p2smt.interop.mscclpp.runtime_warnings import MAX_OPERATIONS
 from p2smt.interop.mscclpp.simple_steps import in_blocks, simple_steps
+from p2smt.schedules.lower.one_sided import has_messages, one_sided
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ def write_mscclpp(schedule: Schedule) -> str:
     Raises:
         InputError: it has something that the format cannot say; the first such step is named.
     """
+    if has_messages(schedule):
+        schedule = one_sided(schedule, MAX_OPERATIONS)
     _check_contract(schedule)
     counters = counters_of(schedule)
     packets = any(span.packet for step in schedule.steps for span in (*step.reads, *step.writes))
