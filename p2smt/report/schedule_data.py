@@ -114,7 +114,8 @@ def schedule_lines(schedule: Schedule, report: Report) -> Iterator[str]:
 def runnable_lines(runs: Runnable) -> Iterator[str]:
     """Whether the runtime would run it, for people."""
     by = runs.runtime.title if runs.runtime else "p2smt"
-    yield f"runnable: {'yes' if runs else 'no'} ({by})"
+    first = ", once it is converted" if runs.rewritten else ""
+    yield f"runnable: {'yes' if runs else 'no'} ({by}{first})"
     yield from (f"  {one_line(reason, _WIDTH)}" for reason in runs.reasons)
 
 
