@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from p2smt.schedules.model import Schedule
 
 
 class Kind(StrEnum):
@@ -56,6 +60,16 @@ class Violation:
     shortest: bool | None = None
 
 
+OWN_WORDS = "packets publish their own words only"
+"""The memory rule of packets (docs/schedules.md)."""
+
+
+def memory_rule_of(schedule: Schedule) -> str:
+    """The memory rule that a schedule's verdict rests on."""
+    spans = (span for step in schedule.steps for span in (*step.reads, *step.writes))
+    return OWN_WORDS if any(span.packet for span in spans) else ""
+
+
 class Verdict(StrEnum):
     """What is known about all interleavings together."""
 
@@ -75,6 +89,7 @@ class Report:
     min_depth: the smallest connection depth at which every step gets its turn; None if there is
         none, or if it was not looked for.
     reason: why the verdict is unknown.
+    memory_rule: by which the order of data was judged where packets are used; else empty.
     """
 
     verdict: Verdict
@@ -85,3 +100,4 @@ class Report:
     races: int = 0
     harmless: bool = False
     reason: str = ""
+    memory_rule: str = ""

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.collectives import contract as contracts
+from p2smt.result import OUT_OF_TIME, SearchLimits
 from p2smt.schedules.index import index_of
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.order.happens_before import edges_of, ordered_run
 from p2smt.schedules.order.unordered_accesses import find_races
 from p2smt.schedules.races import reach
-from p2smt.schedules.races.decide import TIME_IS_UP, Decision, Outcome, decide
+from p2smt.schedules.races.decide import UNDECIDED, Decision, Outcome, decide
 from p2smt.schedules.races.replay import ItemKind, replay
 from p2smt.schedules.verify.progress import local_order, run
 from tests.schedules.building import Blocks, at
@@ -29,7 +30,9 @@ def decided(schedule: Schedule, time_limit_s: float = 60.0) -> Decision | None:
     if len(order) < len(schedule.steps):
         return None
     races = find_races(index, edges, order)
-    return decide(schedule, ordered_run(index, edges, order), races, time_limit_s)
+    return decide(
+        schedule, ordered_run(index, edges, order), races, SearchLimits(time_limit_s=time_limit_s)
+    )
 
 
 def agrees(schedule: Schedule) -> None:
@@ -112,7 +115,10 @@ def test_without_races_nothing_is_asked() -> None:
 def test_no_time_is_no_proof(lock: bool) -> None:
     decision = wanted(decided(updates(3, lock=lock), time_limit_s=0.0))
     assert (decision.verdict, decision.minimal) == (Outcome.UNKNOWN, False)
-    assert (decision.open_goals, decision.reason) == (3, TIME_IS_UP)
+    assert (decision.open_goals, decision.reason) == (
+        3,
+        f"{OUT_OF_TIME} {UNDECIDED}",
+    )
 
 
 def test_too_large_an_order_is_not_a_matter_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +126,7 @@ def test_too_large_an_order_is_not_a_matter_of_time(monkeypatch: pytest.MonkeyPa
     decision = wanted(decided(updates(3)))
     assert (decision.verdict, decision.open_goals) == (Outcome.UNKNOWN, 3)
     assert "more than 100 bits" in decision.reason
-    assert TIME_IS_UP not in decision.reason
+    assert OUT_OF_TIME not in decision.reason
 
 
 def test_what_is_decided_needs_no_reason() -> None:
