@@ -67,7 +67,7 @@ def verify(
     schedule: Schedule,
     fifo_depth: int = DEFAULT_DEPTH,
     time_limit_s: float | None = None,
-    effort: int = DEFAULT_EFFORT,
+    effort: int | None = DEFAULT_EFFORT,
 ) -> Report:
     """Checks a schedule for every interleaving.
 

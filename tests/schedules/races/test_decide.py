@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.collectives import contract as contracts
-from p2smt.result import OUT_OF_TIME, SearchLimits
+from p2smt.result import OUT_OF_EFFORT, OUT_OF_TIME, SearchLimits
 from p2smt.schedules.index import index_of
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.order.happens_before import edges_of, ordered_run
@@ -23,7 +23,9 @@ from tests.schedules.random_schedules import random_schedule
 from tests.tiers import examples_of
 
 
-def decided(schedule: Schedule, time_limit_s: float = 60.0) -> Decision | None:
+def decided(
+    schedule: Schedule, time_limit_s: float = 60.0, effort: int | None = None
+) -> Decision | None:
     """The decision; None if the schedule gets stuck."""
     index = index_of(schedule)
     edges, order = edges_of(index), tuple(run(index, local_order(index), 8).order)
@@ -31,7 +33,10 @@ def decided(schedule: Schedule, time_limit_s: float = 60.0) -> Decision | None:
         return None
     races = find_races(index, edges, order)
     return decide(
-        schedule, ordered_run(index, edges, order), races, SearchLimits(time_limit_s=time_limit_s)
+        schedule,
+        ordered_run(index, edges, order),
+        races,
+        SearchLimits(time_limit_s=time_limit_s, effort=effort),
     )
 
 
@@ -170,6 +175,20 @@ def test_a_remote_write_after_the_end_of_the_rank() -> None:
     decision = wanted(decided(blocks.schedule("late", contract)))
     assert decision.verdict is Outcome.WRONG
     assert decision.order[-1].step == len(blocks.steps) + 2  # the end of rank 0
+
+
+@pytest.mark.parametrize("effort", [0, 50])
+def test_too_little_effort_is_not_said_to_be_time(effort: int) -> None:
+    """The same on every machine: units of the solver's, not seconds."""
+    decisions = {str(decided(updates(3, lock=False), effort=effort)) for _ in range(2)}
+    decision = wanted(decided(updates(3, lock=False), effort=effort))
+    assert decision.verdict is Outcome.UNKNOWN
+    assert decision.reason == f"{OUT_OF_EFFORT} {UNDECIDED}"
+    assert len(decisions) == 1
+
+
+def test_enough_effort_is_enough() -> None:
+    assert wanted(decided(updates(3, lock=False), effort=10_000_000)).verdict is Outcome.WRONG
 
 
 def packets(*, same: bool) -> Schedule:
