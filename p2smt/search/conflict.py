@@ -22,18 +22,18 @@ from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Conflict, Optimum
 from p2smt.solvers.solver import Solver
 
-Rule = AxisRule | FixedEntry
-StepCount = tuple[str, int]
-_Restriction = Rule | Form | StepCount
+_Rule = AxisRule | FixedEntry
+
+_Restriction = _Rule | Form | tuple[str, int]
 
 
 def rule_conflict(
     levels: tuple[int, ...],
     axes: tuple[int, ...],
-    rules: tuple[Rule, ...],
+    rules: tuple[_Rule, ...],
     limits: SearchLimits,
     solver: Solver = Solver.CPSAT,
-) -> tuple[Rule, ...]:
+) -> tuple[_Rule, ...]:
     """Rules that no matrix obeys together, though it may all but one of them, in their order.
 
     Empty if there are none, or if that was not settled in time.

@@ -83,9 +83,9 @@ def test_too_many_rows_are_told_before_any_is_built(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_the_error_advises_helps() -> None:
-    fixed = [FixedEntry(axis, level, 1) for axis in (1, 2) for level in (0, 1)]
-    inside = [AxisRule(axis, 1, inside=True) for axis in (1, 2)]
-    choices: tuple[Rules, ...] = (list(fixed), list(inside))
+    fixed: Rules = [FixedEntry(axis, level, 1) for axis in (1, 2) for level in (0, 1)]
+    inside: Rules = [AxisRule(axis, 1, inside=True) for axis in (1, 2)]
+    choices: tuple[Rules, ...] = (fixed, inside)
     for rules in choices:
         table = scene_table(large(), (16, 16, 16, 16, 8), (1, 2), rules)
         assert 0 < len(table.scenes) < module.MAX_SCENES
