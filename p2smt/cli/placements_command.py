@@ -25,10 +25,9 @@ def placements(
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import print_json
     from p2smt.parallelism.placement import Placement
-    from p2smt.parallelism.side_constraints import rule_text
     from p2smt.problems.placement import PlacementProblem
     from p2smt.result import Status
-    from p2smt.search.conflict import rule_conflict
+    from p2smt.search.conflict import rule_conflict, rule_text
     from p2smt.search.placements import placements as search
     from p2smt.solvers.solver import solver_of
 

@@ -44,6 +44,12 @@ class RankList:
         """Groups that reducing these axes induces: shape (groups, members), members ascending."""
         return rank_groups(self.rank_tensor(), axes)
 
+    def lines(self, axes: Sequence[int]) -> IntArray:
+        """The same groups with their members in the order of the ranks, along which sends go."""
+        rest = [i for i in range(len(self.axis_sizes)) if i not in axes]
+        members = math.prod(self.axis_sizes[i] for i in axes)
+        return self.rank_tensor().transpose([*rest, *axes]).reshape(-1, members)
+
 
 RankMap = Placement | RankList
 """Where ranks lie: a parallelism matrix, or the device of each rank."""

@@ -62,16 +62,6 @@ def parse_fix(
     return tuple(found)
 
 
-def rule_text(
-    rule: AxisRule | FixedEntry, axis_names: Sequence[str], level_names: Sequence[str]
-) -> str:
-    """A rule as a user requires it: ``tp within node``, ``dp across rack``, ``pp=rack:2``."""
-    axis, level = axis_names[rule.axis], level_names[rule.level]
-    if isinstance(rule, FixedEntry):
-        return f"{axis}={level}:{rule.value}"
-    return f"{axis} {'within' if rule.inside else 'across'} {level}"
-
-
 def _not_a_fix(text: str, axis_names: Sequence[str], level_names: Sequence[str]) -> InputError:
     return InputError(
         f"fix {_shown(text)}",

@@ -7,6 +7,7 @@ import math
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.rank_list import single_time
+from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import Alternative, RequestAnswer, objective
@@ -20,7 +21,7 @@ def rank_alternative(problem: Problem, ranks: RankList) -> Alternative:
 
     Its status is FEASIBLE: no program of several steps is tried on groups that no matrix gives.
     """
-    answers = tuple(_answer(problem, request, ranks) for request in problem.requests)
+    answers = tuple(rank_answer(problem, request, ranks) for request in problem.requests)
     total_s = objective(problem, tuple(answer.seconds for answer in answers))
     return Alternative(None, answers, total_s, Status.FEASIBLE, ranks)
 
@@ -39,12 +40,19 @@ def check_single(kind: RequestKind, hierarchy: Hierarchy) -> Checked:
     return check_program(demand_of(kind), hierarchy, program)
 
 
-def _answer(problem: Problem, request: Request, ranks: RankList) -> RequestAnswer:
+def rank_step_groups(problem: Problem, request: Request, ranks: RankList) -> IntArray:
+    """The groups of a request's one step; those of a send in the order of the ranks."""
+    axes = problem.axis_indices(request)
+    return ranks.lines(axes) if request.kind is RequestKind.SEND else ranks.groups(axes)
+
+
+def rank_answer(problem: Problem, request: Request, ranks: RankList) -> RequestAnswer:
+    """One request on a rank list; where programs might be faster no bound is known."""
     axes, hierarchy = problem.axis_indices(request), flat_hierarchy(problem, request)
     kind, payload = request.kind, request.payload_bytes
     step_s = single_time(problem.topology, ranks.rank_tensor(), axes, kind, payload)
     moved = hierarchy.size > 1
-    several = moved and kind.has_programs  # other programs might be faster: no bound is known
+    several = moved and kind.has_programs
     checked = check_single(kind, hierarchy) if several else None
     bound_s = 0.0 if several else step_s.seconds
     return RequestAnswer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from p2smt.cost.alpha_beta import StepTime
 from p2smt.errors import InputError
@@ -10,7 +10,7 @@ from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.programs.program import Hierarchy, Program
-from p2smt.result import SolveStats, Status
+from p2smt.result import SearchLimits, SolveStats, Status
 
 
 def in_chunks(chunks: int) -> str:
@@ -141,7 +141,8 @@ class Solution:
     ``physical_bound_s`` the least objective that the links allow.  ``ranking`` is COMPLETE
     if the alternatives are proved to be the best ones in order.  ``conflict``: where it is
     infeasible, restrictions that exclude each other (none of them can be left out), in words.
-    ``notes``: what else is to be known of the answer, in words.
+    ``notes``: what else is to be known of the answer, in words.  ``limits`` and ``top`` are those
+    that the search was given.
     """
 
     problem: Problem
@@ -157,6 +158,8 @@ class Solution:
     interrupted: bool = False
     conflict: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    limits: SearchLimits = field(default_factory=SearchLimits)
+    top: int = 1
 
     @property
     def best(self) -> Alternative | None:

@@ -7,13 +7,14 @@ a whole search for each.  What cannot be settled in time is not claimed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from p2smt.collectives.names import Form
 from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.parallelism.request import Problem
-from p2smt.parallelism.side_constraints import rule_text
+from p2smt.plans.restrictions import restriction_text
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.joint import JointSearch
@@ -83,7 +84,7 @@ def conflict(problem: Problem, limits: SearchLimits, solver: Solver) -> tuple[st
     kept = found or _least(problem, watch, solver)
     texts = tuple(_text(problem, one) for one in kept)
     programs = any(not isinstance(one, AxisRule | FixedEntry) for one in kept)
-    length = f"programs of at most {problem.max_length} instructions"
+    length = restriction_text({"kind": "max-length", "instructions": problem.max_length})
     return (*texts, length) if programs else texts
 
 
@@ -114,8 +115,16 @@ def _under(problem: Problem, restrictions: list[_Restriction]) -> Problem:
 
 def _text(problem: Problem, restriction: _Restriction) -> str:
     if isinstance(restriction, Form):
-        return f"no {restriction.value}"
+        return restriction_text({"kind": "forbidden-form", "form": restriction.value})
     if isinstance(restriction, tuple):
         level, count = restriction
-        return f"at most {count} step{'s' * (count != 1)} across {level}"
+        return restriction_text({"kind": "step-limit", "level": level, "at_most": count})
     return rule_text(restriction, problem.axis_names, problem.topology.names)
+
+
+def rule_text(rule: _Rule, axes: Sequence[str], levels: Sequence[str]) -> str:
+    """A rule as ``--require`` and ``--fix`` take it."""
+    at = {"axis": axes[rule.axis], "level": levels[rule.level]}
+    if isinstance(rule, FixedEntry):
+        return restriction_text({"kind": "fixed-entry", **at, "entry": rule.value})
+    return restriction_text({"kind": "axis-rule", **at, "within": rule.inside})

@@ -64,6 +64,7 @@ def solve(
     known = tuple(orders.values())
     found = JointSearch(problem, watch.left(), chosen, progress, listings, known).run(top)
     found = replace(with_default(found, costed["default"], top), compared=costed.get("given"))
+    found = replace(found, limits=limits, top=top)
     if found.status is Status.INFEASIBLE:
         return _with_conflict(found, watch, chosen)
     return _with_sensitivity(found, watch, chosen, listings) if sensitivity else found

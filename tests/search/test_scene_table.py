@@ -93,5 +93,5 @@ def test_what_the_error_advises_helps() -> None:
 
 def test_rules_that_exclude_each_other_leave_no_row() -> None:
     topology = cluster(("node", 4, 1e9), ("gpu", 8, 1e10))
-    rules = [AxisRule(0, 0, inside=True), FixedEntry(0, 0, 2)]
+    rules: Rules = [AxisRule(0, 0, inside=True), FixedEntry(0, 0, 2)]
     assert not scene_table(topology, (8, 4), (0,), rules).scenes
