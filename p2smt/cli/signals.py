@@ -37,7 +37,7 @@ class Interrupts:
         """Whether it was SIGTERM."""
         return self.number == signal.SIGTERM
 
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+    def _interrupt(self, number: int, _frame: FrameType | None) -> None:
         if self.number is not None:
             os._exit(SIGNALLED + number)
         self.number = number
