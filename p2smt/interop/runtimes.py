@@ -48,10 +48,12 @@ class Runnable:
     """Whether a runtime would run a schedule: it has no ``reasons`` not to.
 
     runtime: None: p2smt alone runs schedules of that format, and all of them.
+    rewritten: whether it would have to be written in the runtime's format first.
     """
 
     runtime: Runtime | None
     reasons: tuple[str, ...] = ()
+    rewritten: bool = False
 
     def __bool__(self) -> bool:
         return not self.reasons
@@ -84,6 +86,7 @@ def runnable(schedule: Schedule, text: str, source: str, runtime: Runtime | None
     if runtime.form == schedule.form:
         return Runnable(runtime, runtime.refusals(text, source))
     try:
-        return Runnable(runtime, runtime.refusals(runtime.write(schedule), f"as {runtime.form}"))
+        reasons = runtime.refusals(runtime.write(schedule), f"as {runtime.form}")
     except InputError as error:
-        return Runnable(runtime, (str(error),))
+        reasons = (str(error),)
+    return Runnable(runtime, reasons, rewritten=True)

@@ -222,6 +222,10 @@ def written(schedule: Schedule, path: str, *, force: bool = False) -> str:
             runtime would not run the file.
     """
     named = format_named(path)
+    for step in schedule.steps:
+        if step.unannounced:
+            rule = "waits for a step that is never announced, which no other file could say"
+            raise InputError(f"{step}", rule, "set hasdep=1 where it waits")
     text = named.write(schedule)
     if not force:
         _require_runnable(text, path, named)

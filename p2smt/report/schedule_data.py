@@ -39,6 +39,7 @@ def schedule_data(schedule: Schedule, report: Report, runs: Runnable) -> dict[st
         },
         "fifo_depth": report.fifo_depth,
         "min_fifo_depth": report.min_depth,
+        "unused_messages": None if report.unused is None else len(report.unused),
         "racy_chunks": report.races,
         "races_harmless": report.harmless,
         "reason": report.reason,
@@ -113,7 +114,8 @@ def schedule_lines(schedule: Schedule, report: Report) -> Iterator[str]:
 def runnable_lines(runs: Runnable) -> Iterator[str]:
     """Whether the runtime would run it, for people."""
     by = runs.runtime.title if runs.runtime else "p2smt"
-    yield f"runnable: {'yes' if runs else 'no'} ({by})"
+    first = ", once it is converted" if runs.rewritten else ""
+    yield f"runnable: {'yes' if runs else 'no'} ({by}{first})"
     yield from (f"  {one_line(reason, _WIDTH)}" for reason in runs.reasons)
 
 

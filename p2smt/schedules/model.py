@@ -81,6 +81,7 @@ class Step:
         that does both waits until the message is there *and* there is room for the next one.  A
         message takes up room until the step that receives it is complete.
     waits: steps of the same rank that must be complete before this one starts.
+    unannounced: those of ``waits`` that are never announced: it never starts.
     after: None: starts after the step before it in its block (program order).  Otherwise
         exactly these steps of the same rank come before it; empty: from the start of the rank.
     posts, awaits: counting semaphores that it raises by one when complete, and takes one from
@@ -104,6 +105,7 @@ class Step:
     receive: Connection | None = None
     send: Connection | None = None
     waits: tuple[StepRef, ...] = ()
+    unannounced: tuple[StepRef, ...] = ()
     after: tuple[StepRef, ...] | None = None
     posts: tuple[str, ...] = ()
     awaits: tuple[str, ...] = ()

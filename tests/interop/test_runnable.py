@@ -124,7 +124,9 @@ def test_limits_of_mscclpp(excess: int) -> None:
 
 
 def test_limits_say_nothing_about_the_meaning() -> None:
-    schedule = read_msccl(written(classic("ring-all-reduce", 130), "f.xml", force=True), "f.xml")
+    schedule = read_msccl(
+        written(classic("chain-broadcast", 2, chunks=257), "f.xml", force=True), "f.xml"
+    )
     assert schedule.refused
     report = verify(schedule)
     assert report.verdict is Verdict.VALID
@@ -132,7 +134,7 @@ def test_limits_say_nothing_about_the_meaning() -> None:
 
 
 def test_what_the_runtime_would_not_run_is_written_only_if_forced() -> None:
-    long = classic("ring-all-reduce", 130)
+    long = classic("chain-broadcast", 2, chunks=257)
     with pytest.raises(InputError, match=r"MSCCL would not run it .* 256 steps.*--force"):
         written(long, "f.xml")
     assert written(long, "f.xml", force=True).startswith("<algo")
@@ -146,13 +148,13 @@ def test_a_schedule_of_another_format_is_judged_as_it_would_be_written() -> None
         return runnable(schedule, dump_schedule(schedule), "f.yaml", runtime_named(name)).reasons
 
     assert why(classic("ring-all-reduce", 4), "msccl") == ()
-    assert "256 steps" in why(classic("ring-all-reduce", 130), "msccl")[0]
+    assert "256 steps" in why(classic("chain-broadcast", 2, chunks=257), "msccl")[0]
     assert why(read(all_gather()), "mscclpp") == ()
     assert why(read(all_gather()), "msccl") != ()
 
 
 def test_p2smt_alone_runs_yaml() -> None:
-    found = runnable(classic("ring-all-reduce", 130), "", "f.yaml", None)
+    found = runnable(classic("chain-broadcast", 2, chunks=257), "", "f.yaml", None)
     assert found
     assert found.runtime is None
 
@@ -168,7 +170,16 @@ def test_every_format_of_a_runtime_has_one() -> None:
 
 def test_nothing_is_written_over_a_file_that_is_refused(tmp_path: Path) -> None:
     target = tmp_path / "f.xml"
-    command = ["classics", "ring-all-reduce", "--ranks", "130", "-o", str(target)]
+    command = [
+        "classics",
+        "chain-broadcast",
+        "--ranks",
+        "2",
+        "--set",
+        "chunks=257",
+        "-o",
+        str(target),
+    ]
     assert cli(*command).code == 2
     assert not target.exists()
     assert cli(*command, "--force").code == 0

@@ -7,18 +7,21 @@ checker to report with the line number.  Choices:
 - ``<copy>`` elements run before the steps of their gpu: they become a block of their own, which
   the first step of every other block waits for.
 - A step of no chunks does nothing but wait: the runtime's loop over its chunks does not start.
+- A wait ends when the runtime ends it: see announcements.
 - A file for both uses is read in place unless asked otherwise.
 - The root of reduce and broadcast is the caller's to say: the format does not.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from p2smt.collectives.contract import contract
 from p2smt.collectives.names import CUSTOM, MSCCL_NAMES
 from p2smt.errors import TooLarge
 from p2smt.files.validation import did_you_mean
+from p2smt.interop.msccl.announcements import announced_by, announcements_of, says_announcements
 from p2smt.interop.msccl.elements import STEP_TYPES
 from p2smt.interop.msccl.parse import parse_msccl
 from p2smt.interop.msccl.runtime_limits import refusals
@@ -28,12 +31,13 @@ from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.schedules.model import Connection, Schedule, Span, Step, StepRef
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from p2smt.collectives.contract import Contract
     from p2smt.interop.msccl.elements import RawAlgo, RawBlock, RawGpu, RawPlace, RawStep
     from p2smt.interop.reading import Reading
 
+Announcements: TypeAlias = "Mapping[int, Sequence[int | None]]"
 FORMAT = "msccl-xml"
 MAX_CELLS = 1 << 20
 """Most chunks in the larger buffers of all ranks."""
@@ -48,7 +52,11 @@ def read_msccl(text: str, source: str, reading: Reading = AS_IT_STANDS) -> Sched
     algo = parse_msccl(text, source)
     in_place = bool(algo.in_place) if reading.in_place is None else reading.in_place
     goal = _contract(algo, reading, in_place)
-    steps = tuple(step for rank in range(algo.ranks) for step in _gpu(algo.gpus[rank]))
+    stated = says_announcements(algo)
+    gpus = [algo.gpus[rank] for rank in range(algo.ranks)]
+    steps = tuple(
+        step for gpu in gpus for step in _gpu(gpu, announcements_of(gpu) if stated else {})
+    )
     declared = [algo.gpus[rank].chunks for rank in range(algo.ranks)]
     sizes = sizes_of(goal, declared, steps)
     warnings = (*_renamed(algo, goal), *warnings_of(algo, in_place, steps))
@@ -98,7 +106,7 @@ def _renamed(algo: RawAlgo, goal: Contract) -> Iterator[str]:
         yield f"line {algo.line}: the file is for {shown}: checked as {goal.collective}, as asked"
 
 
-def _gpu(gpu: RawGpu) -> Iterator[Step]:
+def _gpu(gpu: RawGpu, announcements: Announcements) -> Iterator[Step]:
     """The steps of a gpu: copies first, in a block after all others."""
     copied: tuple[StepRef, ...] = ()
     if gpu.copies:
@@ -107,7 +115,16 @@ def _gpu(gpu: RawGpu) -> Iterator[Step]:
         for index, raw in enumerate(gpu.copies):
             yield _step(gpu.rank, own, index, raw, None, None)
     for block in gpu.blocks.values():
-        yield from _block(gpu.rank, block, copied)
+        for step, raw in zip(_block(gpu.rank, block, copied), block.steps, strict=True):
+            yield step if raw.wait is None else _waiting(step, StepRef(*raw.wait), announcements)
+
+
+def _waiting(step: Step, named: StepRef, announcements: Announcements) -> Step:
+    """The step with its wait for another block, which ends when the runtime ends it."""
+    ended = announced_by(announcements, (named.block, named.index))
+    if ended is None:
+        return replace(step, waits=(named, *step.waits), unannounced=(named,))
+    return replace(step, waits=(StepRef(named.block, ended), *step.waits))
 
 
 def _block(rank: int, block: RawBlock, copied: tuple[StepRef, ...]) -> Iterator[Step]:
@@ -125,9 +142,8 @@ def _step(
     raw: RawStep,
     receive: Connection | None,
     send: Connection | None,
-    first: tuple[StepRef, ...] = (),
+    waits: tuple[StepRef, ...] = (),
 ) -> Step:
-    waits = first if raw.wait is None else (StepRef(*raw.wait), *first)
     if not raw.count:
         return Step(rank, block, index, raw.kind, waits=waits, line=raw.line)
     does = STEP_TYPES[raw.kind]

@@ -1,9 +1,7 @@
 """What the runtime makes of an MSCCL XML file besides what its steps say.
 
-What it refuses is in :mod:`~p2smt.interop.msccl.runtime_limits`.  It announces a step only if its
-``hasdep`` is 1, as one rising number per block, and a waiting block compares with that number.
-So a wait for a step that is not announced ends with a later one that is, or never.  ``nop`` is
-folded into the step after it: it is never announced itself, and counts only by its dependency.
+What it refuses is in :mod:`~p2smt.interop.msccl.runtime_limits`.  Waits: see announcements.
+``nop`` is folded into the step after it: it counts only by its dependency.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from p2smt.interop.msccl.announcements import announced_by, announcements_of, says_announcements
 from p2smt.interop.msccl.findings import by_subject
 from p2smt.schedules.model import Buffer
 
@@ -29,8 +28,7 @@ def warnings_of(algo: RawAlgo, in_place: bool, steps: Iterable[Step]) -> tuple[s
 
 def _findings(algo: RawAlgo, in_place: bool, steps: Iterable[Step]) -> Iterator[Finding]:
     yield from _uses(algo, in_place)
-    blocks = (block for gpu in algo.gpus.values() for block in gpu.blocks.values())
-    stated = any(step.announced is not None for block in blocks for step in block.steps)
+    stated = says_announcements(algo)
     for gpu in algo.gpus.values():
         if stated:
             yield from _dependencies(gpu)
@@ -58,35 +56,16 @@ def _uses(algo: RawAlgo, in_place: bool) -> Iterator[Finding]:
 
 
 def _dependencies(gpu: RawGpu) -> Iterator[Finding]:
-    """Waits for steps that are not announced."""
-    announced = {number: _announced(block) for number, block in gpu.blocks.items()}
+    """Waits that end later than they say; those that never end make the file invalid."""
+    announcements = announcements_of(gpu)
     for block in gpu.blocks.values():
         for step in block.steps:
-            if step.wait is None:
-                continue
-            number, index = step.wait
-            until = announced.get(number, [])
-            if not 0 <= index < len(until):
-                continue
-            if until[index] is None:
-                yield "waits for a step with hasdep=0: in the runtime it waits forever", step.line
-            elif until[index] != index:
+            ended = None if step.wait is None else announced_by(announcements, step.wait)
+            if step.wait is not None and ended not in (None, step.wait[1]):
                 text = (
                     "waits for a step with hasdep=0: the runtime waits for the next with hasdep=1"
                 )
                 yield text, step.line
-
-
-def _announced(block: RawBlock) -> list[int | None]:
-    """By step, the first step from it on that is announced."""
-    found: list[int | None] = []
-    following: int | None = None
-    for index in range(len(block.steps) - 1, -1, -1):
-        step = block.steps[index]
-        if step.announced and step.kind != "nop":
-            following = index
-        found.append(following)
-    return found[::-1]
 
 
 def _nops(block: RawBlock) -> Iterator[Finding]:
