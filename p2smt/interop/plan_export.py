@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from p2smt.plans.file_model import AnyPlan, RequestModel
     from p2smt.schedules.model import Schedule
 
-MAX_PRICED_STEPS = 100_000
+MAX_PRICED_STEPS = 250_000
+MANY_STEPS = 20_000
+"""From so many on, other algorithms are tried only if the first takes longer than the plan."""
 ALGORITHMS = ("ring", "direct", "tree")
 """Those that are tried, in this order, where none is asked for."""
 
@@ -152,7 +154,8 @@ def _tried(given: _Source, topology: Topology, algorithm: str | None) -> list[_C
     if not given.model.kind.has_programs:
         names = ("direct",)
     first = given.lowered(topology, names[0])
-    if first.seconds is None:
+    many = sum(len(group.schedule.steps) for group in first.groups) > MANY_STEPS
+    if first.seconds is None or (many and first.seconds <= given.model.seconds):
         return [first]
     return [first, *(given.lowered(topology, name) for name in names[1:])]
 
