@@ -15,7 +15,7 @@ from p2smt.schedules.order.clocks import order_of
 from p2smt.schedules.order.happens_before import packet_pairs, ranks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from p2smt.schedules.index import Index
     from p2smt.schedules.order.happens_before import Edge, Edges
@@ -163,8 +163,13 @@ def open_questions(
     pairs = [
         (reads.get(q.earlier, q.earlier) if q.overwrites else q.earlier, q.later) for q in questions
     ]
-    answers: Iterable[bool] = order_of(total, edges).before(pairs) if pairs else []
+    answers = _sure(pairs, edges, total)
     return [q for q, sure in zip(questions, answers, strict=True) if not sure]
+
+
+def _sure(pairs: Sequence[Edge], edges: Sequence[Edge], total: int) -> list[bool]:
+    """For each pair, whether its first node comes before its second one."""
+    return order_of(total, edges).before(pairs).tolist() if pairs else []
 
 
 def not_arrived(
@@ -183,7 +188,7 @@ def not_arrived(
         for reader in readers.get((q.cell, q.earlier), ())
     ]
     others = [pair for _, pair in asked if pair[0] != pair[1]]
-    answers: Iterator[bool] = iter(order_of(total, edges).before(others) if others else [])
+    answers = iter(_sure(others, edges, total))
     arrived = {k for k, (reader, later) in asked if reader == later or next(answers)}
     return [q for k, q in enumerate(questions) if k not in arrived]
 
