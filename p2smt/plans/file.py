@@ -53,7 +53,7 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
 
 def _groups(problem: Problem, alternative: Alternative, request: Request) -> IntArray:
     """The reduction groups of a request."""
-    where = alternative.rank_map
+    where = alternative.placement
     if isinstance(where, RankList):
         return rank_step_groups(problem, request, where)
     return where.groups(problem.axis_indices(request))

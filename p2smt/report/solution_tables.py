@@ -67,7 +67,7 @@ def _matrix_table(solution: Solution, best: Alternative) -> Group:
         rows = [[axis.name, str(axis.size)] for axis in axes]
         return Group(
             table("axes, outermost first", ["axis", ">size"], rows),
-            f"no matrix expresses this order; devices of ranks 0, 1, ..: {best.rank_map.text()}",
+            f"no matrix expresses this order; devices of ranks 0, 1, ..: {best.placement.text()}",
         )
     rows = [
         [axis.name, str(axis.size), *map(str, row)]

@@ -221,7 +221,7 @@ def test_the_command_says_it_and_exits_with_it(cluster: Topology, tmp_path: Path
         assert (data["proof"]["better"] is None) is (name != "refuted")
     assert "optimality: proved, no plan takes less than" in text["proved"]
     assert "optimality: refuted, a better plan takes" in text["refuted"]
-    assert f"  placement {found.alternatives[0].rank_map.text()}\n" in text["refuted"]
+    assert f"  placement {found.alternatives[0].placement.text()}\n" in text["refuted"]
     assert "optimality: open" in text["open"]
     assert "no plan takes less than" in text["open"]
 
