@@ -1,62 +1,152 @@
-"""Checks a plan file: shape, groups, the meaning of its programs, and its costs."""
+"""Checks a plan file: shape, groups, the meaning of its programs, its costs, its restrictions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from p2smt.cost.pipeline import program_s
 from p2smt.cost.scene import Scene
-from p2smt.plans.check_numbers import plan_notes, request_notes, step_times
-from p2smt.plans.check_steps import check_request
-from p2smt.plans.file_model import PlanModel, plan_problem
+from p2smt.parallelism.rank_list import RankList, RankMap
+from p2smt.parallelism.request import Problem
+from p2smt.plans.check_numbers import plan_bounds, plan_notes, request_bounds, request_notes
+from p2smt.plans.check_restrictions import broken_by_program, broken_rules
+from p2smt.plans.check_steps import check_on_ranks, check_request
+from p2smt.plans.expected import Expected, on_ranks, on_scene
+from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel, RequestModel
+from p2smt.plans.problem import located, plan_problem
+from p2smt.plans.rank_answer import rank_answer, rank_step_groups
 from p2smt.plans.solution import objective
 from p2smt.programs.semantics import Violation
+
+CHECKED = ("groups", "meaning", "ranks", "times", "memory", "link-level bounds", "restrictions")
+"""What is held against the plan, in the order in which a person would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a plan misstates, or a restriction that it breaks; ``request`` counts from 0."""
+
+    kind: str
+    message: str
+    request: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """Verdict on a plan: violations by request, how it was checked, and the times recomputed.
+    """Verdict on a plan: what it breaks or misstates, and the times recomputed.
 
-    ``seconds`` per request and ``objective_s`` come from the cost model (0 where a request is
-    not valid); ``cost_notes`` says where the file claims other numbers.
+    ``violations`` are broken rules of programs by request; ``notes`` the rest, each of kind
+    ``cost``, ``ranks``, ``bound`` or ``restriction``.  ``checked_on`` says of each request what
+    its program was run on, ``not_checked`` what nothing here has looked at.  ``seconds`` per
+    request and ``objective_s`` come from the cost model (0 where a request is not valid).
     """
 
     violations: tuple[tuple[int, Violation], ...]
-    checked: tuple[str, ...]
+    notes: tuple[Note, ...]
+    checked_on: tuple[str, ...]
     seconds: tuple[float, ...]
     objective_s: float
-    cost_notes: tuple[str, ...]
+    not_checked: tuple[str, ...]
 
     @property
     def valid(self) -> bool:
-        """Whether no rule is broken and no cost is misstated."""
-        return not self.violations and not self.cost_notes
+        """Whether no rule is broken and nothing is misstated."""
+        return not self.violations and not self.notes
+
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """What was checked."""
+        return tuple(what for what in CHECKED if what not in self.not_checked)
 
 
-def check_plan(plan: PlanModel, source: str) -> PlanReport:
-    """Check every request of a plan device by device, and recompute its numbers.
+def check_plan(plan: AnyPlan, source: str) -> PlanReport:
+    """Check every request of a plan device by device, recompute its numbers, hold it to its rules.
 
     Groups larger than the semantics can hold are checked on the quotient; the report says so.
+    No search is made, so nothing is said of optimality (:mod:`p2smt.search.prove`).
 
     Raises:
-        InputError: sizes that do not fit, unknown axes, or programs that do not parse.
+        InputError: sizes that do not fit, unknown axes or levels, or programs that do not parse.
     """
-    problem, placement = plan_problem(plan, source)
-    violations, checked, seconds = [], [], []
-    notes: list[str] = []
-    for n, (model, request) in enumerate(zip(plan.requests, problem.requests, strict=True)):
-        axes = problem.axis_indices(request)
-        scene = Scene.of(problem.topology, placement, axes)
-        trace, how = check_request(model, scene, placement.groups(axes))
-        checked.append(how)
-        if trace.violation is not None:
-            violations.append((n, trace.violation))
-            seconds.append(0.0)
-            continue
-        steps = step_times(model, scene, trace)
-        seconds.append(program_s(steps, model.chunks))
-        notes += request_notes(n, model, scene, trace, steps)
-    total = objective(problem, tuple(seconds))
+    problem, where = plan_problem(plan, source)
+    with located(source):
+        found = [_check(problem, n, model, where) for n, model in enumerate(plan.requests)]
+    seconds = tuple(0.0 if one.expected is None else one.expected.seconds for one in found)
+    total_s = objective(problem, seconds)
+    violations = [(n, one.broken) for n, one in enumerate(found) if one.broken is not None]
+    notes = [note for one in found for note in one.notes]
+    if plan.ranks != where.rank_tensor().ravel().tolist():
+        notes.append(Note("ranks", "ranks are not those of the matrix"))
     if not violations:
-        notes += plan_notes(plan, total)
-    return PlanReport(tuple(violations), tuple(checked), tuple(seconds), total, tuple(notes))
+        bounds_s = tuple(one.expected.physical_bound_s for one in found if one.expected)
+        notes += [Note("cost", text) for text in plan_notes(plan, total_s)]
+        physical_s = objective(problem, bounds_s)
+        notes += [Note("bound", text) for text in plan_bounds(plan, physical_s)]
+    if isinstance(plan, PlanModel):
+        notes += [Note("restriction", text, n) for n, text in _broken(plan, problem, where, found)]
+    return PlanReport(
+        tuple(violations),
+        tuple(notes),
+        tuple(one.how for one in found),
+        seconds,
+        total_s,
+        tuple(_not_checked(plan, found)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found of one request: the rule that it breaks, or its numbers and notes on them."""
+
+    how: str
+    broken: Violation | None = None
+    expected: Expected | None = None
+    notes: tuple[Note, ...] = ()
+
+
+def _check(problem: Problem, n: int, model: RequestModel, where: RankMap) -> _Found:
+    expected, how = _expected(problem, n, model, where)
+    if isinstance(expected, Violation):
+        return _Found(how, expected)
+    names = problem.topology.names
+    notes = [
+        *(Note("cost", text, n) for text in request_notes(n, model, expected, names)),
+        *(Note("bound", text, n) for text in request_bounds(n, model, expected)),
+    ]
+    return _Found(how, None, expected, tuple(notes))
+
+
+def _broken(
+    plan: PlanModel, problem: Problem, where: RankMap, found: Sequence[_Found]
+) -> Iterator[tuple[int | None, str]]:
+    """Restrictions that the placement breaks, and those that the valid requests do."""
+    for text in broken_rules(problem, where):
+        yield None, text
+    for n, (model, one) in enumerate(zip(plan.requests, found, strict=True)):
+        if one.broken is None:
+            for text in broken_by_program(problem, n, model, where):
+                yield n, text
+
+
+def _expected(
+    problem: Problem, n: int, model: RequestModel, where: RankMap
+) -> tuple[Expected | Violation, str]:
+    """The numbers of a request, or the rule that it breaks; and what it was run on."""
+    request = problem.requests[n]
+    if isinstance(where, RankList):
+        broken = check_on_ranks(model, rank_step_groups(problem, request, where))
+        answer = rank_answer(problem, request, where)
+        return broken or on_ranks(answer), answer.checked
+    axes = problem.axis_indices(request)
+    scene = Scene.of(problem.topology, where, axes)
+    trace, how = check_request(model, scene, where.groups(axes))
+    return trace.violation or on_scene(model, scene, trace), how
+
+
+def _not_checked(plan: AnyPlan, found: Sequence[_Found]) -> Iterator[str]:
+    yield "optimality"
+    if isinstance(plan, OldPlanModel):
+        yield "restrictions"
+    for n, one in enumerate(found, start=1):
+        if one.how.startswith("quotient"):
+            yield f"request {n} device by device"

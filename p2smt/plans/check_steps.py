@@ -28,9 +28,26 @@ def check_request(model: RequestModel, scene: Scene, groups: IntArray) -> tuple[
             that the topology lacks.
     """
     if model.program is None or not model.kind.has_programs:
-        return Trace(_fixed_violation(model, scene, groups)), "one fixed step"
+        how = "one fixed step" if scene.hierarchy.size > 1 else "nothing to do"
+        return Trace(_fixed_violation(model, scene, groups)), how
     trace, how = _check_program(model, parse_program(model.program), scene, groups)
     return _in_devices(trace, groups), how
+
+
+def check_on_ranks(model: RequestModel, groups: IntArray) -> Violation | None:
+    """On a rank list every request is the one collective on the groups of its axes."""
+    kind, alone = model.kind.value, groups.shape[1] == 1
+    if model.program is not None:
+        return _violation(0, f"a request {kind} on a rank list is one step and has no program")
+    if len(model.steps) != (0 if alone else 1):
+        wanted = "no step" if alone else "one step"
+        return _violation(0, f"a request {kind} over {groups.shape[1]} devices needs {wanted}")
+    if alone:
+        return None
+    step = model.steps[0]
+    if step.instruction != kind or sorted(step.groups) != sorted(groups.tolist()):
+        return _violation(1, f"step 1: is not {kind} on the groups of the axes")
+    return None
 
 
 def _check_program(

@@ -7,33 +7,37 @@ from typing import Any
 from p2smt.cluster.file_model import dump_topology
 from p2smt.cluster.topology import Topology
 from p2smt.cost.alpha_beta import StepTime
-from p2smt.cost.pipeline import chunk_counts
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
-from p2smt.parallelism.placement import FixedEntry, IntArray, Placement
-from p2smt.parallelism.request import Problem
-from p2smt.plans.file_model import SCHEMA_VERSION, PlanModel
+from p2smt.parallelism.placement import IntArray
+from p2smt.parallelism.rank_list import RankList
+from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.file_model import SCHEMA_VERSION, AnyPlan, OldPlanModel, PlanModel
+from p2smt.plans.rank_answer import rank_step_groups
+from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution
 from p2smt.programs.program import lower
 from p2smt.result import Status
 
-__all__ = ["PlanModel", "plan_data", "read_plan", "restrictions"]
+__all__ = ["AnyPlan", "PlanModel", "plan_data", "read_plan"]
 
 MAX_PLAN_BYTES = 512 * 2**20
+OLD_VERSION = 1
 
 
 def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
     """The plan of an alternative as plain data, valid under :class:`PlanModel`."""
-    problem = solution.problem
+    problem, matrix = solution.problem, alternative.matrix
     status = solution.status if alternative is solution.best else Status.FEASIBLE
     return {
         "schema_version": SCHEMA_VERSION,
         "topology": dump_topology(problem.topology),
         "axes": [{"name": axis.name, "size": axis.size} for axis in problem.axes],
-        "matrix": [list(row) for row in alternative.matrix],
-        "ranks": alternative.placement.rank_tensor().ravel().tolist(),
-        "restrictions": list(restrictions(problem)),
+        "matrix": matrix and [list(row) for row in matrix],
+        "ranks": list(alternative.ranks),
+        "restrictions": restriction_data(problem),
+        "limits": _limits_data(solution),
         "objective": problem.objective,
         "objective_s": alternative.objective_s,
         "bound_s": solution.bound_s,
@@ -41,18 +45,21 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
         "status": status.value,
         "peak_bytes": alternative.peak_bytes,
         "requests": [
-            _request_data(
-                problem.topology, alternative.placement, problem.axis_indices(r.request), r
-            )
+            _request_data(problem.topology, _groups(problem, alternative, r.request), r)
             for r in alternative.requests
         ],
     }
 
 
-def _request_data(
-    topology: Topology, placement: Placement, axes: tuple[int, ...], answer: RequestAnswer
-) -> dict[str, Any]:
-    groups = placement.groups(axes)
+def _groups(problem: Problem, alternative: Alternative, request: Request) -> IntArray:
+    """The reduction groups of a request."""
+    where = alternative.rank_map
+    if isinstance(where, RankList):
+        return rank_step_groups(problem, request, where)
+    return where.groups(problem.axis_indices(request))
+
+
+def _request_data(topology: Topology, groups: IntArray, answer: RequestAnswer) -> dict[str, Any]:
     instructions = answer.program.instructions if answer.program else (None,) * len(answer.steps)
     steps = []
     for instruction, step, payload in zip(instructions, answer.steps, answer.payloads, strict=True):
@@ -77,7 +84,6 @@ def _request_data(
         "single_collective_s": answer.single_s,
         "peak_bytes": answer.peak_bytes,
         "shards": None if answer.shards is None else list(answer.shards),
-        "checked": answer.checked,
         "steps": steps,
     }
 
@@ -97,32 +103,32 @@ def _step_data(
     }
 
 
-def read_plan(path: str) -> PlanModel:
-    """The plan in a JSON file; every problem is an InputError that names the key."""
-    source = f"plan {path[:200]!r}"
-    data = read_json(path, source, "give a file that solve -o wrote", MAX_PLAN_BYTES)
-    if isinstance(data, dict) and data.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
-        raise InputError(
-            f"{source} of schema_version {str(data['schema_version'])[:20]}",
-            f"only version {SCHEMA_VERSION} is known",
-        )
-    return validated(PlanModel, data, source)
+def _limits_data(solution: Solution) -> dict[str, Any]:
+    limits = solution.limits
+    return {
+        "solver": str(solution.stats.solver),
+        "time_limit_s": limits.time_limit_s,
+        "seed": limits.seed,
+        "workers": limits.workers,
+        "top": solution.top,
+    }
 
 
-def restrictions(problem: Problem) -> tuple[str, ...]:
-    """What an answer was restricted to: rules, entries, program length, forms and steps."""
-    axes, levels = problem.axis_names, problem.topology.names
-    found = []
-    for rule in problem.rules:
-        axis, level = axes[rule.axis], levels[rule.level]
-        if isinstance(rule, FixedEntry):
-            found.append(f"{axis}={level}:{rule.value}")
-        else:
-            found.append(f"{axis} {'within' if rule.inside else 'across'} {level}")
-    found.append(f"programs of at most {problem.max_length} instructions")
-    found += [f"no {form}" for form in sorted(form.value for form in problem.forbidden_forms)]
-    found += [f"at most {n} steps across {level}" for level, n in problem.step_limits]
-    if problem.pipeline != 1:
-        counts = " or ".join(map(str, chunk_counts(problem.pipeline, steps=2)))
-        found.append(f"programs of several steps in {counts} chunks")
-    return tuple(found)
+def read_plan(path: str) -> AnyPlan:
+    """The plan in a JSON file, of version 2 or 1.
+
+    Raises:
+        InputError: the file cannot be read or is no plan; or a key breaks a rule, which it names.
+    """
+    given = f"file {path[:200]!r}"
+    data = read_json(path, given, "give a file that solve -o wrote", MAX_PLAN_BYTES)
+    if not isinstance(data, dict) or "schema_version" not in data:
+        rule = "is no plan: a plan is a JSON object with a schema_version"
+        raise InputError(given, rule, "give a file that solve -o wrote")
+    source, version = f"plan {path[:200]!r}", data["schema_version"]
+    if version == OLD_VERSION and type(version) is int:
+        return validated(OldPlanModel, data, source)
+    if version == SCHEMA_VERSION:
+        return validated(PlanModel, data, source)
+    rule = f"only versions {OLD_VERSION} and {SCHEMA_VERSION} are known"
+    raise InputError(f"{source} of schema_version {str(version)[:20]}", rule, "solve again")

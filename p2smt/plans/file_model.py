@@ -1,4 +1,4 @@
-"""The shape of a plan file: its keys as pydantic models."""
+"""The shape of a plan file: its keys as pydantic models, version 2 and the older version 1."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from p2smt.cluster.file_model import TopologyModel, build_topology
-from p2smt.collectives.names import RequestKind
-from p2smt.errors import InputError
+from p2smt.cluster.file_model import AlgorithmName, TopologyModel
+from p2smt.collectives.names import Form, RequestKind
 from p2smt.files.validation import StrictModel
-from p2smt.parallelism.placement import ParallelismAxis, Placement
-from p2smt.parallelism.request import MAX_CHUNKS, Problem, Request
+from p2smt.parallelism.request import MAX_CHUNKS, MAX_PROGRAM_LENGTH
 from p2smt.result import Status
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+FormName = Annotated[Form, Field(strict=False)]
 KindName = Annotated[RequestKind, Field(strict=False)]
 StatusName = Annotated[Status, Field(strict=False)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -22,6 +21,7 @@ Count = Annotated[int, Field(ge=1, lt=2**62)]
 Bytes = Annotated[int, Field(ge=0, lt=2**62)]
 Device = Annotated[int, Field(ge=0, lt=2**31)]
 Load = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Chunks = Annotated[int, Field(ge=1, le=MAX_CHUNKS)]
 
 
 class AxisModel(StrictModel):
@@ -48,6 +48,89 @@ class StepModel(StrictModel):
     load_bytes: Load
 
 
+class AxisRuleModel(StrictModel):
+    """``within``: each group of the axis lies in one entity of the level; else it spans several."""
+
+    kind: Literal["axis-rule"]
+    text: str
+    axis: str
+    level: str
+    within: bool
+
+
+class FixedEntryModel(StrictModel):
+    """The matrix splits the axis ``entry`` ways at the level."""
+
+    kind: Literal["fixed-entry"]
+    text: str
+    axis: str
+    level: str
+    entry: Count
+
+
+class MaxLengthModel(StrictModel):
+    """Programs have at most so many instructions; every plan says how many."""
+
+    kind: Literal["max-length"]
+    text: str
+    instructions: Annotated[int, Field(ge=1, le=MAX_PROGRAM_LENGTH)]
+
+
+class ForbiddenFormModel(StrictModel):
+    """No instruction has this form (the one that is printed)."""
+
+    kind: Literal["forbidden-form"]
+    text: str
+    form: FormName
+
+
+class StepLimitModel(StrictModel):
+    """At most so many steps have groups that span several entities of the level."""
+
+    kind: Literal["step-limit"]
+    text: str
+    level: str
+    at_most: Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class AlgorithmsModel(StrictModel):
+    """Collectives run by one of these; otherwise as the topology's library runs them."""
+
+    kind: Literal["algorithms"]
+    text: str
+    algorithms: Annotated[list[AlgorithmName], Field(min_length=1)]
+
+
+class PipelineModel(StrictModel):
+    """Programs of several steps run in ``chunks`` chunks; null: in the best number of them."""
+
+    kind: Literal["pipeline"]
+    text: str
+    chunks: Chunks | None
+
+
+Restriction = Annotated[
+    AxisRuleModel
+    | FixedEntryModel
+    | MaxLengthModel
+    | ForbiddenFormModel
+    | StepLimitModel
+    | AlgorithmsModel
+    | PipelineModel,
+    Field(discriminator="kind"),
+]
+
+
+class LimitsModel(StrictModel):
+    """How the answer was sought; ``time_limit_s`` null: without a limit."""
+
+    solver: Literal["cpsat", "z3"]
+    time_limit_s: Seconds | None
+    seed: Annotated[int, Field(ge=0, lt=2**31)]
+    workers: Annotated[int, Field(ge=1, lt=2**31)]
+    top: Annotated[int, Field(ge=1, le=1000)]
+
+
 class RequestModel(StrictModel):
     """One request with its program; times are of one execution, in seconds.
 
@@ -60,7 +143,7 @@ class RequestModel(StrictModel):
     bytes: Count
     times: Count
     program: str | None
-    chunks: Annotated[int, Field(ge=1, le=MAX_CHUNKS)] = 1
+    chunks: Chunks = 1
     status: StatusName
     seconds: Seconds
     bound_s: Seconds
@@ -68,40 +151,51 @@ class RequestModel(StrictModel):
     single_collective_s: Seconds
     peak_bytes: Bytes
     shards: list[Device] | None
-    checked: str
     steps: list[StepModel]
 
 
-class PlanModel(StrictModel):
-    """A plan file.  Devices are numbered in hierarchy order of the embedded topology.
+class OldRequestModel(RequestModel):
+    """A request of a plan of version 1; ``checked``: what its program had been run on."""
 
-    ``ranks[r]`` is the device of rank r, ranks being row-major over the axes as listed.
-    ``restrictions`` are those under which the answer was sought, in words.
-    """
+    checked: str
 
-    schema_version: Literal[1]
+
+class _PlanFields(StrictModel):
+    """What plans of both versions have."""
+
     topology: TopologyModel
     axes: list[AxisModel]
-    matrix: list[list[Device]]
     ranks: list[Device]
-    restrictions: list[str]
     objective: Literal["sum", "max"]
     objective_s: Seconds
     bound_s: Seconds
     physical_bound_s: Seconds
     status: StatusName
     peak_bytes: Bytes
+
+
+class PlanModel(_PlanFields):
+    """A plan file.  Devices are numbered in hierarchy order of the embedded topology.
+
+    ``ranks[r]`` is the device of rank r, ranks being row-major over the axes as listed;
+    ``matrix`` is null where no matrix expresses them.  ``restrictions`` and ``limits`` are those
+    under which the answer was sought.
+    """
+
+    schema_version: Literal[2]
+    matrix: list[list[Device]] | None
+    restrictions: list[Restriction]
+    limits: LimitsModel
     requests: list[RequestModel]
 
 
-def plan_problem(plan: PlanModel, source: str) -> tuple[Problem, Placement]:
-    """The problem and placement of a plan file, their sizes checked."""
-    topology = build_topology(plan.topology, source)
-    axes = tuple(ParallelismAxis(axis.name, axis.size) for axis in plan.axes)
-    for request in plan.requests:
-        if len(set(request.axes)) != len(request.axes):
-            raise InputError(f"{source}: request {request.axes}", "names an axis twice")
-    requests = tuple(Request(r.kind, tuple(r.axes), r.bytes, r.times) for r in plan.requests)
-    placement = Placement(tuple(tuple(row) for row in plan.matrix))
-    placement.check(topology.sizes, [axis.size for axis in axes])
-    return Problem(topology, axes, requests, plan.objective), placement
+class OldPlanModel(_PlanFields):
+    """A plan file of version 1: its restrictions are words, and its limits are not told."""
+
+    schema_version: Literal[1]
+    matrix: list[list[Device]]
+    restrictions: list[str]
+    requests: list[OldRequestModel]
+
+
+AnyPlan = PlanModel | OldPlanModel

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from p2smt.cost.alpha_beta import StepTime
+from p2smt.errors import InputError
 from p2smt.parallelism.placement import Matrix, Placement
+from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.programs.program import Hierarchy, Program
-from p2smt.result import SolveStats, Status
+from p2smt.result import SearchLimits, SolveStats, Status
 
 
 def in_chunks(chunks: int) -> str:
@@ -24,9 +26,10 @@ class RequestAnswer:
     are those of one chunk, ``bound_s`` is the solver's proved bound on ``seconds``,
     ``single_s`` the time of the one collective that answers it alone on the same placement,
     ``physical_bound_s`` what no program can beat there.  ``program`` is None for all-to-all,
-    send and groups of one device.  ``peak_bytes`` is the most a device holds of the vector,
-    ``shards`` the chunk each member of a group ends with (reduce-scatter), ``checked`` what
-    the program was simulated on.
+    send, groups of one device, and every request on a rank list: then the one collective is
+    the only step, and ``hierarchy`` is flat.  ``peak_bytes`` is the most a device holds of the
+    vector, ``shards`` the chunk each member of a group ends with (reduce-scatter), ``checked``
+    what the program was simulated on.
     """
 
     request: Request
@@ -57,17 +60,36 @@ class RequestAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A placement with a program per request; ``status`` OPTIMAL if each program is."""
+    """A placement with a program per request; ``status`` OPTIMAL if each program is.
 
-    matrix: Matrix
+    Instead of a matrix there may be a rank list, which no matrix expresses; each request is
+    then the one collective, and the status FEASIBLE (:mod:`p2smt.plans.rank_answer`).
+
+    Raises:
+        InputError: there is neither a matrix nor a rank list, or both.
+    """
+
+    matrix: Matrix | None
     requests: tuple[RequestAnswer, ...]
     objective_s: float
     status: Status
+    rank_list: RankList | None = None
+
+    def __post_init__(self) -> None:
+        if (self.matrix is None) == (self.rank_list is None):
+            raise InputError("an alternative", "has either a matrix or a rank list")
 
     @property
-    def placement(self) -> Placement:
-        """The matrix as a placement."""
-        return Placement(self.matrix)
+    def rank_map(self) -> RankMap:
+        """Where the ranks lie."""
+        if self.rank_list is not None:
+            return self.rank_list
+        return Placement(self.matrix or ())
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The device of each rank, ranks being row-major over the axes."""
+        return tuple(self.rank_map.rank_tensor().ravel().tolist())
 
     @property
     def peak_bytes(self) -> int:
@@ -115,7 +137,8 @@ class Solution:
 
     ``bound_s`` is the solver's proved bound on the objective of this problem,
     ``physical_bound_s`` the least objective that the links allow.  ``ranking`` is COMPLETE
-    if the alternatives are proved to be the best ones in order.
+    if the alternatives are proved to be the best ones in order.  ``limits`` and ``top`` are those
+    that the search was given.
     """
 
     problem: Problem
@@ -129,6 +152,8 @@ class Solution:
     compared: RankOrder | None = None
     sensitivity: tuple[Perturbation, ...] = ()
     interrupted: bool = False
+    limits: SearchLimits = field(default_factory=SearchLimits)
+    top: int = 1
 
     @property
     def best(self) -> Alternative | None:

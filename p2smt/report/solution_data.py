@@ -21,7 +21,7 @@ def solution_data(solution: Solution) -> dict[str, Any]:
         "physical_bound_s": solution.physical_bound_s,
         "plan": None if best is None else plan_data(solution, best),
         "ranking": solution.ranking.value,
-        "alternatives": [_alternative(a) for a in solution.alternatives],
+        "alternatives": [alternative_data(a) for a in solution.alternatives],
         "default_layout": _rank_order(solution.default),
         "compared_layout": _rank_order(solution.compared),
         "faster_layouts": [order.name for order in faster_orders(solution)],
@@ -37,14 +37,18 @@ def solution_data(solution: Solution) -> dict[str, Any]:
     }
 
 
-def _alternative(alternative: Alternative) -> dict[str, Any]:
+def alternative_data(alternative: Alternative) -> dict[str, Any]:
+    """An alternative without its groups."""
+    matrix = alternative.matrix
     return {
-        "matrix": [list(row) for row in alternative.matrix],
+        "matrix": matrix and [list(row) for row in matrix],
+        "ranks": None if matrix else list(alternative.ranks),
         "objective_s": alternative.objective_s,
         "status": alternative.status.value,
         "peak_bytes": alternative.peak_bytes,
         "programs": [None if r.program is None else str(r.program) for r in alternative.requests],
         "chunks": [r.chunks for r in alternative.requests],
+        "checked_on": [r.checked for r in alternative.requests],
         "seconds": [r.seconds for r in alternative.requests],
         "steps": [_steps(r) for r in alternative.requests],
     }

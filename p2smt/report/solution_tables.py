@@ -62,10 +62,16 @@ def _headline(solution: Solution, best: Alternative) -> str:
 
 
 def _matrix_table(solution: Solution, best: Alternative) -> Group:
-    names = solution.problem.topology.names
+    axes, names = solution.problem.axes, solution.problem.topology.names
+    if best.matrix is None:
+        rows = [[axis.name, str(axis.size)] for axis in axes]
+        return Group(
+            table("axes, outermost first", ["axis", ">size"], rows),
+            f"no matrix expresses this order; devices of ranks 0, 1, ..: {best.rank_map.text()}",
+        )
     rows = [
         [axis.name, str(axis.size), *map(str, row)]
-        for axis, row in zip(solution.problem.axes, best.matrix, strict=True)
+        for axis, row in zip(axes, best.matrix, strict=True)
     ]
     return table("placement", ["axis", ">size", *(f">{name}" for name in names)], rows)
 

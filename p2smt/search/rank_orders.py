@@ -5,18 +5,14 @@ They are costed device by device, since no parallelism matrix may express them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from p2smt.collectives.names import DIRECT, RequestKind
-from p2smt.cost.algorithms import Operation
-from p2smt.cost.alpha_beta import StepCostModel, step_model
-from p2smt.cost.footprint_explicit import explicit_footprint, explicit_send
+from p2smt.cost.rank_list import single_time
 from p2smt.errors import InputError
-from p2smt.parallelism.placement import IntArray, Placement, default_ranks, rank_groups
-from p2smt.parallelism.request import Problem, Request
+from p2smt.parallelism.placement import IntArray, Placement, default_ranks
+from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import RankOrder, objective
 
 GivenRanks = list[int] | list[list[int]]
@@ -31,24 +27,16 @@ def default_order(problem: Problem) -> RankOrder:
 def rank_order(problem: Problem, ranks: IntArray, name: str) -> RankOrder:
     """The rank order of a tensor (shape: axis sizes; entries: device ids)."""
     seconds = tuple(
-        _model(problem, ranks, request).time(request.payload_bytes).seconds
+        single_time(
+            problem.topology,
+            ranks,
+            problem.axis_indices(request),
+            request.kind,
+            request.payload_bytes,
+        ).seconds
         for request in problem.requests
     )
     return RankOrder(name, seconds, objective(problem, seconds))
-
-
-def _model(problem: Problem, ranks: IntArray, request: Request) -> StepCostModel:
-    axes = problem.axis_indices(request)
-    if request.kind is not RequestKind.SEND:
-        groups = rank_groups(ranks, axes)
-        operation: Operation = DIRECT.get(request.kind) or RequestKind.ALL_TO_ALL
-        footprint = explicit_footprint(problem.topology, groups)
-        return step_model(problem.topology, footprint, operation)
-    rest = [i for i in range(ranks.ndim) if i not in axes]
-    members = math.prod(ranks.shape[i] for i in axes)
-    lines = ranks.transpose([*rest, *axes]).reshape(-1, members)
-    footprint = explicit_send(problem.topology, lines[:, :-1].ravel(), lines[:, 1:].ravel())
-    return step_model(problem.topology, footprint, RequestKind.SEND)
 
 
 def given_ranks(problem: Problem, given: object) -> IntArray:

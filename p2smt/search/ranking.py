@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from p2smt.parallelism.placement import Matrix
+from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.solution import Alternative
 from p2smt.result import Status
 from p2smt.search.bound_table import Proposal
@@ -31,7 +32,7 @@ class Ranking:
     exhausted: bool = False
     proved_s: float = 0.0
     _physical_s: float | None = None
-    _priced: dict[Matrix, Alternative] = field(default_factory=dict)
+    _priced: dict[tuple[Matrix | None, RankList | None], Alternative] = field(default_factory=dict)
 
     @property
     def unfinished(self) -> bool:
@@ -46,7 +47,8 @@ class Ranking:
     @property
     def excluded(self) -> frozenset[Matrix]:
         """Matrices that need not be proposed again."""
-        return frozenset(one.matrix for one in (*self.ranked, *self.aside))
+        found = (one.matrix for one in (*self.ranked, *self.aside))
+        return frozenset(matrix for matrix in found if matrix is not None)
 
     def take_bound(self, proposal: Proposal) -> None:
         """Note what a proposal proves of all matrices (that were not excluded).
@@ -62,7 +64,7 @@ class Ranking:
 
     def take(self, found: Alternative) -> None:
         """Note an alternative with its price."""
-        self._priced[found.matrix] = found
+        self._priced[found.matrix, found.rank_list] = found
 
     def settle(self, found: Alternative) -> None:
         """Rank an alternative that no other one of those left can beat, or set it aside."""
@@ -96,7 +98,8 @@ class Ranking:
         """The ranked ones; if there are none, the best of all that have a price."""
         if self.ranked:
             return tuple(self.ranked)
-        priced = sorted(self._priced.values(), key=lambda one: (one.objective_s, one.matrix))
+        known = self._priced.values()
+        priced = sorted(known, key=lambda a: (a.objective_s, a.matrix is None, a.matrix or ()))
         return tuple(priced[: self.top])
 
     @property

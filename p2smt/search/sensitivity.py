@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from p2smt.cost.pipeline import program_s
+from p2smt.cost.rank_list import single_time
 from p2smt.cost.scene import Scene
+from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Alternative, Perturbation, RequestAnswer, objective
 from p2smt.result import Status, StopWatch
@@ -51,7 +53,11 @@ def recost(problem: Problem, winner: Alternative) -> float:
 
 def _seconds(problem: Problem, winner: Alternative, answer: RequestAnswer) -> float:
     chosen = problem.axis_indices(answer.request)
-    scene = Scene.of(problem.topology, winner.placement, chosen)
+    if isinstance(winner.rank_map, RankList):
+        ranks = winner.rank_map.rank_tensor()
+        kind, payload = answer.request.kind, answer.request.payload_bytes
+        return single_time(problem.topology, ranks, chosen, kind, payload).seconds
+    scene = Scene.of(problem.topology, winner.rank_map, chosen)
     if answer.program is None:
         moved = answer.hierarchy.size > 1
         request = answer.request

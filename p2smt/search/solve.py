@@ -60,7 +60,7 @@ def solve(
     listings = Listings()
     chosen = solver_of(solver)
     found = JointSearch(problem, watch.left(), chosen, progress, listings).run(top)
-    found = replace(found, default=default, compared=compared)
+    found = replace(found, default=default, compared=compared, limits=limits, top=top)
     return _with_sensitivity(found, watch, chosen, listings) if sensitivity else found
 
 

@@ -41,7 +41,7 @@ def test_a_plan_says_chunks_and_the_steps_of_one(plan: Plan, tmp_path: Path) -> 
     assert [r["chunks"] for r in plan["requests"]] == [8, 1, 8, 1]
     assert first["steps"][0]["payload_bytes"] == 2**30 / 8
     assert sum(step["seconds"] for step in first["steps"]) < first["seconds"]
-    assert "programs of several steps in 8 chunks" in plan["restrictions"]
+    assert "programs of several steps in 8 chunks" in [r["text"] for r in plan["restrictions"]]
     data = verify(tmp_path, plan, "--json").json()
     assert (data["verdict"], data["violations"]) == ("valid", [])
     assert data["seconds"] == pytest.approx([r["seconds"] for r in plan["requests"]])

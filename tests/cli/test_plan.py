@@ -45,7 +45,11 @@ def test_verify_says_valid(plan: Plan, tmp_path: Path) -> None:
     assert (data["verdict"], data["violations"]) == ("valid", [])
     assert data["objective_s"] == pytest.approx(plan["objective_s"])
     assert data["seconds"] == pytest.approx([r["seconds"] for r in plan["requests"]])
-    text = "valid: 5 requests, checked on devices, one fixed step\n"
+    text = (
+        "valid: 5 requests, checked on devices, one fixed step\n"
+        "checked: groups, meaning, ranks, times, memory, link-level bounds, restrictions\n"
+        "optimality: not checked\n"
+    )
     assert verify(tmp_path, plan) == Outcome(0, text, "")
     costs = cli("cost", str(tmp_path / "plan.json")).out
     assert costs.startswith(text)
@@ -55,7 +59,8 @@ def test_verify_says_valid(plan: Plan, tmp_path: Path) -> None:
 
 def test_a_plan_maps_ranks_and_says_its_restrictions(plan: Plan, tmp_path: Path) -> None:
     assert sorted(plan["ranks"]) == list(range(len(plan["ranks"])))
-    assert "programs of at most 5 instructions" in plan["restrictions"]
+    texts = [restriction["text"] for restriction in plan["restrictions"]]
+    assert texts == ["tp=node:2", "programs of at most 5 instructions"]
     swapped = {**plan, "ranks": [plan["ranks"][1], plan["ranks"][0], *plan["ranks"][2:]]}
     outcome = verify(tmp_path, swapped)
     assert outcome.code == 1
@@ -196,8 +201,8 @@ def test_a_changed_plan_is_refuted(plan: Plan, tmp_path: Path, name: str) -> Non
         assert set(broken) == {"kind", "request", "step", "rank", "chunk", "message"}
     assert data["violations"]
     lines = verify(tmp_path, changed).out.splitlines()
-    assert len(lines) == len(data["violations"]) + 1
-    assert lines[-1].startswith("invalid: 5 requests")
+    assert len(lines) == len(data["violations"]) + 3
+    assert lines[-3].startswith("invalid: 5 requests")
 
 
 def test_a_violation_names_devices_of_the_cluster(plan: Plan, tmp_path: Path) -> None:
@@ -241,7 +246,7 @@ BAD: dict[str, Callable[[Plan], None]] = {
     "no requests": set_at("requests")([]),
     "list for a mapping": set_at("topology")([]),
     "bad topology": set_at("topology", "levels", 0, "size")(-1),
-    "schema_version": set_at("schema_version")(2),
+    "schema_version": set_at("schema_version")(3),
     "schema_version as text": set_at("schema_version")("1"),
     "schema_version missing": lambda p: p.pop("schema_version"),
 }

@@ -16,7 +16,7 @@ from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.plans.file import read_plan
-from p2smt.plans.file_model import PlanModel
+from p2smt.plans.file_model import AnyPlan
 from p2smt.programs.program import Hierarchy, parse_program
 from p2smt.schedules.lower.assemble import Lowering, schedule_of_steps
 from p2smt.schedules.lower.program import lower_plan, lower_program
@@ -153,7 +153,7 @@ def test_limits() -> None:
         Lowering(pieces=0)
 
 
-def model(folder: Path, plan: dict[str, Any]) -> PlanModel:
+def model(folder: Path, plan: dict[str, Any]) -> AnyPlan:
     path = folder / "plan.json"
     path.write_text(json.dumps(plan))
     return read_plan(str(path))

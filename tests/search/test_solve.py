@@ -96,6 +96,7 @@ def agrees(solution: Solution, problem: Problem) -> None:
     assert best == pytest.approx([cost for cost, _ in expected[: len(best)]], rel=1e-9)
     costs = {matrix: cost for cost, matrix in expected}
     for alternative in solution.alternatives:
+        assert alternative.matrix is not None
         assert alternative.objective_s == pytest.approx(costs[alternative.matrix], rel=1e-9)
     assert solution.bound_s <= best[0]
     assert solution.bound_s == pytest.approx(best[0], rel=1e-9)
@@ -184,6 +185,7 @@ def test_rules_hold_and_contradictions_are_infeasible() -> None:
     within = parse_rule("tp within node", require=True, axis_names=names[0], level_names=names[1])
     found = p2smt.solve(problem("tp=1MiB", rules=(across,))).best
     assert found is not None
+    assert found.matrix is not None
     assert found.matrix[1][0] > 1
     none = p2smt.solve(problem("tp=1MiB", rules=(across, within)))
     assert (none.status, none.alternatives) == (Status.INFEASIBLE, ())

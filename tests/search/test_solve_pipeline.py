@@ -18,7 +18,7 @@ from p2smt.cost.scene import Scene
 from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import MAX_CHUNKS, Problem, Request
-from p2smt.plans.file import restrictions
+from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import Solution, objective
 from p2smt.programs.check import check_program
 from p2smt.programs.payload_rows import RowCounts
@@ -87,6 +87,7 @@ def agrees(solution: Solution) -> None:
     best = [a.objective_s for a in solution.alternatives]
     assert best == pytest.approx(sorted(costs.values())[: len(best)], rel=1e-9)
     for found in solution.alternatives:
+        assert found.matrix is not None
         assert found.objective_s == pytest.approx(costs[found.matrix], rel=1e-9)
     assert solution.bound_s <= best[0]
     assert solution.bound_s == pytest.approx(best[0], rel=1e-9)
@@ -152,10 +153,10 @@ def test_restrictions_hold_and_are_recorded() -> None:
     best = p2smt.solve(problem).best
     assert best is not None
     assert "parallel" not in str(best.requests[0].program)
-    assert restrictions(problem)[-1] == "programs of several steps in 4 chunks"
-    auto = restrictions(replace(problem, pipeline=None))[-1]
+    assert restriction_data(problem)[-1]["text"] == "programs of several steps in 4 chunks"
+    auto = restriction_data(replace(problem, pipeline=None))[-1]["text"]
     assert auto.startswith("programs of several steps in 1 or 2 or 3 or 4 or 6")
-    assert restrictions(replace(problem, pipeline=1))[-1] == "no parallel"
+    assert restriction_data(replace(problem, pipeline=1))[-1]["text"] == "no parallel"
     never = p2smt.solve(ask("dp=1GiB", pipeline=None, step_limits=(("node", 0),)))
     assert never.status is Status.INFEASIBLE
 

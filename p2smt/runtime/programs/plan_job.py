@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import StepTime
 from p2smt.cost.pipeline import program_s
+from p2smt.cost.rank_list import single_time
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Placement
-from p2smt.plans.file_model import PlanModel, RequestModel, plan_problem
+from p2smt.parallelism.rank_list import RankList, RankMap
+from p2smt.parallelism.request import Problem
+from p2smt.plans.file_model import AnyPlan, RequestModel
+from p2smt.plans.problem import check_send, located, plan_problem
 from p2smt.programs.program import Program, lower, parse_instruction
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
 from p2smt.runtime.programs.regions import StepError, count, moves_of
@@ -31,7 +35,7 @@ class Changes:
     topology: Topology | None = None
 
 
-def plan_job(plan: PlanModel, source: str, changes: Changes) -> Job:
+def plan_job(plan: AnyPlan, source: str, changes: Changes) -> Job:
     """The job of a plan file: every request, with its groups as the file lists them.
 
     Programs are not checked: running them is a check of its own.
@@ -39,16 +43,40 @@ def plan_job(plan: PlanModel, source: str, changes: Changes) -> Job:
     Raises:
         InputError: sizes that do not fit, unknown axes, or instructions that do not parse.
     """
-    problem, placement = plan_problem(plan, source)
+    problem, where = plan_problem(plan, source)
+    for request in problem.requests:
+        check_send(problem, request, where, source)
     topology = _links(problem.topology, changes.topology)
+    with located(source):
+        return _job(plan, replace(problem, topology=topology), where, changes)
+
+
+def _job(plan: AnyPlan, problem: Problem, where: RankMap, changes: Changes) -> Job:
+    """The job with times predicted on the problem's topology."""
+    topology = problem.topology
     axes = [problem.axis_indices(request) for request in problem.requests]
     requests = [
-        _plan_request(model, placement.groups(along), changes)
+        _plan_request(model, where.groups(along), changes)
         for model, along in zip(plan.requests, axes, strict=True)
     ]
     job = Job(topology.devices, tuple(requests))  # checks the ranks, on which predictions rely
-    scenes = [Scene.of(topology, placement, along) for along in axes]
+    if isinstance(where, RankList):
+        both = zip(job.requests, axes, strict=True)
+        timed = [_on_ranks(request, topology, where, along) for request, along in both]
+        return replace(job, requests=tuple(timed))
+    scenes = [Scene.of(topology, where, along) for along in axes]
     return replace(job, requests=tuple(map(predicted, job.requests, scenes)))
+
+
+def _on_ranks(
+    request: JobRequest, topology: Topology, ranks: RankList, axes: Sequence[int]
+) -> JobRequest:
+    """The request with the cost model's time of its one step on a rank list."""
+    kind, payload = request.kind, request.payload_bytes
+    seconds = single_time(topology, ranks.rank_tensor(), axes, kind, payload).seconds
+    steps = tuple(replace(step, predicted_s=seconds) for step in request.steps)
+    total_s = seconds if steps else 0.0
+    return replace(request, steps=steps, predicted_s=total_s, baseline_predicted_s=seconds)
 
 
 def _links(topology: Topology, other: Topology | None) -> Topology:
@@ -87,6 +115,8 @@ def _plan_request(model: RequestModel, groups: IntArray, changes: Changes) -> Jo
 def _operation(model: RequestModel, instruction: str) -> Operation:
     if model.kind is RequestKind.ALL_TO_ALL or model.kind is RequestKind.SEND:
         return model.kind
+    if model.program is None:
+        return DIRECT[model.kind]
     return parse_instruction(instruction).collective
 
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.errors import InputError
-from p2smt.plans.file_model import plan_problem
+from p2smt.plans.problem import check_send, plan_problem
 from p2smt.programs.program import lower, parse_instruction
 from p2smt.schedules.lower.assemble import DEFAULT, Lowering, lower_exchange, schedule_of_steps
 
 if TYPE_CHECKING:
     from p2smt.parallelism.placement import IntArray
-    from p2smt.plans.file_model import PlanModel, RequestModel
+    from p2smt.plans.file_model import AnyPlan, RequestModel
     from p2smt.programs.program import Hierarchy, Program
     from p2smt.schedules.lower.rows import RankGroup
     from p2smt.schedules.model import Schedule
@@ -52,7 +52,7 @@ def lower_program(
 
 
 def lower_plan(
-    plan: PlanModel, request: int = 0, how: Lowering | None = None, source: str = "plan"
+    plan: AnyPlan, request: int = 0, how: Lowering | None = None, source: str = "plan"
 ) -> Schedule:
     """The schedule of a plan's request (by its index), on the groups that the file lists.
 
@@ -65,20 +65,28 @@ def lower_plan(
     """
     if not 0 <= request < len(plan.requests):
         raise InputError(f"{source}: request {request}", f"there are {len(plan.requests)}, from 0")
-    problem, placement = plan_problem(plan, source)
+    problem, where = plan_problem(plan, source)
     _check_ranks(problem.topology.devices)
     model = plan.requests[request]
-    groups = _tuples(placement.groups(problem.axis_indices(problem.requests[request])))
+    groups = _tuples(where.groups(problem.axis_indices(problem.requests[request])))
     listed = [tuple(tuple(sorted(group)) for group in step.groups) for step in model.steps]
     how = how or DEFAULT
     if how.pieces is None and len(listed) > 1:
         how = replace(how, pieces=model.chunks)
     name = f"{model.kind.value} {'+'.join(model.axes)}"
+    check_send(problem, problem.requests[request], where, source)
     if not model.kind.has_programs:
         return lower_exchange(name, model.kind, groups, listed)
-    collectives = [parse_instruction(step.instruction).collective for step in model.steps]
+    collectives = [_collective(model, step.instruction) for step in model.steps]
     steps = list(zip(collectives, listed, strict=True))
     return schedule_of_steps(name, model.kind, groups, steps, how, _shards(model, len(groups[0])))
+
+
+def _collective(model: RequestModel, instruction: str) -> Collective:
+    """The one collective of a request without a program, or that of an instruction."""
+    if model.program is None:
+        return DIRECT[model.kind]
+    return parse_instruction(instruction).collective
 
 
 def _shards(model: RequestModel, size: int) -> Sequence[int] | None:

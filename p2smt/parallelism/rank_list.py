@@ -1,0 +1,55 @@
+"""Rank lists: ranks on devices in any order, also one that no parallelism matrix expresses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2smt.errors import InputError
+from p2smt.parallelism.placement import IntArray, Placement, rank_groups
+
+
+@dataclass(frozen=True, slots=True)
+class RankList:
+    """The device of each rank; ranks are row-major over axes of ``axis_sizes``.
+
+    Raises:
+        InputError: some device of 0, 1, .. is missing or named twice, or the sizes do not fit.
+    """
+
+    ranks: tuple[int, ...]
+    axis_sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        count = math.prod(self.axis_sizes)
+        if len(self.ranks) != count or set(self.ranks) != set(range(count)):
+            raise InputError(
+                f"rank list {self.text()} with {len(self.ranks)} entries",
+                f"must hold each device 0..{count - 1} once",
+            )
+
+    def text(self) -> str:
+        """The list as JSON without blanks, shortened where it is long."""
+        shown = ",".join(map(str, self.ranks[:16]))
+        return f"[{shown}]" if len(self.ranks) <= 16 else f"[{shown},..]"
+
+    def rank_tensor(self) -> IntArray:
+        """Device id of each rank: shape = axis sizes."""
+        return np.array(self.ranks, dtype=np.int64).reshape(self.axis_sizes)
+
+    def groups(self, axes: Sequence[int]) -> IntArray:
+        """Groups that reducing these axes induces: shape (groups, members), members ascending."""
+        return rank_groups(self.rank_tensor(), axes)
+
+    def lines(self, axes: Sequence[int]) -> IntArray:
+        """The same groups with their members in the order of the ranks, along which sends go."""
+        rest = [i for i in range(len(self.axis_sizes)) if i not in axes]
+        members = math.prod(self.axis_sizes[i] for i in axes)
+        return self.rank_tensor().transpose([*rest, *axes]).reshape(-1, members)
+
+
+RankMap = Placement | RankList
+"""Where ranks lie: a parallelism matrix, or the device of each rank."""

@@ -1,0 +1,73 @@
+"""What cost model and checker find for a valid request of a plan, to hold its numbers against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from p2smt.cost.alpha_beta import StepTime
+from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.pipeline import program_s
+from p2smt.cost.scene import Scene, step_payloads
+from p2smt.plans.file_model import RequestModel
+from p2smt.plans.solution import RequestAnswer
+from p2smt.programs.program import parse_program
+from p2smt.programs.semantics import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The numbers of a request: times in seconds, steps and payloads of one of its chunks.
+
+    ``physical_bound_s`` is 0 where none is known (several ways to run, on a rank list).
+    """
+
+    steps: tuple[StepTime, ...]
+    payloads: tuple[float, ...]
+    seconds: float
+    single_s: float
+    physical_bound_s: float
+    peak_bytes: int
+    shards: tuple[int, ...] | None
+
+
+def on_scene(model: RequestModel, scene: Scene, trace: Trace) -> Expected:
+    """The numbers of a request on the groups of a matrix."""
+    steps = _step_times(model, scene, trace)
+    seconds = program_s(steps, model.chunks)
+    bound = request_bound_s(scene.topology, scene.digits, model.kind, model.bytes)
+    payloads: Sequence[float] = [float(model.bytes)] * len(steps)
+    peak, shards = model.bytes * (2 if model.steps else 1), None  # sent and received
+    if model.program is not None:
+        size = scene.hierarchy.size
+        payloads = step_payloads(trace.payload_rows, size, model.bytes, model.chunks)
+        peak, shards = -(-model.bytes * trace.peak_rows // size), trace.shards
+    return Expected(
+        steps,
+        tuple(payloads),
+        seconds,
+        scene.fixed_time(model.kind, model.bytes).seconds,
+        bound if model.program is not None else seconds,
+        peak,
+        shards,
+    )
+
+
+def _step_times(model: RequestModel, scene: Scene, trace: Trace) -> tuple[StepTime, ...]:
+    if model.program is not None:
+        program = parse_program(model.program)
+        return scene.program_times(program, trace.payload_rows, model.bytes, model.chunks)
+    return (scene.fixed_time(model.kind, model.bytes),) if model.steps else ()
+
+
+def on_ranks(answer: RequestAnswer) -> Expected:
+    """The numbers of a request on a rank list, as :mod:`p2smt.plans.rank_answer` finds them."""
+    return Expected(
+        answer.steps,
+        answer.payloads,
+        answer.seconds,
+        answer.single_s,
+        answer.physical_bound_s,
+        answer.peak_bytes,
+        answer.shards,
+    )
