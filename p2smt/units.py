@@ -1,6 +1,6 @@
 """Quantities with units: the only place that parses and prints them.
 
-Sizes are bytes, bandwidths bytes per second, times seconds.  ``B`` is a byte and ``b``
+Sizes are whole bytes, bandwidths bytes per second, times seconds.  ``B`` is a byte and ``b``
 or ``bit`` a bit; ``k M G T`` are powers of 1000, ``Ki Mi Gi Ti`` powers of 1024.
 """
 
@@ -73,14 +73,49 @@ def _prefix(found: re.Match[str], text: object, what: str) -> int:
 
 
 def parse_bytes(text: object, what: str = "size") -> int:
-    """Bytes in a text like ``512MiB``, ``2GB`` or ``100 B``: a positive whole number."""
+    """Bytes in a text like ``512MiB``, ``1.5GB`` or ``100 B``: 1 or more, to the nearest byte.
+
+    Half a byte is rounded up.
+    """
     found = _match(_SIZE, text, what, "512MiB or 2GB")
-    value = _bounded(Fraction(found["number"]) * _prefix(found, text, what), text, what)
-    if value < 1 or value.denominator != 1:
-        raise InputError(
-            f"{what} {text!r}", "is not a positive whole number of bytes", "give 1 B or more"
-        )
+    exact = Fraction(found["number"]) * _prefix(found, text, what)
+    value = _bounded(Fraction(math.floor(exact + Fraction(1, 2))), text, what)
+    if exact < 1:
+        raise InputError(f"{what} {text!r}", "is less than one byte", "give 1 B or more")
     return int(value)
+
+
+MAX_SIZES = 256
+
+
+def parse_sizes(text: str, what: str = "sizes") -> tuple[int, ...]:
+    """Bytes in a text like ``1MiB,1GiB``, ``1KiB..8GiB`` or ``1KiB..8GiB*4``: ascending, each once.
+
+    A range has its first size, each time twice the size before (``*4``: four times), and its last.
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dots, rest = part.partition("..")
+        if not dots:
+            found.add(parse_bytes(part.strip(), what))
+            continue
+        last, star, times = rest.partition("*")
+        factor = parse_count(times, f"factor in {what}", 2**20) if star else 2
+        low, high = parse_bytes(first.strip(), what), parse_bytes(last.strip(), what)
+        if low > high or factor < 2:
+            raise InputError(
+                f"{what} {_shown(part)}",
+                "must grow, by a factor of 2 or more",
+                "write it like 1KiB..8GiB or 1KiB..8GiB*4",
+            )
+        found.add(high)
+        while low < high:
+            found.add(low)
+            low *= factor
+    if len(found) > MAX_SIZES:
+        rule = f"are {len(found)}, more than {MAX_SIZES}"
+        raise InputError(f"{what} {_shown(text)}", rule, "give fewer")
+    return tuple(sorted(found))
 
 
 def parse_bandwidth(text: object, what: str = "bandwidth") -> float:

@@ -153,6 +153,7 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "typer": ("cli",),
     "rich": ("cli", "report"),
     "torch": ("runtime",),
+    "matplotlib": ("report",),
 }
 
 PRINTS = ("cli", "report")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +35,12 @@ from p2smt.units import (
         (" 1.5 KiB ", 1536),
         ("1e3 MB", 10**9),
         ("0.5TiB", 2**39),
+        ("8.2GiB", 8_804_682_957),  # 8804682956.8
+        ("1.5GB", 1_500_000_000),
+        ("1.0001 KiB", 1024),
+        ("1.5B", 2),
+        ("0.1KiB", 102),
+        ("4611686018427387903 B", 2**62 - 1),
     ],
 )
 def test_bytes(text: str, expected: int) -> None:
@@ -113,7 +122,11 @@ def test_refuses_what_is_no_quantity(parse: object, text: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["0 B", "0.5 B", "1.0001 KiB", "1e999 B", "5 GB/s", "1 kiB", "8 Gb"]
+    "text",
+    [
+        *("0 B", "0.5 B", "0.99 B", "0.0009KiB", "4611686018427387903.5 B", "1e999 B"),
+        *("5 GB/s", "1 kiB", "8 Gb"),
+    ],
 )
 def test_refuses_sizes(text: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -146,6 +159,26 @@ def test_refuses_counts(text: str) -> None:
 
 def test_count() -> None:
     assert parse_count(" 100 ", "nodes", 100) == 100
+
+
+PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+@given(st.integers(1, 2**62 - 1))
+def test_whole_bytes_read_back(value: int) -> None:
+    assert parse_bytes(f"{value} B") == value
+    shown = parse_bytes(format_bytes(value))
+    assert abs(shown - value) <= value / 1000  # four digits are shown
+
+
+@given(
+    st.decimals(min_value=1, max_value=9999, places=4),
+    st.sampled_from(sorted(PREFIXES)),
+)
+def test_sizes_are_rounded_to_the_nearest_byte(number: Decimal, prefix: str) -> None:
+    exact = Fraction(number) * PREFIXES[prefix]
+    assert 2 * abs(parse_bytes(f"{number}{prefix}B") - exact) <= 1
+    assert parse_bytes(f"{number} {prefix}B") == parse_bytes(f"{number}{prefix}B")
 
 
 @settings(derandomize=True, deadline=None)

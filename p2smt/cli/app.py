@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from copy import copy
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from p2smt.cli import (
     calibrate_command,
@@ -20,10 +22,58 @@ from p2smt.cli import (
     verify_command,
 )
 from p2smt.cli.codes import OK
+from p2smt.errors import InputError
 
 USAGE_ERROR: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
 )
+
+
+class OneValueCommand(TyperCommand):
+    """A command whose options of one value refuse a second; flags may be repeated."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As the base class does, which by itself would keep the last value without a word."""
+        if not ctx.resilient_parsing:
+            self._refuse_repetition(ctx, args)
+        return list(super().parse_args(ctx, args))
+
+    def _refuse_repetition(self, ctx: Any, args: list[str]) -> None:
+        options = [p for p in self.params if isinstance(p, TyperOption) and _has_one_value(p)]
+        collecting = self.make_parser(ctx)
+        for option in options:
+            every = copy(option)
+            every.multiple = True
+            every.add_to_parser(collecting, ctx)
+        values, _, _ = collecting.parse_args(args=list(args))
+        for option in options:
+            given = values.get(option.name) or []
+            if len(given) > 1:
+                shown = " and ".join(_short(value) for value in given[:3])
+                name = "/".join(sorted(option.opts, key=len, reverse=True))
+                raise InputError(f"{name} {shown}", "takes one value", "give the option once")
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments, by their names alone, and options, each with its help."""
+        records: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                name = record[0].partition(" <")[0]
+                records[parameter.param_type_name].append((name, record[1]))
+        for kind, rows in records.items():
+            if rows:
+                with formatter.section(f"{kind.title()}s"):
+                    formatter.write_dl(rows)
+
+
+def _has_one_value(option: TyperOption) -> bool:
+    return not (option.multiple or option.is_flag or option.count)
+
+
+def _short(value: str) -> str:
+    return repr(value if len(value) <= 60 else value[:58] + "..")
+
 
 app = typer.Typer(
     name="p2smt",
@@ -43,6 +93,9 @@ app.command("classics")(classics_command.classics)
 app.command("calibrate")(calibrate_command.calibrate)
 app.add_typer(topology_command.app, name="topology")
 app.command("schema")(schema_command.schema)
+for _typer in (app, topology_command.app):
+    for _command in _typer.registered_commands:
+        _command.cls = OneValueCommand
 
 
 def _show_version(wanted: bool) -> None:

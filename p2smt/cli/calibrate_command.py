@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 def calibrate(
-    files: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE]...", help="Measurements.")
-    ] = None,
+    files: Annotated[list[str] | None, typer.Argument(metavar="FILE", help="Measurements.")] = None,
     from_nccl_tests: Annotated[
         bool,
         typer.Option("--from-nccl-tests", help="FILEs are outputs of nccl-tests, or -J reports."),

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from p2smt.cli import options as o
+
+if TYPE_CHECKING:
+    from p2smt.cli.scene_options import PlacedRequests
 
 
 def cost(
@@ -12,101 +17,129 @@ def cost(
     topology: o.TopologyOption = None,
     axes: o.AxesOption = None,
     placement: o.PlacementOption = None,
-    reduce: o.RequestOption = None,
+    reduce: o.ReduceOption = None,
+    reduce_scatter: o.ReduceScatterOption = None,
+    all_gather: o.AllGatherOption = None,
+    all_to_all: o.AllToAllOption = None,
+    send: o.SendOption = None,
     kind: o.KindOption = None,
-    program: o.ProgramOption = None,
+    program: o.ProgramsOption = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE..SIZE",
+            help="A table over sizes: such as 1KiB..8GiB (each twice the one before; 1KiB..8GiB*4: "
+            "four times) or 1MiB,1GiB.  The requests' own do not count then.",
+        ),
+    ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Draw --sizes too: a file named .png, .svg or .pdf."),
+    ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of several requests: sum (default) or max."),
+    ] = None,
     algorithm: o.AlgorithmOption = None,
     pipeline: o.PipelineOption = None,
     json: o.JsonOption = False,
 ) -> int:
-    """The predicted time of a program, or of a plan file."""
-    from p2smt.cli.output import print_json
+    """The predicted time of requests and programs on a placement, or of a plan file.
+
+    Of one request several programs may be given, which are compared; of several requests one for
+    each that has programs, in the order printed: all-reduce, reduce-scatter, all-gather, and of a
+    kind as given.
+    """
+    from p2smt.cli.scene_options import RequestTexts, placed_requests
     from p2smt.errors import InputError
 
+    texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
     if plan is not None:
-        others = (topology, axes, placement, reduce, kind, program, algorithm, pipeline)
-        if any(given is not None for given in others):
+        others = (topology, axes, placement, kind, program, sizes, plot, objective, algorithm)
+        if texts.some or any(given is not None for given in (*others, pipeline)):
             raise InputError("a plan file", "stands alone", "drop the other options")
-        from p2smt.cli.verify_command import verify_plan
+        return _plan(plan, json)
+    asked = placed_requests(
+        topology, axes, placement, texts, algorithm, pipeline, objective or "sum"
+    )
+    if sizes is not None:
+        return _sweep(asked, program or [], sizes, plot, json)
+    if plot is not None:
+        raise InputError("--plot", "draws times over sizes", "give --sizes 1KiB..8GiB too")
+    return _once(asked, program or [], json)
 
-        code = verify_plan(plan, json)
-        if not json and code == 0:
-            _show_plan(plan)
-        return code
-    data = _data(topology, axes, placement, reduce, kind, program, algorithm, pipeline)
-    if json:
-        print_json(data)
+
+def _once(asked: PlacedRequests, programs: list[str], as_json: bool) -> int:
+    from p2smt.cli.output import print_json
+    from p2smt.plans.given_program import candidates, cost_of
+    from p2smt.report.costs.cost_data import cost_data
+    from p2smt.report.costs.cost_tables import cost_tables
+    from p2smt.report.tables import show
+
+    problem = asked.of(None)
+    found = [cost_of(problem, asked.placement, c) for c in candidates(problem, programs)]
+    if as_json:
+        print_json(cost_data(problem, found))
     else:
-        _show(data)
+        show(*cost_tables(problem, found))
     return 0
 
 
-def _show_plan(path: str) -> None:
-    """The times of a valid plan, by request and step."""
+def _sweep(
+    asked: PlacedRequests, programs: list[str], sizes: str, plot: str | None, as_json: bool
+) -> int:
+    from p2smt.cli import restrictions
+    from p2smt.cli.output import print_json
+    from p2smt.plans.sweep import sweep
+    from p2smt.report.costs.cost_data import sweep_data
+    from p2smt.report.costs.sweep_plot import plot_format, write_plot
+    from p2smt.report.costs.sweep_tables import sweep_tables
+    from p2smt.report.tables import show
+    from p2smt.report.text import printable
+    from p2smt.units import parse_sizes
+
+    if plot is not None:
+        restrictions.writable(plot)
+        plot_format(plot)
+    payloads = parse_sizes(sizes, "--sizes")
+    found = sweep(asked.of(payloads[0]), asked.placement, payloads, programs)
+    if plot is not None:
+        write_plot(found, plot)
+    if as_json:
+        print_json(sweep_data(found))
+        return 0
+    show(*sweep_tables(found))
+    if plot is not None:
+        typer.echo(f"\nplot written to {printable(plot)}")
+    return 0
+
+
+def _plan(path: str, as_json: bool) -> int:
+    """The verdict on a plan, and its times as `solve` shows them where it is valid."""
+    from p2smt.cli.codes import OK
+    from p2smt.cli.verify_command import verify_plan
     from p2smt.plans.file import read_plan
-    from p2smt.plans.solution import in_chunks
-    from p2smt.report.tables import console, table, times_title
-    from p2smt.units import format_time
+    from p2smt.report.costs.plan_tables import plan_tables
+    from p2smt.report.tables import show
 
-    rows, requests = [], read_plan(path).requests
-    for request in requests:
-        name = f"{request.kind.value} {'+'.join(request.axes)} x {request.times}"
-        name += in_chunks(request.chunks)
-        rows.append([name, format_time(request.seconds * request.times)])
-        rows += [[f"  {step.instruction}", format_time(step.seconds)] for step in request.steps]
-    title = times_title(request.chunks for request in requests)
-    console().print(table(title, ["request and steps", ">time"], rows))
+    if as_json:
+        return _plan_json(path)
+    code = verify_plan(path, json=False)
+    if code == OK:
+        show("", *plan_tables(read_plan(path)))
+    return code
 
 
-def _data(
-    topology: str | None,
-    axes: str | None,
-    placement: str | None,
-    reduce: str | None,
-    kind: str | None,
-    text: str | None,
-    algorithm: str | None,
-    pipeline: str | None,
-) -> dict[str, Any]:
-    from dataclasses import replace
+def _plan_json(path: str) -> int:
+    """What `verify` gives, and of a valid plan the requests."""
+    from p2smt.cli.codes import OK, REFUTED
+    from p2smt.cli.output import print_json
+    from p2smt.plans.check import check_plan
+    from p2smt.plans.file import read_plan
+    from p2smt.report.costs.plan_tables import plan_requests
+    from p2smt.report.plan_data import report_data
 
-    from p2smt.cli import given, restrictions, scene_options
-    from p2smt.errors import InputError
-    from p2smt.plans.given_program import given_program, program_report
-
-    given.topology_of(topology)
-    chunks = given.pipeline_of(pipeline)
-    chosen = scene_options.program_kind(kind)
-    where = scene_options.where(topology, None, axes, placement, reduce)
-    if where.scene is None:
-        raise InputError(f"reduce {reduce}", "has no size", "write it like dp=1GiB")
-    scene, wanted = where.scene, restrictions.algorithms(algorithm)
-    if wanted is not None:
-        scene = replace(scene, topology=scene.topology.running(wanted))
-    program = given_program(chosen, where.hierarchy, text)
-    return program_report(chosen, scene, program, where.payload_bytes, chunks)
-
-
-def _show(data: dict[str, Any]) -> None:
-    from p2smt.plans.solution import in_chunks
-    from p2smt.report.tables import gap, show, table
-    from p2smt.units import format_bytes, format_time
-
-    rows = [
-        [
-            step["instruction"],
-            format_time(step["seconds"]),
-            f"{step['algorithm']} {step['protocol']}",
-            f"{step['bottleneck']} {format_bytes(step['load_bytes'])}",
-        ]
-        for step in data["steps"]
-    ]
-    seconds, bound, chunks = data["seconds"], data["physical_bound_s"], data["chunks"]
-    single = data["single_collective_s"]
-    title = "steps" if chunks == 1 else "steps of one chunk"
-    show(
-        table(title, ["instruction", ">time", "algorithm", "bottleneck"], rows),
-        f"\n{format_time(seconds)}{in_chunks(chunks)}; single collective {format_time(single)}; "
-        f"link-level bound {format_time(bound)} (gap {gap(seconds, bound)}); "
-        f"checked on {data['checked']}",
-    )
+    plan = read_plan(path)
+    report = check_plan(plan, f"plan {path[:200]!r}")
+    print_json({**report_data(report), "requests": plan_requests(plan) if report.valid else []})
+    return OK if report.valid else REFUTED

@@ -64,6 +64,10 @@ def axes_of(text: str | None) -> tuple[ParallelismAxis, ...]:
         raise InputError("axes", "are missing", "give --axes dp=8,tp=4")
     if "=" in text:
         return parse_axes(text)
+    if not re.fullmatch(r"[\s\d,.+-]+", text):
+        raise InputError(
+            f"axes {text[:60]!r}", "are neither NAME=SIZE,.. nor sizes", "write dp=8,tp=4, or 8,4"
+        )
     sizes = sizes_of(text, "axes")
     return check_axes([ParallelismAxis(f"a{n}", size) for n, size in enumerate(sizes, start=1)])
 
@@ -161,13 +165,26 @@ def requests_of(**texts: list[str] | None) -> tuple[Request, ...]:
 
 
 def rank_order_of(text: str) -> GivenRanks:
-    """A JSON matrix ``[[4,1],[1,16]]``, or a list ``[0,2,1,3]`` of the device of each rank."""
+    """The matrix, or the device of each rank, of --compare."""
+    return whole_numbers_of(
+        text,
+        "--compare",
+        "a matrix such as [[4,1],[1,16]], or the device of each rank such as [0,2,1,3]",
+    )
+
+
+def whole_numbers_of(text: str, what: str, example: str) -> GivenRanks:
+    """A JSON matrix or list of whole numbers; ``example`` says what it should look like.
+
+    Raises:
+        InputError: it is neither.
+    """
     from p2smt.errors import InputError
 
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
-        raise InputError(f"layout {text[:60]!r}", "is not JSON", "write [[4,1],[1,16]]") from None
+        raise InputError(f"{what} {text[:60]!r}", "is not JSON", f"give {example}") from None
     if isinstance(value, list) and all(map(_is_whole, value)):
         return value
     if isinstance(value, list) and all(
@@ -175,9 +192,9 @@ def rank_order_of(text: str) -> GivenRanks:
     ):
         return value
     raise InputError(
-        f"layout {text[:60]!r}",
+        f"{what} {text[:60]!r}",
         "is neither a matrix nor a list of whole numbers below 2^31",
-        "write [[4,1],[1,16]]",
+        f"give {example}",
     )
 
 

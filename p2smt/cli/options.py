@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+_SIZED = "AXES[=SIZE[*N]]"
+
 TopologyOption = Annotated[
     str | None,
     typer.Option(
@@ -83,16 +85,36 @@ WorkersOption = Annotated[str, typer.Option("--workers", metavar="N", help="Solv
 PlanArgument = Annotated[
     str | None, typer.Argument(metavar="FILE", help="A plan file written by solve -o.")
 ]
-ProgramOption = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="Program text; default: the single collective."),
+ProgramsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--program", metavar="TEXT", help="Program text, or single; default: single collectives."
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 PlacementOption = Annotated[
     str | None,
     typer.Option("--placement", metavar="MATRIX", help="Matrix such as [[4,1],[1,16]]."),
 ]
-RequestOption = Annotated[
-    str | None,
-    typer.Option("--reduce", metavar="AXES[=SIZE]", help="Reduced axes, such as dp=1GiB."),
+ReduceOption = Annotated[
+    list[str] | None,
+    typer.Option("--reduce", metavar=_SIZED, help="All-reduce, such as dp=1GiB or tp=64MiB*128."),
+]
+ReduceScatterOption = Annotated[
+    list[str] | None,
+    typer.Option("--reduce-scatter", metavar=_SIZED, help="Such as dp=1GiB (bytes: the input)."),
+]
+AllGatherOption = Annotated[
+    list[str] | None,
+    typer.Option("--all-gather", metavar=_SIZED, help="Such as dp=1GiB (bytes: the output)."),
+]
+AllToAllOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--all-to-all", metavar=_SIZED, help="Such as ep=64MiB (bytes: all a rank sends)."
+    ),
+]
+SendOption = Annotated[
+    list[str] | None,
+    typer.Option("--send", metavar=_SIZED, help="Such as pp=16MiB, to the next rank."),
 ]

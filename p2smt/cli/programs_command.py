@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from p2smt.cli import options as o
 
 if TYPE_CHECKING:
-    from p2smt.cli.scene_options import Where
-    from p2smt.programs.program import Program
+    from p2smt.cli.scene_options import PlacedRequests
+    from p2smt.parallelism.request import Request
     from p2smt.result import SearchLimits
-    from p2smt.search.programs import Task
+    from p2smt.search.program_lists import ProgramList
+    from p2smt.solvers.solver import Solver
 
 
 def programs(
@@ -23,7 +25,11 @@ def programs(
     ] = None,
     axes: o.AxesOption = None,
     placement: o.PlacementOption = None,
-    reduce: o.RequestOption = None,
+    reduce: o.ReduceOption = None,
+    reduce_scatter: o.ReduceScatterOption = None,
+    all_gather: o.AllGatherOption = None,
+    all_to_all: o.AllToAllOption = None,
+    send: o.SendOption = None,
     kind: o.KindOption = None,
     top: Annotated[
         str | None,
@@ -38,98 +44,101 @@ def programs(
     seed: o.SeedOption = "0",
     json: o.JsonOption = False,
 ) -> int:
-    """Every valid reduction program, or the best ones."""
-    from p2smt.cli import given, restrictions, scene_options
+    """Every valid program of the factors or of each request, or the best ones."""
+    from p2smt.cli import given
+    from p2smt.cli.scene_options import RequestTexts, placed_requests
     from p2smt.errors import InputError
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
-    from p2smt.search.programs import Task
     from p2smt.solvers.solver import solver_of
 
-    where = scene_options.where(topology, factors, axes, placement, reduce)
-    levels = [name for name, _ in where.hierarchy.aliases[1:]]
-    task = Task(
-        scene_options.program_kind(kind),
-        where.hierarchy,
+    texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
+    if (topology is None) == (factors is None):
+        raise InputError("programs", "take either --factors, or --topology with a placement")
+    if limit is not None and top is not None:
+        raise InputError("--limit beside --top", "both bound the list", "drop one of them")
+    sought = _Sought(
         given.count_of(length, "length", MAX_PROGRAM_LENGTH),
-        restrictions.forms(forbid_form),
-        restrictions.step_limits(max_steps_at, levels),
+        tuple(forbid_form or ()),
+        tuple(max_steps_at or ()),
+        None if top is None else given.count_of(top, "top", 1000),
+        given.limits_of(time_limit, seed, limit=limit),
         solver_of(solver),
     )
-    if where.hierarchy.depth == 0:
-        raise InputError("a reduction group of one device", "needs no program")
-    limits = given.limits_of(time_limit, seed, limit=limit)
-    if top is None:
-        return _all(task, limits, json)
-    if limit is not None:
-        raise InputError("--limit beside --top", "both bound the list", "drop one of them")
-    return _best(task, where, limits, given.count_of(top, "top", 1000), json)
+    if factors is None:
+        return _of_requests(placed_requests(topology, axes, placement, texts), sought, json)
+    if texts.some or axes is not None or placement is not None:
+        rule, remedy = "stand alone", "drop --axes, --placement and the requests"
+        raise InputError("--factors", rule, remedy)
+    return _of_factors(factors, kind, sought, json)
 
 
-def _all(task: Task, limits: SearchLimits, as_json: bool) -> int:
-    from p2smt.cli.codes import exit_code
-    from p2smt.cli.output import print_json
-    from p2smt.result import Status
-    from p2smt.search.programs import list_programs
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """Which programs are looked for, and how."""
 
-    result, checked = list_programs(task, limits)
-    found = result.value or ()
-    if as_json:
-        data = {"checked": checked, "programs": [_program(program) for program in found]}
-        print_json({"status": result.status.value, **_counts(found, task.max_length), **data})
-        return exit_code(result.status)
-    for program in found:
-        typer.echo(str(program))
-    counted = _counted(found, task.max_length)
-    if result.status is not Status.COMPLETE:
-        counted = f"stopped early with {counted if found else 'no program found yet'}"
-    typer.echo(f"{result.status.value}: {counted}, checked on {checked}")
-    return exit_code(result.status)
+    length: int
+    forms: tuple[str, ...]
+    steps: tuple[str, ...]
+    top: int | None
+    limits: SearchLimits
+    solver: Solver
 
 
-def _best(task: Task, where: Where, limits: SearchLimits, top: int, as_json: bool) -> int:
-    from p2smt.cli.codes import exit_code
-    from p2smt.cli.output import print_json
-    from p2smt.search.programs import best_few
-    from p2smt.units import format_time
+def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) -> int:
+    from p2smt.cli import given, restrictions, scene_options
+    from p2smt.programs.program import Hierarchy
+    from p2smt.search.program_lists import programs_on
+    from p2smt.search.programs import Task
 
-    status, found, _ = best_few(task, where.scene, where.payload_bytes, limits, top)
-    timed, listed = where.scene is not None, [best.program for best in found]
-    if as_json:
-        data = [
-            {
-                **_program(best.program),
-                "seconds": best.seconds if timed else None,
-                "checked": best.checked.how,
-            }
-            for best in found
-        ]
-        counts = _counts(listed, task.max_length)
-        print_json({"status": status.value, **counts, "programs": data})
-        return exit_code(status)
-    for best in found:
-        typer.echo(
-            f"{format_time(best.seconds):>12}  {best.program}" if timed else str(best.program)
+    hierarchy = Hierarchy.plain(given.sizes_of(factors, "factors"))
+    task = Task(
+        scene_options.program_kind(kind),
+        hierarchy,
+        sought.length,
+        restrictions.forms(sought.forms),
+        restrictions.step_limits(sought.steps, [name for name, _ in hierarchy.aliases[1:]]),
+        sought.solver,
+    )
+    return _finish([programs_on(task, sought.limits, sought.top)], [None], sought, as_json)
+
+
+def _of_requests(asked: PlacedRequests, sought: _Sought, as_json: bool) -> int:
+    from p2smt.cli import restrictions
+    from p2smt.search.program_lists import request_programs
+
+    problem = replace(
+        asked.problem,
+        max_length=sought.length,
+        forbidden_forms=restrictions.forms(sought.forms),
+        step_limits=restrictions.step_limits(sought.steps, asked.problem.topology.names),
+    )
+    found = [
+        request_programs(
+            problem,
+            asked.placement,
+            request,
+            top=sought.top,
+            limits=sought.limits,
+            solver=sought.solver,
+            timed=sized,
         )
-    order = "least time first" if timed else "shortest first"
-    which = "the best " if listed else ""
-    typer.echo(f"{status.value}: {which}{_counted(listed, task.max_length)}, {order}")
-    return exit_code(status)
+        for request, sized in zip(problem.requests, asked.sized, strict=True)
+    ]
+    return _finish(found, problem.requests, sought, as_json)
 
 
-def _program(program: Program) -> dict[str, Any]:
-    return {"text": str(program), "instructions": [str(i) for i in program.instructions]}
+def _finish(
+    found: Sequence[ProgramList], asked: Sequence[Request | None], sought: _Sought, as_json: bool
+) -> int:
+    """Show the lists; the exit code says whether any was cut short."""
+    from p2smt.cli.codes import exit_code
+    from p2smt.cli.output import print_json
+    from p2smt.report.costs.program_lists import lists_data, lists_lines
 
-
-def _by_length(found: Sequence[Program], most: int) -> list[int]:
-    return [sum(len(program) == n for program in found) for n in range(1, most + 1)]
-
-
-def _counts(found: Sequence[Program], most: int) -> dict[str, Any]:
-    return {"count": len(found), "count_by_length": _by_length(found, most)}
-
-
-def _counted(found: Sequence[Program], most: int) -> str:
-    if not found:
-        return f"no program of up to {most} instructions"
-    counts = [f"{n} of length {i}" for i, n in enumerate(_by_length(found, most), 1) if n]
-    return f"{len(found)} program{'s' * (len(found) != 1)} ({', '.join(counts)})"
+    best = sought.top is not None
+    if as_json:
+        print_json(lists_data(found, asked, best))
+    else:
+        for line in lists_lines(found, asked, best):
+            typer.echo(line)
+    return max(exit_code(one.status) for one in found)

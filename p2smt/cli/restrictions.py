@@ -25,12 +25,14 @@ def step_limits(texts: Sequence[str] | None, levels: Sequence[str]) -> tuple[tup
     """Limits such as ``node=1``: at most one step with groups that span several nodes."""
     found = []
     for text in texts or []:
-        name, _, count = text.partition("=")
-        if name not in levels or name == ROOT:
-            raise InputError(
-                f"limit {text[:40]!r}", "must be LEVEL=N", f"levels are {', '.join(levels)}"
-            )
-        steps = 0 if count.strip() == "0" else parse_count(count, f"limit {text[:40]!r}: N", 100)
+        name, equals, count = text.partition("=")
+        if not equals or name not in levels or name == ROOT:
+            known = [level for level in levels if level != ROOT]
+            rule = "must be LEVEL=N: at most N steps of a program whose groups cross that level"
+            remedy = f"write it like {known[0]}=1; levels are {', '.join(known)}"
+            raise InputError(f"--max-steps-at {text[:40]!r}", rule, remedy)
+        what = f"--max-steps-at {text[:40]!r}: N"
+        steps = 0 if count.strip() == "0" else parse_count(count, what, 100)
         found.append((name, steps))
     return tuple(found)
 

@@ -26,7 +26,7 @@ def run(
         str, typer.Option(metavar="NAME", help="gloo, nccl, or reference (numpy, one process).")
     ] = "gloo",
     ranks: Annotated[
-        str | None, typer.Option(metavar="N", help="Ranks to start; must be the plan's.")
+        str | None, typer.Option(metavar="N", help="Ranks to start; must be those of FILE.")
     ] = None,
     dtype: Annotated[
         str, typer.Option(metavar="NAME", help="float32, float16, bfloat16 or int64.")
@@ -39,13 +39,22 @@ def run(
     ] = None,
     topology: Annotated[
         str | None,
-        typer.Option("--topology", "-t", metavar="T", help="Links to predict from, or see below."),
+        typer.Option(
+            "--topology",
+            "-t",
+            metavar="NAME[:N]|FILE",
+            help="Without a file: where to run.  With a plan: links to predict times from.",
+        ),
     ] = None,
     axes: o.AxesOption = None,
     placement: o.PlacementOption = None,
-    reduce: o.RequestOption = None,
+    reduce: o.ReduceOption = None,
+    reduce_scatter: o.ReduceScatterOption = None,
+    all_gather: o.AllGatherOption = None,
+    all_to_all: o.AllToAllOption = None,
+    send: o.SendOption = None,
     kind: o.KindOption = None,
-    program: o.ProgramOption = None,
+    program: o.ProgramsOption = None,
     warmup: Annotated[str, typer.Option(metavar="N", help="Untimed repetitions.")] = "1",
     repeat: Annotated[str, typer.Option(metavar="N", help="Timed repetitions.")] = "5",
     time_limit: Annotated[
@@ -73,14 +82,17 @@ def run(
 ) -> int:
     """Run a plan or a schedule on real ranks: check the results, time it.
 
-    Without a file: one program, by --topology, --axes, --placement, --reduce and --program as
-    for `cost`.  Under torchrun or srun the ranks that exist are used.
+    Without a file: requests on a placement, by --topology, --axes, --placement, --reduce and so on,
+    with a --program for each, as for `cost`; they run one after the other.  Under torchrun or srun
+    the ranks that exist are used.
     """
     from p2smt.cli import run_options
+    from p2smt.cli.scene_options import RequestTexts
     from p2smt.interop.schedule_files import schedule_text
 
     asked = so.ScheduleOptions(fifo_depth, collective, root, out_of_place, sizes=tuple(sizes or ()))
-    scene = (topology, axes, placement, reduce, kind, program)
+    texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
+    scene = run_options.SceneTexts(topology, axes, placement, texts, tuple(program or ()))
     text = None if file is None else schedule_text(file)
     work: Work
     if file is None or text is None:

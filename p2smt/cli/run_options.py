@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p2smt.cli import given
@@ -10,11 +11,26 @@ from p2smt.runtime.job import Job
 from p2smt.runtime.options import RunOptions
 
 if TYPE_CHECKING:
+    from p2smt.cli.scene_options import RequestTexts
     from p2smt.cli.schedule_options import ScheduleOptions
     from p2smt.runtime.schedules.job import ScheduleJob
 
-ProgramOptions = tuple[str | None, ...]
-"""--topology, --axes, --placement, --reduce, --kind, --program."""
+
+@dataclass(frozen=True, slots=True)
+class SceneTexts:
+    """The options that say what runs without a file, as given."""
+
+    topology: str | None
+    axes: str | None
+    placement: str | None
+    requests: RequestTexts
+    programs: tuple[str, ...]
+
+    @property
+    def own(self) -> bool:
+        """Whether any is given that a plan holds itself: all but --topology."""
+        options = (self.axes, self.placement, self.requests.kind)
+        return self.requests.some or bool(self.programs) or any(o is not None for o in options)
 
 
 def options_of(
@@ -46,63 +62,41 @@ def options_of(
     )
 
 
-def job_of(
-    plan: str | None, payload: str | None, pipeline: str | None, program: ProgramOptions
-) -> Job:
-    """The job of a plan file, or of a program."""
+def job_of(plan: str | None, payload: str | None, pipeline: str | None, scene: SceneTexts) -> Job:
+    """The job of a plan file, or of requests with programs."""
     from p2smt.parallelism.request import MAX_CHUNKS
     from p2smt.units import parse_bytes
 
     size = None if payload is None else parse_bytes(payload, "payload")
     chunks = None if pipeline is None else given.count_of(pipeline, "pipeline", MAX_CHUNKS)
-    topology, *others = program
     if plan is None:
-        return _program_job(size, chunks, topology, *others)
-    if any(option is not None for option in others):
+        return _program_job(size, chunks or 1, scene)
+    if scene.own:
         raise InputError(
-            "a plan file with --axes, --placement, --reduce, --kind or --program",
+            "a plan file with --axes, --placement, requests, --kind or --program",
             "holds its own",
             "drop the options, or the file",
         )
     from p2smt.plans.file import read_plan
     from p2smt.runtime.programs.plan_job import Changes, plan_job
 
-    links = None if topology is None else given.topology_of(topology)
+    links = None if scene.topology is None else given.topology_of(scene.topology)
     return plan_job(read_plan(plan), f"plan {plan}", Changes(size, chunks, links))
 
 
-def _program_job(
-    size: int | None,
-    chunks: int | None,
-    topology: str | None,
-    axes: str | None,
-    placement: str | None,
-    reduce: str | None,
-    kind: str | None,
-    text: str | None,
-) -> Job:
+def _program_job(size: int | None, chunks: int, scene: SceneTexts) -> Job:
     from p2smt.cli import scene_options
-    from p2smt.plans.given_program import given_program
-    from p2smt.runtime.programs.plan_job import program_job
+    from p2smt.plans.given_program import given_programs
+    from p2smt.runtime.programs.plan_job import requests_job
 
-    if topology is None:
-        raise InputError("run", "needs a plan file, or --topology with a program", "see --help")
-    wanted = scene_options.program_kind(kind)
-    place = scene_options.placed_reduction(topology, axes, placement, reduce)
-    payload = size or place.payload_bytes
-    if not payload:
-        raise InputError(f"reduce {reduce}", "has no size", "write it like dp=1MiB")
-    program = given_program(wanted, place.scene.hierarchy, text)
-    return program_job(
-        place.scene.topology,
-        place.placement,
-        place.axes,
-        wanted,
-        program,
-        payload,
-        chunks or 1,
-        f"{wanted.value} {place.names}",
+    if scene.topology is None:
+        raise InputError("run", "needs a plan file, or --topology with requests", "see --help")
+    asked = scene_options.placed_requests(
+        scene.topology, scene.axes, scene.placement, scene.requests
     )
+    problem = asked.of(size)
+    programs = given_programs(problem, asked.placement, scene.programs)
+    return requests_job(problem, asked.placement, programs, chunks)
 
 
 def schedule_job_of(
@@ -117,15 +111,15 @@ def schedule_job_of(
     return schedule_job(read_schedule(text, source, asked.reading()), size, asked.depth())
 
 
-def refuse_for_schedule(pipeline: str | None, scene: ProgramOptions) -> None:
+def refuse_for_schedule(pipeline: str | None, scene: SceneTexts) -> None:
     """A schedule stands alone.
 
     Raises:
         InputError: an option of plans or programs was given.
     """
-    if pipeline is not None or any(option is not None for option in scene):
+    if pipeline is not None or scene.topology is not None or scene.own:
         raise InputError(
-            "a schedule with --pipeline, --topology, --axes, --placement, --reduce or --program",
+            "a schedule with --pipeline, --topology, --axes, --placement, requests or --program",
             "takes none of them",
             "drop them",
         )

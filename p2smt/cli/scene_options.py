@@ -1,39 +1,89 @@
-"""Where programs run: plain factors, or a placement's axes on a topology."""
+"""Where programs run: plain factors, or requests of a placement's axes on a topology."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from p2smt.cli import given
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
-from p2smt.programs.program import Hierarchy
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
-    from p2smt.cost.scene import Scene
     from p2smt.parallelism.placement import ParallelismAxis, Placement
+    from p2smt.parallelism.request import Problem, Request
+
+_UNSIZED = 1
 
 
-@dataclass(frozen=True)
-class Where:
-    """A hierarchy; with a topology and a payload also a scene that gives programs a time."""
+@dataclass(frozen=True, slots=True)
+class RequestTexts:
+    """The options that ask for requests, as given; --kind is what --reduce asks for."""
 
-    hierarchy: Hierarchy
-    scene: Scene | None = None
-    payload_bytes: int = 0
+    reduce: list[str] | None = None
+    reduce_scatter: list[str] | None = None
+    all_gather: list[str] | None = None
+    all_to_all: list[str] | None = None
+    send: list[str] | None = None
+    kind: str | None = None
+
+    @property
+    def some(self) -> bool:
+        """Whether there is any request."""
+        return any((self.reduce, self.reduce_scatter, self.all_gather, self.all_to_all, self.send))
+
+    def texts(self) -> list[tuple[RequestKind, str]]:
+        """Each with its kind: in the order of the kinds, then as given.
+
+        Raises:
+            InputError: there is none, or --kind has nothing to say.
+        """
+        if not self.some:
+            rule = "are missing"
+            raise InputError("requests", rule, "name the axes, such as --reduce dp=1GiB")
+        if self.kind is not None and not self.reduce:
+            raise InputError("--kind", "says what --reduce asks for", "drop it, or give --reduce")
+        every = (
+            (program_kind(self.kind), self.reduce),
+            (RequestKind.REDUCE_SCATTER, self.reduce_scatter),
+            (RequestKind.ALL_GATHER, self.all_gather),
+            (RequestKind.ALL_TO_ALL, self.all_to_all),
+            (RequestKind.SEND, self.send),
+        )
+        return [(kind, text) for kind, texts in every for text in texts or []]
 
 
-@dataclass(frozen=True)
-class PlacedReduction:
-    """Reduction axes of a placement on a topology (``names`` as given); payload 0: no size."""
+def request_name(request: Request) -> str:
+    """A request without its size, such as ``all-reduce dp``."""
+    return f"{request.kind.value} {'+'.join(request.axes)}"
 
+
+@dataclass(frozen=True, slots=True)
+class PlacedRequests:
+    """A problem on a placement; ``sized`` says of each request whether its size was given.
+
+    A request without a size stands with one byte.
+    """
+
+    problem: Problem
     placement: Placement
-    axes: tuple[int, ...]
-    names: str
-    scene: Scene
-    payload_bytes: int
+    sized: tuple[bool, ...]
+
+    def of(self, payload_bytes: int | None) -> Problem:
+        """The problem with this payload for every request; None: as given.
+
+        Raises:
+            InputError: a request has no size.
+        """
+        if payload_bytes is None:
+            for request, sized in zip(self.problem.requests, self.sized, strict=True):
+                if not sized:
+                    remedy = f"write it like {'+'.join(request.axes)}=1GiB"
+                    raise InputError(request_name(request), "has no size", remedy)
+            return self.problem
+        requests = tuple(replace(r, payload_bytes=payload_bytes) for r in self.problem.requests)
+        return replace(self.problem, requests=requests)
 
 
 def program_kind(text: str | None) -> RequestKind:
@@ -42,7 +92,11 @@ def program_kind(text: str | None) -> RequestKind:
     if text is None:
         return RequestKind.ALL_REDUCE
     if text not in known:
-        raise InputError(f"kind {text[:40]!r}", f"must be one of {', '.join(known)}")
+        raise InputError(
+            f"kind {text[:40]!r}",
+            f"must be one of {', '.join(known)}",
+            "other requests have no programs",
+        )
     return known[text]
 
 
@@ -53,61 +107,48 @@ def placement_of(
     from p2smt.parallelism.placement import Placement
 
     if text is None:
-        raise InputError("placement", "is missing", "give --placement [[4,1],[1,16]]")
-    rows = [row for row in given.rank_order_of(text) if isinstance(row, list)]
+        raise InputError("--placement", "is missing", "give it like '[[4,1],[1,16]]'")
+    example = "a matrix such as [[4,1],[1,16]], with a row per axis and a column per level"
+    numbers = given.whole_numbers_of(text, "--placement", example)
+    rows = [row for row in numbers if isinstance(row, list)]
     if not rows:
-        raise InputError(f"placement {text[:60]!r}", "is not a matrix", "write [[4,1],[1,16]]")
+        raise InputError(f"--placement {text[:60]!r}", "is not a matrix", f"give {example}")
     found = Placement(tuple(tuple(row) for row in rows))
     found.check(topology.sizes, [axis.size for axis in axes])
     return found
 
 
-def where(
+def placed_requests(
     topology: str | None,
-    factors: str | None,
     axes: str | None,
     placement: str | None,
-    reduce: str | None,
-) -> Where:
-    """The place that the options describe."""
-    if (topology is None) == (factors is None):
-        raise InputError("factors", "give either --factors, or --topology with a placement")
-    if factors is not None:
-        if axes is not None or placement is not None or reduce is not None:
-            raise InputError("--factors", "stands alone", "drop --axes, --placement and --reduce")
-        return Where(Hierarchy.plain(given.sizes_of(factors, "factors")))
-    found = placed_reduction(topology, axes, placement, reduce)
-    if not found.payload_bytes:
-        return Where(found.scene.hierarchy)
-    return Where(found.scene.hierarchy, found.scene, found.payload_bytes)
-
-
-def placed_reduction(
-    topology: str | None, axes: str | None, placement: str | None, reduce: str | None
-) -> PlacedReduction:
-    """Where --reduce AXES[=SIZE] runs."""
-    from p2smt.cost.scene import Scene
-    from p2smt.units import parse_bytes
+    texts: RequestTexts,
+    algorithm: str | None = None,
+    pipeline: str | None = None,
+    objective: str = "sum",
+) -> PlacedRequests:
+    """The problem that the options describe, and its placement."""
+    from p2smt.cli import restrictions
+    from p2smt.parallelism.request import Problem, parse_objective
 
     cluster, chosen = given.topology_of(topology), given.axes_of(axes)
-    if reduce is None:
-        raise InputError("reduce", "is missing", "name the reduced axes, such as --reduce dp")
-    names, equals, size = reduce.partition("=")
-    indices = _indices(names, chosen)
-    matrix = placement_of(placement, cluster, chosen)
-    payload = parse_bytes(size.strip(), "size in --reduce") if equals else 0
-    scene = Scene.of(cluster, matrix, indices)
-    return PlacedReduction(matrix, tuple(indices), names, scene, payload)
+    requests = [_request(text, kind) for kind, text in texts.texts()]
+    problem = Problem(
+        cluster,
+        chosen,
+        tuple(requests),
+        objective=parse_objective(objective),
+        algorithms=restrictions.algorithms(algorithm),
+        pipeline=given.pipeline_of(pipeline),
+    )
+    sized = tuple("=" in text for _, text in texts.texts())
+    return PlacedRequests(problem, placement_of(placement, cluster, chosen), sized)
 
 
-def _indices(text: str, axes: tuple[ParallelismAxis, ...]) -> list[int]:
-    known = [axis.name for axis in axes]
-    names = [name.strip() for name in text.split("+")]
-    for name in names:
-        if name not in known:
-            raise InputError(
-                f"axis {name[:40]!r} in --reduce", f"is not among the axes {', '.join(known)}"
-            )
-        if names.count(name) > 1:
-            raise InputError(f"--reduce {text[:60]!r}", f"names the axis {name} twice")
-    return sorted(known.index(name) for name in names)
+def _request(text: str, kind: RequestKind) -> Request:
+    """A request whose size may be missing, such as ``dp``, ``dp=1GiB`` or ``tp=64MiB*128``."""
+    from p2smt.parallelism.request import Request, parse_request
+
+    if "=" in text:
+        return parse_request(text, kind)
+    return Request(kind, tuple(name.strip() for name in text.split("+")), _UNSIZED)

@@ -9,7 +9,9 @@ import typer
 from p2smt.cli import options as o
 
 app = typer.Typer(help="Presets and topology files.")
-Spec = Annotated[str, typer.Argument(help="Preset, preset:NODES, or a YAML file.")]
+Spec = Annotated[
+    str, typer.Argument(metavar="NAME[:N]|FILE", help="Preset, preset:NODES, or a YAML file.")
+]
 
 
 @app.command("list")

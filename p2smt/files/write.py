@@ -9,8 +9,10 @@ from pathlib import Path
 from p2smt.errors import InputError
 
 
-def write_atomically(path: str, text: str) -> None:
+def write_atomically(path: str, content: str | bytes) -> None:
     """Write a file by way of a temporary one in the same folder: whole or not at all.
+
+    content: text is written in UTF-8.
 
     Raises:
         InputError: it cannot be written; what was there before is still there.
@@ -19,8 +21,8 @@ def write_atomically(path: str, text: str) -> None:
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                file.write(content.encode("utf-8") if isinstance(content, str) else content)
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(name, 0o666 & ~_umask())

@@ -1,72 +1,190 @@
-"""The cost of a program that a user wrote."""
+"""What given programs take on a given placement.  Nothing is searched, everything is checked."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import DIRECT, RequestKind
-from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.pipeline import best_chunks, chunk_counts
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
-from p2smt.programs.check import check_program
+from p2smt.parallelism.placement import Placement
+from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.answers import fixed_answer, program_answer
+from p2smt.plans.solution import Alternative, RequestAnswer, objective
+from p2smt.programs.check import Checked, check_program
 from p2smt.programs.program import Grouping, Hierarchy, Program, parse_program
+from p2smt.result import Status
+
+SINGLE = "single"
+"""Stands for the single collective where the text of a program may stand."""
 
 
 def given_program(kind: RequestKind, hierarchy: Hierarchy, text: str | None) -> Program:
-    """The program of a text, or the single collective over the whole group."""
+    """The program of a text; the single collective over the whole group for None or ``single``."""
     if hierarchy.depth == 0:
-        raise InputError("a reduction over one device", "needs no program")
-    if text is None:
+        raise InputError("a reduction over one device", "needs no program", "drop the program")
+    if text is None or text.strip() == SINGLE:
         whole = Grouping(0, hierarchy.depth)
         return Program((hierarchy.instruction(DIRECT[kind], whole),))
     return hierarchy.canonical(parse_program(text))
 
 
-def program_report(
-    kind: RequestKind,
-    scene: Scene,
-    program: Program,
-    payload_bytes: int,
-    pipeline: int | None = 1,
-) -> dict[str, Any]:
-    """Check a program and give its time step by step, as plain data.
+@dataclass(frozen=True, slots=True)
+class PlacedProgram:
+    """A request on its scene with a program that the semantics found valid, for any payload.
 
-    ``pipeline`` is the number of chunks of a program of several steps, None the best one;
-    with several chunks the numbers of the steps are those of one of them.
+    ``program`` and ``checked`` are None for what is one fixed step, or nothing to do.
+    ``pipeline`` is the number of chunks of a program of several steps, None the best one.
+    """
+
+    request: Request
+    scene: Scene
+    program: Program | None = None
+    checked: Checked | None = None
+    pipeline: int | None = 1
+
+    def answer(self, payload_bytes: int) -> RequestAnswer:
+        """Time step by step with this payload."""
+        request = replace(self.request, payload_bytes=payload_bytes)
+        if self.program is None or self.checked is None:
+            return fixed_answer(request, self.scene)
+        program, rows = self.program, self.checked.trace.payload_rows
+        timed = best_chunks(
+            chunk_counts(self.pipeline, len(program)),
+            lambda chunks: self.scene.program_times(program, rows, payload_bytes, chunks),
+        )
+        return program_answer(request, self.scene, program, self.checked, timed)
+
+
+def given_programs(
+    problem: Problem, placement: Placement, texts: Sequence[str | None] = ()
+) -> tuple[Program | None, ...]:
+    """The program of each request of a problem on a placement, parsed and not checked.
+
+    None where there is one fixed step, or nothing to do.
+
+    texts: for the requests that have programs, in their order; None for the single collective.
 
     Raises:
-        InputError: the program breaks a rule of the semantics; names step and rule.
+        InputError: sizes that do not fit, too few or too many texts, or one that does not parse.
     """
-    checked = check_program(demand_of(kind), scene.hierarchy, program)
+    placement.check(problem.topology.sizes, problem.axis_sizes)
+    left = iter(_as_many(problem, texts))
+    found: list[Program | None] = []
+    for request in problem.requests:
+        scene = Scene.of(problem.topology, placement, problem.axis_indices(request))
+        text = next(left) if request.kind.has_programs else None
+        alone = not request.kind.has_programs or (scene.hierarchy.size == 1 and text is None)
+        found.append(None if alone else given_program(request.kind, scene.hierarchy, text))
+    return tuple(found)
+
+
+def placed_programs(
+    problem: Problem, placement: Placement, texts: Sequence[str | None] = ()
+) -> tuple[PlacedProgram, ...]:
+    """As :func:`given_programs`, each checked on its scene.
+
+    Raises:
+        InputError: also where a program breaks a rule of the semantics; names step and rule.
+    """
+    if problem.algorithms is not None:
+        problem = replace(problem, topology=problem.topology.running(problem.algorithms))
+    programs = given_programs(problem, placement, texts)
+    return tuple(
+        _placed(
+            request,
+            Scene.of(problem.topology, placement, problem.axis_indices(request)),
+            program,
+            problem.pipeline,
+        )
+        for request, program in zip(problem.requests, programs, strict=True)
+    )
+
+
+def _placed(
+    request: Request, scene: Scene, program: Program | None, pipeline: int | None
+) -> PlacedProgram:
+    if program is None:
+        return PlacedProgram(request, scene)
+    checked = check_program(demand_of(request.kind), scene.hierarchy, program)
     if (broken := checked.trace.violation) is not None:
         raise InputError(
             f"program '{str(program)[:200]}'",
             f"is not valid: {broken.message} ({broken.kind.value})",
         )
-    rows = checked.trace.payload_rows
-    timed = best_chunks(
-        chunk_counts(pipeline, len(program)),
-        lambda chunks: scene.program_times(program, rows, payload_bytes, chunks),
+    return PlacedProgram(request, scene, program, checked, pipeline)
+
+
+def _as_many(problem: Problem, programs: Sequence[str | None]) -> Sequence[str | None]:
+    takers = [str(request) for request in problem.requests if request.kind.has_programs]
+    if not programs:
+        return [None] * len(takers)
+    if not takers:
+        given = f"program '{programs[0]}'"[:200]
+        raise InputError(given, "all-to-all and send are one fixed step", "drop the program")
+    if len(programs) != len(takers):
+        raise InputError(
+            f"{len(programs)} program{'s' * (len(programs) != 1)}",
+            f"the requests that have programs are {', '.join(takers)}",
+            f"give one for each, in this order; '{SINGLE}' for the single collective",
+        )
+    return programs
+
+
+def candidates(problem: Problem, texts: Sequence[str]) -> list[Sequence[str]]:
+    """What the texts of programs are for: of one request each is a candidate of its own, of several
+    each is for one of them."""
+    if len(problem.requests) > 1 or not texts:
+        return [texts]
+    return [[text] for text in texts]
+
+
+def cost_of(
+    problem: Problem, placement: Placement, programs: Sequence[str | None] = ()
+) -> Alternative:
+    """What the requests of a problem take on a placement, with these programs; nothing is searched.
+
+    Args:
+        problem: cluster, axes and requests; ``pipeline`` and ``algorithms`` count too, while rules
+            and limits of programs do not: what is given is priced.
+        placement: the matrix.
+        programs: texts for the requests that have programs (all but all-to-all and send), in
+            their order; None, or no list at all, for single collectives.
+
+    Raises:
+        InputError: sizes that do not fit, or programs that are too few, too many or not valid.
+    """
+    placed = placed_programs(problem, placement, programs)
+    answers = tuple(one.answer(one.request.payload_bytes) for one in placed)
+    return _alternative(problem, placement, answers)
+
+
+def cost_by_size(
+    problem: Problem,
+    placement: Placement,
+    sizes: Sequence[int],
+    programs: Sequence[str | None] = (),
+) -> tuple[Alternative, ...]:
+    """As :func:`cost_of` for each of these payloads in bytes, which every request takes instead of
+    its own."""
+    placed = placed_programs(problem, placement, programs)
+    return tuple(
+        _alternative(problem, placement, tuple(one.answer(size) for one in placed))
+        for size in sizes
     )
-    names = scene.topology.names
-    return {
-        "program": str(program),
-        "chunks": timed.chunks,
-        "seconds": timed.seconds,
-        "single_collective_s": scene.fixed_time(kind, payload_bytes).seconds,
-        "physical_bound_s": request_bound_s(scene.topology, scene.digits, kind, payload_bytes),
-        "checked": checked.how,
-        "steps": [
-            {
-                "instruction": str(instruction),
-                "seconds": step.seconds,
-                "algorithm": step.algorithm,
-                "protocol": step.protocol,
-                "bottleneck": None if step.level is None else names[step.level],
-                "load_bytes": step.load_bytes,
-            }
-            for instruction, step in zip(program.instructions, timed.steps, strict=True)
-        ],
-    }
+
+
+def _alternative(
+    problem: Problem, placement: Placement, answers: tuple[RequestAnswer, ...]
+) -> Alternative:
+    proved = all(answer.status is Status.OPTIMAL for answer in answers)
+    seconds = tuple(answer.seconds for answer in answers)
+    return Alternative(
+        placement.matrix,
+        answers,
+        objective(problem, seconds),
+        Status.OPTIMAL if proved else Status.FEASIBLE,
+    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Group, RenderableType
 
 from p2smt.plans.solution import Alternative, Perturbation, RequestAnswer, Solution
-from p2smt.report.tables import table
+from p2smt.report.tables import letters, table
 from p2smt.result import Status
 from p2smt.units import format_bytes, format_time
 
@@ -15,7 +15,7 @@ from p2smt.units import format_bytes, format_time
 def alternatives(solution: Solution) -> list[RenderableType]:
     """The ranking, its programs by letter, and the programs themselves, each once."""
     programs = [r.program for a in solution.alternatives for r in a.requests if r.program]
-    letters = {str(p): _letters(n) for n, p in enumerate(dict.fromkeys(programs))}
+    named = {str(p): letters(n) for n, p in enumerate(dict.fromkeys(programs))}
     rows = [
         [
             str(n),
@@ -23,7 +23,7 @@ def alternatives(solution: Solution) -> list[RenderableType]:
             f"{a.objective_s / max(solution.alternatives[0].objective_s, 1e-300):.3g}x",
             a.rank_map.text(),
             format_bytes(a.peak_bytes),
-            " ".join(_letter(letters, r) for r in a.requests),
+            " ".join(_letter(named, r) for r in a.requests),
         ]
         for n, a in enumerate(solution.alternatives, start=1)
     ]
@@ -31,8 +31,8 @@ def alternatives(solution: Solution) -> list[RenderableType]:
     proved = solution.ranking is Status.COMPLETE
     title = "best placements" + ("" if proved else " found; the search stopped before it was done")
     parts: list[RenderableType] = [table(title, columns, rows), ""]
-    if letters:
-        legend = [[letter, text] for text, letter in letters.items()]
+    if named:
+        legend = [[letter, text] for text, letter in named.items()]
         split = any(r.chunks > 1 for a in solution.alternatives for r in a.requests)
         title = "their programs, in the order of the requests" + "; A/M: in M chunks" * split
         parts += [table(title, ["", ""], legend), ""]
@@ -44,11 +44,6 @@ def _letter(letters: Mapping[str, str], answer: RequestAnswer) -> str:
     if answer.program is None:
         return "-"
     return letters[str(answer.program)] + f"/{answer.chunks}" * (answer.chunks > 1)
-
-
-def _letters(n: int) -> str:
-    """A, B, .., Z, AA, AB, .."""
-    return (_letters(n // 26 - 1) if n >= 26 else "") + chr(ord("A") + n % 26)
 
 
 def comparison_table(solution: Solution, best: Alternative) -> Group:

@@ -21,10 +21,18 @@ def run_tables(result: RunResult, options: RunOptions) -> Iterator[RenderableTyp
     yield f"{verdict}: {ranks} ranks, {options.backend}, {options.data_type.value}"
     yield from _errors(result)
     rows = [row for request in result.requests for row in _rows(request)]
-    heads = ["request and steps", ">predicted", ">measured", ">spread"]
     yield ""
-    yield table("median over the repetitions, slowest rank", heads, rows)
+    if any(_measured(request) for request in result.requests):
+        heads = ["request and steps", ">predicted", ">measured", ">spread"]
+        yield table("median over the repetitions, slowest rank", heads, rows)
+    else:
+        heads = ["request and steps", ">predicted"]
+        yield table("nothing was timed", heads, [row[:2] for row in rows])
     yield from _speedups(result)
+
+
+def _measured(result: RequestResult) -> bool:
+    return any(times.samples for times in (result.total, result.baseline, *result.steps))
 
 
 def _errors(result: RunResult) -> Iterator[str]:

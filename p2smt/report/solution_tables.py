@@ -9,9 +9,10 @@ from rich.console import Group, RenderableType
 from p2smt.collectives.names import RequestKind
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution, faster_orders
 from p2smt.report.comparisons import alternatives, comparison_table, sensitivity
-from p2smt.report.tables import gap, table, times_title
+from p2smt.report.costs.request_table import answered, peak_line, request_table
+from p2smt.report.tables import gap, table
 from p2smt.result import Status
-from p2smt.units import format_bytes, format_time
+from p2smt.units import format_time
 
 _SHARDS_SHOWN = 16
 
@@ -22,7 +23,7 @@ def solution_tables(solution: Solution) -> RenderableType:
     if best is None:
         return _nothing(solution)
     parts: list[RenderableType] = [_headline(solution, best), "", _matrix_table(solution, best), ""]
-    parts += [_request_table(best), "", *_notes(best)]
+    parts += [request_table(map(answered, best.requests)), "", *_notes(best)]
     if len(solution.alternatives) > 1:
         parts += alternatives(solution)
     parts.append(comparison_table(solution, best))
@@ -49,7 +50,7 @@ def _headline(solution: Solution, best: Alternative) -> str:
         f"{solution.status.value}: {format_time(best.objective_s)} per iteration ({what})",
         f"proved bound {format_time(bound)} (gap {gap(best.objective_s, bound)}), "
         f"link-level bound {format_time(physical)} (gap {gap(best.objective_s, physical)})",
-        f"peak memory per device {format_bytes(best.peak_bytes)}",
+        peak_line(best.peak_bytes),
     ]
     if solution.interrupted:
         lines.insert(0, "interrupted: the best found so far")
@@ -74,33 +75,6 @@ def _matrix_table(solution: Solution, best: Alternative) -> Group:
         for axis, row in zip(axes, best.matrix, strict=True)
     ]
     return table("placement", ["axis", ">size", *(f">{name}" for name in names)], rows)
-
-
-def _request_table(best: Alternative) -> Group:
-    rows = []
-    for answer in best.requests:
-        open_ = "" if answer.status is Status.OPTIMAL else f" ({answer.status.value})"
-        rows.append([f"{answer.label}{open_}", format_time(answer.total_s), "", ""])
-        rows += _step_rows(answer)
-    columns = ["request and steps", ">time", "algorithm", "bottleneck"]
-    return table(times_title(answer.chunks for answer in best.requests), columns, rows)
-
-
-def _step_rows(answer: RequestAnswer) -> list[list[str]]:
-    if answer.program is None:
-        names = [answer.request.kind.value] * len(answer.steps)
-    else:
-        names = [str(i) for i in answer.program.instructions]
-    levels = [name for name, _ in answer.hierarchy.aliases[1:]]
-    return [
-        [
-            f"  {name}",
-            format_time(step.seconds),
-            f"{step.algorithm} {step.protocol}".strip(),
-            "" if step.level is None else f"{levels[step.level]} {format_bytes(step.load_bytes)}",
-        ]
-        for name, step in zip(names, answer.steps, strict=True)
-    ]
 
 
 def _notes(best: Alternative) -> list[str]:

@@ -31,6 +31,11 @@ def times_title(chunks: Iterable[int]) -> str:
     return f"requests: time per iteration; steps: time of {one}"
 
 
+def letters(n: int) -> str:
+    """A, B, .., Z, AA, AB, ..: short names for what has long texts."""
+    return (letters(n // 26 - 1) if n >= 26 else "") + chr(ord("A") + n % 26)
+
+
 def gap(value: float, bound: float) -> str:
     """How far a value lies above a bound, in percent."""
     if value <= 0 or bound >= value * (1 - 1e-9):

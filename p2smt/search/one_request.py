@@ -5,22 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from p2smt.collectives.names import DIRECT, RequestKind
-from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.footprint import Digits
-from p2smt.cost.scene import Scene, step_payloads
-from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
+from p2smt.cost.pipeline import Pipelined
+from p2smt.cost.scene import Scene
+from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.answers import fixed_answer, program_answer
 from p2smt.plans.solution import RequestAnswer
-from p2smt.programs.program import Grouping, Hierarchy, Program
+from p2smt.programs.program import Grouping, Program
 from p2smt.result import SearchLimits, SolveStats, Status
 from p2smt.search.programs import Found, Priced, Task, best_program, price
 from p2smt.search.programs_pipelined import Listings, best_pipelined
 from p2smt.solvers.solver import Solver
-
-
-def physical_bound_s(scene: Scene, request: Request) -> float:
-    """Least time of one execution that the links of the scene allow."""
-    return request_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,7 @@ def answer_request(
     """
     hierarchy = scene.hierarchy
     if hierarchy.size == 1 or not request.kind.has_programs:
-        return _fixed(request, scene, hierarchy)
+        return fixed_answer(request, scene)
     task = Task(
         request.kind,
         hierarchy,
@@ -90,7 +86,7 @@ def answer_request(
     if found.status is Status.INFEASIBLE:
         return None
     best = found.best or _single(task, scene, request.payload_bytes)
-    return _plan(request, scene, hierarchy, best, found)
+    return _searched(request, scene, best, found)
 
 
 def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced:
@@ -102,49 +98,8 @@ def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced:
     return price(task, Program((instruction,)), scene, payload_bytes)
 
 
-def _plan(
-    request: Request, scene: Scene, hierarchy: Hierarchy, best: Priced, found: Found
-) -> RequestAnswer:
-    trace = best.checked.trace
-    physical = physical_bound_s(scene, request)
-    if physical > best.seconds * (1 + 1e-9):
-        text = f"a program takes {best.seconds} s, less than its physical bound {physical} s"
-        raise EncodingBug(text, str(scene), str(best.program))
-    return RequestAnswer(
-        request,
-        hierarchy,
-        best.program,
-        found.status,
-        best.seconds,
-        max(found.bound_s, min(physical, best.seconds)),
-        scene.fixed_time(request.kind, request.payload_bytes).seconds,
-        physical,
-        best.steps,
-        step_payloads(trace.payload_rows, hierarchy.size, request.payload_bytes, best.chunks),
-        -(-request.payload_bytes * trace.peak_rows // hierarchy.size),
-        trace.shards,
-        best.checked.how,
-        best.chunks,
-    )
-
-
-def _fixed(request: Request, scene: Scene, hierarchy: Hierarchy) -> RequestAnswer:
-    """A request with one fixed step, or none at all in a group of one device."""
-    moved = hierarchy.size > 1
-    step = scene.fixed_time(request.kind, request.payload_bytes)
-    twice = 2 if moved else 1  # what is sent and what is received
-    return RequestAnswer(
-        request,
-        hierarchy,
-        None,
-        Status.OPTIMAL,
-        step.seconds,
-        step.seconds,
-        step.seconds,
-        step.seconds,
-        (step,) if moved else (),
-        (float(request.payload_bytes),) if moved else (),
-        twice * request.payload_bytes,
-        None,
-        "one fixed step" if moved else "nothing to do",
-    )
+def _searched(request: Request, scene: Scene, best: Priced, found: Found) -> RequestAnswer:
+    """The answer with what the search proved of it."""
+    timed = Pipelined(best.chunks, best.seconds, best.steps)
+    answer = program_answer(request, scene, best.program, best.checked, timed)
+    return replace(answer, status=found.status, bound_s=max(found.bound_s, answer.bound_s))

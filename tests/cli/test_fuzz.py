@@ -66,7 +66,8 @@ def command_lines(draw: st.DrawFn) -> list[str]:
     found = draw(COMMANDS).split()
     if draw(st.integers(0, 3)):
         found += ["-t", "TINY", "--axes", draw(st.just("dp=2,tp=4") | AXES)]
-    for name in draw(st.lists(st.sampled_from(sorted(VALUES)), max_size=5)):
+    names = sorted(VALUES.keys() - set(found))
+    for name in draw(st.lists(st.sampled_from(names), max_size=5, unique=True)):
         found += [name, draw(ODD if draw(st.integers(0, 9)) == 0 else VALUES[name])]
     found += draw(st.lists(ODD | WORDS, max_size=1)) if draw(st.integers(0, 4)) == 0 else []
     return found + (["--json"] if draw(st.booleans()) else [])

@@ -46,7 +46,7 @@ def test_a_plan_says_chunks_and_the_steps_of_one(plan: Plan, tmp_path: Path) -> 
     assert (data["verdict"], data["violations"]) == ("valid", [])
     assert data["seconds"] == pytest.approx([r["seconds"] for r in plan["requests"]])
     costs = cli("cost", str(tmp_path / "plan.json")).out
-    assert "all-reduce dp+tp x 1 in 8 chunks" in costs
+    assert "all-reduce dp+tp 1 GiB in 8 chunks" in costs
     assert "steps: time of one chunk" in costs
 
 

@@ -97,7 +97,11 @@ def _levels(topology: Topology) -> str:
 
 def _plan_request(model: RequestModel, groups: IntArray, changes: Changes) -> JobRequest:
     steps = [
-        JobStep(s.instruction, _operation(model, s.instruction), ordered(s.groups))
+        JobStep(
+            s.instruction,
+            _operation(model.kind, s.instruction, model.program is None),
+            ordered(s.groups),
+        )
         for s in model.steps
     ]
     return JobRequest(
@@ -112,12 +116,58 @@ def _plan_request(model: RequestModel, groups: IntArray, changes: Changes) -> Jo
     )
 
 
-def _operation(model: RequestModel, instruction: str) -> Operation:
-    if model.kind is RequestKind.ALL_TO_ALL or model.kind is RequestKind.SEND:
-        return model.kind
-    if model.program is None:
-        return DIRECT[model.kind]
+def _operation(kind: RequestKind, instruction: str, alone: bool = False) -> Operation:
+    """What a step does; ``alone``: it is the single collective, named by its kind."""
+    if kind is RequestKind.ALL_TO_ALL or kind is RequestKind.SEND:
+        return kind
+    if alone:
+        return DIRECT[kind]
     return parse_instruction(instruction).collective
+
+
+def requests_job(
+    problem: Problem, placement: Placement, programs: Sequence[Program | None], chunks: int = 1
+) -> Job:
+    """The job of a problem's requests on a placement with these programs, in as many chunks.
+
+    A program is None for an all-to-all or a send, which are one step, and in groups of one device.
+    """
+    requests = []
+    for request, program in zip(problem.requests, programs, strict=True):
+        axes = problem.axis_indices(request)
+        scene, groups = Scene.of(problem.topology, placement, axes), placement.groups(axes)
+        name = f"{request.kind.value} {'+'.join(request.axes)}"
+        steps = _steps(request.kind, scene, groups, program)
+        made = JobRequest(
+            name,
+            request.kind,
+            ordered(groups.tolist()),
+            steps,
+            request.payload_bytes,
+            request.times,
+            chunks if len(steps) > 1 else 1,
+        )
+        requests.append(predicted(made, scene))
+    return Job(problem.topology.devices, tuple(requests))
+
+
+def _steps(
+    kind: RequestKind, scene: Scene, groups: IntArray, program: Program | None
+) -> tuple[JobStep, ...]:
+    hierarchy = scene.hierarchy
+    if program is not None:
+        return tuple(
+            JobStep(
+                str(i),
+                i.collective,
+                ordered(lower(groups, hierarchy.factors, hierarchy.grouping(i)).tolist()),
+            )
+            for i in program.instructions
+        )
+    if hierarchy.size == 1:
+        return ()
+    operation = _operation(kind, kind.value)
+    return (JobStep(kind.value, operation, ordered(groups.tolist())),)
 
 
 def program_job(
@@ -132,15 +182,7 @@ def program_job(
 ) -> Job:
     """The job of one program on the groups of some axes (indices) of a placement."""
     scene, groups = Scene.of(topology, placement, axes), placement.groups(axes)
-    hierarchy = scene.hierarchy
-    steps = tuple(
-        JobStep(
-            str(i),
-            i.collective,
-            ordered(lower(groups, hierarchy.factors, hierarchy.grouping(i)).tolist()),
-        )
-        for i in program.instructions
-    )
+    steps = _steps(kind, scene, groups, program)
     request = JobRequest(
         name or kind.value,
         kind,

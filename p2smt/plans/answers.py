@@ -1,0 +1,72 @@
+"""What a request takes on a scene, with the program that answers it or as one fixed step."""
+
+from __future__ import annotations
+
+from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.pipeline import Pipelined
+from p2smt.cost.scene import Scene, step_payloads
+from p2smt.errors import EncodingBug
+from p2smt.parallelism.request import Request
+from p2smt.plans.solution import RequestAnswer
+from p2smt.programs.check import Checked
+from p2smt.programs.program import Program
+from p2smt.result import Status
+
+
+def physical_bound_s(scene: Scene, request: Request) -> float:
+    """Least time of one execution that the links of the scene allow."""
+    return request_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
+
+
+def program_answer(
+    request: Request, scene: Scene, program: Program, checked: Checked, timed: Pipelined
+) -> RequestAnswer:
+    """A valid program as the answer; FEASIBLE, with the links' bound: nothing was searched.
+
+    Raises:
+        EncodingBug: it takes less time than its physical bound.
+    """
+    trace, rows = checked.trace, scene.hierarchy.size
+    physical = physical_bound_s(scene, request)
+    if physical > timed.seconds * (1 + 1e-9):
+        text = f"a program takes {timed.seconds} s, less than its physical bound {physical} s"
+        raise EncodingBug(text, str(scene), str(program))
+    return RequestAnswer(
+        request,
+        scene.hierarchy,
+        program,
+        Status.FEASIBLE,
+        timed.seconds,
+        min(physical, timed.seconds),
+        scene.fixed_time(request.kind, request.payload_bytes).seconds,
+        physical,
+        timed.steps,
+        step_payloads(trace.payload_rows, rows, request.payload_bytes, timed.chunks),
+        -(-request.payload_bytes * trace.peak_rows // rows),
+        trace.shards,
+        checked.how,
+        timed.chunks,
+    )
+
+
+def fixed_answer(request: Request, scene: Scene) -> RequestAnswer:
+    """A request with one fixed step, or none at all in a group of one device."""
+    hierarchy = scene.hierarchy
+    moved = hierarchy.size > 1
+    step = scene.fixed_time(request.kind, request.payload_bytes)
+    twice = 2 if moved else 1  # what is sent and what is received
+    return RequestAnswer(
+        request,
+        hierarchy,
+        None,
+        Status.OPTIMAL,
+        step.seconds,
+        step.seconds,
+        step.seconds,
+        step.seconds,
+        (step,) if moved else (),
+        (float(request.payload_bytes),) if moved else (),
+        twice * request.payload_bytes,
+        None,
+        "one fixed step" if moved else "nothing to do",
+    )

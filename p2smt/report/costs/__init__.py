@@ -1,0 +1,1 @@
+"""Requests, programs and plans with their times: for people, for ``--json``, and as pictures."""

@@ -1,0 +1,64 @@
+"""The cost of requests and programs as plain data for ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from p2smt.parallelism.request import Problem
+from p2smt.plans.solution import Alternative, RequestAnswer
+from p2smt.plans.sweep import Sweep
+from p2smt.report.costs.request_table import step_names
+
+
+def cost_data(problem: Problem, candidates: Sequence[Alternative]) -> dict[str, Any]:
+    """Of one request with one program its own fields, with several a list ``programs`` of those;
+    of several requests a list ``requests``, and the objective."""
+    if len(problem.requests) > 1:
+        (found,) = candidates
+        requests = [request_data(answer) for answer in found.requests]
+        return {"objective_s": found.objective_s, "requests": requests}
+    programs = [request_data(found.requests[0]) for found in candidates]
+    return programs[0] if len(programs) == 1 else {"programs": programs}
+
+
+def sweep_data(sweep: Sweep) -> dict[str, Any]:
+    """Per size: its bytes, and the fields that the command gives for it alone."""
+    return {
+        "sizes": [
+            {"bytes": size, **cost_data(sweep.problem, at)}
+            for size, at in zip(sweep.sizes, sweep.by_size, strict=True)
+        ]
+    }
+
+
+def request_data(answer: RequestAnswer) -> dict[str, Any]:
+    """One request: of one execution ``seconds``, per iteration ``total_s``, of one chunk the steps.
+
+    ``program`` is None where there is one fixed step, or nothing to do.
+    """
+    request, levels = answer.request, [name for name, _ in answer.hierarchy.aliases[1:]]
+    return {
+        "kind": request.kind.value,
+        "axes": list(request.axes),
+        "bytes": request.payload_bytes,
+        "times": request.times,
+        "total_s": answer.total_s,
+        "program": None if answer.program is None else str(answer.program),
+        "chunks": answer.chunks,
+        "seconds": answer.seconds,
+        "single_collective_s": answer.single_s,
+        "physical_bound_s": answer.physical_bound_s,
+        "checked": answer.checked,
+        "steps": [
+            {
+                "instruction": name,
+                "seconds": step.seconds,
+                "algorithm": step.algorithm,
+                "protocol": step.protocol,
+                "bottleneck": None if step.level is None else levels[step.level],
+                "load_bytes": step.load_bytes,
+            }
+            for name, step in zip(step_names(answer), answer.steps, strict=True)
+        ],
+    }

@@ -1,0 +1,106 @@
+"""Requests step by step, as every command shows them: an answer's, or those of a plan file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rich.console import Group
+
+from p2smt.parallelism.request import Request
+from p2smt.plans.file_model import RequestModel
+from p2smt.plans.solution import RequestAnswer, in_chunks
+from p2smt.report.tables import table, times_title
+from p2smt.result import Status
+from p2smt.units import format_bytes, format_time
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    """A step in words; ``bottleneck`` is the level whose worst link carries ``load_bytes``."""
+
+    instruction: str
+    seconds: float
+    how: str
+    bottleneck: str | None
+    load_bytes: float
+
+    @property
+    def cells(self) -> list[str]:
+        """Instruction, time, algorithm and bottleneck."""
+        level = self.bottleneck
+        worst = "" if level is None else f"{level} {format_bytes(self.load_bytes)}"
+        return [self.instruction, format_time(self.seconds), self.how, worst]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRequest:
+    """A request in words, its time per iteration, and its steps (of one of ``chunks`` chunks)."""
+
+    label: str
+    total_s: float
+    chunks: int
+    steps: tuple[ShownStep, ...]
+
+
+def step_names(answer: RequestAnswer) -> tuple[str, ...]:
+    """The instructions of an answer; the name of its kind where it is one fixed step."""
+    if answer.program is None:
+        return (answer.request.kind.value,) * len(answer.steps)
+    return tuple(map(str, answer.program.instructions))
+
+
+def shown_steps(answer: RequestAnswer) -> tuple[ShownStep, ...]:
+    """The steps of an answer in words."""
+    levels = [name for name, _ in answer.hierarchy.aliases[1:]]
+    return tuple(
+        ShownStep(
+            name,
+            step.seconds,
+            f"{step.algorithm} {step.protocol}".strip(),
+            None if step.level is None else levels[step.level],
+            step.load_bytes,
+        )
+        for name, step in zip(step_names(answer), answer.steps, strict=True)
+    )
+
+
+def answered(answer: RequestAnswer) -> ShownRequest:
+    """The answer of a search: its label says what is not proved."""
+    label = answer.label + _open(answer.status)
+    return ShownRequest(label, answer.total_s, answer.chunks, shown_steps(answer))
+
+
+def planned(model: RequestModel) -> ShownRequest:
+    """A request of a plan file, its numbers as the file states them."""
+    request = Request(model.kind, tuple(model.axes), model.bytes, model.times)
+    steps = tuple(
+        ShownStep(s.instruction, s.seconds, f"{s.algorithm} {s.protocol}".strip(), *worst)
+        for s in model.steps
+        for worst in [(s.bottleneck, s.load_bytes)]
+    )
+    label = f"{request}{in_chunks(model.chunks)}{_open(model.status)}"
+    return ShownRequest(label, model.times * model.seconds, model.chunks, steps)
+
+
+def _open(status: Status) -> str:
+    return "" if status is Status.OPTIMAL else f" ({status.value})"
+
+
+def request_table(requests: Iterable[ShownRequest]) -> Group:
+    """A line per request and one per step."""
+    rows, chunks = [], []
+    for request in requests:
+        chunks.append(request.chunks)
+        rows.append([request.label, format_time(request.total_s), "", ""])
+        rows += [[f"  {name}", *rest] for name, *rest in (step.cells for step in request.steps)]
+    columns = ["request and steps", ">time", "algorithm", "bottleneck"]
+    return table(times_title(chunks), columns, rows)
+
+
+def peak_line(peak_bytes: int) -> str:
+    """The most memory that the payload of a request takes on a device, and what that leaves out."""
+    return (
+        f"peak payload per device {format_bytes(peak_bytes)}: buffers of the largest request, "
+        "no parameters or activations"
+    )

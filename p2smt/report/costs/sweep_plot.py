@@ -1,0 +1,125 @@
+"""Times over sizes as a picture.  Needs matplotlib, which the ``plots`` extra brings."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from p2smt.errors import BackendError, InputError
+from p2smt.files.write import write_atomically
+from p2smt.plans.sweep import Curve, Sweep
+from p2smt.report.costs.sweep_tables import curve_names, request_name
+from p2smt.units import format_bytes, format_time
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+FORMATS = ("png", "svg", "pdf")
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS = "osD^vPX"
+_LINE = 88
+
+
+def plot_format(path: str) -> str:
+    """The format that the name of a file asks for.
+
+    Raises:
+        InputError: it is none of ``FORMATS``.
+        BackendError: matplotlib is not installed.
+    """
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    if suffix not in FORMATS:
+        names = ", ".join(f".{name}" for name in FORMATS)
+        raise InputError(f"plot {path[:200]!r}", f"must be named {names}", "rename it")
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        text = "matplotlib is not installed; install p2smt with its plots extra: p2smt[plots]"
+        raise BackendError(f"--plot: {text}") from None
+    return suffix
+
+
+def write_plot(sweep: Sweep, path: str) -> None:
+    """Draw a sweep and write it whole or not at all.
+
+    Raises:
+        InputError: the name has none of the known endings, or it cannot be written.
+        BackendError: matplotlib is not installed.
+    """
+    suffix, picture = plot_format(path), io.BytesIO()
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "p2smt"}):
+        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
+        _drawn(sweep).savefig(picture, format=suffix, dpi=150, metadata=metadata)
+    write_atomically(path, picture.getvalue())
+
+
+def _drawn(sweep: Sweep) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    handles = _lines(axes, sweep)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(lambda size, _: format_bytes(size))
+    axes.yaxis.set_major_formatter(lambda seconds, _: format_time(seconds))
+    axes.set_xlabel("size (whole vector per device)")
+    axes.set_ylabel("predicted time of one execution")
+    axes.grid(True, which="major", color="#DDDDDD", linewidth=0.8)
+    names = ", ".join(f"{axis.name}={axis.size}" for axis in sweep.problem.axes)
+    axes.set_title(f"{sweep.problem.topology.name}: {names} as {sweep.placement.text()}")
+    figure.legend(handles=handles, loc="outside lower center", frameon=False, fontsize="small")
+    return figure
+
+
+def _lines(axes: Axes, sweep: Sweep) -> list[Line2D]:
+    """A line per curve, and a dashed one for each request's link-level bound."""
+    handles: list[Line2D] = []
+    for request in range(len(sweep.problem.requests)):
+        for label, curve in _labelled(sweep, request):
+            place = len(handles) % len(_COLOURS)
+            handles += axes.plot(
+                sweep.sizes,
+                curve.seconds,
+                color=_COLOURS[place],
+                marker=_MARKERS[place],
+                markersize=4,
+                label=textwrap.fill(label, _LINE),
+            )
+    return [*handles, *_bounds(axes, sweep)]
+
+
+def _labelled(sweep: Sweep, request: int) -> Iterator[tuple[str, Curve]]:
+    """The curves of a request, each with its line of the legend."""
+    curves, name = sweep.curves(request), request_name(sweep, request)
+    several = len(sweep.problem.requests) > 1
+    for short, curve in zip(curve_names(curves), curves, strict=True):
+        label = short if curve.program is None else f"{short}: {curve.program}"
+        if not sweep.problem.requests[request].kind.has_programs:
+            label = name
+        elif several or len(curves) == 1:
+            label = f"{name}: {label}"
+        yield label, curve
+
+
+def _bounds(axes: Axes, sweep: Sweep) -> list[Line2D]:
+    lines: list[Line2D] = []
+    for request in range(len(sweep.problem.requests)):
+        bounds = [at[0].requests[request].physical_bound_s for at in sweep.by_size]
+        lines = axes.plot(
+            sweep.sizes,
+            bounds,
+            color="#888888",
+            linestyle="--",
+            linewidth=1,
+            label="link-level bound",
+        )
+    return lines
