@@ -24,6 +24,7 @@ def classics(
         str | None,
         typer.Option("-o", "--output", metavar="FILE", help="A file named .xml, .json or .yaml."),
     ] = None,
+    force: so.ForceOption = False,
     json: o.JsonOption = False,
 ) -> int:
     """List the classic algorithms, or write one as a schedule."""
@@ -32,8 +33,8 @@ def classics(
     from p2smt.schedules.classics import CLASSICS
 
     if name is not None:
-        return _make(name, ranks, sizes or [], output, json)
-    if output is not None or sizes:
+        return _make(name, ranks, sizes or [], output, force, json)
+    if output is not None or sizes or force:
         raise InputError("an output file", "needs the name of an algorithm", "name one")
     if json:
         print_json({"classics": [_data(classic) for classic in CLASSICS.values()]})
@@ -42,7 +43,9 @@ def classics(
     return 0
 
 
-def _make(name: str, ranks: str, sizes: list[str], output: str | None, as_json: bool) -> int:
+def _make(
+    name: str, ranks: str, sizes: list[str], output: str | None, force: bool, as_json: bool
+) -> int:
     from p2smt.cli import given
     from p2smt.cli.output import print_json
     from p2smt.files.write import write_atomically
@@ -53,7 +56,7 @@ def _make(name: str, ranks: str, sizes: list[str], output: str | None, as_json: 
     parameters = dict(_parameter(text) for text in sizes)
     schedule = classic(name, given.count_of(ranks, "ranks", 4096), **parameters)
     if output is not None:
-        write_atomically(output, written(schedule, output))
+        write_atomically(output, written(schedule, output, force=force))
     if as_json:
         print_json(_made(schedule, output))
     elif output is None:

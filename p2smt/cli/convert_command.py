@@ -34,6 +34,7 @@ def convert(
     root: so.RootOption = None,
     out_of_place: so.OutOfPlaceOption = False,
     sizes: so.SizesOption = None,
+    force: so.ForceOption = False,
 ) -> int:
     """Write a schedule, or a request of a plan, in another format: what it computes is kept."""
     from p2smt.files.write import write_atomically
@@ -50,7 +51,7 @@ def convert(
         _refuse(request, algorithm)
         schedule = read_schedule(text, source, asked.reading())
         _refuse_loss(schedule)
-    write_atomically(target, written(schedule, target))
+    write_atomically(target, written(schedule, target, force=force))
     _note_loss(text or "")
     typer.echo(f"{len(schedule.steps)} steps of {schedule.ranks} ranks written to {target}")
     return 0

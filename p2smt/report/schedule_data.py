@@ -11,6 +11,7 @@ from p2smt.units import format_bytes, format_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from p2smt.interop.runtimes import Runnable
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
     from p2smt.schedules.model import Schedule, Step
@@ -22,7 +23,7 @@ _VIOLATIONS, _DETAILS, _STEPS = 3, 4, 40
 _WIDTH, _COLUMNS = 2000, 100
 
 
-def schedule_data(schedule: Schedule, report: Report) -> dict[str, Any]:
+def schedule_data(schedule: Schedule, report: Report, runs: Runnable) -> dict[str, Any]:
     """The fields that tools rely on."""
     return {
         "verdict": report.verdict.value,
@@ -38,9 +39,13 @@ def schedule_data(schedule: Schedule, report: Report) -> dict[str, Any]:
         },
         "fifo_depth": report.fifo_depth,
         "min_fifo_depth": report.min_depth,
+        "unused_messages": None if report.unused is None else len(report.unused),
         "racy_chunks": report.races,
         "races_harmless": report.harmless,
         "reason": report.reason,
+        "runtime": runs.runtime and runs.runtime.name,
+        "runnable": bool(runs),
+        "reasons": list(runs.reasons),
     }
 
 
@@ -104,6 +109,13 @@ def schedule_lines(schedule: Schedule, report: Report) -> Iterator[str]:
         yield f"connections: checked with depth {report.fifo_depth}; {_depth(report)}"
     for warning in report.warnings:
         yield f"warning: {one_line(warning, _WIDTH)}"
+
+
+def runnable_lines(runs: Runnable) -> Iterator[str]:
+    """Whether the runtime would run it, for people."""
+    by = runs.runtime.title if runs.runtime else "p2smt"
+    yield f"runnable: {'yes' if runs else 'no'} ({by})"
+    yield from (f"  {one_line(reason, _WIDTH)}" for reason in runs.reasons)
 
 
 def _by_cause(violations: Sequence[Violation]) -> Iterable[list[Violation]]:

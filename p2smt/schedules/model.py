@@ -81,6 +81,7 @@ class Step:
         that does both waits until the message is there *and* there is room for the next one.  A
         message takes up room until the step that receives it is complete.
     waits: steps of the same rank that must be complete before this one starts.
+    unannounced: those of ``waits`` that are never announced: it never starts.
     after: None: starts after the step before it in its block (program order).  Otherwise
         exactly these steps of the same rank come before it; empty: from the start of the rank.
     posts, awaits: counting semaphores that it raises by one when complete, and takes one from
@@ -104,6 +105,7 @@ class Step:
     receive: Connection | None = None
     send: Connection | None = None
     waits: tuple[StepRef, ...] = ()
+    unannounced: tuple[StepRef, ...] = ()
     after: tuple[StepRef, ...] | None = None
     posts: tuple[str, ...] = ()
     awaits: tuple[str, ...] = ()
@@ -144,7 +146,8 @@ class Schedule:
     steps: in document order; the steps of one block are consecutive indices 0, 1, ..
     initial: counting semaphores that do not start at 0.
     form: the file format it came from ("msccl-xml", "mscclpp-json", "yaml", "program").
-    warnings: what a reader noticed that is not about correctness (limits of the runtime).
+    warnings: what a reader noticed that is not about correctness.
+    refused: why the runtime of its format would not run the file that it was read from.
     """
 
     name: str
@@ -155,6 +158,7 @@ class Schedule:
     protocol: str = "Simple"
     initial: tuple[tuple[str, int], ...] = ()
     warnings: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
     @property
     def ranks(self) -> int:

@@ -124,6 +124,10 @@ def _idle(step: Step) -> Step:
 
 def _dependencies(schedule: Schedule, step: Step) -> Iterator[tuple[Step, str]]:
     """One dependency more, on any step of another block of the rank; or one less."""
+    for ref in step.unannounced:
+        rest = tuple(r for r in step.unannounced if r != ref)
+        what = f"announce block {ref.block} step {ref.index}, for which it waits (hasdep=1)"
+        yield replace(step, unannounced=rest), what
     for other in schedule.steps:
         if other.rank == step.rank and other.block != step.block:
             ref = StepRef(other.block, other.index)
@@ -132,7 +136,11 @@ def _dependencies(schedule: Schedule, step: Step) -> Iterator[tuple[Step, str]]:
                 yield changed, f"wait for block {other.block} step {other.index}"
     for ref in step.waits:
         rest = tuple(r for r in step.waits if r != ref)
-        yield replace(step, waits=rest), f"do not wait for block {ref.block} step {ref.index}"
+        told = tuple(r for r in step.unannounced if r != ref)
+        yield (
+            replace(step, waits=rest, unannounced=told),
+            f"do not wait for block {ref.block} step {ref.index}",
+        )
 
 
 def _offsets(schedule: Schedule, step: Step) -> Iterator[tuple[Step, str]]:

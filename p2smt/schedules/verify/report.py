@@ -20,6 +20,7 @@ class Kind(StrEnum):
     BOUNDS = "out-of-bounds"
     UNMATCHED_SIGNAL = "unmatched-signal"
     DEPENDENCY = "unknown-dependency"
+    NEVER_ANNOUNCED = "never-announced"
     DEADLOCK = "deadlock"
     RACE = "race"
     RULE = "broken-rule"
@@ -73,6 +74,8 @@ class Report:
     races: cells whose accesses are not all ordered; ``harmless``: proved to do no harm.
     min_depth: the smallest connection depth at which every step gets its turn; None if there is
         none, or if it was not looked for.
+    unused: steps whose messages carry data that no output needs, once for each message; None: not
+        looked for, as the schedule is not proved valid.
     reason: why the verdict is unknown.
     """
 
@@ -83,4 +86,5 @@ class Report:
     min_depth: int | None = None
     races: int = 0
     harmless: bool = False
+    unused: tuple[int, ...] | None = None
     reason: str = ""

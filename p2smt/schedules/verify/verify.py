@@ -27,6 +27,7 @@ from p2smt.schedules.verify.progress import local_order, run
 from p2smt.schedules.verify.race_violation import race_violation
 from p2smt.schedules.verify.report import Report, Verdict
 from p2smt.schedules.verify.structure import broken_steps, unmatched
+from p2smt.schedules.verify.unused_messages import unused_messages, unused_warning
 from p2smt.schedules.verify.values import run_values
 from p2smt.schedules.verify.wrong_values import wrong_values
 
@@ -132,11 +133,20 @@ def _data(
         races=_cells(races),
     )
     if not races:
-        return report
+        return _noting_unused(index, found, report)
     touched = bool(violations) and depends_on(
         index, order, violations[0], {race.cell for race in races}
     )
     return _decided(index, found, edges, time_limit_s, report, () if touched else violations)
+
+
+def _noting_unused(index: Index, found: _Found, report: Report) -> Report:
+    """The report, and if the schedule is valid the messages that carry what no output needs."""
+    if report.verdict is not Verdict.VALID:
+        return report
+    unused = unused_messages(index, found.order, {race.cell for race in found.races})
+    more = (unused_warning(index.schedule, unused),) if unused else ()
+    return replace(report, unused=unused, warnings=(*report.warnings, *more))
 
 
 def _wrong(index: Index, found: _Found) -> tuple[Violation, ...]:
@@ -162,7 +172,7 @@ def _decided(
     decision = decide(index.schedule, ordered, found.races, time_limit_s, found.depth)
     match decision.verdict:
         case Outcome.HARMLESS:
-            return replace(report, harmless=True)
+            return _noting_unused(index, found, replace(report, harmless=True))
         case Outcome.WRONG if not decision.order:  # wrong before anything is done: no race's doing
             return report
         case Outcome.WRONG:
