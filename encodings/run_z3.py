@@ -1,8 +1,4 @@
-"""Running z3: time limits shared by several checks, and Ctrl-C.
-
-z3 catches the interrupt signal itself and returns "unknown"; here it becomes the
-KeyboardInterrupt that a Python program expects.
-"""
+"""Running z3: time limits shared by several checks, and interrupts."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import math
 
 import z3
 
+from p2smt.encodings.interruptible import run_interruptibly
 from p2smt.errors import OutOfTimeError
 from p2smt.result import StopWatch
 
@@ -20,6 +17,7 @@ def new_solver(seed: int, logic: str | None = None) -> z3.Solver:
     """A solver with this seed, specialised to an SMT-LIB logic or general."""
     solver = z3.Solver() if logic is None else z3.SolverFor(logic)
     solver.set("random_seed", seed % _SEED_RANGE)
+    solver.set("ctrl_c", False)  # else C++ swallows the signal that Python waits for
     return solver
 
 
@@ -35,11 +33,9 @@ def solution(solver: z3.Solver, watch: StopWatch) -> z3.ModelRef | None:
         raise OutOfTimeError
     if remaining_s is not None:
         solver.set("timeout", math.ceil(remaining_s * 1000))
-    verdict = solver.check()
+    verdict = run_interruptibly(solver.check, solver.interrupt)
     if verdict == z3.sat:
         return solver.model()
     if verdict == z3.unsat:
         return None
-    if "interrupted" in solver.reason_unknown():
-        raise KeyboardInterrupt
     raise OutOfTimeError
