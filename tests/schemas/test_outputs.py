@@ -37,12 +37,29 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
     "programs": (
         "--factors 2,2 --length 2",
+        "--factors 4,2 --kind all-gather --top 2",
         f"{SCENE} tp --limit 3",
-        "--factors 4,2 --kind all-gather",
+        f"{SCENE} tp=1GiB --top 2",
+        f"{SCENE} tp --all-gather tp --length 2",
+        f"{SCENE} tp=1MiB --all-gather tp=1MiB --send dp=1MiB --top 1",
     ),
-    "programs-top": ("--factors 2,2 --top 2", f"{SCENE} tp=1GiB --top 2"),
-    "cost": (f"{SCENE} tp=1GiB", f"{SCENE} tp=1MiB --pipeline auto {TWO_STEPS}"),
-    "verify-plan": ("plan.json", "wrong_plan.json", "wrong_times.json"),
+    "cost": (
+        f"{SCENE} tp=1GiB*2",
+        f"{SCENE} tp=1MiB --pipeline auto {TWO_STEPS}",
+        f"{SCENE} tp=1MiB {TWO_STEPS} --program single",
+        f"{SCENE} tp=1MiB --all-to-all dp=1MiB",
+        f"{SCENE} tp --sizes 1MiB,1GiB",
+        f"{SCENE} tp {TWO_STEPS} --program single --sizes 1MiB,1GiB",
+        f"{SCENE} tp --send dp --sizes 1MiB,1GiB",
+    ),
+    "cost-plan": ("plan.json", "wrong_plan.json"),
+    "verify-plan": (
+        "plan.json",
+        "wrong_plan.json",
+        "wrong_times.json",
+        "plan.json --prove",
+        "slow_plan.json --prove",
+    ),
     "verify-schedule": (
         "ring.xml",
         "pairs.yaml",
@@ -81,7 +98,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 """The commands of each schema, without their names and --json."""
 
 WORDS = {
-    "programs-top": ("programs",),
+    "cost-plan": ("cost",),
     "classics-name": ("classics",),
     **{name: (name.partition("-")[0],) for name in OUTPUTS if name[:4] in ("veri", "run-")},
     **{name: tuple(name.split("-")) for name in OUTPUTS if name.startswith("topology-")},
@@ -115,10 +132,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
 def _plans(path: Path, plan: dict[str, Any]) -> None:
     first, *others = plan["requests"]
     step = {**first["steps"][0], "groups": first["steps"][0]["groups"][1:]}
+    free = [rule for rule in plan["restrictions"] if rule["kind"] != "fixed-entry"]
     wrong = {**first, "steps": [step, *first["steps"][1:]]}
     for name, data in (
         ("plan", plan),
         ("wrong_plan", {**plan, "requests": [wrong, *others]}),
+        ("slow_plan", {**plan, "restrictions": free}),
         ("wrong_times", {**plan, "objective_s": 1.0}),
     ):
         (path / f"{name}.json").write_text(json.dumps(data))

@@ -2,42 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import RenderableType
 
-from p2smt.plans.file_model import PlanModel, RequestModel
+from p2smt.plans.file_model import AnyPlan, RequestModel
 from p2smt.report.costs.request_table import peak_line, planned, request_table
 from p2smt.report.tables import gap, table
 from p2smt.units import format_time
 
 
-def plan_tables(plan: PlanModel) -> Iterator[RenderableType]:
+def plan_tables(plan: AnyPlan) -> Iterator[RenderableType]:
     """Time per iteration, placement, and the requests step by step, as `solve` shows them."""
     what = "total" if plan.objective == "sum" else "largest request"
     physical = plan.physical_bound_s
     yield f"{format_time(plan.objective_s)} per iteration ({what})"
     yield f"link-level bound {format_time(physical)} (gap {gap(plan.objective_s, physical)})"
     yield peak_line(plan.peak_bytes)
+    yield ""
+    yield from _placement(plan)
+    yield ""
+    yield request_table(map(planned, plan.requests))
+
+
+def _placement(plan: AnyPlan) -> Iterator[RenderableType]:
+    if plan.matrix is None:
+        yield f"ranks on devices: {','.join(map(str, plan.ranks))}"
+        return
     levels = [level.name for level in plan.topology.levels]
     rows = [
         [axis.name, str(axis.size), *map(str, row)]
         for axis, row in zip(plan.axes, plan.matrix, strict=True)
     ]
-    yield ""
     yield table("placement", ["axis", ">size", *(f">{name}" for name in levels)], rows)
-    yield ""
-    yield request_table(map(planned, plan.requests))
 
 
-def plan_requests(plan: PlanModel) -> list[dict[str, Any]]:
+def plan_requests(plan: AnyPlan, checked_on: Sequence[str]) -> list[dict[str, Any]]:
     """The requests of a plan with the fields that `cost` gives of any request."""
-    return [_request(model) for model in plan.requests]
+    return [_request(*pair) for pair in zip(plan.requests, checked_on, strict=True)]
 
 
-def _request(model: RequestModel) -> dict[str, Any]:
-    keys = ("program", "chunks", "seconds", "single_collective_s", "physical_bound_s", "checked")
+def _request(model: RequestModel, checked_on: str) -> dict[str, Any]:
+    keys = ("program", "chunks", "seconds", "single_collective_s", "physical_bound_s")
     step = ("instruction", "seconds", "algorithm", "protocol", "bottleneck", "load_bytes")
     return {
         "kind": model.kind.value,
@@ -46,5 +53,6 @@ def _request(model: RequestModel) -> dict[str, Any]:
         "times": model.times,
         "total_s": model.times * model.seconds,
         **{key: getattr(model, key) for key in keys},
+        "checked": checked_on,
         "steps": [{key: getattr(s, key) for key in step} for s in model.steps],
     }

@@ -14,7 +14,7 @@ Error = Annotated[float, Field(ge=0, description="A relative error: 0.1 is ten p
 Count = Annotated[int, Field(ge=0, description="How many.")]
 Rank = Annotated[int, Field(ge=0, description="A rank; ranks are numbered from 0.")]
 Chunk = Annotated[int, Field(ge=0, description="A chunk of a buffer, numbered from 0.")]
-Number = Annotated[int, Field(ge=1, description="Its number; the first is 1.")]
+Nth = Annotated[int, Field(ge=1, description="Its number; the first is 1.")]
 RankMatrix = list[list[Annotated[int, Field(ge=1)]]]
 """A parallelism matrix: a row per axis, an entry per level."""
 

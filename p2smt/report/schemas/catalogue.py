@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from p2smt.cluster.file_model import TopologyModel
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
-from p2smt.plans.file_model import PlanModel
+from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.report.schemas.calibrate import CalibrateOutput
-from p2smt.report.schemas.cost import CostOutput
+from p2smt.report.schemas.cost import CostOutput, CostPlanOutput
 from p2smt.report.schemas.lists import (
     ClassicOutput,
     ClassicsOutput,
@@ -24,7 +24,7 @@ from p2smt.report.schemas.lists import (
 )
 from p2smt.report.schemas.run_plan import RunPlanOutput
 from p2smt.report.schemas.run_schedule import RunScheduleOutput
-from p2smt.report.schemas.search import BestProgramsOutput, PlacementsOutput, ProgramsOutput
+from p2smt.report.schemas.search import PlacementsOutput, ProgramsOutput
 from p2smt.report.schemas.solve import SolveOutput
 from p2smt.report.schemas.verify_family import VerifyFamilyOutput
 from p2smt.report.schemas.verify_plan import VerifyPlanOutput
@@ -36,6 +36,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FILES: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
     {
         "plan": (PlanModel, "plan files"),
+        "plan-1": (OldPlanModel, "plan files of version 1"),
         "topology": (TopologyModel, "topology files"),
         "schedule": (FileModel, "schedule files (YAML)"),
     }
@@ -47,9 +48,9 @@ OUTPUTS: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "solve": (SolveOutput, "solve --json"),
         "placements": (PlacementsOutput, "placements --json"),
         "programs": (ProgramsOutput, "programs --json"),
-        "programs-top": (BestProgramsOutput, "programs --top N --json"),
-        "cost": (CostOutput, "cost --json of a program"),
-        "verify-plan": (VerifyPlanOutput, "verify PLAN --json and cost PLAN --json"),
+        "cost": (CostOutput, "cost --json"),
+        "cost-plan": (CostPlanOutput, "cost PLAN --json"),
+        "verify-plan": (VerifyPlanOutput, "verify PLAN --json"),
         "verify-schedule": (VerifyScheduleOutput, "verify SCHEDULE --json"),
         "verify-family": (VerifyFamilyOutput, "verify --json with --upto or --program"),
         "run-plan": (RunPlanOutput, "run --json of a plan or a program"),

@@ -9,7 +9,7 @@ from pydantic import Field
 from p2smt.collectives.names import RequestKind
 from p2smt.report.schemas.base import (
     Count,
-    Number,
+    Nth,
     Output,
     OutputPart,
     PayloadBytes,
@@ -38,7 +38,7 @@ class MeasuredStep(MeasuredTimes):
 class NumberedStep(MeasuredStep):
     """A step of one of the requests."""
 
-    request: Number
+    request: Nth
 
 
 class MeasuredRequest(MeasuredTimes):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
+from p2smt.collectives.names import RequestKind
 from p2smt.report.schemas.base import Count, Output, OutputPart, RankMatrix, Seconds, SizedName
 from p2smt.result import Status
 
@@ -22,21 +23,21 @@ class PlacementsOutput(Output):
     ]
 
 
-class ListedProgram(OutputPart):
+class ProgramEntry(OutputPart):
     """A program of a list of all."""
 
     text: str
     instructions: list[str]
 
 
-class TimedProgram(ListedProgram):
+class TimedProgramEntry(ProgramEntry):
     """A program of a list of the best."""
 
     seconds: Annotated[Seconds | None, Field(description="Seconds; null: no size was given.")]
     checked: Annotated[str, Field(description="What it was simulated on.")]
 
 
-class _Programs(Output):
+class _Counted(OutputPart):
     status: Status
     count: Count
     count_by_length: Annotated[
@@ -44,14 +45,46 @@ class _Programs(Output):
     ]
 
 
-class ProgramsOutput(_Programs):
-    """Every valid reduction program."""
+class EveryProgram(_Counted):
+    """Every valid program."""
 
     checked: Annotated[str, Field(description="What the programs were simulated on.")]
-    programs: list[ListedProgram]
+    programs: list[ProgramEntry]
 
 
-class BestProgramsOutput(_Programs):
-    """The best programs (``--top``): by time, or without a size by length."""
+class BestPrograms(_Counted):
+    """The best programs: by time, or without a size by length."""
 
-    programs: list[TimedProgram]
+    programs: list[TimedProgramEntry]
+
+
+class _WithRequest(OutputPart):
+    kind: RequestKind
+    axes: list[str]
+
+
+class EveryProgramOfRequest(EveryProgram, _WithRequest):
+    """Every valid program of one of several requests."""
+
+
+class BestProgramsOfRequest(BestPrograms, _WithRequest):
+    """The best programs of one of several requests."""
+
+
+class EveryProgramOutput(EveryProgram, Output):
+    """Of one request, or of factors."""
+
+
+class BestProgramsOutput(BestPrograms, Output):
+    """The same with --top."""
+
+
+class RequestProgramsOutput(Output):
+    """Of several requests."""
+
+    status: Annotated[Status, Field(description="complete: every list is.")]
+    requests: list[EveryProgramOfRequest] | list[BestProgramsOfRequest]
+
+
+class ProgramsOutput(RootModel[EveryProgramOutput | BestProgramsOutput | RequestProgramsOutput]):
+    """Every valid program, or the best ones: which of these it is follows from the options."""

@@ -13,6 +13,7 @@ from p2smt.report.schemas.base import (
     Output,
     OutputPart,
     PayloadBytes,
+    Rank,
     RankMatrix,
     Ratio,
     Seconds,
@@ -34,7 +35,12 @@ class TimedStep(OutputPart):
 class RankedPlacement(OutputPart):
     """A placement with a program per request; lists are in the order of the requests."""
 
-    matrix: RankMatrix
+    matrix: Annotated[
+        RankMatrix | None, Field(description="null: a rank list, which no matrix expresses.")
+    ]
+    ranks: Annotated[
+        list[Rank] | None, Field(description="Of a rank list, the device of each rank.")
+    ]
     objective_s: Seconds
     status: Annotated[Status, Field(description="optimal: each of its programs is.")]
     peak_bytes: Annotated[PayloadBytes, Field(description="The most bytes that a device holds.")]
@@ -44,6 +50,7 @@ class RankedPlacement(OutputPart):
     chunks: list[Annotated[int, Field(ge=1)]]
     seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
     steps: list[list[TimedStep]]
+    checked_on: Annotated[list[str], Field(description="What each program was simulated on.")]
 
 
 class ComparedLayout(OutputPart):

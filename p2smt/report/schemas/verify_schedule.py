@@ -100,6 +100,12 @@ class VerifyScheduleOutput(Output):
     ]
     racy_chunks: Annotated[Count, Field(description="Chunks accessed in no certain order.")]
     races_harmless: Annotated[bool | None, Field(description="null: there are none.")]
+    unused_messages: Annotated[
+        Count | None, Field(description="Messages whose data no output needs; null: not counted.")
+    ]
+    runtime: Annotated[str | None, Field(description="That is meant; null: p2smt alone.")]
+    runnable: Annotated[bool, Field(description="That runtime would run it.")]
+    reasons: Annotated[list[str], Field(description="Why it would not.")]
     reason: Annotated[str, Field(description="Why nothing is known; empty: it is.")]
     fix: Annotated[RepairOutput | None, Field(description="With --fix.")] = None
     cost: Annotated[ScheduleCostOutput | None, Field(description="With --cost.")] = None
