@@ -145,7 +145,7 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "numpy": None,
     "ortools": ("encodings",),
     "z3": ("encodings",),
-    "pydantic": ("files", "cli"),  # and file.py, file_model.py of every package
+    "pydantic": ("files", "cli", "report.schemas"),  # and file.py, file_model.py of every package
     "defusedxml": ("interop",),
     "scipy": ("calibration",),
     "pydantic_core": ("files",),

@@ -7,6 +7,7 @@ returns, or does nothing at all.  Everything else are real ranks.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -102,7 +103,10 @@ def test_a_fault_in_a_schedule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def test_every_turn_of_what_is_right_passes(data_type: DataType) -> None:
     """Rows in one run and in several, pieces, every kind, groups side by side."""
     pairs = ((0, 2), (1, 3))
-    kinds = [RequestKind.ALL_TO_ALL, RequestKind.SEND]
+    kinds: tuple[Literal[RequestKind.ALL_TO_ALL, RequestKind.SEND], ...] = (
+        RequestKind.ALL_TO_ALL,
+        RequestKind.SEND,
+    )
     job = Job(
         4,
         (

@@ -15,7 +15,7 @@ from p2smt.schedules.order.clocks import order_of
 from p2smt.schedules.order.happens_before import packet_pairs, ranks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from p2smt.schedules.index import Index
     from p2smt.schedules.order.happens_before import Edge, Edges
