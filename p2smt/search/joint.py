@@ -33,7 +33,7 @@ from p2smt.solvers.solver import Solver
 ProgressCallback = Callable[[float | None, float], None]
 
 _NONE = Status.INFEASIBLE
-_PROPOSALS, _PROGRAMS = 0.8, 0.9
+_PROPOSALS, _PROGRAMS = 0.9, 0.95
 """Shares of a time limit after which nothing is proposed, and no proposal's programs are sought."""
 
 
