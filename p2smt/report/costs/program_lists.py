@@ -72,7 +72,7 @@ def lists_lines(
         return
     for n, (request, one) in enumerate(zip(asked, found, strict=True)):
         yield from ("",) * (n > 0)
-        yield "" if request is None else f"{request.kind.value} {'+'.join(request.axes)}"
+        yield "" if request is None else request.name
         yield from list_lines(one, best)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from p2smt.errors import BackendError, InputError
 from p2smt.files.write import write_atomically
 from p2smt.plans.sweep import Curve, Sweep
-from p2smt.report.costs.sweep_tables import curve_names, request_name
+from p2smt.report.costs.sweep_tables import curve_names
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _lines(axes: Axes, sweep: Sweep) -> list[Line2D]:
 
 def _labelled(sweep: Sweep, request: int) -> Iterator[tuple[str, Curve]]:
     """The curves of a request, each with its line of the legend."""
-    curves, name = sweep.curves(request), request_name(sweep, request)
+    curves, name = sweep.curves(request), sweep.problem.requests[request].name
     several = len(sweep.problem.requests) > 1
     for short, curve in zip(curve_names(curves), curves, strict=True):
         label = short if curve.program is None else f"{short}: {curve.program}"
