@@ -89,6 +89,10 @@ class StopWatch:
         """Whether no time is left."""
         return self.remaining_s() == 0.0
 
+    def ending_at(self, limit_s: float) -> StopWatch:
+        """The same watch with another time limit, in seconds from its start."""
+        return replace(self, limits=replace(self.limits, time_limit_s=limit_s))
+
     def left(self) -> SearchLimits:
         """The same limits with the time that is left."""
         return replace(self.limits, time_limit_s=self.remaining_s())

@@ -101,12 +101,14 @@ class Alternative:
 class RankOrder:
     """Ranks on devices in some order, one collective per request: what answers are compared with.
 
-    ``seconds`` are times per execution of each request.
+    ``seconds`` are times per execution of each request.  ``matrix`` is the one that expresses the
+    order, or None if there is none.
     """
 
     name: str
     seconds: tuple[float, ...]
     objective_s: float
+    matrix: Matrix | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,9 @@ class Solution:
 
     ``bound_s`` is the solver's proved bound on the objective of this problem,
     ``physical_bound_s`` the least objective that the links allow.  ``ranking`` is COMPLETE
-    if the alternatives are proved to be the best ones in order.  ``limits`` and ``top`` are those
+    if the alternatives are proved to be the best ones in order.  ``conflict``: where it is
+    infeasible, restrictions that exclude each other (none of them can be left out), in words.
+    ``notes``: what else is to be known of the answer, in words.  ``limits`` and ``top`` are those
     that the search was given.
     """
 
@@ -152,6 +156,8 @@ class Solution:
     compared: RankOrder | None = None
     sensitivity: tuple[Perturbation, ...] = ()
     interrupted: bool = False
+    conflict: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     limits: SearchLimits = field(default_factory=SearchLimits)
     top: int = 1
 
@@ -162,7 +168,7 @@ class Solution:
 
 
 def faster_orders(solution: Solution) -> tuple[RankOrder, ...]:
-    """Compared rank orders that beat the answer: no matrix expresses them, so none was searched."""
+    """Compared rank orders that beat the answer: restrictions or no matrix kept them out of it."""
     best = solution.best
     orders = [x for x in (solution.default, solution.compared) if x is not None]
     if best is None:

@@ -12,27 +12,29 @@ from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.answers import fixed_answer, program_answer
 from p2smt.plans.solution import RequestAnswer
-from p2smt.programs.program import Grouping, Program
-from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
+from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, best_program, price
 from p2smt.search.programs_pipelined import Listings, best_pipelined
 from p2smt.search.weaker.merged import best_merged
 from p2smt.solvers.solver import Solver
+
+_Key = tuple[RequestKind, int, tuple[Digits, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestAnswers:
     """Answers of a problem's requests, each found once; ``len``: how many were found.
 
-    Requests that differ in ``times`` only share one, since it is of one execution.
+    Requests that differ in ``times`` only share one, since it is of one execution.  One that the
+    time limit cut short is sought again if there is time again.
     """
 
     problem: Problem
     solver: Solver
     listings: Listings
-    _found: dict[tuple[RequestKind, int, tuple[Digits, ...]], RequestAnswer | None] = field(
-        default_factory=dict
-    )
+    _found: dict[_Key, RequestAnswer | None] = field(default_factory=dict)
+    _cut_short: set[_Key] = field(default_factory=set)
 
     def __len__(self) -> int:
         return len(self._found)
@@ -40,10 +42,13 @@ class RequestAnswers:
     def of(self, request: Request, scene: Scene, limits: SearchLimits) -> RequestAnswer | None:
         """As :func:`answer_request`."""
         key = (request.kind, request.payload_bytes, scene.digits)
-        if key not in self._found:
-            self._found[key] = answer_request(
-                self.problem, request, scene, limits, self.solver, self.listings
-            )
+        if key not in self._found or (key in self._cut_short and limits.time_limit_s):
+            watch = StopWatch.start(limits)
+            found = answer_request(self.problem, request, scene, limits, self.solver, self.listings)
+            self._found[key] = found
+            self._cut_short.discard(key)
+            if watch.expired() and found is not None and found.status is not Status.OPTIMAL:
+                self._cut_short.add(key)
         answer = self._found[key]
         return answer and replace(answer, request=request)
 
@@ -65,10 +70,43 @@ def answer_request(
     Raises:
         OutOfTimeError: neither a program nor a proof was found, and nothing may stand in.
     """
-    hierarchy = scene.hierarchy
-    if hierarchy.size == 1 or not request.kind.has_programs:
+    task = _task(problem, request, scene.hierarchy, solver)
+    if task is None:
         return fixed_answer(request, scene)
-    task = Task(
+    found = _best(task, scene, request.payload_bytes, limits, problem.pipeline, listings)
+    if found.status is Status.INFEASIBLE:
+        return None
+    best = found.best or _single(task, scene, request.payload_bytes)
+    if best is None:
+        raise OutOfTimeError
+    return _searched(request, scene, best, found)
+
+
+def single_answer(
+    problem: Problem, request: Request, scene: Scene, solver: Solver
+) -> RequestAnswer | None:
+    """The single collective, checked, with status UNKNOWN; None if the restrictions forbid it."""
+    task = _task(problem, request, scene.hierarchy, solver)
+    if task is None:
+        return fixed_answer(request, scene)
+    best = _single(task, scene, request.payload_bytes)
+    if best is None:
+        return None
+    unproved = Found(Status.UNKNOWN, best, 0.0, SolveStats(solver))
+    return _searched(request, scene, best, unproved)
+
+
+def single_allowed(problem: Problem, request: Request, hierarchy: Hierarchy) -> bool:
+    """Whether the restrictions allow the one collective that answers a request."""
+    task = _task(problem, request, hierarchy, Solver.CPSAT)
+    return task is None or task.allows(_whole(task))
+
+
+def _task(problem: Problem, request: Request, hierarchy: Hierarchy, solver: Solver) -> Task | None:
+    """The program synthesis of a request; None where there is one fixed step, or nothing to do."""
+    if hierarchy.size == 1 or not request.kind.has_programs:
+        return None
+    return Task(
         request.kind,
         hierarchy,
         problem.max_length,
@@ -76,11 +114,6 @@ def answer_request(
         problem.step_limits,
         solver,
     )
-    found = _best(task, scene, request.payload_bytes, limits, problem.pipeline, listings)
-    if found.status is Status.INFEASIBLE:
-        return None
-    best = found.best or _single(task, scene, request.payload_bytes)
-    return _searched(request, scene, best, found)
 
 
 def _best(
@@ -109,13 +142,17 @@ def _best(
     return replace(weaker, bound_s=min(found.bound_s, weaker.best.seconds))
 
 
-def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced:
-    """The single collective over the whole group as a checked program."""
-    whole = Grouping(0, task.hierarchy.depth)
-    instruction = task.hierarchy.instruction(DIRECT[task.kind], whole)
+def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced | None:
+    """The single collective over the whole group as a checked program, if it is allowed."""
+    instruction = _whole(task)
     if not task.allows(instruction):
-        raise OutOfTimeError
+        return None
     return price(task, Program((instruction,)), scene, payload_bytes)
+
+
+def _whole(task: Task) -> Instruction:
+    """The single collective over the whole group."""
+    return task.hierarchy.instruction(DIRECT[task.kind], Grouping(0, task.hierarchy.depth))
 
 
 def _searched(request: Request, scene: Scene, best: Priced, found: Found) -> RequestAnswer:

@@ -63,7 +63,7 @@ def _generic(task: Task) -> ProgramProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChunkedProgram:
     """A program with its payloads in rows, its number of chunks, and its time."""
 
     program: Indices
@@ -110,7 +110,7 @@ class _Field:
 
 def choices(
     task: Task, scene: Scene, payload_bytes: int, pipeline: int | None, programs: Sequence[Indices]
-) -> Iterator[Choice]:
+) -> Iterator[ChunkedProgram]:
     """The best choices of every number of chunks: those tied with the least time."""
     rows = RowCounts(
         demand_of(task.kind), task.hierarchy.factors, task.problem().instructions.items
@@ -123,10 +123,10 @@ def choices(
         for chunks in chunk_counts(pipeline, 2 if several else 1) if chosen else ():
             seconds = table.seconds(task, scene, payload_bytes, chunks)
             for p in np.flatnonzero(seconds <= seconds.min() * (1 + TIE)):
-                yield Choice(*table.programs[p], chunks, float(seconds[p]))
+                yield ChunkedProgram(*table.programs[p], chunks, float(seconds[p]))
 
 
-def first_choice(found: Sequence[Choice]) -> Choice:
+def first_choice(found: Sequence[ChunkedProgram]) -> ChunkedProgram:
     """The shortest of the tied programs, then fewest chunks, then the order of instructions."""
     limit = min(choice.seconds for choice in found) * (1 + TIE)
     tied = [choice for choice in found if choice.seconds <= limit]
@@ -163,7 +163,7 @@ def best_pipelined(
     return Found(Status.OPTIMAL, best, min(bound, best.seconds), stats)
 
 
-def _same_choice(task: Task, choice: Choice, best: Priced) -> None:
+def _same_choice(task: Task, choice: ChunkedProgram, best: Priced) -> None:
     """Raise EncodingBug unless the checker finds the payloads and the time of the choice."""
     rows = best.checked.trace.payload_rows
     if rows != choice.rows or abs(best.seconds - choice.seconds) > 1e-9 * best.seconds:

@@ -20,15 +20,15 @@ _Left = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SceneColumn:
     """One level of a split: values of its terms, and the digits they stand for."""
 
     values: tuple[int, ...]
     digits: Digits
 
 
-Split = tuple[Column, ...]
-_Step = tuple[Column, _Left]
+Split = tuple[SceneColumn, ...]
+_Step = tuple[SceneColumn, _Left]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +123,14 @@ class Columns:
         left = dict(zip(self.chosen, rest, strict=True))
         return all(left.get(i) != self.axes[i] for i, level in self.across if level == j)
 
-    def _level_columns(self, j: int, entries: Sequence[int], free: int) -> Iterator[Column]:
+    def _level_columns(self, j: int, entries: Sequence[int], free: int) -> Iterator[SceneColumn]:
         """The columns with these entries: one, or one per way the other axes lie in between."""
         others = [i for i in range(len(self.axes)) if i not in self.chosen]
         if not self._may_hold(j, others, free):
             return
         if not self.exact[j]:
             merged = math.prod(entries)
-            yield Column((merged,), ((merged, 1),) if merged > 1 else ())
+            yield SceneColumn((merged,), ((merged, 1),) if merged > 1 else ())
             return
         for gaps in self._gaps(j, free):
             yield _column(len(self.axes), self.chosen, entries, gaps)
@@ -175,7 +175,7 @@ def across_levels(rules: Sequence[AxisRule | FixedEntry]) -> tuple[tuple[int, in
 
 def _column(
     axes: int, chosen: Sequence[int], entries: Sequence[int], gaps: Sequence[int]
-) -> Column:
+) -> SceneColumn:
     """The column of these entries with the other axes' products just after each."""
     values: list[int] = []
     digits: list[tuple[int, int]] = []
@@ -185,7 +185,7 @@ def _column(
         values = [entry, *([stride] if i + 1 < axes else []), *values]
         suffix = stride * entry
         digits = [(entry, stride), *digits]
-    return Column(tuple(values), _merged(digits))
+    return SceneColumn(tuple(values), _merged(digits))
 
 
 def _merged(digits: Sequence[tuple[int, int]]) -> Digits:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from p2smt.cluster.topology import LinkKind, Topology
 from p2smt.cost.alpha_beta import relevant_digits
 from p2smt.cost.scene import Scene
-from p2smt.errors import TooLarge
+from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Placement
 from p2smt.problems.placement import LevelTerm
+from p2smt.result import StopWatch
 from p2smt.search.scene_columns import Columns, Split, across_levels, fixed_values
 
 MAX_SCENES = 50_000
@@ -44,11 +45,13 @@ def scene_table(
     axes: Sequence[int],
     chosen: Sequence[int],
     rules: Sequence[AxisRule | FixedEntry] = (),
+    watch: StopWatch | None = None,
 ) -> SceneTable:
     """The table of the chosen axes (indices, ascending); ``axes`` are all axis sizes.
 
     Raises:
         TooLarge: more than MAX_SCENES rows; told before they are built.
+        OutOfTimeError: the watch expired.
     """
     exact = _position_levels(topology)
     columns = Columns(
@@ -69,6 +72,8 @@ def scene_table(
     scenes: dict[TermValues, Scene] = {}
     for split in columns.splits():
         values = tuple(v for column in split for v in column.values)
+        if watch is not None and watch.expired():
+            raise OutOfTimeError
         if values not in scenes:
             scenes[values] = _scene(topology, split)
     return SceneTable(_terms(exact, len(axes), chosen), scenes)

@@ -83,14 +83,15 @@ def test_too_many_rows_are_told_before_any_is_built(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_the_error_advises_helps() -> None:
-    fixed = [FixedEntry(axis, level, 1) for axis in (1, 2) for level in (0, 1)]
-    inside = [AxisRule(axis, 1, inside=True) for axis in (1, 2)]
-    for rules in (fixed, inside):
+    fixed: Rules = [FixedEntry(axis, level, 1) for axis in (1, 2) for level in (0, 1)]
+    inside: Rules = [AxisRule(axis, 1, inside=True) for axis in (1, 2)]
+    choices: tuple[Rules, ...] = (fixed, inside)
+    for rules in choices:
         table = scene_table(large(), (16, 16, 16, 16, 8), (1, 2), rules)
         assert 0 < len(table.scenes) < module.MAX_SCENES
 
 
 def test_rules_that_exclude_each_other_leave_no_row() -> None:
     topology = cluster(("node", 4, 1e9), ("gpu", 8, 1e10))
-    rules = [AxisRule(0, 0, inside=True), FixedEntry(0, 0, 2)]
+    rules: Rules = [AxisRule(0, 0, inside=True), FixedEntry(0, 0, 2)]
     assert not scene_table(topology, (8, 4), (0,), rules).scenes

@@ -15,7 +15,7 @@ from p2smt.cost.scene import Scene
 from p2smt.programs.program import SMALL_MODEL_DEPTH, SMALL_MODEL_LENGTH
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, best_program, price
-from p2smt.search.programs_pipelined import Choice, Listings, choices, first_choice
+from p2smt.search.programs_pipelined import ChunkedProgram, Listings, choices, first_choice
 from p2smt.solvers.solver import Solver
 
 LISTED_LENGTH = 5
@@ -55,7 +55,7 @@ def _listed(
     listings: Listings,
 ) -> Priced | None:
     """The best of all short programs over each way to merge levels; checked on the whole."""
-    best: tuple[Task, Choice] | None = None
+    best: tuple[Task, ChunkedProgram] | None = None
     for merged in _merged_tasks(task, watch, listings):
         _, programs = listings.of(merged, watch.left())
         found = list(choices(merged, scene, payload_bytes, pipeline, programs))
