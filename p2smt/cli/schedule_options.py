@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.interop.reading import Reading
+    from p2smt.interop.runtimes import Runtime
 
 DepthOption = Annotated[
     str | None,
@@ -17,15 +18,23 @@ DepthOption = Annotated[
 ]
 CollectiveOption = Annotated[
     str | None,
-    typer.Option("--collective", metavar="NAME", help="Such as allreduce, if not the file's."),
+    typer.Option(
+        "--collective",
+        metavar="NAME",
+        help="Of XML and JSON: such as allreduce, if not the file's.",
+    ),
 ]
 RootOption = Annotated[
     str | None,
-    typer.Option("--root", metavar="RANK", help="Root of a reduce or broadcast; default: 0."),
+    typer.Option(
+        "--root",
+        metavar="RANK",
+        help="Of XML and JSON: root of a reduce, broadcast ..; default: 0.",
+    ),
 ]
 OutOfPlaceOption = Annotated[
     bool,
-    typer.Option("--out-of-place", help="For a file made for both: input and output apart."),
+    typer.Option("--out-of-place", help="Of XML made for both uses: input and output apart."),
 ]
 RepairOption = Annotated[
     bool,
@@ -44,6 +53,18 @@ CostOption = Annotated[
         "--cost", metavar="SIZE", help="Predict the time for such a payload on --topology."
     ),
 ]
+ForceOption = Annotated[
+    bool,
+    typer.Option("--force", help="Write also what the runtime of that format would not run."),
+]
+RuntimeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--runtime",
+        metavar="NAME",
+        help="Exit 1 unless it would run the schedule: msccl, rccl or mscclpp.",
+    ),
+]
 UptoOption = Annotated[
     str | None,
     typer.Option("--upto", metavar="N", help="Symbolic files: check every size up to N."),
@@ -56,7 +77,7 @@ SizesOption = Annotated[
 IterationsOption = Annotated[
     str | None,
     typer.Option(
-        "--iterations", metavar="N", help="MSCCL++ pipelines: units per chunk; default: 3."
+        "--iterations", metavar="N", help="Of MSCCL++ pipelines: units per chunk; default: 3."
     ),
 ]
 CheckedProgramOption = Annotated[
@@ -74,7 +95,7 @@ LoweringOption = Annotated[
 
 _MAX_DEPTH = 1_000_000
 _MAX_RANK = 1_000_000
-_LIMIT_S = 60.0
+_REPAIR_S = 60.0
 
 
 def check_subject(
@@ -114,6 +135,7 @@ class ScheduleOptions:
     topology: str | None = None
     upto: str | None = None
     sizes: tuple[str, ...] = ()
+    runtime: str | None = None
 
     def depth(self) -> int:
         """Messages that a connection holds."""
@@ -124,23 +146,29 @@ class ScheduleOptions:
             return DEFAULT_DEPTH
         return given.count_of(self.fifo_depth, "fifo depth", _MAX_DEPTH)
 
-    def limit_s(self) -> float:
-        """Seconds for the solver, and for the search for a repair."""
+    def limit_s(self) -> float | None:
+        """Wall seconds for the check; None: as long as the solver's effort lasts."""
         from p2smt.cli import given
 
         if self.time_limit is None:
-            return _LIMIT_S
-        return given.limits_of(self.time_limit, "0").time_limit_s or _LIMIT_S
+            return None
+        return given.limits_of(self.time_limit, "0").time_limit_s
+
+    def repair_s(self) -> float:
+        """Wall seconds for the search for a repair."""
+        limit_s = self.limit_s()
+        return _REPAIR_S if limit_s is None else limit_s
 
     def reading(self) -> Reading:
         """What the file does not say itself."""
         from p2smt.cli import given
         from p2smt.interop.reading import Reading
 
-        root = 0 if self.root is None else given.count_of(self.root, "root", _MAX_RANK, least=0)
+        root = None if self.root is None else given.count_of(self.root, "root", _MAX_RANK, least=0)
         in_place = False if self.out_of_place else None
-        units = 3 if self.iterations is None else given.count_of(self.iterations, "iterations", 999)
-        return Reading(root, self.collective, in_place, units, self.parameters())
+        units = self.iterations
+        steps = None if units is None else given.count_of(units, "iterations", 999)
+        return Reading(root, self.collective, in_place, steps, self.parameters())
 
     def parameters(self) -> dict[str, int]:
         """The values of a symbolic file's parameters."""
@@ -154,6 +182,12 @@ class ScheduleOptions:
                 raise InputError(f"parameter {text[:40]!r}", "has no value", "write it like n=8")
             found[name] = given.count_of(value, f"parameter {name[:40]}", least=0)
         return found
+
+    def wanted(self) -> Runtime | None:
+        """The runtime that must be able to run the schedule, if one is named."""
+        from p2smt.interop.runtimes import runtime_named
+
+        return None if self.runtime is None else runtime_named(self.runtime)
 
     def bound(self) -> int:
         """The largest size of a symbolic schedule that is checked."""
@@ -185,11 +219,39 @@ class ScheduleOptions:
         """
         from p2smt.errors import InputError
 
-        if self.fix or self.trace or self.cost or self.topology or self.sizes:
+        one = (self.fix, self.trace, self.cost, self.topology, self.sizes, self.runtime)
+        if any(one):
             raise InputError(
                 "--upto",
-                "checks many sizes; --fix, --trace, --cost, --topology and --set need one",
+                "checks many sizes; --fix, --trace, --cost, --topology, --runtime and --set need "
+                "one",
                 "drop them, or --upto",
+            )
+        if any((self.collective, self.root, self.out_of_place, self.iterations)):
+            raise InputError(
+                "--collective, --root, --out-of-place and --iterations",
+                "are for XML and JSON; symbolic files say these things themselves",
+                "drop them",
+            )
+
+    def refuse_for_program(self) -> None:
+        """A program says itself what it computes, and is checked at every size as it is.
+
+        Raises:
+            InputError: an option was given that only a file has a use for.
+        """
+        from p2smt.errors import InputError
+
+        kept = ScheduleOptions(
+            fifo_depth=self.fifo_depth,
+            topology=self.topology,
+            upto=self.upto,
+        )
+        if self != kept:
+            raise InputError(
+                "--program",
+                "takes no other options of schedules than --fifo-depth, --topology and --upto",
+                "drop them, or the program",
             )
 
     def refuse_for_plan(self) -> None:

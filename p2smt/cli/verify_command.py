@@ -33,6 +33,7 @@ def verify(
     topology: o.TopologyOption = None,
     sizes: so.SizesOption = None,
     upto: so.UptoOption = None,
+    runtime: so.RuntimeOption = None,
     program: so.CheckedProgramOption = None,
     levels: o.LevelsOption = None,
     kind: o.KindOption = None,
@@ -57,6 +58,7 @@ def verify(
         topology=topology,
         upto=upto,
         sizes=tuple(sizes or ()),
+        runtime=runtime,
     )
     so.check_subject(file, program, levels, kind, algorithm)
     if file is not None:

@@ -24,6 +24,7 @@ def verify_program(
     from p2smt.schedules.families.program_family import all_factors, prove_program
     from p2smt.schedules.lower.assemble import Lowering
 
+    asked.refuse_for_program()
     names, sizes = given.levels_of(asked.topology, levels)
     choices = [sizes] if asked.upto is None else all_factors(len(names), asked.bound())
     if sizes not in choices:

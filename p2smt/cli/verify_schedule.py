@@ -13,30 +13,32 @@ if TYPE_CHECKING:
     from p2smt.schedules.families.family import ParametricReport
     from p2smt.schedules.model import Schedule
     from p2smt.schedules.verify.repair import RepairSearch
-    from p2smt.schedules.verify.report import Report, Verdict
+    from p2smt.schedules.verify.report import Report, Runnable, Verdict
 
 
 def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
     """Check a schedule in every interleaving."""
     from p2smt.cli.output import print_json
+    from p2smt.interop.runtimes import runnable
     from p2smt.interop.schedule_files import read_schedule
     from p2smt.report.schedule_data import cost_data, repair_data, schedule_data
     from p2smt.schedules.verify.verify import verify
 
-    depth, limit_s, scene = asked.depth(), asked.limit_s(), asked.scene()
+    depth, limit_s, scene, wanted = asked.depth(), asked.limit_s(), asked.scene(), asked.wanted()
     schedule = read_schedule(text, source, asked.reading())
+    runs = runnable(schedule, text, source, wanted)
     report = verify(schedule, depth, limit_s)
-    search = _repair(schedule, report, limit_s) if asked.fix else None
+    search = _repair(schedule, report, asked.repair_s()) if asked.fix else None
     cost = _cost(schedule, report, scene)
     if asked.trace is not None:
         _write_trace(asked.trace, schedule, report, cost)
     if json:
-        data = schedule_data(schedule, report)
+        data = schedule_data(schedule, report, runs)
         data |= {} if search is None else {"fix": repair_data(schedule, search)}
         print_json(data | ({} if cost is None else {"cost": cost_data(schedule, cost)}))
     else:
-        _show(schedule, report, search, cost)
-    return exit_code_of(report.verdict)
+        _show(schedule, report, runs, search, cost, asked=wanted is not None)
+    return exit_code_of(report.verdict) or int(wanted is not None and not runs)
 
 
 def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
@@ -88,16 +90,23 @@ def _repair(schedule: Schedule, report: Report, limit_s: float) -> RepairSearch 
 
 
 def _show(
-    schedule: Schedule, report: Report, search: RepairSearch | None, cost: ScheduleCost | None
+    schedule: Schedule,
+    report: Report,
+    runs: Runnable,
+    search: RepairSearch | None,
+    cost: ScheduleCost | None,
+    *,
+    asked: bool,
 ) -> None:
-    from p2smt.report.schedule_data import cost_lines, repair_lines, schedule_lines, wrapped
+    from p2smt.report import schedule_data as lines_of
 
     lines = [
-        *schedule_lines(schedule, report),
-        *(() if search is None else repair_lines(schedule, search)),
-        *(() if cost is None else cost_lines(schedule, cost)),
+        *lines_of.schedule_lines(schedule, report),
+        *(lines_of.runnable_lines(runs) if asked or not runs else ()),
+        *(() if search is None else lines_of.repair_lines(schedule, search)),
+        *(() if cost is None else lines_of.cost_lines(schedule, cost)),
     ]
-    for line in wrapped(lines):
+    for line in lines_of.wrapped(lines):
         typer.echo(line)
 
 

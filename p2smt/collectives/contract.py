@@ -79,6 +79,7 @@ class MadeOf(Enum):
     ROOT = "the root's"
     OWNER = "that of the rank whose part it is"
     BEFORE = "that of the member before; the first one ends with nothing"
+    BEFORE_IN_RING = "that of the member before; the first one ends with the last one's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ RULES: Mapping[str, CollectiveRule] = {
     "broadcast": CollectiveRule(MadeOf.ROOT),
     "scatter": CollectiveRule(MadeOf.ROOT, input_parts=True),
     "gather": CollectiveRule(MadeOf.OWNER, at_root=True),
+    "sendrecv": CollectiveRule(MadeOf.BEFORE_IN_RING),
 }
 """By the name of the collective."""
 
@@ -146,6 +148,8 @@ def goals_of(
                 ]
             case MadeOf.ROOT:
                 found += _copied(root, rank, first, chunks)
+            case MadeOf.BEFORE_IN_RING:
+                found += _copied(group[place - 1], rank, 0, chunks)
             case MadeOf.BEFORE if place:
                 found += _copied(group[place - 1], rank, 0, chunks)
     return found

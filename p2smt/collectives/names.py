@@ -65,6 +65,7 @@ _TABLE = (
     _Named("broadcast", "broadcast", None, Collective.BROADCAST),
     _Named("scatter", "scatter", None, None),
     _Named("gather", "gather", None, None),
+    _Named("sendrecv", "sendrecv", None, None),
 )
 
 COLLECTIVES = tuple(row.schedule for row in _TABLE)

@@ -5,23 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from p2smt.collectives.contract import RULES
+from p2smt.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a file does not say, or says wrongly for this use; a format uses what it has need of.
+    """What a file does not say, or says wrongly for this use; None: it is not said here either.
 
-    root: of rooted collectives.  collective: instead of the file's.  in_place: for files made for
-    both uses.  iterations: of pipelines.  parameters: of symbolic YAML files.
+    root: of rooted collectives; 0 if not said.  collective: instead of the file's.
+    in_place: for files made for both uses.  iterations: of pipelines; 3 if not said.
+    parameters: of symbolic YAML files.
     """
 
-    root: int = 0
+    root: int | None = None
     collective: str | None = None
     in_place: bool | None = None
-    iterations: int = 3
+    iterations: int | None = None
     parameters: Mapping[str, int] = field(default_factory=dict)
+
+    def root_of(self, collective: str) -> int:
+        """The root of a collective.
+
+        Raises:
+            InputError: one is given, and the collective has none.
+        """
+        rule = RULES.get(collective)
+        if self.root is not None and rule is not None and not rule.rooted:
+            raise InputError(f"root {self.root}", f"{collective} has no root", "drop --root")
+        return self.root or 0
 
 
 AS_IT_STANDS = Reading()

@@ -17,6 +17,7 @@ from p2smt.interop.msccl.write import write_msccl
 from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
 from p2smt.interop.mscclpp.read import read_mscclpp
 from p2smt.interop.mscclpp.write import write_mscclpp
+from p2smt.interop.runtimes import runtime_of
 from p2smt.schedules.language.instance import parse_schedule
 from p2smt.schedules.language.write import dump_schedule
 
@@ -40,7 +41,7 @@ class Format:
     sign: what it looks at, for messages; empty where a file without it may be a plan.
     read: text, what messages call it, and what it does not say; InputError if it is malformed.
     write: InputError if the format cannot express the schedule without loss.
-    symbolic: whether a file may have parameters.
+    wants: what of a ``Reading`` it has use for.
     """
 
     name: str
@@ -51,7 +52,12 @@ class Format:
     sign: str
     read: Callable[[str, str, Reading], Schedule]
     write: Callable[[Schedule], str]
-    symbolic: bool = False
+    wants: frozenset[str]
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether a file may have parameters."""
+        return "parameters" in self.wants
 
     @property
     def title(self) -> str:
@@ -89,6 +95,7 @@ FORMATS = (
         sign="starts with <",
         read=read_msccl,
         write=write_msccl,
+        wants=frozenset(("collective", "root", "in_place")),
     ),
     Format(
         name=MSCCLPP_JSON,
@@ -99,6 +106,7 @@ FORMATS = (
         sign="",
         read=read_mscclpp,
         write=write_mscclpp,
+        wants=frozenset(("collective", "root", "iterations")),
     ),
     Format(
         name="yaml",
@@ -109,7 +117,7 @@ FORMATS = (
         sign="has the key p2smt_schedule",
         read=_read_yaml,
         write=dump_schedule,
-        symbolic=True,
+        wants=frozenset(("parameters",)),
     ),
 )
 
@@ -180,28 +188,67 @@ def read_schedule(text: str, source: str, reading: Reading) -> Schedule:
     """The schedule that a text holds; ``source`` names the file in messages.
 
     Raises:
-        InputError: the text is in none of the formats, or breaks the rules of its own.
+        InputError: the text is in none of the formats, breaks the rules of its own, or says
+            itself what ``reading`` says.
     """
     found = format_of(text)
     if reading.parameters and not (found and found.symbolic):
         raise InputError(f"schedule {source!r}", "has no parameters: it is not YAML", "drop --set")
     if found is None:
         raise InputError(f"file {source!r}", "is not a schedule", "see docs/schedules.md")
+    for name, (option, what) in _OPTIONS.items():
+        if getattr(reading, name) is not None and name not in found.wants:
+            others = " and ".join(row.title for row in FORMATS if name in row.wants)
+            raise InputError(option, f"{what} of {others}; {source} is {found.title}", "drop it")
     return found.read(text, source, reading)
 
 
-def written(schedule: Schedule, path: str) -> str:
+_OPTIONS = {
+    "collective": ("--collective", "names the collective"),
+    "root": ("--root", "names the root"),
+    "in_place": ("--out-of-place", "is for files made for both uses,"),
+    "iterations": ("--iterations", "is for the pipelines"),
+}
+"""How people say what a file does not, and for what."""
+
+
+def written(schedule: Schedule, path: str, *, force: bool = False) -> str:
     """The schedule as text in the format that the file's name asks for.
 
+    force: also where the runtime of that format would not run it.
+
     Raises:
-        InputError: the format is not known, or cannot express the schedule without loss.
+        InputError: the format is not known, cannot express the schedule without loss, or its
+            runtime would not run the file.
     """
+    named = format_named(path)
+    for step in schedule.steps:
+        if step.unannounced:
+            rule = "waits for a step that is never announced, which no other file could say"
+            raise InputError(f"{step}", rule, "set hasdep=1 where it waits")
+    text = named.write(schedule)
+    if not force:
+        _require_runnable(text, path, named)
+    return text
+
+
+def format_named(path: str) -> Format:
+    """The format that a file's name asks for; InputError if there is none."""
     named = _named(path)
-    if named is None:
-        *most, last = (
-            f"{row.suffixes[0]} ({row.runtime})" if row.runtime else row.suffixes[0]
-            for row in FORMATS
-        )
-        known = f"{', '.join(most)} and {last}"
-        raise InputError(f"file {path!r}", f"formats are {known}", "name it so")
-    return named.write(schedule)
+    if named is not None:
+        return named
+    *most, last = (
+        f"{row.suffixes[0]} ({row.runtime})" if row.runtime else row.suffixes[0] for row in FORMATS
+    )
+    known = f"{', '.join(most)} and {last}"
+    raise InputError(f"file {path!r}", f"formats are {known}", "name it so")
+
+
+def _require_runnable(text: str, path: str, written_as: Format) -> None:
+    """Refuses a text that the runtime of its format would not run."""
+    runtime = runtime_of(written_as.name)
+    reasons = runtime.refusals(text, path) if runtime else ()
+    if runtime and reasons:
+        more = f", and {len(reasons) - 1} more reasons" if len(reasons) > 1 else ""
+        rule = f"{runtime.title} would not run it ({reasons[0]}{more})"
+        raise InputError(f"file {path!r}", rule, "use --force to write it all the same, or YAML")

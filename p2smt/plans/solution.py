@@ -80,7 +80,7 @@ class Alternative:
             raise InputError("an alternative", "has either a matrix or a rank list")
 
     @property
-    def rank_map(self) -> RankMap:
+    def placement(self) -> RankMap:
         """Where the ranks lie."""
         if self.rank_list is not None:
             return self.rank_list
@@ -89,7 +89,7 @@ class Alternative:
     @property
     def ranks(self) -> tuple[int, ...]:
         """The device of each rank, ranks being row-major over the axes."""
-        return tuple(self.rank_map.rank_tensor().ravel().tolist())
+        return tuple(self.placement.rank_tensor().ravel().tolist())
 
     @property
     def peak_bytes(self) -> int:

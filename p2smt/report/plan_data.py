@@ -78,7 +78,7 @@ def _proof_lines(proof: PlanProof) -> Iterator[str]:
 def _better_lines(proof: PlanProof, better: Alternative) -> Iterator[str]:
     less, own = format_time(better.objective_s), format_time(proof.objective_s)
     yield f"{OPTIMALITY}: refuted, a better plan takes {less}, this one {own}"
-    yield f"  {'ranks' if better.matrix is None else 'placement'} {better.rank_map.text()}"
+    yield f"  {'ranks' if better.matrix is None else 'placement'} {better.placement.text()}"
     for answer in better.requests:
         program = str(answer.program or "one step")
         yield f"  {answer.label}: {program} ({format_time(answer.total_s)})"

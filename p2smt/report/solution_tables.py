@@ -82,7 +82,7 @@ def _kept_out(order: RankOrder) -> str:
 def _matrix_table(solution: Solution, best: Alternative) -> Group:
     sizes = [(axis.name, axis.size) for axis in solution.problem.axes]
     names = solution.problem.topology.names
-    return layout_table(sizes, names, best.matrix, best.rank_map.text())
+    return layout_table(sizes, names, best.matrix, best.placement.text())
 
 
 def _notes(best: Alternative) -> list[str]:

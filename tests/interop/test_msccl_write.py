@@ -34,7 +34,7 @@ def bare(schedule: Schedule) -> Schedule:
     """Without what a file does not keep: line numbers, names of steps, the format it came from."""
     steps = sorted(schedule.steps, key=lambda step: (step.rank, step.block, step.index))
     plain = tuple(replace(step, line=None, kind="") for step in steps)
-    return replace(schedule, steps=plain, form="", warnings=())
+    return replace(schedule, steps=plain, form="", warnings=(), refused=())
 
 
 def refusal(schedule: Schedule) -> str:

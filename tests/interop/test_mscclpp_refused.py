@@ -139,12 +139,11 @@ def test_limits_on_size(monkeypatch: pytest.MonkeyPatch) -> None:
         read(lonely([pipeline([_COPY], chunks=1 << 20)]))
 
 
-def test_warnings_name_limits_and_differences_of_the_runtime() -> None:
-    ops = [NOP] * 65
+def test_warnings_name_differences_of_the_runtime() -> None:
     get = move("get", [far(0, 1)], [near("s", 0)])
     pws = move("pws", [near("i", 0)], [far(0, 0)])
     least = move("re", [near("i", 0), near("s", 0)], [near("o", 0)], reduce_op="max")
-    text = " ".join(read(pair([*ops, get, pws, least, over("flush", 0, kind="port")])).warnings)
-    for part in ("has 69 operations", "exchanges source", "sends no signal", "'max'", "flush"):
+    text = " ".join(read(pair([get, pws, least, over("flush", 0, kind="port")])).warnings)
+    for part in ("exchanges source", "sends no signal", "'max'", "flush"):
         assert part in text
     assert read(all_gather()).warnings == ()

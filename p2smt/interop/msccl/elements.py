@@ -91,6 +91,8 @@ class RawGpu:
 class RawAlgo:
     """The file; None: the attribute is missing.
 
+    collective: as written, known or not.
+    sized: whether it says which sizes it is for (``minBytes`` and ``maxBytes``).
     gpus: by rank, in document order.
     """
 
@@ -98,12 +100,13 @@ class RawAlgo:
     line: int
     name: str
     ranks: int
-    collective: str
+    collective: str | None
     protocol: str
     channels: int | None
     chunks: int | None
     in_place: bool | None
     out_of_place: bool | None
+    sized: bool = False
     gpus: Mapping[int, RawGpu] = field(default_factory=dict)
 
     def error(self, rule: str, remedy: str, line: int | None = None) -> InputError:

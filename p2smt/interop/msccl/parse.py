@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from p2smt.collectives.names import CUSTOM, MSCCL_NAMES
 from p2smt.errors import InputError, TooLarge
 from p2smt.interop.msccl.checked_xml import MAX_NUMBER, walk
 from p2smt.interop.msccl.elements import STEP_TYPES, RawAlgo, RawBlock, RawGpu, RawPlace, RawStep
@@ -143,12 +142,13 @@ def _algo(element: XmlElement) -> RawAlgo:
         element.line,
         " ".join(element.text("name", "").split())[:200],
         element.integer("ngpus", low=1, high=MAX_RANKS),
-        element.word("coll", (*MSCCL_NAMES, CUSTOM)),
+        element.text("coll", "") if element.has("coll") else None,
         element.word("proto", PROTOCOLS, "Simple"),
         element.integer("nchannels") if element.has("nchannels") else None,
         element.integer("nchunksperloop", low=1) if element.has("nchunksperloop") else None,
         element.flag("inplace"),
         element.flag("outofplace"),
+        element.has("minBytes") and element.has("maxBytes"),
     )
 
 

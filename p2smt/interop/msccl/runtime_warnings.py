@@ -1,57 +1,35 @@
 """What the runtime makes of an MSCCL XML file besides what its steps say.
 
-Limits are those of the runtime's tables.  Dependencies: the runtime announces a step only if its
-``hasdep`` is 1, as one rising number per block, and a waiting block compares with that number.
-So a wait for a step that is not announced ends with a later one that is, or never.  ``nop`` is
-folded into the step after it: it is never announced itself, and counts only by its dependency.
+What it refuses is in :mod:`~p2smt.interop.msccl.runtime_limits`.  Waits: see announcements.
+``nop`` is folded into the step after it: it counts only by its dependency.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from p2smt.interop.msccl.announcements import announced_by, announcements_of, says_announcements
+from p2smt.interop.msccl.findings import by_subject
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from p2smt.interop.msccl.elements import RawAlgo, RawBlock, RawGpu, RawStep
+    from p2smt.interop.msccl.findings import Finding
     from p2smt.schedules.model import Step
-
-MAX_STEPS = 256
-MAX_BLOCKS = 216
-MAX_BLOCKS_OF_CHANNEL = 32
-MAX_COUNT = 71
-
-_SHOWN = 4
-
-Finding = tuple[str, int]
-"""What there is to say, and about which line."""
 
 
 def warnings_of(algo: RawAlgo, in_place: bool, steps: Iterable[Step]) -> tuple[str, ...]:
     """What to know about a file that is used in place or not; one text per subject."""
-    lines: dict[str, list[int]] = defaultdict(list)
-    for text, line in _findings(algo, in_place, steps):
-        lines[text].append(line)
-    return tuple(f"{_lines(where)}: {text}" for text, where in lines.items())
-
-
-def _lines(found: list[int]) -> str:
-    lines = sorted(set(found))
-    shown = ", ".join(map(str, lines[:_SHOWN]))
-    more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
-    return f"line{'s' * (len(lines) > 1)} {shown}{more}"
+    return by_subject(_findings(algo, in_place, steps))
 
 
 def _findings(algo: RawAlgo, in_place: bool, steps: Iterable[Step]) -> Iterator[Finding]:
     yield from _uses(algo, in_place)
-    blocks = (block for gpu in algo.gpus.values() for block in gpu.blocks.values())
-    stated = any(step.announced is not None for block in blocks for step in block.steps)
+    stated = says_announcements(algo)
     for gpu in algo.gpus.values():
-        yield from _limits(algo, gpu)
         if stated:
             yield from _dependencies(gpu)
         for block in gpu.blocks.values():
@@ -77,80 +55,33 @@ def _uses(algo: RawAlgo, in_place: bool) -> Iterator[Finding]:
         yield f"the file is for use {other}: checked {used}, as asked", algo.line
 
 
-def _limits(algo: RawAlgo, gpu: RawGpu) -> Iterator[Finding]:
-    blocks = gpu.blocks.values()
-    if len(blocks) > MAX_BLOCKS:
-        yield f"the runtime runs at most {MAX_BLOCKS} blocks per gpu", gpu.line
-    if blocks and max(gpu.blocks) >= len(blocks):
-        yield "the runtime refuses a gpu whose blocks are not numbered 0, 1, ..", gpu.line
-    channels = Counter(block.channel for block in blocks)
-    if channels and max(channels.values()) > MAX_BLOCKS_OF_CHANNEL:
-        yield f"the runtime runs at most {MAX_BLOCKS_OF_CHANNEL} blocks per channel", gpu.line
-    for block in blocks:
-        if len(block.steps) > MAX_STEPS:
-            yield f"the runtime runs at most {MAX_STEPS} steps per block", block.line
-        if algo.channels is not None and block.channel >= algo.channels:
-            yield f"the runtime connects channels below nchannels={algo.channels} only", block.line
-        for step in block.steps:
-            if step.count > MAX_COUNT:
-                yield f"the runtime handles at most {MAX_COUNT} chunks in a step", step.line
-
-
 def _dependencies(gpu: RawGpu) -> Iterator[Finding]:
-    """Waits for steps that are not announced."""
-    announced = {number: _announced(block) for number, block in gpu.blocks.items()}
+    """Waits that end later than they say; those that never end make the file invalid."""
+    announcements = announcements_of(gpu)
     for block in gpu.blocks.values():
         for step in block.steps:
-            if step.wait is None:
-                continue
-            number, index = step.wait
-            until = announced.get(number, [])
-            if not 0 <= index < len(until):
-                continue
-            if until[index] is None:
-                yield "waits for a step with hasdep=0: in the runtime it waits forever", step.line
-            elif until[index] != index:
+            ended = None if step.wait is None else announced_by(announcements, step.wait)
+            if step.wait is not None and ended not in (None, step.wait[1]):
                 text = (
                     "waits for a step with hasdep=0: the runtime waits for the next with hasdep=1"
                 )
                 yield text, step.line
 
 
-def _announced(block: RawBlock) -> list[int | None]:
-    """By step, the first step from it on that is announced."""
-    found: list[int | None] = []
-    following: int | None = None
-    for index in range(len(block.steps) - 1, -1, -1):
-        step = block.steps[index]
-        if step.announced and step.kind != "nop":
-            following = index
-        found.append(following)
-    return found[::-1]
-
-
 def _nops(block: RawBlock) -> Iterator[Finding]:
-    """Those that the runtime cannot fold into the next step, or that shift its numbers."""
-    pending = False
+    """Those that shift the runtime's numbers."""
     uncounted: int | None = None
     for step in block.steps:
         if step.kind == "nop":
-            pending = pending or step.wait is not None
-            if step.wait is None:
-                uncounted = step.line if uncounted is None else uncounted
-            continue
-        if pending and step.wait is None:
-            yield (
-                "the runtime refuses a step that waits for nothing after a nop that does",
-                step.line,
-            )
-        if uncounted is not None and step.announced:
+            if step.wait is None and uncounted is None:
+                uncounted = step.line
+        elif uncounted is not None and step.announced:
             yield (
                 "the runtime does not count a nop that waits for nothing: it announces later "
                 "steps of the block too low",
                 uncounted,
             )
             uncounted = None
-        pending = False
 
 
 def _chains(block: RawBlock) -> Iterator[Finding]:

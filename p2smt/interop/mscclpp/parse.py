@@ -37,6 +37,8 @@ MAX_RANKS = 4096
 MAX_SPAN = 1 << 20
 KINDS = ("memory", "port", "switch")
 
+_OLDER_KEYS = ("chunkGroups", "inputChunks", "outputChunks", "scratchChunks")
+
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
@@ -73,6 +75,7 @@ def parse_mscclpp(text: str, source: str) -> ExecutionPlan:
 
 def _plan(value: JsonValue) -> ExecutionPlan:
     gpus = value.items("gpus")
+    _refuse_older(gpus)
     if not 1 <= len(gpus) <= MAX_RANKS:
         rule = f"has {len(gpus)} entries, not 1 to {MAX_RANKS}"
         raise value.at("gpus").error(rule, "list every rank once")
@@ -90,6 +93,18 @@ def _plan(value: JsonValue) -> ExecutionPlan:
         value.number("buffer_alignment", 16, low=1, high=1 << 20),
         tuple(_gpu(gpu, rank, len(gpus)) for rank, gpu in enumerate(gpus)),
     )
+
+
+def _refuse_older(gpus: Sequence[JsonValue]) -> None:
+    """The dialect of versions before 0.8.0 (August 2025) has other operations and other keys.
+
+    Source: microsoft/mscclpp, src/executor/execution_plan.cc of v0.7.0 and of v0.8.0.
+    """
+    for gpu in gpus:
+        key = next((key for key in _OLDER_KEYS if gpu.has(key)), None)
+        if key is not None:
+            rule = f"the key {key!r} is of the plans of MSCCL++ before 0.8.0, which are not read"
+            raise gpu.error(rule, "make the plan again with the language of MSCCL++ 0.8.0 or newer")
 
 
 def _gpu(value: JsonValue, rank: int, ranks: int) -> Gpu:

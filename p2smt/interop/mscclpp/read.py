@@ -30,7 +30,7 @@ from p2smt.interop.mscclpp.actions import Kernel
 from p2smt.interop.mscclpp.execution_plan import semaphore_counter
 from p2smt.interop.mscclpp.grid import grid_of
 from p2smt.interop.mscclpp.parse import parse_mscclpp
-from p2smt.interop.mscclpp.runtime_warnings import warnings_of
+from p2smt.interop.mscclpp.runtime_warnings import refusals, warnings_of
 from p2smt.interop.mscclpp.thread_order import RankSteps
 from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.schedules.model import Schedule
@@ -59,11 +59,14 @@ def read_mscclpp(text: str, source: str, reading: Reading = AS_IT_STANDS) -> Sch
     Raises:
         InputError: the text is not such a plan, names what does not exist, or is too large.
     """
-    iterations = reading.iterations
+    iterations = 3 if reading.iterations is None else reading.iterations
     if not 1 <= iterations <= MAX_ITERATIONS:
         rule = f"must be from 1 to {MAX_ITERATIONS}"
         raise InputError(f"{iterations} iterations", rule, "3 shows most pipelines' races")
     plan = parse_mscclpp(text, source)
+    if reading.iterations is not None and not any(op.unit for op in plan.operations()):
+        rule = f"{iterations} iterations are asked for, and it has no pipeline"
+        raise plan.value.error(rule, "drop --iterations")
     grid = grid_of(plan, iterations)
     sizes = grid.sizes(plan)
     _check_size(plan, [max(s.input, s.output) for s in sizes], [s.scratch for s in sizes])
@@ -77,6 +80,7 @@ def read_mscclpp(text: str, source: str, reading: Reading = AS_IT_STANDS) -> Sch
         plan.protocol,
         tuple(_initial(plan.gpus)),
         warnings_of(plan, grid, iterations),
+        refusals(plan),
     )
 
 
@@ -119,7 +123,8 @@ def _contract(plan: ExecutionPlan, grid: Grid, reading: Reading) -> Contract:
     if chunks < 1:
         rule = f"{key} must be at least 1 for {name}"
         raise plan.value.at("gpus").error(rule, "give the number of chunks")
-    return contract(name, ranks, chunks * grid.per_chunk, in_place=plan.in_place, root=reading.root)
+    root = reading.root_of(name)
+    return contract(name, ranks, chunks * grid.per_chunk, in_place=plan.in_place, root=root)
 
 
 def _collective(given: str) -> str | None:

@@ -1,7 +1,7 @@
 """What a reader notices about an MSCCL++ plan that is not about correctness.
 
-Limits are those of the runtime's execution_common.hpp; the notes on operations are where its
-execution kernel does not do what the format means.
+Why the runtime would not run it: limits are those of the runtime's execution_common.hpp.  What to
+know besides: where its execution kernel does not do what the format means.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from p2smt.interop.mscclpp.grid import wrap_bytes
+from p2smt.interop.mscclpp.parse import parse_mscclpp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +28,22 @@ MOST = 40
 
 def warnings_of(plan: ExecutionPlan, grid: Grid, iterations: int) -> tuple[str, ...]:
     """Warnings, each once, in the order of the file."""
+    return _each_once(_all(plan, grid, iterations))
+
+
+def refusals(plan: ExecutionPlan) -> tuple[str, ...]:
+    """Why the runtime does not run a plan, each reason once; none if it does."""
+    return _each_once(_beyond(plan))
+
+
+def mscclpp_refusals(text: str, source: str) -> tuple[str, ...]:
+    """Why MSCCL++ would not run a text; InputError as from ``parse_mscclpp``."""
+    return refusals(parse_mscclpp(text, source))
+
+
+def _each_once(texts: Iterator[str]) -> tuple[str, ...]:
     found: dict[str, None] = {}
-    for text in _all(plan, grid, iterations):
+    for text in texts:
         found[text] = None
         if len(found) > MOST:
             break
@@ -36,13 +51,19 @@ def warnings_of(plan: ExecutionPlan, grid: Grid, iterations: int) -> tuple[str, 
     return (*shown, "and more") if len(found) > MOST else tuple(shown)
 
 
+def _beyond(plan: ExecutionPlan) -> Iterator[str]:
+    for gpu in plan.gpus:
+        for number, block in enumerate(gpu.blocks):
+            yield from _block(f"gpu {gpu.rank} thread block {number}", block)
+            for op in block.operations:
+                yield from _room(op)
+
+
 def _all(plan: ExecutionPlan, grid: Grid, iterations: int) -> Iterator[str]:
     yield from _units(plan, grid, iterations)
     for gpu in plan.gpus:
         yield from _gpu(gpu)
-        for number, block in enumerate(gpu.blocks):
-            where = f"gpu {gpu.rank} thread block {number}"
-            yield from _block(where, block)
+        for block in gpu.blocks:
             for op in block.operations:
                 yield from _op(op, plan.protocol)
 
@@ -86,7 +107,7 @@ def _block(where: str, block: ThreadBlock) -> Iterator[str]:
             yield f"{where} uses {count} {kind} channels; the runtime has room for {MAX_CHANNELS}"
 
 
-def _op(op: Op, protocol: str) -> Iterator[str]:
+def _room(op: Op) -> Iterator[str]:
     where = f"line {op.value.line}: {op.name}"
     if len(op.semaphores) > MAX_SEMAPHORES:
         yield f"{where} has {len(op.semaphores)} semaphores; the runtime has room for 16"
@@ -96,6 +117,10 @@ def _op(op: Op, protocol: str) -> Iterator[str]:
         yield f"{where} has more operands than the runtime has room for ({MAX_OPERANDS})"
     if op.barrier and op.barrier[0] >= MAX_BARRIERS:
         yield f"{where} {op.barrier[0]}: the runtime has {MAX_BARRIERS} barriers"
+
+
+def _op(op: Op, protocol: str) -> Iterator[str]:
+    where = f"line {op.value.line}: {op.name}"
     if op.reduce_op != "sum":
         yield f"{where} with {op.reduce_op[:20]!r} is checked as a sum; the kernel only adds"
     sizes = {operand.size for operand in (*op.sources, *op.targets)}

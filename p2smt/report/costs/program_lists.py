@@ -7,7 +7,7 @@ from typing import Any
 
 from p2smt.parallelism.request import Request
 from p2smt.result import Status
-from p2smt.search.program_lists import ListedProgram, ProgramList
+from p2smt.search.programs import ListedProgram, ProgramList
 from p2smt.units import format_time
 
 

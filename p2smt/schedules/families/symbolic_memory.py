@@ -130,6 +130,9 @@ class SymbolicMemory:
                 return Content(self.root, ONE, chunk)
             case MadeOf.OWNER:
                 return Content(part, ONE, chunk)
+            case MadeOf.BEFORE_IN_RING:
+                before = plus(named("rank"), minus(self.size, ONE))
+                return Content(infix(Operator.MOD, before, self.size), ONE, chunk)
             case MadeOf.BEFORE:
                 raise NoArgument("the first rank of a send ends with nothing")
 

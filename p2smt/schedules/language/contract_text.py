@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from p2smt.schedules.language.file_model import CollectiveModel
 
 MAX_CONTRIBUTIONS = 4_000_000
-_SAME_SIZE = ("allreduce", "reduce", "broadcast")
+_SAME_SIZE = ("allreduce", "reduce", "broadcast", "sendrecv")
 _PARTED = ("reduce_scatter", "alltoall", "scatter")
 
 GoalText = tuple[SpanText, tuple[SpanText, ...]]

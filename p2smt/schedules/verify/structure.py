@@ -85,6 +85,14 @@ def _references(index: Index, number: int, step: Step) -> Iterator[Violation]:
                 "not exist: it never starts"
             )
             yield Violation(Kind.DEPENDENCY, text, (number,), step.rank)
+    for ref in step.unannounced:
+        awaited = index.number(step.rank, ref)
+        if awaited is not None:
+            text = (
+                f"{step} waits for {index.schedule.steps[awaited]}, which has hasdep=0, and no "
+                "later step of that block has hasdep=1: nothing announces it, and every run hangs"
+            )
+            yield Violation(Kind.NEVER_ANNOUNCED, text, (number, awaited), step.rank)
 
 
 def unmatched(index: Index) -> Iterator[Violation]:
