@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from p2smt.cli.scene_options import PlacedRequests
     from p2smt.parallelism.request import Request
     from p2smt.result import SearchLimits
-    from p2smt.search.program_lists import ProgramList
+    from p2smt.search.programs import ProgramList
     from p2smt.solvers.solver import Solver
 
 
@@ -87,8 +87,7 @@ class _Sought:
 def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) -> int:
     from p2smt.cli import given, restrictions, scene_options
     from p2smt.programs.program import Hierarchy
-    from p2smt.search.program_lists import programs_on
-    from p2smt.search.programs import Task
+    from p2smt.search.programs import Task, programs_on
 
     hierarchy = Hierarchy.plain(given.sizes_of(factors, "factors"))
     task = Task(
@@ -104,7 +103,7 @@ def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) 
 
 def _of_requests(asked: PlacedRequests, sought: _Sought, as_json: bool) -> int:
     from p2smt.cli import restrictions
-    from p2smt.search.program_lists import request_programs
+    from p2smt.search.programs import request_programs
 
     problem = replace(
         asked.problem,

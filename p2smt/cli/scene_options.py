@@ -53,11 +53,6 @@ class RequestTexts:
         return [(program_kind(self.kind), text) for text in self.reduce or []] + others
 
 
-def request_name(request: Request) -> str:
-    """A request without its size, such as ``all-reduce dp``."""
-    return f"{request.kind.value} {'+'.join(request.axes)}"
-
-
 @dataclass(frozen=True, slots=True)
 class PlacedRequests:
     """A problem on a placement; ``sized`` says of each request whether its size was given.
@@ -79,7 +74,7 @@ class PlacedRequests:
             for request, sized in zip(self.problem.requests, self.sized, strict=True):
                 if not sized:
                     remedy = f"write it like {'+'.join(request.axes)}=1GiB"
-                    raise InputError(request_name(request), "has no size", remedy)
+                    raise InputError(request.name, "has no size", remedy)
             return self.problem
         requests = tuple(replace(r, payload_bytes=payload_bytes) for r in self.problem.requests)
         return replace(self.problem, requests=requests)

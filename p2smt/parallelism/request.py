@@ -52,9 +52,14 @@ class Request:
                 "give one request per axis",
             )
 
+    @property
+    def name(self) -> str:
+        """Kind and axes without size, such as ``all-reduce dp``."""
+        return f"{self.kind.value} {'+'.join(self.axes)}"
+
     def __str__(self) -> str:
         times = f" x {self.times}" if self.times > 1 else ""
-        return f"{self.kind.value} {'+'.join(self.axes)} {format_bytes(self.payload_bytes)}{times}"
+        return f"{self.name} {format_bytes(self.payload_bytes)}{times}"
 
 
 def parse_request(text: str, kind: RequestKind) -> Request:

@@ -1,4 +1,4 @@
-"""What a request takes on a scene, with the program that answers it or as one fixed step."""
+"""What a request takes on a scene, with a program or as one fixed step; and all on a matrix."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.pipeline import Pipelined
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.errors import EncodingBug
-from p2smt.parallelism.request import Request
-from p2smt.plans.solution import RequestAnswer
+from p2smt.parallelism.placement import Matrix
+from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.solution import Alternative, RequestAnswer, objective
 from p2smt.programs.check import Checked
 from p2smt.programs.program import Program
 from p2smt.result import Status
@@ -70,3 +71,12 @@ def fixed_answer(request: Request, scene: Scene) -> RequestAnswer:
         None,
         "one fixed step" if moved else "nothing to do",
     )
+
+
+def matrix_alternative(
+    problem: Problem, matrix: Matrix, answers: tuple[RequestAnswer, ...]
+) -> Alternative:
+    """A matrix with an answer to each request."""
+    proved = all(answer.status is Status.OPTIMAL for answer in answers)
+    total_s = objective(problem, tuple(answer.seconds for answer in answers))
+    return Alternative(matrix, answers, total_s, Status.OPTIMAL if proved else Status.FEASIBLE)

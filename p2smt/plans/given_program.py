@@ -12,11 +12,10 @@ from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.answers import fixed_answer, program_answer
-from p2smt.plans.solution import Alternative, RequestAnswer, objective
+from p2smt.plans.answers import fixed_answer, matrix_alternative, program_answer
+from p2smt.plans.solution import Alternative, RequestAnswer
 from p2smt.programs.check import Checked, check_program
 from p2smt.programs.program import Grouping, Hierarchy, Program, parse_program
-from p2smt.result import Status
 
 SINGLE = "single"
 """Stands for the single collective where the text of a program may stand."""
@@ -159,7 +158,7 @@ def cost_of(
     """
     placed = placed_programs(problem, placement, programs)
     answers = tuple(one.answer(one.request.payload_bytes) for one in placed)
-    return _alternative(problem, placement, answers)
+    return matrix_alternative(problem, placement.matrix, answers)
 
 
 def cost_by_size(
@@ -172,19 +171,6 @@ def cost_by_size(
     its own."""
     placed = placed_programs(problem, placement, programs)
     return tuple(
-        _alternative(problem, placement, tuple(one.answer(size) for one in placed))
+        matrix_alternative(problem, placement.matrix, tuple(one.answer(size) for one in placed))
         for size in sizes
-    )
-
-
-def _alternative(
-    problem: Problem, placement: Placement, answers: tuple[RequestAnswer, ...]
-) -> Alternative:
-    proved = all(answer.status is Status.OPTIMAL for answer in answers)
-    seconds = tuple(answer.seconds for answer in answers)
-    return Alternative(
-        placement.matrix,
-        answers,
-        objective(problem, seconds),
-        Status.OPTIMAL if proved else Status.FEASIBLE,
     )

@@ -17,11 +17,10 @@ from p2smt.cost.scene import Scene
 from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.answers import physical_bound_s
+from p2smt.plans.answers import matrix_alternative, physical_bound_s
 from p2smt.plans.solution import Alternative, RequestAnswer, objective
 from p2smt.problems.placement import CostTable, PlacementProblem
 from p2smt.result import Result, Status, StopWatch
-from p2smt.search.one_request import matrix_alternative
 from p2smt.search.placements import is_answer
 from p2smt.search.scene_table import SceneTable, TermValues, scene_table
 from p2smt.solvers.ask import ask

@@ -9,10 +9,9 @@ from p2smt.cost.footprint import Digits
 from p2smt.cost.pipeline import Pipelined
 from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError, TooLarge
-from p2smt.parallelism.placement import Matrix
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.answers import fixed_answer, program_answer
-from p2smt.plans.solution import Alternative, RequestAnswer, objective
+from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, best_program, price
@@ -95,15 +94,6 @@ def single_answer(
         return None
     unproved = Found(Status.UNKNOWN, best, 0.0, SolveStats(solver))
     return _searched(request, scene, best, unproved)
-
-
-def matrix_alternative(
-    problem: Problem, matrix: Matrix, answers: tuple[RequestAnswer, ...]
-) -> Alternative:
-    """A matrix with an answer to each request."""
-    proved = all(answer.status is Status.OPTIMAL for answer in answers)
-    total_s = objective(problem, tuple(answer.seconds for answer in answers))
-    return Alternative(matrix, answers, total_s, Status.OPTIMAL if proved else Status.FEASIBLE)
 
 
 def single_allowed(problem: Problem, request: Request, hierarchy: Hierarchy) -> bool:

@@ -13,7 +13,7 @@ from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request, all_to_all, parse_axes, reduce, send
 from p2smt.plans.given_program import cost_of
 from p2smt.result import SearchLimits, Status
-from p2smt.search.program_lists import request_programs
+from p2smt.search.programs import request_programs
 from tests.cli.tools import TINY
 
 PLACEMENT = Placement(((1, 2), (2, 2)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from p2smt.parallelism.request import Request
 from p2smt.result import Status
-from p2smt.search.program_lists import ListedProgram, ProgramList
+from p2smt.search.programs import ListedProgram, ProgramList
 from p2smt.units import format_time
 
 
@@ -72,7 +72,7 @@ def lists_lines(
         return
     for n, (request, one) in enumerate(zip(asked, found, strict=True)):
         yield from ("",) * (n > 0)
-        yield "" if request is None else f"{request.kind.value} {'+'.join(request.axes)}"
+        yield "" if request is None else request.name
         yield from list_lines(one, best)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from p2smt.errors import BackendError, InputError
 from p2smt.files.write import write_atomically
 from p2smt.plans.sweep import Curve, Sweep
-from p2smt.report.costs.sweep_tables import curve_names, request_name
+from p2smt.report.costs.sweep_tables import curve_names
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -81,10 +81,12 @@ def _drawn(sweep: Sweep) -> Figure:
 
 
 def _lines(axes: Axes, sweep: Sweep) -> list[Line2D]:
-    """A line per curve, and a dashed one for each request's link-level bound."""
+    """A line per curve, and a dashed one for the link-level bound of each request with programs."""
     handles: list[Line2D] = []
-    for request in range(len(sweep.problem.requests)):
-        for label, curve in _labelled(sweep, request):
+    several = len(sweep.problem.requests) > 1
+    for n, request in enumerate(sweep.problem.requests):
+        colour = _COLOURS[len(handles) % len(_COLOURS)]
+        for label, curve in _labelled(sweep, n):
             place = len(handles) % len(_COLOURS)
             handles += axes.plot(
                 sweep.sizes,
@@ -94,12 +96,17 @@ def _lines(axes: Axes, sweep: Sweep) -> list[Line2D]:
                 markersize=4,
                 label=textwrap.fill(label, _LINE),
             )
-    return [*handles, *_bounds(axes, sweep)]
+        if request.kind.has_programs:
+            bounds = [at[0].requests[n].physical_bound_s for at in sweep.by_size]
+            label = f"{request.name}: link-level bound" if several else "link-level bound"
+            shade = colour if several else "#888888"
+            handles += axes.plot(sweep.sizes, bounds, "--", color=shade, linewidth=1, label=label)
+    return handles
 
 
 def _labelled(sweep: Sweep, request: int) -> Iterator[tuple[str, Curve]]:
     """The curves of a request, each with its line of the legend."""
-    curves, name = sweep.curves(request), request_name(sweep, request)
+    curves, name = sweep.curves(request), sweep.problem.requests[request].name
     several = len(sweep.problem.requests) > 1
     for short, curve in zip(curve_names(curves), curves, strict=True):
         label = short if curve.program is None else f"{short}: {curve.program}"
@@ -108,18 +115,3 @@ def _labelled(sweep: Sweep, request: int) -> Iterator[tuple[str, Curve]]:
         elif several or len(curves) == 1:
             label = f"{name}: {label}"
         yield label, curve
-
-
-def _bounds(axes: Axes, sweep: Sweep) -> list[Line2D]:
-    lines: list[Line2D] = []
-    for request in range(len(sweep.problem.requests)):
-        bounds = [at[0].requests[request].physical_bound_s for at in sweep.by_size]
-        lines = axes.plot(
-            sweep.sizes,
-            bounds,
-            color="#888888",
-            linestyle="--",
-            linewidth=1,
-            label="link-level bound",
-        )
-    return lines

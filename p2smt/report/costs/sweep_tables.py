@@ -19,19 +19,13 @@ def curve_names(curves: Sequence[Curve]) -> list[str]:
     return ["single collective", *(letters(n) for n in range(len(curves) - 1))]
 
 
-def request_name(sweep: Sweep, request: int) -> str:
-    """A request of a sweep without its size, such as ``all-reduce dp``."""
-    asked = sweep.problem.requests[request]
-    return f"{asked.kind.value} {'+'.join(asked.axes)}"
-
-
 def sweep_tables(sweep: Sweep) -> Iterator[RenderableType]:
     """A table for each request; with programs also which is the fastest where."""
     for request in range(len(sweep.problem.requests)):
         curves = sweep.curves(request)
         if request:
             yield ""
-        title = f"{request_name(sweep, request)}: time of one execution"
+        title = f"{sweep.problem.requests[request].name}: time of one execution"
         if len(curves) == 1:
             yield _alone(title, curves[0])
             continue

@@ -134,10 +134,9 @@ def requests_job(
     for request, program in zip(problem.requests, programs, strict=True):
         axes = problem.axis_indices(request)
         scene, groups = Scene.of(problem.topology, placement, axes), placement.groups(axes)
-        name = f"{request.kind.value} {'+'.join(request.axes)}"
         steps = _steps(request.kind, scene, groups, program)
         made = JobRequest(
-            name,
+            request.name,
             request.kind,
             ordered(groups.tolist()),
             steps,

@@ -14,9 +14,10 @@ from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.answers import matrix_alternative
 from p2smt.plans.solution import RequestAnswer
 from p2smt.result import StopWatch
-from p2smt.search.one_request import RequestAnswers, matrix_alternative, single_answer
+from p2smt.search.one_request import RequestAnswers, single_answer
 from p2smt.search.placements import any_matrix
 from p2smt.search.ranking import Ranking
 from p2smt.search.weaker.estimates import Estimates
