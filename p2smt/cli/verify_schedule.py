@@ -9,12 +9,11 @@ import typer
 if TYPE_CHECKING:
     from p2smt.cli.schedule_options import ScheduleOptions
     from p2smt.cluster.topology import Topology
-    from p2smt.interop.runtimes import Runnable
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
     from p2smt.schedules.model import Schedule
     from p2smt.schedules.verify.repair import RepairSearch
-    from p2smt.schedules.verify.report import Report, Verdict
+    from p2smt.schedules.verify.report import Report, Runnable, Verdict
 
 
 def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:

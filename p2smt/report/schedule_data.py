@@ -11,12 +11,11 @@ from p2smt.units import format_bytes, format_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from p2smt.interop.runtimes import Runnable
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
     from p2smt.schedules.model import Schedule, Step
     from p2smt.schedules.verify.repair import RepairSearch
-    from p2smt.schedules.verify.report import Report, Violation
+    from p2smt.schedules.verify.report import Report, Runnable, Violation
 
 # Violations, ways of contributions and steps of an interleaving that are printed.
 _VIOLATIONS, _DETAILS, _STEPS = 3, 4, 40
@@ -43,7 +42,7 @@ def schedule_data(schedule: Schedule, report: Report, runs: Runnable) -> dict[st
         "racy_chunks": report.races,
         "races_harmless": report.harmless,
         "reason": report.reason,
-        "runtime": runs.runtime and runs.runtime.name,
+        "runtime": runs.runtime,
         "runnable": bool(runs),
         "reasons": list(runs.reasons),
     }
@@ -113,9 +112,8 @@ def schedule_lines(schedule: Schedule, report: Report) -> Iterator[str]:
 
 def runnable_lines(runs: Runnable) -> Iterator[str]:
     """Whether the runtime would run it, for people."""
-    by = runs.runtime.title if runs.runtime else "p2smt"
     first = ", once it is converted" if runs.rewritten else ""
-    yield f"runnable: {'yes' if runs else 'no'} ({by}{first})"
+    yield f"runnable: {'yes' if runs else 'no'} ({runs.title}{first})"
     yield from (f"  {one_line(reason, _WIDTH)}" for reason in runs.reasons)
 
 

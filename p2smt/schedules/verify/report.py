@@ -70,7 +70,7 @@ class Report:
 
     verdict: about every interleaving with connections of depth ``fifo_depth``.
     violations: empty if and only if the schedule is not invalid.
-    warnings: what does not make it wrong: limits of the runtime, harmless races.
+    warnings: what does not make it wrong: harmless races, messages that nobody needs.
     races: cells whose accesses are not all ordered; ``harmless``: proved to do no harm.
     min_depth: the smallest connection depth at which every step gets its turn; None if there is
         none, or if it was not looked for.
@@ -88,3 +88,21 @@ class Report:
     harmless: bool = False
     unused: tuple[int, ...] | None = None
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """Whether a runtime would run a schedule: it has no ``reasons`` not to.  Not about meaning.
+
+    runtime, title: its name for options, and for people.  None: p2smt alone runs schedules of
+        that format, and all of them.
+    rewritten: whether it would have to be written in the runtime's format first.
+    """
+
+    runtime: str | None = None
+    title: str = "p2smt"
+    reasons: tuple[str, ...] = ()
+    rewritten: bool = False
+
+    def __bool__(self) -> bool:
+        return not self.reasons
