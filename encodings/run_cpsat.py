@@ -1,20 +1,13 @@
-"""Running CP-SAT: seed, workers, time limits shared by several solves, and Ctrl-C.
-
-``solve()`` holds the calling thread inside C++, where a KeyboardInterrupt does not arrive.
-So it runs in a thread of its own while the caller's thread waits in short steps; on an
-interrupt the search is stopped, awaited, and the interrupt goes on to the caller.
-"""
+"""Running CP-SAT: seed, workers, time limits shared by several solves, and interrupts."""
 
 from __future__ import annotations
 
-import threading
-
 from ortools.sat.python import cp_model
 
+from p2smt.encodings.interruptible import run_interruptibly
 from p2smt.errors import EncodingBug
 from p2smt.result import SearchLimits
 
-_POLL_S = 0.05
 _SEED_RANGE = 2**31
 
 
@@ -37,7 +30,7 @@ def run(
     solver = _solver(limits, every)
     if limits.time_limit_s is not None and limits.time_limit_s <= 0:
         return solver, cp_model.UNKNOWN
-    status = _solve_interruptibly(solver, model, callback)
+    status = run_interruptibly(lambda: solver.solve(model, callback), solver.stop_search)
     if status == cp_model.MODEL_INVALID:
         raise EncodingBug(f"invalid CP-SAT model: {model.validate()}", None, None)
     return solver, status
@@ -64,39 +57,3 @@ def _solver(limits: SearchLimits, every: bool) -> cp_model.CpSolver:
     if limits.time_limit_s is not None:
         parameters.max_time_in_seconds = limits.time_limit_s
     return solver
-
-
-def _solve_interruptibly(
-    solver: cp_model.CpSolver,
-    model: cp_model.CpModel,
-    callback: cp_model.CpSolverSolutionCallback | None,
-) -> cp_model.CpSolverStatus:
-    outcome: list[cp_model.CpSolverStatus] = []
-    failure: list[BaseException] = []
-    stopped, done = threading.Event(), threading.Event()
-
-    def work() -> None:
-        try:
-            if not stopped.is_set():
-                outcome.append(solver.solve(model, callback))
-        except BaseException as error:  # handed to the caller's thread below
-            failure.append(error)
-        finally:
-            done.set()
-
-    # Waiting for the event, not for the thread: an interrupted Thread.join takes a running
-    # thread for an ended one (in CPython 3.11).
-    thread = threading.Thread(target=work, name="cp-sat", daemon=True)
-    try:
-        thread.start()
-        while not done.wait(_POLL_S):
-            pass
-    except KeyboardInterrupt:
-        stopped.set()
-        while thread.ident is not None and not done.is_set():
-            solver.stop_search()  # again and again: before the search begins it has no effect
-            done.wait(_POLL_S)
-        raise
-    if failure:
-        raise failure[0]
-    return outcome[0]

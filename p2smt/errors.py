@@ -1,4 +1,8 @@
-"""Errors that carry a message a user can act on."""
+"""Errors that carry a message a user can act on.
+
+An error keeps what it was made of as its ``args``, and words its message from that when it is
+asked: so every one survives pickling and copying, and comes out of another process whole.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,11 @@ class InputError(ValueError):
 
     def __init__(self, given: str, rule: str, remedy: str = "") -> None:
         self.given, self.rule, self.remedy = given, rule, remedy
-        text = f"{given}: {rule}" + (f"; {remedy}" if remedy else "")
-        super().__init__(" ".join(text.split()))
+        super().__init__(given, rule, remedy)
+
+    def __str__(self) -> str:
+        text = f"{self.given}: {self.rule}" + (f"; {self.remedy}" if self.remedy else "")
+        return " ".join(text.split())
 
 
 class EncodingBug(RuntimeError):
@@ -24,12 +31,28 @@ class EncodingBug(RuntimeError):
     """
 
     def __init__(self, reason: str, problem: object, answer: object) -> None:
-        detail = json.dumps({"problem": problem, "answer": answer}, default=str)
-        super().__init__(f"{reason}; please report this with the following case: {detail}")
+        super().__init__(reason, _plain(problem), _plain(answer))
+
+    def __str__(self) -> str:
+        reason, problem, answer = self.args
+        detail = json.dumps({"problem": problem, "answer": answer})
+        return f"{reason}; please report this with the following case: {detail}"
+
+
+def _plain(value: object) -> object:
+    """A value as JSON has it; what JSON cannot hold is a text."""
+    try:
+        return json.loads(json.dumps(value, default=str))
+    except (TypeError, ValueError):
+        return str(value)
 
 
 class OutOfTimeError(Exception):
-    """The time limit was reached: neither an answer nor a proof.  Never reaches a user."""
+    """A limit was reached: neither an answer nor a proof.  Never reaches a user."""
+
+
+class GaveUpError(OutOfTimeError):
+    """The solver ended without an answer or a proof; the text says which limit, or why."""
 
 
 class TooLarge(InputError):

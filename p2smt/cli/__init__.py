@@ -8,14 +8,25 @@ import os
 import sys
 import threading
 
-from p2smt.cli.codes import BAD_INPUT, FAILED, INTERNAL, INTERRUPTED, NO_BACKEND, OK
+from p2smt.cli.codes import (
+    BAD_INPUT,
+    FAILED,
+    INTERNAL,
+    INTERRUPTED,
+    NO_BACKEND,
+    OK,
+    TERMINATED,
+)
+from p2smt.cli.signals import Interrupts
 
 
 def main() -> None:
     """Run the command line; every error is one line on stderr and an exit code."""
+    interrupts = Interrupts()
+    interrupts.install()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], interrupts)
     if threading.active_count() > 1:  # a rank waits in a library, which would abort the process
         sys.stdout.flush()
         sys.stderr.flush()
@@ -23,7 +34,7 @@ def main() -> None:
     sys.exit(code)
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], interrupts: Interrupts | None = None) -> int:
     """Run one command; returns the exit code."""
     try:
         from p2smt.cli.app import call
@@ -37,8 +48,12 @@ def run(arguments: list[str]) -> int:
         return OK
     except Exception as error:
         return _failed(error)
-    if code == INTERRUPTED:
-        sys.stderr.write("p2smt: interrupted\n")
+    if code != INTERRUPTED:
+        return code
+    if interrupts is not None and interrupts.terminated:
+        sys.stderr.write("p2smt: terminated\n")
+        return TERMINATED
+    sys.stderr.write("p2smt: interrupted\n")
     return code
 
 

@@ -11,6 +11,7 @@ from p2smt.cli import schedule_options as so
 
 if TYPE_CHECKING:
     from p2smt.schedules.classics import Classic, Value
+    from p2smt.schedules.model import Schedule
 
 
 def classics(
@@ -32,7 +33,7 @@ def classics(
     from p2smt.schedules.classics import CLASSICS
 
     if name is not None:
-        return _make(name, ranks, sizes or [], output, force)
+        return _make(name, ranks, sizes or [], output, force, json)
     if output is not None or sizes or force:
         raise InputError("an output file", "needs the name of an algorithm", "name one")
     if json:
@@ -42,8 +43,11 @@ def classics(
     return 0
 
 
-def _make(name: str, ranks: str, sizes: list[str], output: str | None, force: bool) -> int:
+def _make(
+    name: str, ranks: str, sizes: list[str], output: str | None, force: bool, as_json: bool
+) -> int:
     from p2smt.cli import given
+    from p2smt.cli.output import print_json
     from p2smt.files.write import write_atomically
     from p2smt.interop.schedule_files import written
     from p2smt.schedules.classics import classic
@@ -51,12 +55,33 @@ def _make(name: str, ranks: str, sizes: list[str], output: str | None, force: bo
 
     parameters = dict(_parameter(text) for text in sizes)
     schedule = classic(name, given.count_of(ranks, "ranks", 4096), **parameters)
-    if output is None:
+    if output is not None:
+        write_atomically(output, written(schedule, output, force=force))
+    if as_json:
+        print_json(_made(schedule, output))
+    elif output is None:
         typer.echo(dump_schedule(schedule), nl=False)
     else:
-        write_atomically(output, written(schedule, output, force=force))
         typer.echo(f"{len(schedule.steps)} steps of {schedule.ranks} ranks written to {output}")
     return 0
+
+
+def _made(schedule: Schedule, output: str | None) -> dict[str, Any]:
+    """What was made: where it was written, or the schedule file itself as data."""
+    from p2smt.files.yaml_text import load_yaml_lines
+    from p2smt.schedules.language.write import dump_schedule
+
+    data = None
+    if output is None:
+        text = dump_schedule(schedule)
+        data, _ = load_yaml_lines(text, f"schedule {schedule.name}", len(text))
+    return {
+        "name": schedule.name,
+        "ranks": schedule.ranks,
+        "steps": len(schedule.steps),
+        "output": output,
+        "schedule": data,
+    }
 
 
 def _parameter(text: str) -> tuple[str, Value]:

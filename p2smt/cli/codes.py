@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from p2smt.result import Status
 
 OK, REFUTED, BAD_INPUT, NOT_SETTLED, INFEASIBLE, NO_BACKEND, FAILED = 0, 1, 2, 3, 4, 5, 6
-INTERNAL, INTERRUPTED = 70, 130
+INTERNAL, INTERRUPTED, TERMINATED = 70, 130, 143
 
 
 def exit_code(status: Status) -> int:

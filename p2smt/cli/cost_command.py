@@ -141,5 +141,6 @@ def _plan_json(path: str) -> int:
 
     plan = read_plan(path)
     report = check_plan(plan, f"plan {path[:200]!r}")
-    print_json({**report_data(report), "requests": plan_requests(plan) if report.valid else []})
+    requests = plan_requests(plan, report.checked_on) if report.valid else []
+    print_json({**report_data(report), "requests": requests})
     return OK if report.valid else REFUTED

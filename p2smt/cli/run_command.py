@@ -11,6 +11,8 @@ from p2smt.cli import schedule_options as so
 
 if TYPE_CHECKING:
     from p2smt.runtime.options import RunOptions
+    from p2smt.runtime.ranks.run_schedule import ScheduleResult
+    from p2smt.runtime.schedules.job import ScheduleJob
     from p2smt.runtime.summary import RunResult
     from p2smt.runtime.work import Work
 
@@ -111,7 +113,6 @@ def _run(
     work: Work, options: RunOptions, ranks: str | None, port: str, unverified: bool, as_json: bool
 ) -> int:
     from p2smt.cli import given, run_options
-    from p2smt.cli.run_schedule import run_schedule_job
     from p2smt.runtime.job import Job
     from p2smt.runtime.ranks.run import run_job
     from p2smt.runtime.schedules.job import ScheduleJob
@@ -124,7 +125,7 @@ def _run(
             result = run_job(work, options, port=number)
             return 0 if result is None else _finish(result, options, as_json)
         case ScheduleJob():
-            return run_schedule_job(work, options, number, unverified, as_json)
+            return _run_schedule(work, options, number, unverified, as_json)
         case _:
             assert_never(work)
 
@@ -140,4 +141,28 @@ def _finish(result: RunResult, options: RunOptions, as_json: bool) -> int:
         print_json(run_data(result, options))
     else:
         show(*run_tables(result, options))
+    return OK if result.verified else REFUTED
+
+
+def _run_schedule(
+    job: ScheduleJob, options: RunOptions, port: int, unverified: bool, as_json: bool
+) -> int:
+    """Run a schedule and show what came of it."""
+    from p2smt.runtime.ranks.run_schedule import run_schedule
+
+    result = run_schedule(job, options, port=port, unverified=unverified)
+    return 0 if result is None else _finish_schedule(result, options, as_json)
+
+
+def _finish_schedule(result: ScheduleResult, options: RunOptions, as_json: bool) -> int:
+    from p2smt.cli.codes import OK, REFUTED
+    from p2smt.cli.output import print_json
+    from p2smt.report.schedule_run import schedule_run_data, schedule_run_lines
+    from p2smt.report.text import one_line
+
+    if as_json:
+        print_json(schedule_run_data(result, options))
+    else:
+        for line in schedule_run_lines(result, options):
+            typer.echo(one_line(line, 2000))
     return OK if result.verified else REFUTED

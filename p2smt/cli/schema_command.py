@@ -7,27 +7,25 @@ from typing import Annotated
 
 import typer
 
+from p2smt.cli import options as o
+
 
 def schema(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="plan, topology or schedule.")
-    ] = "plan",
+        str | None, typer.Argument(metavar="NAME", help="Which to print; without: lists them.")
+    ] = None,
+    json: o.JsonOption = False,
 ) -> int:
-    """The JSON Schema of a file format."""
-    from pydantic import BaseModel
+    """The JSON Schema of a file that is read, or of what a command prints with --json."""
+    from p2smt.cli.output import print_json
+    from p2smt.report.schemas.catalogue import listed, schema_of
+    from p2smt.report.tables import show, table
 
-    from p2smt.cluster.file_model import TopologyModel
-    from p2smt.errors import InputError
-    from p2smt.plans.file import PlanModel
-    from p2smt.schedules.language.file_model import FileModel
-
-    known: dict[str, type[BaseModel]] = {
-        "plan": PlanModel,
-        "topology": TopologyModel,
-        "schedule": FileModel,
-    }
-    if name not in known:
-        raise InputError(f"schema {name[:40]!r}", f"must be one of {', '.join(known)}")
-    data = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    typer.echo(json_module.dumps(data | known[name].model_json_schema(), indent=2))
+    if name is not None:
+        typer.echo(json_module.dumps(schema_of(name), indent=None if json else 2))
+    elif json:
+        print_json({"schemas": [{"name": key, "of": what} for key, what in listed().items()]})
+    else:
+        rows = [[key, what] for key, what in listed().items()]
+        show(table("schemas", ["name", "of"], rows))
     return 0

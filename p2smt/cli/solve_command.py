@@ -95,7 +95,7 @@ def solve(
     order = None if compare is None else given.rank_order_of(compare)
     limits = given.limits_of(time_limit, seed, workers)
     restrictions.writable(output)
-    with _live() as progress:
+    with live() as progress:
         solution = search(
             problem,
             top=given.count_of(top, "top", MAX_TOP),
@@ -108,7 +108,7 @@ def solve(
     return _finish(solution, output, json)
 
 
-def _live() -> AbstractContextManager[ProgressCallback | None]:
+def live() -> AbstractContextManager[ProgressCallback | None]:
     """A line on stderr with incumbent, bound and gap, where stderr is a terminal."""
     from p2smt.report.tables import console
 

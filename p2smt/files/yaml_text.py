@@ -134,9 +134,9 @@ def _one_line_errors(source: str) -> Iterator[None]:
 
 
 class _RefusedError(Exception):
-    def __init__(self, node: yaml.Event | yaml.Node, rule: str, remedy: str) -> None:
-        super().__init__(rule)
-        self.line = _line(node)
+    def __init__(self, line: int, rule: str, remedy: str) -> None:
+        super().__init__(line, rule, remedy)
+        self.line = line
         self.rule, self.remedy = rule, remedy
 
 
@@ -149,13 +149,15 @@ class _Careful(Composer):
     def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
         event: yaml.Event = self.peek_event()  # type: ignore[attr-defined]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise _RefusedError(event, "anchors and aliases are refused", "write the value out")
+            raise _RefusedError(
+                _line(event), "anchors and aliases are refused", "write the value out"
+            )
         self.depth += 1
         self.parts += 1
         if self.parts > MAX_PARTS:
-            raise _RefusedError(event, f"has more than {MAX_PARTS} parts", "split the file")
+            raise _RefusedError(_line(event), f"has more than {MAX_PARTS} parts", "split the file")
         if self.depth > MAX_DEPTH:
-            raise _RefusedError(event, f"nesting is deeper than {MAX_DEPTH}", "flatten it")
+            raise _RefusedError(_line(event), f"nesting is deeper than {MAX_DEPTH}", "flatten it")
         node = super().compose_node(parent, index)  # type: ignore[arg-type]
         self.depth -= 1
         return node

@@ -13,7 +13,7 @@ from p2smt.plans.check_restrictions import broken_by_program, broken_rules
 from p2smt.plans.check_steps import check_on_ranks, check_request
 from p2smt.plans.expected import Expected, on_ranks, on_scene
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel, RequestModel
-from p2smt.plans.problem import plan_problem
+from p2smt.plans.problem import located, plan_problem
 from p2smt.plans.rank_answer import rank_answer, rank_step_groups
 from p2smt.plans.solution import objective
 from p2smt.programs.semantics import Violation
@@ -69,7 +69,8 @@ def check_plan(plan: AnyPlan, source: str) -> PlanReport:
         InputError: sizes that do not fit, unknown axes or levels, or programs that do not parse.
     """
     problem, where = plan_problem(plan, source)
-    found = [_check(problem, n, model, where) for n, model in enumerate(plan.requests)]
+    with located(source):
+        found = [_check(problem, n, model, where) for n, model in enumerate(plan.requests)]
     seconds = tuple(0.0 if one.expected is None else one.expected.seconds for one in found)
     total_s = objective(problem, seconds)
     violations = [(n, one.broken) for n, one in enumerate(found) if one.broken is not None]

@@ -29,19 +29,19 @@ def plan_problem(plan: AnyPlan, source: str) -> tuple[Problem, RankMap]:
         InputError: names ``source``, and what does not fit.
     """
     topology = build_topology(plan.topology, source)
-    with _located(source):
+    with located(source):
         axes = tuple(ParallelismAxis(axis.name, axis.size) for axis in plan.axes)
         requests = tuple(Request(r.kind, tuple(r.axes), r.bytes, r.times) for r in plan.requests)
     names = [axis.name for axis in axes]
     more: dict[str, Any] = {}
     if isinstance(plan, PlanModel):
         more = restricted(plan.restrictions, names, topology.names, source)
-    with _located(source):
+    with located(source):
         problem = Problem(topology, axes, requests, plan.objective, **more)
-        return problem, _rank_map(plan, problem)
+        return problem, _mapped(plan, problem)
 
 
-def _rank_map(plan: AnyPlan, problem: Problem) -> RankMap:
+def _mapped(plan: AnyPlan, problem: Problem) -> RankMap:
     if plan.matrix is None:
         if math.prod(problem.axis_sizes) != problem.topology.devices:
             rule = f"the topology has {problem.topology.devices}"
@@ -66,9 +66,11 @@ def check_send(problem: Problem, request: Request, where: RankMap, source: str) 
 
 
 @contextmanager
-def _located(source: str) -> Iterator[None]:
-    """Puts the file's name before what is wrong."""
+def located(source: str) -> Iterator[None]:
+    """Puts the file's name before what is wrong, unless it stands there."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{source}: {error.given}", error.rule, error.remedy) from None
+        if error.given.startswith(source):
+            raise
+        raise type(error)(f"{source}: {error.given}", error.rule, error.remedy) from None

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, assert_never
 
 from p2smt.plans.check import Note, PlanReport
+from p2smt.plans.solution import Alternative
 from p2smt.programs.semantics import Violation
+from p2smt.report.solution_data import alternative_data
 from p2smt.report.text import one_line
+from p2smt.search.prove import PlanProof, ProofStatus
+from p2smt.units import format_time
+
+OPTIMALITY = "optimality"
 
 
-def report_data(report: PlanReport) -> dict[str, Any]:
+def report_data(report: PlanReport, proof: PlanProof | None = None) -> dict[str, Any]:
     """The fields that tools rely on; what is misstated is a violation with a kind of its own."""
+    settled = proof is not None and proof.status is not ProofStatus.OPEN
     violations = [_violation(n, broken) for n, broken in report.violations]
     violations += [_note(note) for note in report.notes]
     return {
@@ -19,21 +26,62 @@ def report_data(report: PlanReport) -> dict[str, Any]:
         "violations": violations,
         "objective_s": report.objective_s,
         "seconds": report.seconds,
-        "checked": report.checked,
-        "not_checked": report.not_checked,
+        "checked": [*report.checked, *[OPTIMALITY] * settled],
+        "not_checked": [x for x in report.not_checked if not (settled and x == OPTIMALITY)],
         "checked_on": report.checked_on,
+        "proof": None if proof is None else _proof_data(proof),
     }
 
 
-def report_lines(report: PlanReport) -> Iterator[str]:
+def _proof_data(proof: PlanProof) -> dict[str, Any]:
+    return {
+        "status": proof.status.value,
+        "objective_s": proof.objective_s,
+        "bound_s": proof.bound_s,
+        "better": None if proof.better is None else alternative_data(proof.better),
+        "false": proof.false,
+    }
+
+
+def report_lines(report: PlanReport, proof: PlanProof | None = None) -> Iterator[str]:
     """What is wrong, a line each; then the verdict, what was checked, and what was not."""
-    data = report_data(report)
+    data = report_data(report, proof)
     for broken in data["violations"]:
         yield f"{broken['kind']}: {_where(broken)}{one_line(broken['message'], 2000)}"
     on, count = ", ".join(dict.fromkeys(report.checked_on)), len(report.checked_on)
     yield f"{data['verdict']}: {count} request{'s' * (count != 1)}, checked on {on}"
     yield f"checked: {', '.join(report.checked)}"
-    yield from (f"{what}: not checked" for what in report.not_checked)
+    open_ = [what for what in report.not_checked if proof is None or what != OPTIMALITY]
+    yield from (f"{what}: not checked" for what in open_)
+    if proof is not None:
+        yield from _proof_lines(proof)
+
+
+def _proof_lines(proof: PlanProof) -> Iterator[str]:
+    """What solving again says; a better plan with its placement and programs."""
+    own, bound = format_time(proof.objective_s), format_time(proof.bound_s)
+    match proof.status:
+        case ProofStatus.PROVED:
+            yield f"{OPTIMALITY}: proved, no plan takes less than {own}"
+        case ProofStatus.OPEN:
+            text = f"no plan takes less than {bound}, this one takes {own}"
+            yield f"{OPTIMALITY}: open, the search ended at its limit; {text}"
+        case ProofStatus.REFUTED if proof.better is None:
+            yield f"{OPTIMALITY}: refuted, what the plan claims beside its time is false"
+            yield from (f"  {text}" for text in proof.false)
+        case ProofStatus.REFUTED:
+            yield from _better_lines(proof, proof.better)
+        case _:
+            assert_never(proof.status)
+
+
+def _better_lines(proof: PlanProof, better: Alternative) -> Iterator[str]:
+    less, own = format_time(better.objective_s), format_time(proof.objective_s)
+    yield f"{OPTIMALITY}: refuted, a better plan takes {less}, this one {own}"
+    yield f"  {'ranks' if better.matrix is None else 'placement'} {better.placement.text()}"
+    for answer in better.requests:
+        program = str(answer.program or "one step")
+        yield f"  {answer.label}: {program} ({format_time(answer.total_s)})"
 
 
 def _where(broken: dict[str, Any]) -> str:

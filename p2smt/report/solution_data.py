@@ -15,13 +15,15 @@ def solution_data(solution: Solution) -> dict[str, Any]:
     return {
         "status": solution.status.value,
         "interrupted": solution.interrupted,
+        "conflict": list(solution.conflict),
+        "notes": list(solution.notes),
         "objective": solution.problem.objective,
         "objective_s": None if best is None else best.objective_s,
         "bound_s": solution.bound_s,
         "physical_bound_s": solution.physical_bound_s,
         "plan": None if best is None else plan_data(solution, best),
         "ranking": solution.ranking.value,
-        "alternatives": [_alternative(a) for a in solution.alternatives],
+        "alternatives": [alternative_data(a) for a in solution.alternatives],
         "default_layout": _rank_order(solution.default),
         "compared_layout": _rank_order(solution.compared),
         "faster_layouts": [order.name for order in faster_orders(solution)],
@@ -37,7 +39,8 @@ def solution_data(solution: Solution) -> dict[str, Any]:
     }
 
 
-def _alternative(alternative: Alternative) -> dict[str, Any]:
+def alternative_data(alternative: Alternative) -> dict[str, Any]:
+    """An alternative without its groups."""
     matrix = alternative.matrix
     return {
         "matrix": matrix and [list(row) for row in matrix],

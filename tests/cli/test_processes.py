@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -60,8 +63,13 @@ def test_results_do_not_depend_on_a_terminal_that_shows_only_ascii() -> None:
     assert outcome.code == 0
 
 
-def interrupted(*arguments: str) -> Outcome:
-    """Run on a terminal for stderr, and press Ctrl-C once the live line shows an answer."""
+CTRL_C = (signal.SIGINT, 130, "p2smt: interrupted")
+TERMINATE = (signal.SIGTERM, 143, "p2smt: terminated")
+"""A signal, the exit code after it, and the last line on stderr."""
+
+
+def interrupted(*arguments: str, number: signal.Signals = signal.SIGINT) -> Outcome:
+    """Run on a terminal for stderr, and send a signal once the live line shows an answer."""
     read, write = os.openpty()
     with subprocess.Popen(
         command(*arguments),
@@ -72,7 +80,7 @@ def interrupted(*arguments: str) -> Outcome:
     ) as running:
         os.close(write)
         shown = _until(read, b"best ")
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         assert running.stdout is not None
         out = running.stdout.read()
         shown += _until(read, None)
@@ -94,14 +102,20 @@ def _until(terminal: int, word: bytes | None) -> bytes:
     return shown
 
 
-@pytest.mark.parametrize("as_json", [True, False])
-def test_ctrl_c_writes_the_best_plan_found(deep: str, tmp_path: Path, as_json: bool) -> None:
-    plan = tmp_path / "plan.json"
+@pytest.mark.parametrize(
+    ("as_json", "how"), [(True, CTRL_C), (False, CTRL_C), (True, TERMINATE), (False, TERMINATE)]
+)
+def test_a_signal_writes_the_best_plan_found(
+    deep: str, tmp_path: Path, as_json: bool, how: tuple[signal.Signals, int, str]
+) -> None:
+    plan, (number, code, words) = tmp_path / "plan.json", how
     more = ("--json",) if as_json else ()
-    outcome = interrupted("solve", "-t", deep, *DEEP_REQUESTS, "-o", str(plan), *more)
-    assert outcome.code == 130, outcome
+    outcome = interrupted(
+        "solve", "-t", deep, *DEEP_REQUESTS, "-o", str(plan), *more, number=number
+    )
+    assert outcome.code == code, outcome
     assert "Traceback" not in outcome.err
-    assert outcome.err.rstrip().endswith("p2smt: interrupted")
+    assert outcome.err.rstrip().endswith(words)
     written = json.loads(plan.read_text())
     if as_json:
         data = outcome.json()
@@ -113,6 +127,76 @@ def test_ctrl_c_writes_the_best_plan_found(deep: str, tmp_path: Path, as_json: b
         assert outcome.out.endswith(f"plan written to {plan}\n")
     assert cli("verify", str(plan)).code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep.yaml", "plan.json"]
+
+
+LONG = {
+    "z3": ("programs", "--factors", "2,2,2,2", "--length", "6", "--solver", "z3"),
+    "cpsat": ("placements", "--levels", "64,64,64,64", "--axes", "8,8,8,8,8,8,8,8", "--json"),
+}
+
+
+@pytest.mark.parametrize("how", [CTRL_C, TERMINATE], ids=["int", "term"])
+@pytest.mark.parametrize("name", LONG)
+def test_a_signal_ends_every_search(name: str, how: tuple[signal.Signals, int, str]) -> None:
+    number, code, words = how
+    with in_the_middle_of(LONG[name]) as running:
+        running.send_signal(number)
+        out, err = running.communicate(timeout=60)
+    assert (running.returncode, out, err) == (code, "", f"{words}\n")
+
+
+@contextlib.contextmanager
+def in_the_middle_of(arguments: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """A command whose solver has been at work for a while."""
+    with subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        end = time.monotonic() + 60
+        while _cpu_s(running.pid) < 2 and time.monotonic() < end:
+            time.sleep(0.02)
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def _cpu_s(process: int) -> float:
+    """Processor time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_second_signal_ends_at_once() -> None:
+    """The first is dealt with for as long as it takes: here for ever."""
+    code = (
+        "import signal, sys, threading\n"
+        "from p2smt.cli.signals import Interrupts\n"
+        "Interrupts().install()\n"
+        "try:\n    print('ready', flush=True)\n    threading.Event().wait()\n"
+        "except KeyboardInterrupt:\n    print('saving', flush=True)\n"
+        "    threading.Event().wait()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as one:
+        assert one.stdout is not None
+        for word in ("ready", "saving"):
+            assert one.stdout.readline() == f"{word}\n"
+            one.send_signal(signal.SIGTERM)
+    assert one.returncode == 143
+
+
+def test_a_signal_that_comes_while_an_object_ends_is_not_lost() -> None:
+    """What is raised in ``__del__`` Python ignores."""
+    code = (
+        "import os, signal, threading\n"
+        "from p2smt.cli.signals import Interrupts\n"
+        "Interrupts().install()\n"
+        "class Ends:\n"
+        "    def __del__(self):\n        os.kill(os.getpid(), signal.SIGTERM)\n        [0] * 9\n"
+        "try:\n    Ends()\n    threading.Event().wait(60)\n    print('lost')\n"
+        "except KeyboardInterrupt:\n    print('interrupted')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
 
 
 def test_a_time_limit_is_no_proof(deep: str) -> None:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from p2smt.files.yaml_text import dump_yaml
+from p2smt.schedules.language.instance import parse_schedule
+from p2smt.schedules.language.write import dump_schedule
 from tests.cli.tools import Outcome, assert_one_error, cli
 
 SYMBOLIC = Path(__file__).parents[1] / "schedules" / "symbolic"
@@ -152,6 +155,20 @@ def test_a_plan_becomes_a_schedule_that_verifies(tiny: str, tmp_path: Path) -> N
         assert cli("verify", str(xml)).code == 0
     refused(cli("convert", str(plan), str(xml), "--request", "2"), "request")
     refused(cli("verify", str(plan), "--fix"), "plan file")
+
+
+def test_a_classic_as_json_is_one_object_that_holds_the_schedule_file(tmp_path: Path) -> None:
+    named = ("classics", "ring-all-reduce", "--ranks", "3")
+    made = cli(*named, "--json").json()
+    assert (made["name"], made["ranks"], made["output"]) == ("ring-all-reduce", 3, None)
+    assert dump_yaml(made["schedule"]).startswith("p2smt_schedule: 1")
+    read = parse_schedule(dump_yaml(made["schedule"]), "made")
+    assert dump_schedule(read) == cli(*named).out
+    assert made["steps"] == len(read.steps)
+    path = str(tmp_path / "ring.xml")
+    written = cli(*named, "--json", "-o", path).json()
+    assert (written["output"], written["schedule"]) == (path, None)
+    assert Path(path).read_text().startswith("<algo")
 
 
 def test_the_list_of_classics() -> None:

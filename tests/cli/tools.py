@@ -14,7 +14,7 @@ from typing import Any
 
 from p2smt.cli import run
 
-EXIT_CODES = {0, 1, 2, 3, 4, 5, 6, 130}
+EXIT_CODES = {0, 1, 2, 3, 4, 5, 6, 130, 143}
 """The documented ones; 70, an error of p2smt itself, is not among them."""
 
 TINY = """

@@ -7,12 +7,13 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import z3
 from ortools.sat.python import cp_model
 
+from p2smt.cli.signals import Interrupts
 from p2smt.encodings.run_cpsat import proved_bound, run
 from p2smt.encodings.run_z3 import new_solver, solution
 from p2smt.errors import EncodingBug, OutOfTimeError
@@ -49,6 +50,16 @@ def still_busy() -> bool:
     return time.process_time() - before_s > 0.15
 
 
+@pytest.fixture
+def as_the_command_line() -> Iterator[None]:
+    """Signals as the command line takes them."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    Interrupts().install()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize(
     "search",
     [
@@ -57,15 +68,18 @@ def still_busy() -> bool:
     ],
     ids=["cpsat", "z3"],
 )
-def test_an_interrupt_stops_the_search_and_goes_on(search: Callable[[], object]) -> None:
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+@pytest.mark.usefixtures("as_the_command_line")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_stops_the_search_and_goes_on(
+    search: Callable[[], object], number: signal.Signals
+) -> None:
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), number))
     start = time.monotonic()
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         search()
     timer.cancel()
     assert time.monotonic() - start < 30
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert not still_busy()
 
 

@@ -55,6 +55,7 @@ class Running:
 
     process: subprocess.Popen[str]
     mark: str
+    environment: Mapping[str, str]
 
     def ranks(self) -> dict[int, int]:
         """The process ids of its ranks that are alive, by rank."""
@@ -144,7 +145,7 @@ def started(
         env={**os.environ, **(environment or {}), MARK: mark},
         start_new_session=True,
     )
-    running = Running(process, mark)
+    running = Running(process, mark, environment or {})
     try:
         yield running
     finally:
@@ -163,6 +164,20 @@ def run_to_end(
         outcome = running.outcome()
         running.assert_nothing_left()
     return outcome
+
+
+def that_end_on_a_signal(folder: Path, how: str) -> dict[str, str]:
+    """An environment whose processes run a line of Python on SIGUSR1, between two others."""
+    lines = f"import os, signal, sys\nsignal.signal(signal.SIGUSR1, lambda *_: {how})\n"
+    (folder / "sitecustomize.py").write_text(lines)
+    return {"PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+
+
+def without_torch(folder: Path) -> dict[str, str]:
+    """An environment in which torch cannot be imported."""
+    text = "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n"
+    (folder / "torch.py").write_text(text)
+    return {"PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
 
 
 def torchrun(ranks: int, *arguments: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -30,13 +30,16 @@ def plan_tables(plan: AnyPlan) -> Iterator[RenderableType]:
     yield request_table(map(planned, plan.requests))
 
 
-def plan_requests(plan: AnyPlan) -> list[dict[str, Any]]:
-    """The requests of a plan with the fields that `cost` gives of any request."""
-    return [_request(model) for model in plan.requests]
+def plan_requests(plan: AnyPlan, checked_on: Sequence[str]) -> list[dict[str, Any]]:
+    """The requests of a plan with the fields that `cost` gives of any request.
+
+    checked_on: what each was simulated on.
+    """
+    return [_request(model, how) for model, how in zip(plan.requests, checked_on, strict=True)]
 
 
-def _request(model: RequestModel) -> dict[str, Any]:
-    keys = ("program", "chunks", "seconds", "single_collective_s", "physical_bound_s", "checked")
+def _request(model: RequestModel, checked: str) -> dict[str, Any]:
+    keys = ("program", "chunks", "seconds", "single_collective_s", "physical_bound_s")
     step = ("instruction", "seconds", "algorithm", "protocol", "bottleneck", "load_bytes")
     return {
         "kind": model.kind.value,
@@ -45,5 +48,6 @@ def _request(model: RequestModel) -> dict[str, Any]:
         "times": model.times,
         "total_s": model.times * model.seconds,
         **{key: getattr(model, key) for key in keys},
+        "checked": checked,
         "steps": [{key: getattr(s, key) for key in step} for s in model.steps],
     }

@@ -14,10 +14,10 @@ from p2smt.cost.rank_list import single_time
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Placement
-from p2smt.parallelism.rank_list import RankList
+from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan, RequestModel
-from p2smt.plans.problem import check_send, plan_problem
+from p2smt.plans.problem import check_send, located, plan_problem
 from p2smt.programs.program import Program, lower, parse_instruction
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
 from p2smt.runtime.programs.regions import StepError, count, moves_of
@@ -47,6 +47,13 @@ def plan_job(plan: AnyPlan, source: str, changes: Changes) -> Job:
     for request in problem.requests:
         check_send(problem, request, where, source)
     topology = _links(problem.topology, changes.topology)
+    with located(source):
+        return _job(plan, replace(problem, topology=topology), where, changes)
+
+
+def _job(plan: AnyPlan, problem: Problem, where: RankMap, changes: Changes) -> Job:
+    """The job with times predicted on the problem's topology."""
+    topology = problem.topology
     axes = [problem.axis_indices(request) for request in problem.requests]
     requests = [
         _plan_request(model, where.groups(along), changes)

@@ -28,8 +28,11 @@ class StepError(Exception):
     """A step cannot be carried out: its members do not hold what it needs."""
 
     def __init__(self, step: int, rank: int, message: str) -> None:
-        self.step, self.rank = step, rank
-        super().__init__(f"step {step}: rank {rank}: {message}")
+        self.step, self.rank, self.message = step, rank, message
+        super().__init__(step, rank, message)
+
+    def __str__(self) -> str:
+        return f"step {self.step}: rank {self.rank}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)

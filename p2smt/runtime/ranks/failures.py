@@ -22,9 +22,13 @@ def likeliest_cause(failures: Sequence[Event]) -> Event:
 
 
 def _weight(failure: Event) -> int:
-    """Which of several failures is the cause: 0 most likely."""
+    """Which of several failures is the cause: 0 most likely.
+
+    A rank that ends without a word breaks the connections of its neighbours, whatever its exit
+    code is; these tell of it and end.
+    """
     if failure["event"] == "exit":
-        return 0 if failure["code"] < 0 else 3
+        return 3 if failure["told"] else 0
     if failure["event"] == "error":
         return 1 if failure["kind"] != "failure" else 2
     return 4
@@ -33,7 +37,7 @@ def _weight(failure: Event) -> int:
 def _end(event: Event) -> str:
     code, where = event["code"], event["where"] or "its start"
     if code >= 0:
-        return f"ended with exit code {code} during {where}"
+        return f"ended by itself with exit code {code} during {where}"
     with contextlib.suppress(ValueError):
         return f"was killed by {signal.Signals(-code).name} during {where}"
     return f"was killed by signal {-code} during {where}"

@@ -51,7 +51,7 @@ def run_joined(work: Work, options: RunOptions, place: Place) -> list[RankReport
 def _reach_rank_0(place: Place, limit_s: float) -> None:
     """Wait until the store can be reached: torch's own attempts may take twice their limit."""
     end = time.monotonic() + limit_s
-    while not place.serves:
+    while place.listen_fd is None:
         try:
             left_s = max(0.1, end - time.monotonic())
             socket.create_connection((place.host, place.port), left_s).close()

@@ -82,7 +82,7 @@ class _Process:
             env={**_ENVIRONMENT, **os.environ, **machine.environment},
             start_new_session=True,  # Ctrl-C reaches the launcher alone, which ends all ranks
         )
-        self.heard = threading.Event()
+        self.ready = threading.Event()
         self.reader = threading.Thread(target=self._read, args=(events,), daemon=True)
         self.reader.start()
         assert self.process.stdin is not None
@@ -93,8 +93,10 @@ class _Process:
     def _read(self, events: queue.Queue[Any]) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.heard.set()
-            events.put(json.loads(line))
+            event = json.loads(line)
+            if event["event"] != "listening":
+                self.ready.set()
+            events.put(event)
         events.put({"event": "gone", "process": self})
 
     def last_words(self) -> str:
@@ -112,12 +114,12 @@ class _Process:
     def stop(self) -> None:
         """End the machine's process and its ranks for good.
 
-        One that was never heard of may still be importing torch; it gets no time to end by
-        itself.  The signal is for ranks too: a stopped one does not notice its parent's death.
+        One that did not say that it is ready may still be importing torch; it gets no time to end
+        by itself.  The signal is for ranks too: a stopped one does not notice its parent's death.
         """
         self.release()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(_GRACE_S if self.heard.is_set() else 0)
+            self.process.wait(_GRACE_S if self.ready.is_set() else 0)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -165,12 +167,18 @@ class _Run:
         self.processes.append(process)
 
     def _start_first(self) -> int:
-        """Start the first machine; the port that it listens on."""
+        """Start the first machine; the port that it listens on, once it has imported torch."""
         self._start(0, self.fleet.port)
         limit = min(self.deadline, time.monotonic() + _START_S)
+        port = int(self._heard("listening", limit)["port"])
+        self._heard("ready", limit)
+        return port
+
+    def _heard(self, wanted: str, limit: float) -> dict[str, Any]:
+        """The next event of the first machine, if it is the one that is wanted."""
         event = self._next(limit)
-        if event is not None and event["event"] == "listening":
-            return int(event["port"])
+        if event is not None and event["event"] == wanted:
+            return event
         if event is None and limit == self.deadline:
             raise self._late()
         if event is None:
@@ -192,7 +200,7 @@ class _Run:
                     self.found = [report_of(report) for report in event["reports"]]
             case "exit":
                 self.ended.add(event["rank"])
-                if event["code"]:
+                if event["code"] or not event["told"]:
                     self.failures.append(event)
             case "error" | "node":
                 self.failures.append(event)

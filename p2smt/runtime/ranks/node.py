@@ -1,4 +1,5 @@
-"""The process of one machine: it imports torch once, forks its ranks and watches them.
+"""The process of one machine: it opens the port of the ranks, imports torch once, forks its ranks
+and watches them.
 
     python -m p2smt.runtime.ranks.node < SETUP
 
@@ -25,6 +26,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from p2smt.errors import BackendError, ExecutionError, InputError
 from p2smt.runtime.options import in_short
+from p2smt.runtime.ranks.listen import listen, reason
 from p2smt.runtime.ranks.place import Place
 from p2smt.runtime.work import NodeSetup
 
@@ -58,26 +60,29 @@ class Board:
 
 @dataclass(slots=True)
 class _Rank:
+    """``told``: it has said how it went."""
+
     number: int
     process: int
     events: IO[bytes]
+    told: bool = False
 
 
 class Node:
     """Forks the ranks of a setup and passes their events on."""
 
-    def __init__(self, setup: NodeSetup, events: IO[str], worker: Worker) -> None:
-        self.setup, self.events, self.worker = setup, events, worker
+    def __init__(self, setup: NodeSetup, events: IO[str]) -> None:
+        self.setup, self.events = setup, events
         self.board = Board(setup.local_ranks)
         self.ranks: dict[int, _Rank] = {}
         # Ranks hold the reading end: it ends for them when this process does.
         self.life = os.pipe()
 
-    def run(self) -> None:
+    def run(self, worker: Worker, listener: socket.socket | None) -> None:
         """Start all ranks; return once they have ended or stdin has."""
-        listener = self._listen()
+        self.tell(event="ready")
         for local in range(self.setup.local_ranks):
-            self._fork(local, listener)
+            self._fork(local, worker, listener)
         if listener is not None:
             listener.close()
         try:
@@ -90,40 +95,51 @@ class Node:
         self.events.write(json.dumps(event) + "\n")
         self.events.flush()
 
-    def _listen(self) -> socket.socket | None:
+    def listen(self) -> socket.socket | None:
+        """Open the port, where this is the first machine.
+
+        Raises:
+            OSError: it is in use, or the address is not this machine's.
+        """
         if self.setup.first_rank:
             return None
-        listener = socket.create_server((self.setup.host, self.setup.port), backlog=4096)
+        listener = listen(self.setup.host, self.setup.port)
         self.setup = replace(self.setup, port=listener.getsockname()[1])
         self.tell(event="listening", port=self.setup.port)
         return listener
 
-    def _fork(self, local: int, listener: socket.socket | None) -> None:
+    def _fork(self, local: int, worker: Worker, listener: socket.socket | None) -> None:
         reading, writing = os.pipe()
         process = os.fork()
         if process == 0:
             for inherited in (self.life[1], reading, self.events.fileno()):
                 os.close(inherited)
-            self._be_rank(local, writing, listener)
+            self._be_rank(local, worker, writing, listener)
         os.close(writing)
         number = self.setup.first_rank + local
         self.ranks[reading] = _Rank(number, process, os.fdopen(reading, "rb"))
 
-    def _be_rank(self, local: int, writing: int, listener: socket.socket | None) -> None:
+    def _be_rank(
+        self, local: int, worker: Worker, writing: int, listener: socket.socket | None
+    ) -> None:
         """The life of a forked rank; never returns."""
         code = 1
         try:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             threading.Thread(target=_end_with, args=(self.life[0],), daemon=True).start()
-            event = self._rank_event(local, listener)
+            event = self._rank_event(local, worker, listener)
             with os.fdopen(writing, "w") as out:
                 out.write(json.dumps(event) + "\n")
             code = 0
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         finally:
             os._exit(code)
 
-    def _rank_event(self, local: int, listener: socket.socket | None) -> dict[str, Any]:
+    def _rank_event(
+        self, local: int, worker: Worker, listener: socket.socket | None
+    ) -> dict[str, Any]:
         setup, rank = self.setup, self.setup.first_rank + local
         name_process(rank)
         fd = listener.fileno() if listener is not None and rank == 0 else None
@@ -132,7 +148,7 @@ class Node:
         ranks, host = setup.work.ranks, setup.host
         place = Place(rank, ranks, local, setup.local_ranks, host, setup.port, fd)
         try:
-            reports = self.worker(
+            reports = worker(
                 setup.work, setup.options, place, lambda text: self.board.write(local, text)
             )
         except (BackendError, ExecutionError, InputError) as error:
@@ -162,12 +178,13 @@ class Node:
 
     def _pass_on(self, rank: _Rank, line: bytes) -> None:
         if line:
+            rank.told = True
             self.tell(rank=rank.number, **json.loads(line))
             return
         _, status = os.waitpid(rank.process, 0)
         where = self.board.read(rank.number - self.setup.first_rank)
         code = os.waitstatus_to_exitcode(status)
-        self.tell(event="exit", rank=rank.number, code=code, where=where)
+        self.tell(event="exit", rank=rank.number, code=code, where=where, told=rank.told)
         rank.process = 0
 
     def _where(self) -> dict[int, str]:
@@ -199,14 +216,16 @@ def main() -> None:
     """Read the setup, run it."""
     events = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not mix with the events
-    setup = pickle.load(sys.stdin.buffer)  # before torch is imported: the launcher waits for it
+    setup = pickle.load(sys.stdin.buffer)
+    node = Node(setup, events)
+    try:
+        listener = node.listen()
+    except OSError as error:
+        node.tell(event="node", text=f"{setup.host}:{setup.port}: {reason(error)}")
+        return
     from p2smt.runtime.ranks.worker import run_worker
 
-    node = Node(setup, events, run_worker)
-    try:
-        node.run()
-    except OSError as error:
-        node.tell(event="node", text=f"{setup.host}:{setup.port}: {error.strerror or error}")
+    node.run(run_worker, listener)
 
 
 if __name__ == "__main__":

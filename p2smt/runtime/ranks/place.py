@@ -17,7 +17,7 @@ class Place:
     """A rank among all, its number among those of its machine, and where the store is.
 
     ``listen_fd`` is a listening socket for the store that this rank is to serve; ``serves``
-    that it is to open one itself.  ``joined``: somebody else started the ranks; ``run`` tells
+    that it has yet to open one.  ``joined``: somebody else started the ranks; ``run`` tells
     apart runs that meet at the same store.
     """
 

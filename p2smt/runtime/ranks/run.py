@@ -8,7 +8,9 @@ from p2smt.errors import InputError
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RankReport, RunOptions, named
 from p2smt.runtime.programs.reference_run import run_reference
+from p2smt.runtime.ranks.gpus import check_gpus
 from p2smt.runtime.ranks.launch import LOCAL, Fleet, StartCommand, launch
+from p2smt.runtime.ranks.listen import serving
 from p2smt.runtime.ranks.memory import check_memory
 from p2smt.runtime.ranks.place import existing_place, local_ranks
 from p2smt.runtime.summary import RunResult, summarize
@@ -36,8 +38,9 @@ def on_ranks(work: Work, options: RunOptions, *, port: int = 0) -> list[RankRepo
 
     Raises:
         InputError: more ranks, or more memory, than there are.
-        BackendError: torch or the backend is missing.
-        ExecutionError: a rank died, failed, or did not finish within the time limit.
+        BackendError: torch, the backend or any GPU is missing.
+        ExecutionError: the port is in use, GPUs are too few, a rank died, failed, or did not
+            finish within the time limit.
     """
     place = existing_place()
     if place is not None and place.ranks != work.ranks:
@@ -47,9 +50,12 @@ def on_ranks(work: Work, options: RunOptions, *, port: int = 0) -> list[RankRepo
             f"start {work.ranks}",
         )
     check_memory(work, options, local_ranks(place, work.ranks))
+    check_gpus(options, place, work.ranks)
     if place is None:
         machine = LOCAL if "GLOO_SOCKET_IFNAME" not in os.environ else StartCommand()
         return launch(work, options, Fleet((machine,), port=port))
+    if place.serves:
+        place = serving(place)  # before torch is imported, which takes long
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # what fails is told in one line of ours
     from p2smt.runtime.ranks.joined import run_joined
 

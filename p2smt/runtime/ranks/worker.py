@@ -16,11 +16,12 @@ from torch.distributed import (  # type: ignore[attr-defined]  # exported at run
     TCPStore,
 )
 
-from p2smt.errors import BackendError, ExecutionError
+from p2smt.errors import ExecutionError
 from p2smt.runtime.groups import GroupCache
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RankReport, RunOptions, in_short, named, report_of
 from p2smt.runtime.programs.rank import run_rank
+from p2smt.runtime.ranks.gpus import no_cuda, too_few_gpus
 from p2smt.runtime.ranks.place import Place
 from p2smt.runtime.schedules.job import ScheduleJob, check_backend
 from p2smt.runtime.schedules.rank import run_schedule_rank
@@ -81,19 +82,12 @@ def _device(options: RunOptions, place: Place) -> torch.device:
         return torch.device("cpu")
     nccl = options.backend == "nccl"
     if not torch.cuda.is_available() or (nccl and not dist.is_nccl_available()):
-        what, also = ("backend nccl", ", or has no NCCL") if nccl else ("device cuda", "")
-        raise BackendError(
-            f"{what}: this torch finds no CUDA GPU{also}; install a CUDA build of torch on a "
-            "machine with GPUs, or use --backend gloo --device cpu"
-        )
+        raise no_cuda(options)
     gpu, count = place.local_rank // options.ranks_per_gpu, torch.cuda.device_count()
     if place.joined and count == 1:  # a launcher may show each rank its own GPU alone
         gpu = 0
     if gpu >= count:
-        raise ExecutionError(
-            f"rank {place.rank}: needs GPU {gpu}, but this machine has {count}; start fewer ranks, "
-            "or put several on a GPU with --ranks-per-gpu (a check of results, not of times)"
-        )
+        raise too_few_gpus(place.rank, gpu, count)
     torch.cuda.set_device(gpu)
     return torch.device("cuda", gpu)
 
@@ -140,7 +134,7 @@ def start_limit(options: RunOptions) -> timedelta:
 
 
 def _store(place: Place, options: RunOptions) -> TCPStore:
-    serves = place.serves or place.listen_fd is not None
+    serves = place.listen_fd is not None
     try:
         return TCPStore(
             place.host,

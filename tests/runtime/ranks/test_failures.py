@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.cli.tools import Outcome, assert_one_error
-from tests.runtime.processes import Running, endless, on_pairs, run_to_end, started, wait_for
+from tests.runtime.processes import (
+    Running,
+    endless,
+    on_pairs,
+    run_to_end,
+    started,
+    that_end_on_a_signal,
+    wait_for,
+    without_torch,
+)
 from tests.tiers import but_the_first
 
 pytestmark = pytest.mark.cluster
@@ -40,6 +49,18 @@ def test_a_rank_that_is_killed(busy: Running, rank: int) -> None:
     assert error.startswith(f"p2smt: error: rank {rank}: was killed by SIGKILL during request 1 ")
 
 
+@pytest.mark.parametrize("how", ["os._exit(3)", "os._exit(0)", "sys.exit(0)"])
+def test_a_rank_that_ends_by_itself(tmp_path: Path, how: str) -> None:
+    """Its neighbours say first that they have lost their connections."""
+    place = that_end_on_a_signal(tmp_path, how)
+    with started(*endless(tmp_path), environment=place) as running:
+        running.wait_until_busy()
+        os.kill(running.ranks()[2], signal.SIGUSR1)
+        error = failed(running).err
+    expected = f"rank 2: ended by itself with exit code {how[-2]} during request 1 "
+    assert error.startswith(f"p2smt: error: {expected}")
+
+
 def test_two_ranks_that_are_killed(busy: Running) -> None:
     ranks = busy.ranks()
     os.kill(ranks[1], signal.SIGSEGV)
@@ -59,7 +80,7 @@ def test_it_is_killed_while_a_rank_is_stopped(busy: Running) -> None:
     assert "the process that starts the ranks ended with code -9" in failed(busy).err
 
 
-@pytest.mark.parametrize("number", but_the_first(signal.SIGTERM, signal.SIGKILL, signal.SIGHUP))
+@pytest.mark.parametrize("number", but_the_first(signal.SIGKILL, signal.SIGHUP))
 def test_the_command_line_is_killed(busy: Running, number: signal.Signals) -> None:
     os.kill(busy.process.pid, number)
     assert busy.outcome().code == -number
@@ -74,9 +95,15 @@ def test_it_is_killed_and_a_rank_is_stopped(busy: Running) -> None:
     busy.assert_nothing_left()
 
 
-def test_ctrl_c(busy: Running) -> None:
-    os.kill(busy.process.pid, signal.SIGINT)
-    assert busy.outcome() == Outcome(130, "", "p2smt: interrupted\n")
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_signal_to_the_command_line(
+    busy: Running, number: signal.Signals, code: int, word: str
+) -> None:
+    os.kill(busy.process.pid, number)
+    assert busy.outcome() == Outcome(code, "", f"p2smt: {word}\n")
     busy.assert_nothing_left()
 
 
@@ -116,6 +143,14 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     assert f"127.0.0.1:{port}: Address already in use" in outcome.err
 
 
+def test_a_port_in_use_is_told_before_torch_is_imported(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        arguments = on_pairs(tmp_path, "--port", str(server.getsockname()[1]))
+        outcome = run_to_end(*arguments, environment=without_torch(tmp_path))
+    assert_one_error(outcome, 6)
+    assert "Address already in use" in outcome.err
+
+
 def test_a_port_of_ones_own(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -124,13 +159,6 @@ def test_a_port_of_ones_own(tmp_path: Path) -> None:
 
 
 # Backends ---------------------------------------------------------------------------------
-
-
-def without_torch(folder: Path) -> dict[str, str]:
-    """An environment in which torch cannot be imported."""
-    text = "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n"
-    (folder / "torch.py").write_text(text)
-    return {"PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
 
 
 def test_torch_is_missing(tmp_path: Path) -> None:
@@ -156,17 +184,13 @@ def no_gpu() -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": ""}
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        (("--backend", "nccl"), "backend nccl: this torch finds no CUDA GPU, or has no NCCL;"),
-        (("--device", "cuda"), "device cuda: this torch finds no CUDA GPU;"),
-    ],
-)
-def test_without_gpus(tmp_path: Path, option: tuple[str, str], message: str) -> None:
-    outcome = run_to_end(*on_pairs(tmp_path, *option), environment=no_gpu())
+@pytest.mark.parametrize("option", [("--backend", "nccl"), ("--device", "cuda")])
+def test_without_gpus(tmp_path: Path, option: tuple[str, str]) -> None:
+    """It is told before torch is imported."""
+    place = {**no_gpu(), **without_torch(tmp_path)}
+    outcome = run_to_end(*on_pairs(tmp_path, *option), environment=place)
     assert_one_error(outcome, 5)
-    assert message in outcome.err
+    assert f"{' '.join(option)[2:]}: this machine shows no CUDA GPU (CUDA_VISI" in outcome.err
 
 
 def test_a_wrong_result(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.runtime.processes import (
     started,
     torchrun,
     wait_for,
+    without_torch,
 )
 from tests.tiers import but_the_first
 
@@ -103,6 +105,56 @@ def test_ctrl_c(tmp_path: Path) -> None:
         for outcome in outcomes(ranks).values():
             assert outcome.code in (130, 6)
             assert "Traceback" not in outcome.err
+
+
+def listening_at(port: int) -> set[str]:
+    """Local addresses, as the system has them, at which something listens on a port."""
+    found = set()
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            _, local, _, state = line.split()[:4]
+            address, _, number = local.rpartition(":")
+            if state == "0A" and int(number, 16) == port:
+                found.add(address)
+    return found
+
+
+def test_the_store_listens_on_the_address_that_is_given_only(tmp_path: Path) -> None:
+    with by_hand(range(4), *endless(tmp_path, "--time-limit", "50")) as ranks:
+        wait_until_busy(ranks)
+        port = int(ranks[0].environment["MASTER_PORT"])
+        found = listening_at(port)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.2", port), 5)
+    assert found == {"0100007F"}  # 127.0.0.1
+
+
+def alone(folder: Path, **more: str) -> Outcome:
+    """What rank 0 of four says, where torch cannot be imported."""
+    place = {"RANK": "0", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    environment = {**without_torch(folder), **place, **more}
+    return run_to_end(*on_pairs(folder), environment=environment)
+
+
+def test_a_port_in_use_is_told_before_torch_is_imported(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        outcome = alone(tmp_path, MASTER_PORT=port)
+    assert_one_error(outcome, 6)
+    text = f"rank 0: cannot open the port of the ranks: 127.0.0.1:{port}: Address already in use"
+    assert text in outcome.err
+
+
+def test_the_address_of_another_machine(tmp_path: Path) -> None:
+    outcome = alone(tmp_path, MASTER_ADDR="192.0.2.1")
+    assert_one_error(outcome, 6)
+    assert "192.0.2.1:1: Cannot assign requested address; set MASTER_ADDR to an" in outcome.err
+
+
+def test_an_address_that_other_machines_cannot_reach(tmp_path: Path) -> None:
+    outcome = alone(tmp_path, MASTER_PORT=str(free_port()), LOCAL_WORLD_SIZE="2")
+    assert_one_error(outcome)
+    assert "MASTER_ADDR 127.0.0.1: is 127.0.0.1 here, which other machines cannot" in outcome.err
 
 
 def test_another_number_of_ranks(tmp_path: Path) -> None:

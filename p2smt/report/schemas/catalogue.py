@@ -1,0 +1,86 @@
+"""The schemas by name: files that are read, and what commands print with ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel
+
+from p2smt.cluster.file_model import TopologyModel
+from p2smt.errors import InputError
+from p2smt.files.validation import did_you_mean
+from p2smt.plans.file_model import OldPlanModel, PlanModel
+from p2smt.report.schemas.calibrate import CalibrateOutput
+from p2smt.report.schemas.cost import CostOutput, CostPlanOutput
+from p2smt.report.schemas.lists import (
+    ClassicOutput,
+    ClassicsOutput,
+    SchemaOutput,
+    TopologyCheckOutput,
+    TopologyListOutput,
+    TopologyShowOutput,
+)
+from p2smt.report.schemas.run_plan import RunPlanOutput
+from p2smt.report.schemas.run_schedule import RunScheduleOutput
+from p2smt.report.schemas.search import PlacementsOutput, ProgramsOutput
+from p2smt.report.schemas.solve import SolveOutput
+from p2smt.report.schemas.verify_family import VerifyFamilyOutput
+from p2smt.report.schemas.verify_plan import VerifyPlanOutput
+from p2smt.report.schemas.verify_schedule import VerifyScheduleOutput
+from p2smt.schedules.language.file_model import FileModel
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+FILES: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
+    {
+        "plan": (PlanModel, "plan files"),
+        "plan-1": (OldPlanModel, "plan files of version 1"),
+        "topology": (TopologyModel, "topology files"),
+        "schedule": (FileModel, "schedule files (YAML)"),
+    }
+)
+"""Files that are read: their models, and what they are."""
+
+OUTPUTS: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
+    {
+        "solve": (SolveOutput, "solve --json"),
+        "placements": (PlacementsOutput, "placements --json"),
+        "programs": (ProgramsOutput, "programs --json"),
+        "cost": (CostOutput, "cost --json"),
+        "cost-plan": (CostPlanOutput, "cost PLAN --json"),
+        "verify-plan": (VerifyPlanOutput, "verify PLAN --json"),
+        "verify-schedule": (VerifyScheduleOutput, "verify SCHEDULE --json"),
+        "verify-family": (VerifyFamilyOutput, "verify --json with --upto or --program"),
+        "run-plan": (RunPlanOutput, "run --json of a plan or a program"),
+        "run-schedule": (RunScheduleOutput, "run SCHEDULE --json"),
+        "calibrate": (CalibrateOutput, "calibrate --json"),
+        "topology-list": (TopologyListOutput, "topology list --json"),
+        "topology-show": (TopologyShowOutput, "topology show --json"),
+        "topology-check": (TopologyCheckOutput, "topology check --json"),
+        "classics": (ClassicsOutput, "classics --json"),
+        "classics-name": (ClassicOutput, "classics NAME --json"),
+        "schema": (SchemaOutput, "schema --json"),
+    }
+)
+"""What commands print: the models, and by which command."""
+
+
+def listed() -> Mapping[str, str]:
+    """Every schema by name, with what it is the schema of."""
+    return {name: what for name, (_, what) in [*FILES.items(), *OUTPUTS.items()]}
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of that name.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    known = {**FILES, **OUTPUTS}
+    if name not in known:
+        remedy = did_you_mean(name, known) or "`p2smt schema` lists them"
+        raise InputError(f"schema {name[:40]!r}", "there is none of that name", remedy)
+    model, _ = known[name]
+    return {"$schema": DIALECT} | model.model_json_schema()

@@ -1,0 +1,76 @@
+"""`topology list | show | check --json`, `classics --json` and `schema --json`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from p2smt.cluster.file_model import TopologyModel
+from p2smt.report.schemas.base import Count, Output, OutputPart
+from p2smt.schedules.language.file_model import FileModel
+
+Devices = Annotated[int, Field(ge=1, description="How many devices it has.")]
+ParameterValue = bool | int | list[int] | None
+
+
+class TopologyListOutput(Output):
+    """The presets."""
+
+    presets: list[str]
+
+
+class TopologyShowOutput(Output):
+    """One topology."""
+
+    topology: TopologyModel
+    devices: Devices
+
+
+class TopologyCheckOutput(Output):
+    """A topology file that is well formed; of another there is an error instead."""
+
+    verdict: Literal["valid"]
+    name: str
+    devices: Devices
+
+
+class ListedClassic(OutputPart):
+    """A classic algorithm."""
+
+    name: str
+    collective: str
+    ranks: Annotated[str, Field(description="Which numbers of ranks it takes, in words.")]
+    parameters: Annotated[dict[str, ParameterValue], Field(description="With their defaults.")]
+    summary: str
+
+
+class ClassicsOutput(Output):
+    """The classic algorithms."""
+
+    classics: list[ListedClassic]
+
+
+class ClassicOutput(Output):
+    """A classic algorithm that was made (``classics NAME``)."""
+
+    name: str
+    ranks: Annotated[int, Field(ge=1)]
+    steps: Count
+    output: Annotated[str | None, Field(description="The file that it was written to.")]
+    schedule: Annotated[
+        FileModel | None, Field(description="The schedule file as data; null: it was written.")
+    ]
+
+
+class ListedSchema(OutputPart):
+    """A schema that `schema NAME` prints."""
+
+    name: str
+    of: Annotated[str, Field(description="What it is the schema of.")]
+
+
+class SchemaOutput(Output):
+    """The schemas (`schema` without a name)."""
+
+    schemas: list[ListedSchema]

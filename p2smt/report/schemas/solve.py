@@ -1,0 +1,106 @@
+"""`solve --json`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from p2smt.plans.file_model import PlanModel
+from p2smt.report.schemas.base import (
+    Bytes,
+    Count,
+    Output,
+    OutputPart,
+    PayloadBytes,
+    Rank,
+    RankMatrix,
+    Ratio,
+    Seconds,
+)
+from p2smt.result import Status
+
+
+class TimedStep(OutputPart):
+    """A step of a program; of a pipelined one, the numbers of one chunk."""
+
+    instruction: str
+    seconds: Seconds
+    bottleneck: Annotated[
+        str | None, Field(description="The level whose worst link bounds the time.")
+    ]
+    load_bytes: Annotated[Bytes, Field(description="Bytes on that link in one direction.")]
+
+
+class RankedPlacement(OutputPart):
+    """A placement with a program per request; lists are in the order of the requests."""
+
+    matrix: Annotated[
+        RankMatrix | None, Field(description="null: a rank list, which no matrix expresses.")
+    ]
+    ranks: Annotated[
+        list[Rank] | None, Field(description="Of a rank list, the device of each rank.")
+    ]
+    objective_s: Seconds
+    status: Annotated[Status, Field(description="optimal: each of its programs is.")]
+    peak_bytes: Annotated[PayloadBytes, Field(description="The most bytes that a device holds.")]
+    programs: Annotated[
+        list[str | None], Field(description="null: all-to-all, send, or groups of one device.")
+    ]
+    chunks: list[Annotated[int, Field(ge=1)]]
+    seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
+    steps: list[list[TimedStep]]
+    checked_on: Annotated[list[str], Field(description="What each program was simulated on.")]
+
+
+class ComparedLayout(OutputPart):
+    """Ranks on devices in some order, one collective per request."""
+
+    name: str
+    seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
+    objective_s: Seconds
+
+
+class ChangedBandwidth(OutputPart):
+    """The winner on a cluster with one level's bandwidth changed."""
+
+    level: str
+    factor: Annotated[Ratio, Field(description="New bandwidth over old.")]
+    winner_s: Seconds
+    optimum_s: Seconds
+    holds: Annotated[bool | None, Field(description="Still optimal; null: not settled.")]
+    status: Status
+
+
+class SearchStats(OutputPart):
+    """How the answer was found."""
+
+    solver: str
+    wall_s: Seconds
+    calls: Annotated[Count, Field(description="Calls of the solver.")]
+    counters: dict[str, int]
+
+
+class SolveOutput(Output):
+    """The best placement and programs, with a proof."""
+
+    status: Status
+    interrupted: Annotated[bool, Field(description="Stopped by the user: the best so far.")]
+    objective: Literal["sum", "max"]
+    objective_s: Seconds | None
+    bound_s: Annotated[
+        Seconds | None, Field(description="Seconds: proved bound on this problem; null: none.")
+    ]
+    physical_bound_s: Annotated[
+        Seconds | None, Field(description="Seconds: what the links allow at best.")
+    ]
+    plan: Annotated[PlanModel | None, Field(description="The plan file of the best alternative.")]
+    ranking: Annotated[
+        Status, Field(description="complete: proved to be the best ones, in this order.")
+    ]
+    alternatives: list[RankedPlacement]
+    default_layout: ComparedLayout | None
+    compared_layout: ComparedLayout | None
+    faster_layouts: Annotated[list[str], Field(description="Compared layouts that are faster.")]
+    sensitivity: list[ChangedBandwidth]
+    stats: SearchStats

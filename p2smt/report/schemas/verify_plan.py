@@ -1,0 +1,53 @@
+"""`verify --json` of a plan; `cost --json` of a plan prints the same."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from p2smt.report.schemas.base import Chunk, Nth, Output, OutputPart, Rank, Seconds
+from p2smt.report.schemas.solve import RankedPlacement
+from p2smt.search.prove import ProofStatus
+
+
+class PlanViolation(OutputPart):
+    """What is wrong with a plan; null where it is not about one request, step, rank or chunk."""
+
+    kind: Annotated[
+        str, Field(description="The rule; cost, ranks, bound and restriction: what is misstated.")
+    ]
+    request: Nth | None
+    step: Annotated[int | None, Field(description="Of the program; the first is 1.")]
+    rank: Rank | None
+    chunk: Chunk | None
+    message: str
+
+
+class PlanProof(OutputPart):
+    """What solving the plan's problem again says."""
+
+    status: Annotated[
+        ProofStatus, Field(description="proved: none is faster; refuted; open: a limit was met.")
+    ]
+    objective_s: Annotated[Seconds, Field(description="Seconds of the plan.")]
+    bound_s: Annotated[Seconds, Field(description="Seconds that no plan of the problem beats.")]
+    better: Annotated[RankedPlacement | None, Field(description="A faster answer.")]
+    false: Annotated[list[str], Field(description="Bounds and statuses that are contradicted.")]
+
+
+class VerifyPlanOutput(Output):
+    """The verdict on a plan file."""
+
+    verdict: Literal["valid", "invalid"]
+    violations: list[PlanViolation]
+    objective_s: Annotated[Seconds, Field(description="Seconds, computed anew.")]
+    seconds: Annotated[
+        list[Seconds], Field(description="Of one execution of each request; 0: it is not valid.")
+    ]
+    checked: Annotated[list[str], Field(description="What was held against the plan.")]
+    not_checked: Annotated[list[str], Field(description="What nothing has looked at.")]
+    checked_on: Annotated[
+        list[str], Field(description="What the program of each request was simulated on.")
+    ]
+    proof: Annotated[PlanProof | None, Field(description="With --prove, of a valid plan.")]

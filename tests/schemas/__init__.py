@@ -1,0 +1,1 @@
+"""The schemas of files and outputs, against the readers and the commands."""

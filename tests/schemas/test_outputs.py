@@ -1,0 +1,219 @@
+"""What every command prints with --json has the shape of its schema, and the schema no more."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from contextlib import chdir
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from p2smt.cli.app import app
+from p2smt.report.schemas.catalogue import OUTPUTS, listed, schema_of
+from tests.calibration.fixtures import ALL, INSIDE, TRUTH, as_json, made_samples, printed
+from tests.calibration.fixtures import report as json_report
+from tests.cli.tools import EVERY_KIND, TINY, cli
+from tests.interop.mscclpp_plans import all_gather
+from tests.schemas.tools import complaints, declared, fields
+
+SYMBOLIC = Path(__file__).parent.parent / "schedules" / "symbolic"
+SCENE = "-t tiny.yaml --axes dp=2,tp=4 --placement '[[1,2],[2,2]]' --reduce"
+TWO_STEPS = "--program 'reduce inside root; broadcast inside root'"
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "solve": (
+        f"-t tiny.yaml {shlex.join(EVERY_KIND)}",
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --compare '[0,4,1,5,2,6,3,7]' --sensitivity",
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --objective max --pipeline auto --solver z3",
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --require 'dp within node' --fix dp=node:2",
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --time-limit 0.0001",
+    ),
+    "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
+    "programs": (
+        "--factors 2,2 --length 2",
+        "--factors 4,2 --kind all-gather --top 2",
+        f"{SCENE} tp --limit 3",
+        f"{SCENE} tp=1GiB --top 2",
+        f"{SCENE} tp --all-gather tp --length 2",
+        f"{SCENE} tp=1MiB --all-gather tp=1MiB --send dp=1MiB --top 1",
+    ),
+    "cost": (
+        f"{SCENE} tp=1GiB*2",
+        f"{SCENE} tp=1MiB --pipeline auto {TWO_STEPS}",
+        f"{SCENE} tp=1MiB {TWO_STEPS} --program single",
+        f"{SCENE} tp=1MiB --all-to-all dp=1MiB",
+        f"{SCENE} tp --sizes 1MiB,1GiB",
+        f"{SCENE} tp {TWO_STEPS} --program single --sizes 1MiB,1GiB",
+        f"{SCENE} tp --send dp --sizes 1MiB,1GiB",
+    ),
+    "cost-plan": ("plan.json", "wrong_plan.json"),
+    "verify-plan": (
+        "plan.json",
+        "wrong_plan.json",
+        "wrong_times.json",
+        "plan.json --prove",
+        "slow_plan.json --prove",
+    ),
+    "verify-schedule": (
+        "ring.xml",
+        "pairs.yaml",
+        "plan_of_mscclpp.json",
+        "ring.yaml",
+        "wrong.xml --fix",
+        "racy.yaml",
+        "ring.xml -t tiny.yaml --cost 1MiB --fifo-depth 2",
+        f"{SYMBOLIC / 'ring_all_reduce.yaml'} --set n=4",
+    ),
+    "verify-family": (
+        f"{SYMBOLIC / 'ring_all_reduce.yaml'} --upto 4",
+        "wrong_family.yaml --upto 4",
+        "--program 'all-reduce inside root' --levels 2,2",
+        "--program 'all-reduce inside root' --levels 2,2 --upto 4",
+    ),
+    "run-plan": (
+        "plan.json --backend reference --payload 64KiB",
+        f"{SCENE} tp=1MiB --backend reference --repeat 0",
+    ),
+    "run-schedule": (
+        "ring.xml --backend reference --payload 64KiB",
+        "wrong.xml --backend reference --payload 64KiB --unverified",
+    ),
+    "calibrate": (
+        "--from-nccl-tests inside.txt across.json",
+        "--from-nccl-tests --topology derived.yaml wrong.txt",
+    ),
+    "topology-list": ("",),
+    "topology-show": ("dgx-a100:4", "tiny.yaml"),
+    "topology-check": ("tiny.yaml",),
+    "classics": ("",),
+    "classics-name": ("ring-all-reduce --ranks 3", "ring-all-reduce --ranks 3 -o made.xml"),
+    "schema": ("",),
+}
+"""The commands of each schema, without their names and --json."""
+
+WORDS = {
+    "cost-plan": ("cost",),
+    "classics-name": ("classics",),
+    **{name: (name.partition("-")[0],) for name in OUTPUTS if name[:4] in ("veri", "run-")},
+    **{name: tuple(name.split("-")) for name in OUTPUTS if name.startswith("topology-")},
+}
+"""The words of the command, where they are not the schema's name."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Path:
+    """The files that the commands read."""
+    path = tmp_path_factory.mktemp("files")
+    (path / "tiny.yaml").write_text(TINY)
+    _plans(path, plan)
+    for file, name in (
+        ("ring.xml", "ring-all-reduce"),
+        ("ring.yaml", "ring-all-reduce"),
+        ("pairs.yaml", "one-shot-all-reduce"),
+    ):
+        assert cli("classics", name, "--ranks", "8", "-o", str(path / file)).code == 0
+    text = (path / "ring.xml").read_text()
+    (path / "wrong.xml").write_text(text.replace('type="rrc"', 'type="r"', 1))
+    text = (path / "ring.yaml").read_text()
+    (path / "racy.yaml").write_text(text.replace(" wait for 1.0", "").replace(" wait for 0.0", ""))
+    text = (SYMBOLIC / "ring_all_reduce.yaml").read_text()
+    (path / "wrong_family.yaml").write_text(text.replace("rank + 1 - t", "rank - t"))
+    (path / "plan_of_mscclpp.json").write_text(json.dumps(all_gather()))
+    _measurements(path)
+    return path
+
+
+def _plans(path: Path, plan: dict[str, Any]) -> None:
+    first, *others = plan["requests"]
+    step = {**first["steps"][0], "groups": first["steps"][0]["groups"][1:]}
+    free = [rule for rule in plan["restrictions"] if rule["kind"] != "fixed-entry"]
+    wrong = {**first, "steps": [step, *first["steps"][1:]]}
+    for name, data in (
+        ("plan", plan),
+        ("wrong_plan", {**plan, "requests": [wrong, *others]}),
+        ("slow_plan", {**plan, "restrictions": free}),
+        ("wrong_times", {**plan, "objective_s": 1.0}),
+    ):
+        (path / f"{name}.json").write_text(json.dumps(data))
+
+
+def _measurements(path: Path) -> None:
+    sizes = tuple(2**i for i in range(12, 33, 2))
+    samples = made_samples(TRUTH, INSIDE, sizes=sizes)
+    samples[5] = replace(samples[5], seconds=10 * samples[5].seconds)
+    text = printed(samples, 8, 1)
+    (path / "inside.txt").write_text(text)
+    (path / "wrong.txt").write_text(text.replace("      0\n", "      5\n", 1))
+    across = json_report(made_samples(TRUTH, ALL, sizes=sizes), 32, 4)
+    (path / "across.json").write_text(as_json(across))
+    done = cli(
+        "calibrate", "--from-nccl-tests", str(path / "inside.txt"), "-o", f"{path}/derived.yaml"
+    )
+    assert done.code == 0, done.err
+
+
+@cache
+def outputs_of(name: str, folder: Path) -> tuple[dict[str, Any], ...]:
+    """What the commands of a schema print."""
+    words, found = WORDS.get(name, (name,)), []
+    for arguments in COMMANDS[name]:
+        with chdir(folder):
+            done = cli(*words, *shlex.split(arguments), "--json")
+        assert done.out, f"{name} {arguments}: {done.err}"
+        found.append(done.json())
+    return tuple(found)
+
+
+def test_every_output_is_tried() -> None:
+    assert set(COMMANDS) == set(OUTPUTS)
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_outputs_and_schema_agree(name: str, folder: Path) -> None:
+    """Both ways: what is printed is allowed, and what is described is printed somewhere."""
+    outputs = outputs_of(name, folder)
+    assert [text for output in outputs for text in complaints(name, output)] == []
+    seen = {path for output in outputs for path in fields(output)}
+    assert sorted(set(declared(schema_of(name))) - seen) == []
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_a_schema_refuses_what_is_no_output(name: str, folder: Path) -> None:
+    """A key too many, one too few, and a value of another type, for every key at the top."""
+    output = outputs_of(name, folder)[-1]
+    assert complaints(name, {**output, "colour": 1})
+    optional = {"fix", "cost"} if name == "verify-schedule" else set()
+    for key in output:
+        assert complaints(name, {**output, key: object()})
+        assert key in optional or complaints(name, {k: v for k, v in output.items() if k != key})
+
+
+def test_every_command_with_json_has_a_schema() -> None:
+    described = {schema["of"] for schema in cli("schema", "--json").json()["schemas"]}
+    assert described == set(listed().values())
+    for words in _commands_with_json():
+        assert any(f" {words} " in f" {text} " for text in described), words
+
+
+def _commands_with_json() -> list[str]:
+    root = typer.main.get_command(app)
+    found, waiting = [], [("", root)]
+    while waiting:
+        name, command = waiting.pop()
+        waiting += [(f"{name} {k}", c) for k, c in getattr(command, "commands", {}).items()]
+        if any("--json" in parameter.opts for parameter in command.params):
+            found.append(name.strip())
+    return found
+
+
+def test_a_schema_of_no_known_name_is_refused() -> None:
+    done = cli("schema", "solved")
+    assert (done.code, done.out) == (2, "")
+    assert "did you mean 'solve'?" in done.err
+    assert "lists them" in cli("schema", "x").err
