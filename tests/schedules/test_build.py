@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from p2smt.collectives.contract import Contract, Contribution, Goal, contract
 from p2smt.errors import InputError
+from p2smt.schedules.classics import classic
 from p2smt.schedules.construction import builder as build
 from p2smt.schedules.construction.builder import Builder, Message, runs
 from p2smt.schedules.model import Buffer, Schedule, Span, StepRef
@@ -107,6 +108,12 @@ def test_inputs_are_copied_out_of_place() -> None:
 def test_runs() -> None:
     assert runs([5, 1, 2, 4, 8]) == ((1, 2), (4, 2), (8, 1))
     assert runs([]) == ()
+
+
+def test_runs_are_short_enough_for_a_step_of_msccl() -> None:
+    assert runs(range(130)) == ((0, 64), (64, 64), (128, 2))
+    ring = classic("halving-doubling-all-reduce", 256)
+    assert max(step.count for step in ring.steps) == 64
 
 
 def test_too_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:

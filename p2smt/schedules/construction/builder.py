@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     from p2smt.collectives.contract import Contract
 
 MAX_STEPS = 500_000
+MAX_RUN = 64
+"""Chunks of a message; MSCCL handles up to 71 in a step."""
 
 Runs = tuple[tuple[int, int], ...]
 """Chunks as ascending, disjoint runs (first chunk, number of chunks)."""
 
 
 def runs(chunks: Iterable[int]) -> Runs:
-    """Distinct chunk numbers as runs."""
+    """Distinct chunk numbers as runs, of at most ``MAX_RUN`` chunks."""
     found: list[tuple[int, int]] = []
     for chunk in sorted(chunks):
-        if found and sum(found[-1]) == chunk:
+        if found and sum(found[-1]) == chunk and found[-1][1] < MAX_RUN:
             found[-1] = (found[-1][0], found[-1][1] + 1)
         else:
             found.append((chunk, 1))
