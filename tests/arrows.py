@@ -37,7 +37,7 @@ INSIDE: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("schedules.cost", "schedules.families"),
     ),
     "runtime": (
-        ("runtime.groups", "runtime.payload"),
+        ("runtime.groups", "runtime.payload", "runtime.unwritten"),
         ("runtime.job", "runtime.options", "runtime.site"),
         ("runtime.programs", "runtime.schedules", "runtime.summary"),
         ("runtime.work",),

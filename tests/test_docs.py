@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 from pathlib import Path
 from types import ModuleType
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.file_model import InSwitchModel, LevelModel, LinkModel, PieceModel, TopologyModel
 from p2smt.cluster.topology import Algorithm, LinkKind
+from tests.cli.tools import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -55,3 +57,12 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in [*DOCS.glob("*.md"), *ROOT.glob("*.md")]:
         targets = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text())
         assert [target for target in targets if not (page.parent / target).exists()] == [], page
+
+
+def test_commands_of_the_cost_model_print_what_the_page_shows() -> None:
+    text = (DOCS / "cost-model.md").read_text()
+    (block,) = re.findall(r"```console\n\$ p2smt (.*?)\n(.*?)\n```", text, re.S)
+    outcome = cli(*shlex.split(block[0]))
+    assert [line.rstrip() for line in outcome.out.splitlines()] == block[1].splitlines()
+    for command in re.findall(r"^    p2smt (cost (?:.*\\\n)*.*)$", text, re.M):
+        assert cli(*shlex.split(command.replace("\\\n", " "))).code == 0

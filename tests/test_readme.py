@@ -15,6 +15,7 @@ import pytest
 
 from experiments.placement_448x.report.readme import claims_table
 from p2smt.cli import run
+from p2smt.cluster.file import preset_names
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -48,6 +49,10 @@ def test_the_python_example_prints_what_the_readme_shows() -> None:
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
     assert printed.getvalue().strip() == block_after("```text").strip()
+
+
+def test_the_presets_are_counted() -> None:
+    assert re.findall(r"(\d+) presets", README) == [str(len(preset_names()))]
 
 
 def test_every_command_of_the_table_exists(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.units import (
+    MAX_SIZES,
     exact_bandwidth,
     exact_time,
     format_bandwidth,
@@ -19,6 +20,7 @@ from p2smt.units import (
     parse_bandwidth,
     parse_bytes,
     parse_count,
+    parse_sizes,
     parse_time,
 )
 
@@ -76,6 +78,46 @@ def test_bandwidth(text: str, expected: float) -> None:
 )
 def test_time(text: str, expected: float) -> None:
     assert parse_time(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1KiB", (1024,)),
+        ("1KiB..8KiB", (1024, 2048, 4096, 8192)),
+        ("1KiB..8GiB", tuple(2**n for n in range(10, 34))),
+        ("1KB..5KB", (1000, 2000, 4000, 5000)),
+        ("1KiB..1MiB*32", (2**10, 2**15, 2**20)),
+        ("1KiB..1KiB", (1024,)),
+        ("1MiB, 1KiB .. 2KiB ,1KiB", (2**10, 2**11, 2**20)),
+        ("1.5GB,8.2GiB", (1_500_000_000, 8_804_682_957)),
+    ],
+)
+def test_sizes(text: str, expected: tuple[int, ...]) -> None:
+    assert parse_sizes(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ",", "..", "1KiB..", "..1KiB", "1KiB..2KiB..4KiB", "2KiB..1KiB", "1KiB..1MiB*1"),
+        *("1KiB..1MiB*", "1KiB..1MiB*2.5", "1KiB*2", "1..8", "8KiB;9KiB"),
+        ",".join(f"{n} B" for n in range(1, MAX_SIZES + 2)),
+    ],
+)
+def test_refuses_lists_of_sizes(text: str) -> None:
+    with pytest.raises(InputError, match="sizes") as caught:
+        parse_sizes(text)
+    assert caught.value.remedy
+
+
+@given(st.integers(1, 2**50), st.integers(1, 2**50), st.integers(2, 64))
+def test_a_range_grows_by_its_factor_to_its_end(one: int, other: int, factor: int) -> None:
+    low, high = sorted((one, other))
+    *grown, last = parse_sizes(f"{low}B..{high}B*{factor}")
+    assert last == high
+    assert grown == [low * factor**n for n in range(len(grown))]
+    assert high <= low * factor ** len(grown)
 
 
 NOT_A_QUANTITY = [

@@ -28,6 +28,9 @@ Enumeration: every auxiliary variable is a function of e, so each matrix is foun
 that no side constraint couples are solved apart and combined (their numbers of answers
 multiply); a limit on the answers stops each part and the combination.
 
+Conflict: C1 and C2 hold, each rule holds under an assumption (enforcement literals of C3 to C5),
+and the assumptions that suffice for infeasibility are the answer.
+
 Size: axes x levels x primes exponents; a table has as many rows as combinations of values.
 16,16,32,8 with axes 8,64,16,8: 16 exponents, 6434 matrices.
 """
@@ -35,7 +38,7 @@ Size: axes x levels x primes exponents; a table has as many rows as combinations
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ortools.sat.python import cp_model
 
@@ -113,6 +116,32 @@ def optimal_placement(problem: PlacementProblem, limits: SearchLimits) -> Result
     return Result(status, answer, bound, stats)
 
 
+def conflicting_rules(problem: PlacementProblem, limits: SearchLimits) -> Result[tuple[int, ...]]:
+    """Indices of rules that leave no answer together, ascending; perhaps more than it takes.
+
+    Raises:
+        TooLarge: a level exceeds MAX_LEVEL_SIZE.
+    """
+    watch, sizes = StopWatch.start(limits), PrimeSizes.of(problem)
+    model = cp_model.CpModel()
+    variables = _declare(model, sizes, (), range(len(sizes.primes)))
+    c1_row_sums(model, sizes, variables)
+    c2_column_sums(model, sizes, variables)
+    assumed = [model.new_bool_var(f"rule{k}") for k in range(len(problem.rules))]
+    for literal, rule in zip(assumed, problem.rules, strict=True):
+        for constraint in _rule(model, sizes, variables, rule):
+            constraint.only_enforce_if(literal)
+    model.add_assumptions(assumed)
+    solver, verdict = run(model, replace(watch.left(), workers=1))
+    stats = SolveStats(_SOLVER, watch.elapsed_s())
+    if verdict != cp_model.INFEASIBLE:
+        known = verdict in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        return Result(Status.FEASIBLE if known else Status.UNKNOWN, stats=stats)
+    core = set(solver.sufficient_assumptions_for_infeasibility())
+    found = tuple(k for k, literal in enumerate(assumed) if literal.index in core)
+    return Result(Status.INFEASIBLE, found, stats=stats)
+
+
 def decode(sizes: PrimeSizes, variables: Vars, solver: cp_model.CpSolver) -> Matrix:
     """The matrix of the solver's solution."""
     return sizes.matrix({cell: solver.value(e) for cell, e in variables.exponents.items()})
@@ -132,28 +161,32 @@ def c2_column_sums(model: cp_model.CpModel, sizes: PrimeSizes, variables: Vars) 
         model.add(sum(variables.exponents[cell] for cell in cells) == sizes.levels[j][p])
 
 
-def c3_inside(model: cp_model.CpModel, variables: Vars, rule: AxisRule) -> None:
+def c3_inside(
+    model: cp_model.CpModel, variables: Vars, rule: AxisRule
+) -> list[cp_model.Constraint]:
     """C3: the exponents of the axis at the level and outside are 0."""
-    for exponent in _outer(variables, rule):
-        model.add(exponent == 0)
+    return [model.add(exponent == 0) for exponent in _outer(variables, rule)]
 
 
-def c4_across(model: cp_model.CpModel, variables: Vars, rule: AxisRule) -> None:
+def c4_across(
+    model: cp_model.CpModel, variables: Vars, rule: AxisRule
+) -> list[cp_model.Constraint]:
     """C4: one of the exponents of the axis at the level and outside is not 0."""
-    model.add(sum(_outer(variables, rule)) >= 1)
+    return [model.add(sum(_outer(variables, rule)) >= 1)]
 
 
 def c5_fixed_entry(
     model: cp_model.CpModel, sizes: PrimeSizes, variables: Vars, rule: FixedEntry
-) -> None:
+) -> list[cp_model.Constraint]:
     """C5: the exponents of the entry are those of its value, which may have none."""
     exponents = sizes.exponents(rule.value)
     if exponents is None:
-        model.add_bool_or([])
-        return
-    for (i, j, p), exponent in variables.exponents.items():
-        if (i, j) == (rule.axis, rule.level):
-            model.add(exponent == exponents[p])
+        return [model.add_bool_or([])]
+    return [
+        model.add(exponent == exponents[p])
+        for (i, j, p), exponent in variables.exponents.items()
+        if (i, j) == (rule.axis, rule.level)
+    ]
 
 
 def c6_excluded(
@@ -206,6 +239,15 @@ def c10_maximum(
     return maximum
 
 
+def _rule(
+    model: cp_model.CpModel, sizes: PrimeSizes, variables: Vars, rule: AxisRule | FixedEntry
+) -> list[cp_model.Constraint]:
+    """The constraints of a rule: C3, C4 or C5."""
+    if isinstance(rule, FixedEntry):
+        return c5_fixed_entry(model, sizes, variables, rule)
+    return c3_inside(model, variables, rule) if rule.inside else c4_across(model, variables, rule)
+
+
 def _outer(variables: Vars, rule: AxisRule) -> list[cp_model.IntVar]:
     """The exponents of the rule's axis at its level and outside."""
     cells = variables.exponents.items()
@@ -251,12 +293,7 @@ def _build(
     c1_row_sums(model, sizes, variables)
     c2_column_sums(model, sizes, variables)
     for rule in problem.rules:
-        if isinstance(rule, FixedEntry):
-            c5_fixed_entry(model, sizes, variables, rule)
-        elif rule.inside:
-            c3_inside(model, variables, rule)
-        else:
-            c4_across(model, variables, rule)
+        _rule(model, sizes, variables, rule)
     c6_excluded(model, sizes, variables, sorted(problem.excluded))
     c7_term_sums(model, variables)
     c8_cost_tables(model, variables, tables)

@@ -25,6 +25,9 @@ Enumeration: a tree (:mod:`p2smt.encodings.placement.z3_tree`) whose leaves are 
 lexicographic order, so that its first leaf at the proved optimum is the smallest optimal one.
 Primes that no side constraint couples are solved apart and combined.
 
+Conflict: C1 and C2 hold, the formulas of each rule (C3 to C5) are tracked, and the unsatisfiable
+core is the answer.
+
 Size: axes x levels x primes integers; a table is a disjunction of its rows.
 16,16,32,8 with axes 8,64,16,8: 16 exponents, 6434 matrices.
 """
@@ -32,7 +35,7 @@ Size: axes x levels x primes integers; a table is a disjunction of its rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import z3
@@ -104,6 +107,42 @@ def optimal_placement(problem: PlacementProblem, limits: SearchLimits) -> Result
     return Result(status, sizes.matrix(search.best), search.bound, stats)
 
 
+def conflicting_rules(problem: PlacementProblem, limits: SearchLimits) -> Result[tuple[int, ...]]:
+    """Indices of rules that leave no answer together, ascending; perhaps more than it takes.
+
+    Raises:
+        TooLarge: a level exceeds MAX_LEVEL_SIZE.
+    """
+    watch, sizes = StopWatch.start(limits), PrimeSizes.of(problem)
+    solver = new_solver(limits.seed)
+    bare = replace(problem, rules=(), costs=(), excluded=frozenset(), at_most=None)
+    variables = _build(bare, sizes, (), range(len(sizes.primes)), solver)
+    for k, rule in enumerate(problem.rules):
+        _rule(_Tracked(solver, k), sizes, variables, rule)
+    status, found = Status.FEASIBLE, None
+    try:
+        if solution(solver, watch) is None:
+            core = {int(str(name).split(".")[0]) for name in solver.unsat_core()}
+            status, found = Status.INFEASIBLE, tuple(sorted(core))
+    except OutOfTimeError:
+        status = Status.UNKNOWN
+    return Result(status, found, stats=SolveStats(_SOLVER, watch.elapsed_s()))
+
+
+@dataclass(slots=True)
+class _Tracked:
+    """Adds formulas to a solver under names "RULE.NUMBER", for its unsatisfiable core."""
+
+    solver: z3.Solver
+    rule: int
+    count: int = 0
+
+    def add(self, *formulas: z3.BoolRef | list[z3.BoolRef]) -> None:
+        """As a solver's own."""
+        self.solver.assert_and_track(z3.And(*formulas), f"{self.rule}.{self.count}")
+        self.count += 1
+
+
 def c1_row_sums(solver: z3.Solver, sizes: PrimeSizes, variables: Vars) -> None:
     """C1: sum over j of e[i, j, p] is the exponent of p in axis i."""
     for i, p in sorted({(i, p) for i, _, p in variables.exponents}):
@@ -168,6 +207,18 @@ def c8_at_most(solver: z3.Solver, variables: Vars, worst: bool, ticks: int) -> N
         solver.add(z3.Sum([z3.IntVal(0), *variables.costs]) <= ticks)
 
 
+def _rule(
+    solver: z3.Solver | _Tracked, sizes: PrimeSizes, variables: Vars, rule: AxisRule | FixedEntry
+) -> None:
+    """The constraints of a rule: C3, C4 or C5."""
+    if isinstance(rule, FixedEntry):
+        c5_fixed_entry(solver, sizes, variables, rule)
+    elif rule.inside:
+        c3_inside(solver, variables, rule)
+    else:
+        c4_across(solver, variables, rule)
+
+
 def _outer(variables: Vars, rule: AxisRule) -> list[z3.ArithRef]:
     """The exponents of the rule's axis at its level and outside."""
     cells = variables.exponents.items()
@@ -190,12 +241,7 @@ def _build(
     c1_row_sums(solver, sizes, variables)
     c2_column_sums(solver, sizes, variables)
     for rule in problem.rules:
-        if isinstance(rule, FixedEntry):
-            c5_fixed_entry(solver, sizes, variables, rule)
-        elif rule.inside:
-            c3_inside(solver, variables, rule)
-        else:
-            c4_across(solver, variables, rule)
+        _rule(solver, sizes, variables, rule)
     c6_excluded(solver, sizes, variables, sorted(problem.excluded))
     c7_cost_tables(solver, variables, tables)
     if problem.at_most is not None:

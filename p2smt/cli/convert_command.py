@@ -24,10 +24,21 @@ def convert(
         str | None,
         typer.Option("--request", metavar="N", help="Of a plan: which request; default: 1."),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            metavar="N",
+            help="Of a plan: only this group of the request, from 1; default: all, to files "
+            "OUT.1, OUT.2, .. with the ending of OUT (.yaml: all in one).",
+        ),
+    ] = None,
     algorithm: Annotated[
         str | None,
         typer.Option(
-            "--algorithm", metavar="NAME", help="Of a plan: ring (default), tree, direct."
+            "--algorithm",
+            metavar="NAME",
+            help="Of a plan: ring, tree or direct; default: the fastest, as predicted.",
         ),
     ] = None,
     collective: so.CollectiveOption = None,
@@ -36,7 +47,8 @@ def convert(
     sizes: so.SizesOption = None,
     force: so.ForceOption = False,
 ) -> int:
-    """Write a schedule, or a request of a plan, in another format: what it computes is kept."""
+    """Write a schedule, or the groups of a plan's request, in another format: what it computes
+    is kept."""
     from p2smt.files.write import write_atomically
     from p2smt.interop.schedule_files import read_schedule, schedule_text, written
 
@@ -46,15 +58,40 @@ def convert(
     text = schedule_text(source)
     if text is None:
         asked.refuse_for_plan()
-        schedule = _lowered(source, request, algorithm)
-    else:
-        _refuse(request, algorithm)
-        schedule = read_schedule(text, source, asked.reading())
-        _refuse_loss(schedule)
+        _export(source, target, request, group, algorithm, force=force)
+        return 0
+    _refuse(request, group, algorithm)
+    schedule = read_schedule(text, source, asked.reading())
+    _refuse_loss(schedule)
     write_atomically(target, written(schedule, target, force=force))
-    _note_loss(text or "")
+    _note_loss(text)
     typer.echo(f"{len(schedule.steps)} steps of {schedule.ranks} ranks written to {target}")
     return 0
+
+
+def _export(
+    source: str,
+    target: str,
+    request: str | None,
+    group: str | None,
+    algorithm: str | None,
+    *,
+    force: bool,
+) -> None:
+    """The groups of a request of a plan, what they are, and what they take."""
+    from p2smt.cli import given
+    from p2smt.files.write import write_all_atomically
+    from p2smt.interop.plan_export import export_plan
+    from p2smt.plans.file import read_plan
+    from p2smt.report.export_text import export_lines
+
+    number = 1 if request is None else given.count_of(request, "request")
+    chosen = None if group is None else given.count_of(group, "group")
+    plan, name = read_plan(source), f"plan {source}"
+    made = export_plan(plan, number - 1, target, chosen, algorithm, name, force=force)
+    write_all_atomically({file.path: file.text for file in made.files})
+    for line in export_lines(made):
+        typer.echo(line)
 
 
 def _refuse_loss(schedule: Schedule) -> None:
@@ -81,20 +118,8 @@ def _note_loss(text: str) -> None:
         typer.echo(f"not kept: the sizes it is meant for ({', '.join(lost)})", err=True)
 
 
-def _lowered(source: str, request: str | None, algorithm: str | None) -> Schedule:
-    """A request of a plan as a schedule."""
-    from p2smt.cli import given
-    from p2smt.plans.file import read_plan
-    from p2smt.schedules.lower.assemble import Lowering
-    from p2smt.schedules.lower.program import lower_plan
-
-    number = 1 if request is None else given.count_of(request, "request")
-    how = None if algorithm is None else Lowering(algorithm)
-    return lower_plan(read_plan(source), number - 1, how, f"plan {source}")
-
-
-def _refuse(request: str | None, algorithm: str | None) -> None:
+def _refuse(request: str | None, group: str | None, algorithm: str | None) -> None:
     from p2smt.errors import InputError
 
-    if request is not None or algorithm is not None:
-        raise InputError("--request and --algorithm", "are for plans", "drop them")
+    if any(option is not None for option in (request, group, algorithm)):
+        raise InputError("--request, --group and --algorithm", "are for plans", "drop them")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
+    from p2smt.collectives.names import RequestKind
     from p2smt.parallelism.placement import AxisRule, FixedEntry, ParallelismAxis
     from p2smt.parallelism.request import Request
     from p2smt.result import SearchLimits
@@ -149,8 +150,14 @@ def limits_of(
 
 def requests_of(**texts: list[str] | None) -> tuple[Request, ...]:
     """Requests by kind, in the order of the kinds, then as given."""
-    from p2smt.collectives.names import RequestKind
     from p2smt.parallelism.request import parse_request
+
+    return tuple(parse_request(text, kind) for kind, text in by_kind(**texts))
+
+
+def by_kind(**texts: list[str] | None) -> list[tuple[RequestKind, str]]:
+    """Texts of requests with the kinds that the names of their options stand for, in that order."""
+    from p2smt.collectives.names import RequestKind
 
     kinds = {
         "reduce": RequestKind.ALL_REDUCE,
@@ -159,9 +166,7 @@ def requests_of(**texts: list[str] | None) -> tuple[Request, ...]:
         "all_to_all": RequestKind.ALL_TO_ALL,
         "send": RequestKind.SEND,
     }
-    return tuple(
-        parse_request(text, kinds[name]) for name, given in texts.items() for text in given or []
-    )
+    return [(kinds[name], text) for name, given in texts.items() for text in given or []]
 
 
 def rank_order_of(text: str) -> GivenRanks:

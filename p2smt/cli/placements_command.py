@@ -26,6 +26,8 @@ def placements(
     from p2smt.cli.output import print_json
     from p2smt.parallelism.placement import Placement
     from p2smt.problems.placement import PlacementProblem
+    from p2smt.result import Status
+    from p2smt.search.conflict import rule_conflict, rule_text
     from p2smt.search.placements import placements as search
     from p2smt.solvers.solver import solver_of
 
@@ -36,6 +38,11 @@ def placements(
     limits = given.limits_of(time_limit, seed, limit=limit)
     result = search(problem, limits, solver_of(solver))
     matrices = result.value or ()
+    texts: list[str] = []
+    if result.status is Status.COMPLETE and not matrices:
+        excluding = rule_conflict(sizes, problem.axes, rules, limits, solver_of(solver))
+        axis_names = [axis.name for axis in chosen]
+        texts = [rule_text(rule, axis_names, names) for rule in excluding]
     if json:
         print_json(
             {
@@ -44,6 +51,7 @@ def placements(
                 "levels": [{"name": n, "size": s} for n, s in zip(names, sizes, strict=True)],
                 "axes": [{"name": axis.name, "size": axis.size} for axis in chosen],
                 "placements": matrices,
+                "conflict": texts,
             }
         )
         return exit_code(result.status)
@@ -54,4 +62,6 @@ def placements(
         f"{', '.join(f'{axis.name}={axis.size}' for axis in chosen)} on "
         f"{', '.join(f'{n}={s}' for n, s in zip(names, sizes, strict=True))}"
     )
+    if texts:
+        typer.echo(f"these rules exclude each other: {'; '.join(texts)}")
     return exit_code(result.status)

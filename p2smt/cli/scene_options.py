@@ -44,14 +44,13 @@ class RequestTexts:
             raise InputError("requests", rule, "name the axes, such as --reduce dp=1GiB")
         if self.kind is not None and not self.reduce:
             raise InputError("--kind", "says what --reduce asks for", "drop it, or give --reduce")
-        every = (
-            (program_kind(self.kind), self.reduce),
-            (RequestKind.REDUCE_SCATTER, self.reduce_scatter),
-            (RequestKind.ALL_GATHER, self.all_gather),
-            (RequestKind.ALL_TO_ALL, self.all_to_all),
-            (RequestKind.SEND, self.send),
+        others = given.by_kind(
+            reduce_scatter=self.reduce_scatter,
+            all_gather=self.all_gather,
+            all_to_all=self.all_to_all,
+            send=self.send,
         )
-        return [(kind, text) for kind, texts in every for text in texts or []]
+        return [(program_kind(self.kind), text) for text in self.reduce or []] + others
 
 
 def request_name(request: Request) -> str:

@@ -12,7 +12,7 @@ from p2smt.cli import schedule_options as so
 if TYPE_CHECKING:
     from p2smt.plans.check import PlanReport
     from p2smt.plans.file_model import AnyPlan
-    from p2smt.search.prove import Proof
+    from p2smt.search.prove import PlanProof
 
 
 def verify(
@@ -111,7 +111,7 @@ def verify_plan(file: str, json: bool, prove: bool = False, time_limit: str | No
     return _code(report, proof)
 
 
-def _proof(plan: AnyPlan, source: str, report: PlanReport, time_limit: str | None) -> Proof:
+def _proof(plan: AnyPlan, source: str, report: PlanReport, time_limit: str | None) -> PlanProof:
     """The proof under the plan's limits, or under another time limit."""
     from dataclasses import replace
 
@@ -128,7 +128,7 @@ def _proof(plan: AnyPlan, source: str, report: PlanReport, time_limit: str | Non
         return prove(plan, source, limits=limits, report=report, progress=progress)
 
 
-def _code(report: PlanReport, proof: Proof | None) -> int:
+def _code(report: PlanReport, proof: PlanProof | None) -> int:
     from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK, REFUTED
 
     if proof is None:

@@ -9,12 +9,11 @@ import typer
 if TYPE_CHECKING:
     from p2smt.cli.schedule_options import ScheduleOptions
     from p2smt.cluster.topology import Topology
-    from p2smt.interop.runtimes import Runnable
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
     from p2smt.schedules.model import Schedule
     from p2smt.schedules.verify.repair import RepairSearch
-    from p2smt.schedules.verify.report import Report, Verdict
+    from p2smt.schedules.verify.report import Report, Runnable, Verdict
 
 
 def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
@@ -29,7 +28,7 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
     schedule = read_schedule(text, source, asked.reading())
     runs = runnable(schedule, text, source, wanted)
     report = verify(schedule, depth, limit_s)
-    search = _repair(schedule, report, limit_s) if asked.fix else None
+    search = _repair(schedule, report, asked.repair_s()) if asked.fix else None
     cost = _cost(schedule, report, scene)
     if asked.trace is not None:
         _write_trace(asked.trace, schedule, report, cost)

@@ -12,6 +12,7 @@ from p2smt.interop.msccl.write import write_msccl
 from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
 from p2smt.interop.mscclpp.runtime_warnings import mscclpp_refusals
 from p2smt.interop.mscclpp.write import write_mscclpp
+from p2smt.schedules.verify.report import Runnable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,20 +44,6 @@ RUNTIMES = (
 """Of those that run a format the first is meant where none is named."""
 
 
-@dataclass(frozen=True, slots=True)
-class Runnable:
-    """Whether a runtime would run a schedule: it has no ``reasons`` not to.
-
-    runtime: None: p2smt alone runs schedules of that format, and all of them.
-    """
-
-    runtime: Runtime | None
-    reasons: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return not self.reasons
-
-
 def runtime_named(name: str) -> Runtime:
     """The runtime of a name; InputError if there is none."""
     found = next((runtime for runtime in RUNTIMES if runtime.name == name), None)
@@ -79,11 +66,15 @@ def runnable(schedule: Schedule, text: str, source: str, runtime: Runtime | None
     runtime: None: that of the schedule's own format.
     """
     own = runtime_of(schedule.form)
-    if runtime is None or runtime is own:
-        return Runnable(own, schedule.refused)
+    runtime = runtime or own
+    if runtime is None:
+        return Runnable()
+    if runtime is own:
+        return Runnable(runtime.name, runtime.title, schedule.refused)
     if runtime.form == schedule.form:
-        return Runnable(runtime, runtime.refusals(text, source))
+        return Runnable(runtime.name, runtime.title, runtime.refusals(text, source))
     try:
-        return Runnable(runtime, runtime.refusals(runtime.write(schedule), f"as {runtime.form}"))
+        reasons = runtime.refusals(runtime.write(schedule), f"as {runtime.form}")
     except InputError as error:
-        return Runnable(runtime, (str(error),))
+        reasons = (str(error),)
+    return Runnable(runtime.name, runtime.title, reasons, rewritten=True)

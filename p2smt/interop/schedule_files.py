@@ -221,22 +221,27 @@ def written(schedule: Schedule, path: str, *, force: bool = False) -> str:
         InputError: the format is not known, cannot express the schedule without loss, or its
             runtime would not run the file.
     """
-    named = _named(path)
+    named = format_named(path)
     for step in schedule.steps:
         if step.unannounced:
             rule = "waits for a step that is never announced, which no other file could say"
             raise InputError(f"{step}", rule, "set hasdep=1 where it waits")
-    if named is None:
-        *most, last = (
-            f"{row.suffixes[0]} ({row.runtime})" if row.runtime else row.suffixes[0]
-            for row in FORMATS
-        )
-        known = f"{', '.join(most)} and {last}"
-        raise InputError(f"file {path!r}", f"formats are {known}", "name it so")
     text = named.write(schedule)
     if not force:
         _require_runnable(text, path, named)
     return text
+
+
+def format_named(path: str) -> Format:
+    """The format that a file's name asks for; InputError if there is none."""
+    named = _named(path)
+    if named is not None:
+        return named
+    *most, last = (
+        f"{row.suffixes[0]} ({row.runtime})" if row.runtime else row.suffixes[0] for row in FORMATS
+    )
+    known = f"{', '.join(most)} and {last}"
+    raise InputError(f"file {path!r}", f"formats are {known}", "name it so")
 
 
 def _require_runnable(text: str, path: str, written_as: Format) -> None:

@@ -11,6 +11,7 @@ from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Placemen
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import RequestModel
+from p2smt.plans.restrictions import restriction_text
 from p2smt.programs.program import Program, parse_program
 
 
@@ -19,17 +20,23 @@ def broken_rules(problem: Problem, where: RankMap) -> Iterator[str]:
     for rule in problem.rules:
         axis, level = problem.axis_names[rule.axis], problem.topology.names[rule.level]
         if isinstance(rule, FixedEntry):
+            text = _text("fixed-entry", axis=axis, level=level, entry=rule.value)
             if isinstance(where, RankList):
-                yield f"{axis}={level}:{rule.value}: no matrix expresses the ranks"
+                yield f"{text}: no matrix expresses the ranks"
             elif (entry := where.matrix[rule.axis][rule.level]) != rule.value:
-                yield f"{axis}={level}:{rule.value}: the matrix has {entry} there"
+                yield f"{text}: the matrix has {entry} there"
         elif not _obeys(problem, where, rule):
-            text = "some group spans several" if rule.inside else "some group lies in one"
-            yield f"{axis} {'within' if rule.inside else 'across'} {level}: {text}"
+            text = _text("axis-rule", axis=axis, level=level, within=rule.inside)
+            yield f"{text}: some group {'spans several' if rule.inside else 'lies in one'}"
     algorithms = problem.algorithms
     if algorithms is not None and problem.topology != problem.topology.running(algorithms):
-        names = " or ".join(algorithm.value for algorithm in algorithms)
-        yield f"collectives run by {names}: the topology's library runs others"
+        text = _text("algorithms", algorithms=[algorithm.value for algorithm in algorithms])
+        yield f"{text}: the topology's library runs others"
+
+
+def _text(kind: str, **data: object) -> str:
+    """A restriction as its plan puts it."""
+    return restriction_text({"kind": kind, **data})
 
 
 def _obeys(problem: Problem, where: RankMap, rule: AxisRule) -> bool:
@@ -64,31 +71,30 @@ def broken_by_program(
     else:
         broken = _broken_by_one(problem, where.groups(axes))
     yield from broken
-    counts = chunk_counts(problem.pipeline, len(model.steps))
-    if model.chunks not in counts:
-        yield f"{' or '.join(map(str, counts))} chunks of its steps: it has {model.chunks}"
+    if model.chunks not in chunk_counts(problem.pipeline, len(model.steps)):
+        yield f"{_text('pipeline', chunks=problem.pipeline)}: it has {model.chunks}"
 
 
 def _broken_by_steps(problem: Problem, scene: Scene, program: Program) -> Iterator[str]:
     hierarchy = scene.hierarchy
     if len(program) > problem.max_length:
-        yield f"at most {problem.max_length} instructions: it has {len(program)}"
+        yield f"{_text('max-length', instructions=problem.max_length)}: it has {len(program)}"
     forms = [instruction.form for instruction in hierarchy.canonical(program).instructions]
-    for form in problem.forbidden_forms:
-        if form in forms:
-            yield f"no {form.value}: step {forms.index(form) + 1} has this form"
+    for form in sorted(problem.forbidden_forms & set(forms), key=forms.index):
+        text = _text("forbidden-form", form=form.value)
+        yield f"{text}: step {forms.index(form) + 1} has this form"
     outermost = [hierarchy.grouping(i).outer for i in program.instructions]
     for level, at_most in problem.step_limits:
         crossing = sum(outer < hierarchy.depth_of(level) for outer in outermost)
         if crossing > at_most:
-            yield f"at most {at_most} across {level}: {crossing} of its steps are"
+            yield f"{_text('step-limit', level=level, at_most=at_most)}: it has {crossing}"
 
 
 def _broken_by_one(problem: Problem, groups: IntArray) -> Iterator[str]:
     """As above for the one collective over whole groups, whose form is InsideGroup."""
     if Form.INSIDE_GROUP in problem.forbidden_forms:
-        yield f"no {Form.INSIDE_GROUP.value}: its one step has this form"
+        yield f"{_text('forbidden-form', form=Form.INSIDE_GROUP.value)}: its one step has this form"
     for level, at_most in problem.step_limits:
         crosses = _spans(problem, groups, problem.topology.names.index(level)).any()
         if crosses and at_most < 1:
-            yield f"at most {at_most} across {level}: its one step is"
+            yield f"{_text('step-limit', level=level, at_most=at_most)}: it has 1"

@@ -53,7 +53,7 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
 
 def _groups(problem: Problem, alternative: Alternative, request: Request) -> IntArray:
     """The reduction groups of a request."""
-    where = alternative.rank_map
+    where = alternative.placement
     if isinstance(where, RankList):
         return rank_step_groups(problem, request, where)
     return where.groups(problem.axis_indices(request))
@@ -126,9 +126,10 @@ def read_plan(path: str) -> AnyPlan:
         rule = "is no plan: a plan is a JSON object with a schema_version"
         raise InputError(given, rule, "give a file that solve -o wrote")
     source, version = f"plan {path[:200]!r}", data["schema_version"]
-    if version == OLD_VERSION and type(version) is int:
+    whole = type(version) is int  # 2.0 and true are equal to whole numbers, and are none
+    if whole and version == OLD_VERSION:
         return validated(OldPlanModel, data, source)
-    if version == SCHEMA_VERSION:
+    if whole and version == SCHEMA_VERSION:
         return validated(PlanModel, data, source)
     rule = f"only versions {OLD_VERSION} and {SCHEMA_VERSION} are known"
     raise InputError(f"{source} of schema_version {str(version)[:20]}", rule, "solve again")

@@ -21,7 +21,7 @@ Count = Annotated[int, Field(ge=1, lt=2**62)]
 Bytes = Annotated[int, Field(ge=0, lt=2**62)]
 Device = Annotated[int, Field(ge=0, lt=2**31)]
 Load = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Chunks = Annotated[int, Field(ge=1, le=MAX_CHUNKS)]
+ChunkCount = Annotated[int, Field(ge=1, le=MAX_CHUNKS)]
 
 
 class AxisModel(StrictModel):
@@ -106,7 +106,7 @@ class PipelineModel(StrictModel):
 
     kind: Literal["pipeline"]
     text: str
-    chunks: Chunks | None
+    chunks: ChunkCount | None
 
 
 Restriction = Annotated[
@@ -143,7 +143,7 @@ class RequestModel(StrictModel):
     bytes: Count
     times: Count
     program: str | None
-    chunks: Chunks = 1
+    chunks: ChunkCount = 1
     status: StatusName
     seconds: Seconds
     bound_s: Seconds

@@ -38,10 +38,10 @@ def plan_problem(plan: AnyPlan, source: str) -> tuple[Problem, RankMap]:
         more = restricted(plan.restrictions, names, topology.names, source)
     with located(source):
         problem = Problem(topology, axes, requests, plan.objective, **more)
-        return problem, _rank_map(plan, problem)
+        return problem, _mapped(plan, problem)
 
 
-def _rank_map(plan: AnyPlan, problem: Problem) -> RankMap:
+def _mapped(plan: AnyPlan, problem: Problem) -> RankMap:
     if plan.matrix is None:
         if math.prod(problem.axis_sizes) != problem.topology.devices:
             rule = f"the topology has {problem.topology.devices}"

@@ -68,7 +68,7 @@ def restriction_text(data: dict[str, Any]) -> str:
             return f"collectives run by {' or '.join(data['algorithms'])}"
         case _:
             counts = " or ".join(map(str, chunk_counts(data["chunks"], steps=2)))
-            return f"programs of several steps in {counts} chunks"
+            return f"programs of several steps in {counts} chunk{'s' * (data['chunks'] != 1)}"
 
 
 def _counted(count: int, what: str) -> str:

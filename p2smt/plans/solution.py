@@ -80,7 +80,7 @@ class Alternative:
             raise InputError("an alternative", "has either a matrix or a rank list")
 
     @property
-    def rank_map(self) -> RankMap:
+    def placement(self) -> RankMap:
         """Where the ranks lie."""
         if self.rank_list is not None:
             return self.rank_list
@@ -89,7 +89,7 @@ class Alternative:
     @property
     def ranks(self) -> tuple[int, ...]:
         """The device of each rank, ranks being row-major over the axes."""
-        return tuple(self.rank_map.rank_tensor().ravel().tolist())
+        return tuple(self.placement.rank_tensor().ravel().tolist())
 
     @property
     def peak_bytes(self) -> int:
@@ -101,12 +101,14 @@ class Alternative:
 class RankOrder:
     """Ranks on devices in some order, one collective per request: what answers are compared with.
 
-    ``seconds`` are times per execution of each request.
+    ``seconds`` are times per execution of each request.  ``matrix`` is the one that expresses the
+    order, or None if there is none.
     """
 
     name: str
     seconds: tuple[float, ...]
     objective_s: float
+    matrix: Matrix | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,9 @@ class Solution:
 
     ``bound_s`` is the solver's proved bound on the objective of this problem,
     ``physical_bound_s`` the least objective that the links allow.  ``ranking`` is COMPLETE
-    if the alternatives are proved to be the best ones in order.  ``limits`` and ``top`` are those
+    if the alternatives are proved to be the best ones in order.  ``conflict``: where it is
+    infeasible, restrictions that exclude each other (none of them can be left out), in words.
+    ``notes``: what else is to be known of the answer, in words.  ``limits`` and ``top`` are those
     that the search was given.
     """
 
@@ -152,6 +156,8 @@ class Solution:
     compared: RankOrder | None = None
     sensitivity: tuple[Perturbation, ...] = ()
     interrupted: bool = False
+    conflict: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     limits: SearchLimits = field(default_factory=SearchLimits)
     top: int = 1
 
@@ -162,7 +168,7 @@ class Solution:
 
 
 def faster_orders(solution: Solution) -> tuple[RankOrder, ...]:
-    """Compared rank orders that beat the answer: no matrix expresses them, so none was searched."""
+    """Compared rank orders that beat the answer: restrictions or no matrix kept them out of it."""
     best = solution.best
     orders = [x for x in (solution.default, solution.compared) if x is not None]
     if best is None:

@@ -38,7 +38,8 @@ def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Che
     """Run a program device by device, or on the quotient where the states would not fit.
 
     The quotient replaces the factors by distinct primes; that it decides validity rests on
-    the small-model property, so it is used up to length 6 and 4 levels only.
+    the small-model property, so it is used up to length 6 and 4 levels only.  Of more levels
+    those are merged that no step of the program tells apart, which changes no group.
 
     Raises:
         TooLarge: too many devices for exact states, and outside the range of the quotient.
@@ -47,14 +48,24 @@ def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Che
     if hierarchy.size <= semantics.MAX_DEVICES:
         trace = semantics.run(demand, hierarchy.size, steps_of(hierarchy, program, factors))
         return Checked(trace, factors, True)
+    if len(factors) > len(PRIMES):
+        hierarchy = hierarchy.merged(_cuts(hierarchy, program))
+        factors = hierarchy.factors
     if len(factors) > len(PRIMES) or len(program) > SMALL_MODEL_LENGTH:
         raise TooLarge(
             f"a program of length {len(program)} over factors {list(factors)}",
             f"can be checked up to {semantics.MAX_DEVICES} devices per group, or up to length "
-            f"{SMALL_MODEL_LENGTH} and {len(PRIMES)} levels",
+            f"{SMALL_MODEL_LENGTH} and {len(PRIMES)} levels that its steps tell apart",
         )
     primes = PRIMES[: len(factors)]
     return Checked(Quotient(primes, factors).run(demand, hierarchy, program), primes, False)
+
+
+def _cuts(hierarchy: Hierarchy, program: Program) -> list[int]:
+    """The inner depths at which groups of a program's steps begin or end, ascending."""
+    found = [hierarchy.grouping(instruction) for instruction in program.instructions]
+    ends = {depth for grouping in found for depth in (grouping.outer, grouping.inner)}
+    return sorted(ends - {0, hierarchy.depth})
 
 
 class ListChecker:

@@ -8,9 +8,12 @@ that are left once the first t coordinates are fixed.
 from __future__ import annotations
 
 import math
+import operator
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress, pairwise
 
 import numpy as np
 
@@ -98,6 +101,21 @@ class Hierarchy:
     def depth(self) -> int:
         """Number of non-trivial levels."""
         return len(self.factors)
+
+    def merged(self, depths: Sequence[int]) -> Hierarchy:
+        """The hierarchy cut at these depths only (ascending, ends left out), levels merged between.
+
+        An instruction over it forms the groups that its text stands for on this one.  A name
+        that lies between two cuts stands for the inner one.
+        """
+        cuts = (0, *depths, self.depth)
+        factors = [math.prod(self.factors[a:b]) for a, b in pairwise(cuts)]
+        inner = [(name, bisect_left(cuts, depth)) for name, depth in self.aliases]
+        kept = [depth in cuts for _, depth in self.aliases]
+        return Hierarchy(
+            tuple(factors),
+            (*compress(inner, kept), *compress(inner, map(operator.not_, kept))),
+        )
 
     def name(self, depth: int) -> str:
         """The printed name of a depth."""

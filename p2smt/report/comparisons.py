@@ -21,7 +21,7 @@ def alternatives(solution: Solution) -> list[RenderableType]:
             str(n),
             format_time(a.objective_s),
             f"{a.objective_s / max(solution.alternatives[0].objective_s, 1e-300):.3g}x",
-            a.rank_map.text(),
+            a.placement.text(),
             format_bytes(a.peak_bytes),
             " ".join(_letter(named, r) for r in a.requests),
         ]

@@ -10,13 +10,13 @@ from p2smt.plans.solution import Alternative
 from p2smt.programs.semantics import Violation
 from p2smt.report.solution_data import alternative_data
 from p2smt.report.text import one_line
-from p2smt.search.prove import Proof, ProofStatus
+from p2smt.search.prove import PlanProof, ProofStatus
 from p2smt.units import format_time
 
 OPTIMALITY = "optimality"
 
 
-def report_data(report: PlanReport, proof: Proof | None = None) -> dict[str, Any]:
+def report_data(report: PlanReport, proof: PlanProof | None = None) -> dict[str, Any]:
     """The fields that tools rely on; what is misstated is a violation with a kind of its own."""
     settled = proof is not None and proof.status is not ProofStatus.OPEN
     violations = [_violation(n, broken) for n, broken in report.violations]
@@ -33,7 +33,7 @@ def report_data(report: PlanReport, proof: Proof | None = None) -> dict[str, Any
     }
 
 
-def _proof_data(proof: Proof) -> dict[str, Any]:
+def _proof_data(proof: PlanProof) -> dict[str, Any]:
     return {
         "status": proof.status.value,
         "objective_s": proof.objective_s,
@@ -43,7 +43,7 @@ def _proof_data(proof: Proof) -> dict[str, Any]:
     }
 
 
-def report_lines(report: PlanReport, proof: Proof | None = None) -> Iterator[str]:
+def report_lines(report: PlanReport, proof: PlanProof | None = None) -> Iterator[str]:
     """What is wrong, a line each; then the verdict, what was checked, and what was not."""
     data = report_data(report, proof)
     for broken in data["violations"]:
@@ -57,7 +57,7 @@ def report_lines(report: PlanReport, proof: Proof | None = None) -> Iterator[str
         yield from _proof_lines(proof)
 
 
-def _proof_lines(proof: Proof) -> Iterator[str]:
+def _proof_lines(proof: PlanProof) -> Iterator[str]:
     """What solving again says; a better plan with its placement and programs."""
     own, bound = format_time(proof.objective_s), format_time(proof.bound_s)
     match proof.status:
@@ -75,10 +75,10 @@ def _proof_lines(proof: Proof) -> Iterator[str]:
             assert_never(proof.status)
 
 
-def _better_lines(proof: Proof, better: Alternative) -> Iterator[str]:
+def _better_lines(proof: PlanProof, better: Alternative) -> Iterator[str]:
     less, own = format_time(better.objective_s), format_time(proof.objective_s)
     yield f"{OPTIMALITY}: refuted, a better plan takes {less}, this one {own}"
-    yield f"  {'ranks' if better.matrix is None else 'placement'} {better.rank_map.text()}"
+    yield f"  {'ranks' if better.matrix is None else 'placement'} {better.placement.text()}"
     for answer in better.requests:
         program = str(answer.program or "one step")
         yield f"  {answer.label}: {program} ({format_time(answer.total_s)})"

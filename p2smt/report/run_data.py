@@ -50,6 +50,7 @@ def _request_data(result: RequestResult) -> dict[str, Any]:
         "verified": result.verified,
         "errors": list(result.errors),
         "float_checked": result.float_checked,
+        "repetitions_checked": result.repetitions_checked,
         "replicas_agree": result.replicas_agree,
         "predicted_s": request.predicted_s,
         **_times(result.total),

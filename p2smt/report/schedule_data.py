@@ -11,12 +11,11 @@ from p2smt.units import format_bytes, format_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from p2smt.interop.runtimes import Runnable
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
     from p2smt.schedules.model import Schedule, Step
     from p2smt.schedules.verify.repair import RepairSearch
-    from p2smt.schedules.verify.report import Report, Violation
+    from p2smt.schedules.verify.report import Report, Runnable, Violation
 
 # Violations, ways of contributions and steps of an interleaving that are printed.
 _VIOLATIONS, _DETAILS, _STEPS = 3, 4, 40
@@ -43,7 +42,8 @@ def schedule_data(schedule: Schedule, report: Report, runs: Runnable) -> dict[st
         "racy_chunks": report.races,
         "races_harmless": report.harmless,
         "reason": report.reason,
-        "runtime": runs.runtime and runs.runtime.name,
+        "memory_rule": report.memory_rule or None,
+        "runtime": runs.runtime,
         "runnable": bool(runs),
         "reasons": list(runs.reasons),
     }
@@ -72,10 +72,13 @@ def _entries(broken: Violation) -> Iterator[tuple[int, str]]:
 
 
 def _step(step: Step) -> dict[str, Any]:
+    """A step, where its file has it."""
+    block, (place, *inner) = step.in_file
     return {
         "rank": step.rank,
-        "block": step.block,
-        "step": step.index,
+        "block": block,
+        "step": place,
+        "inner": inner[0] if inner else None,
         "kind": step.kind,
         "line": step.line,
     }
@@ -107,14 +110,16 @@ def schedule_lines(schedule: Schedule, report: Report) -> Iterator[str]:
         yield f"and {more} more (all with --json)"
     if report.min_depth is not None:
         yield f"connections: checked with depth {report.fifo_depth}; {_depth(report)}"
+    if report.memory_rule:
+        yield f"memory rule: {report.memory_rule}"
     for warning in report.warnings:
         yield f"warning: {one_line(warning, _WIDTH)}"
 
 
 def runnable_lines(runs: Runnable) -> Iterator[str]:
     """Whether the runtime would run it, for people."""
-    by = runs.runtime.title if runs.runtime else "p2smt"
-    yield f"runnable: {'yes' if runs else 'no'} ({by})"
+    first = ", once it is converted" if runs.rewritten else ""
+    yield f"runnable: {'yes' if runs else 'no'} ({runs.title}{first})"
     yield from (f"  {one_line(reason, _WIDTH)}" for reason in runs.reasons)
 
 

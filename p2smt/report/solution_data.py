@@ -15,6 +15,8 @@ def solution_data(solution: Solution) -> dict[str, Any]:
     return {
         "status": solution.status.value,
         "interrupted": solution.interrupted,
+        "conflict": list(solution.conflict),
+        "notes": list(solution.notes),
         "objective": solution.problem.objective,
         "objective_s": None if best is None else best.objective_s,
         "bound_s": solution.bound_s,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 
 from p2smt.collectives.names import RequestKind
-from p2smt.plans.solution import Alternative, RequestAnswer, Solution, faster_orders
+from p2smt.plans.solution import Alternative, RankOrder, RequestAnswer, Solution, faster_orders
 from p2smt.report.comparisons import alternatives, comparison_table, sensitivity
-from p2smt.report.costs.request_table import answered, peak_line, request_table
-from p2smt.report.tables import gap, table
+from p2smt.report.costs.request_table import answered, layout_table, peak_line, request_table
+from p2smt.report.tables import gap
 from p2smt.result import Status
 from p2smt.units import format_time
 
@@ -36,11 +36,18 @@ def _nothing(solution: Solution) -> str:
     if solution.interrupted:
         text = "interrupted: no plan had been found"
     elif solution.status is Status.INFEASIBLE:
-        return "infeasible: no placement obeys the rules and has a program for every request"
+        return _infeasible(solution)
     else:
         text = f"{solution.status.value}: no plan was found within the time limit; give it more"
     bound = solution.bound_s
     return text + (f"\nproved bound {format_time(bound)}" if bound > 0 else "")
+
+
+def _infeasible(solution: Solution) -> str:
+    """The restrictions that exclude each other, if they are known."""
+    if not solution.conflict:
+        return "infeasible: no placement obeys the rules and has a program for every request"
+    return f"infeasible: these restrictions exclude each other: {'; '.join(solution.conflict)}"
 
 
 def _headline(solution: Solution, best: Alternative) -> str:
@@ -49,32 +56,33 @@ def _headline(solution: Solution, best: Alternative) -> str:
     lines = [
         f"{solution.status.value}: {format_time(best.objective_s)} per iteration ({what})",
         f"proved bound {format_time(bound)} (gap {gap(best.objective_s, bound)}), "
-        f"link-level bound {format_time(physical)} (gap {gap(best.objective_s, physical)})",
+        f"link-level bound {format_time(physical)} (gap {gap(best.objective_s, physical)})"
+        if best.matrix is not None
+        else "proved bound none",
         peak_line(best.peak_bytes),
     ]
     if solution.interrupted:
         lines.insert(0, "interrupted: the best found so far")
+    lines += [f"note: {note}" for note in solution.notes]
     for order in faster_orders(solution):
         lines.append(
-            f"note: the {order.name} layout is faster ({format_time(order.objective_s)}); no "
-            "matrix expresses it, and the answer is the best among the matrices only"
+            f"note: the {order.name} layout is faster ({format_time(order.objective_s)}), "
+            f"{_kept_out(order)}"
         )
     return "\n".join(lines)
 
 
+def _kept_out(order: RankOrder) -> str:
+    """Why a faster rank order is not the answer: else it would have been searched."""
+    if order.matrix is not None or order.name == "default":
+        return "but the restrictions exclude it"
+    return "but no matrix expresses it, and of such orders only the default layout is tried"
+
+
 def _matrix_table(solution: Solution, best: Alternative) -> Group:
-    axes, names = solution.problem.axes, solution.problem.topology.names
-    if best.matrix is None:
-        rows = [[axis.name, str(axis.size)] for axis in axes]
-        return Group(
-            table("axes, outermost first", ["axis", ">size"], rows),
-            f"no matrix expresses this order; devices of ranks 0, 1, ..: {best.rank_map.text()}",
-        )
-    rows = [
-        [axis.name, str(axis.size), *map(str, row)]
-        for axis, row in zip(axes, best.matrix, strict=True)
-    ]
-    return table("placement", ["axis", ">size", *(f">{name}" for name in names)], rows)
+    sizes = [(axis.name, axis.size) for axis in solution.problem.axes]
+    names = solution.problem.topology.names
+    return layout_table(sizes, names, best.matrix, best.placement.text())
 
 
 def _notes(best: Alternative) -> list[str]:

@@ -48,9 +48,10 @@ class RequestRun:
     """One request on one rank.
 
     ``checked``: the exact result was compared (or there is nothing to do), ``float_checked``: the
-    random one too, within a finite bound.  ``errors`` are wrong results in words, ``digest`` is a
-    hash of the exact result ("" if it is not replicated), ``random_digest`` of the random one.
-    Times are in seconds, one per repetition; ``steps_s`` has a list per step.
+    random one too, within a finite bound.  ``repetitions_checked``: timed repetitions whose results
+    were compared.  ``errors`` are wrong results in words, ``digest`` is a hash of the exact result
+    ("" if it is not replicated), ``random_digest`` of the random one.  Times are in seconds, one
+    per repetition; ``steps_s`` has a list per step.
     """
 
     errors: list[str] = field(default_factory=list)
@@ -61,6 +62,7 @@ class RequestRun:
     baseline_s: list[float] = field(default_factory=list)
     steps_s: list[list[float]] = field(default_factory=list)
     checked: bool = False
+    repetitions_checked: int = 0
 
 
 @dataclass(frozen=True, slots=True)

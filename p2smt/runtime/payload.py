@@ -146,6 +146,19 @@ def spread_row(period: Array, span: tuple[int, int, int], row: int) -> Array:
     return _stretch(period, span, row * span[2], (row + 1) * span[2])
 
 
+def spread_whole_row(period: Array, cutting: Cutting, row: int) -> Array:
+    """One row of all pieces (padded) laid one after the other and cut into rows anew."""
+    width = cutting.padded // cutting.rows
+    start, stop, found, at = row * width, (row + 1) * width, [], 0
+    for span in cutting.spans:
+        size = cutting.rows * span[2]
+        first, last = max(start - at, 0), min(stop - at, size)
+        if first < last:
+            found.append(_stretch(period, span, first, last))
+        at += size
+    return np.concatenate(found)
+
+
 def _stretch(period: Array, span: tuple[int, int, int], start: int, stop: int) -> Array:
     """Elements ``start`` to ``stop`` of a piece; those past its end are padding."""
     first, length, _ = span

@@ -36,7 +36,8 @@ class RequestResult:
 
     ``errors`` say which results are wrong.  ``replicas_agree``: the ranks of every group have
     the same bits after the random payload (None: nothing is replicated, or not tried).
-    ``checked``: every rank of the request has compared its result.
+    ``checked``: every rank of the request has compared its result; ``repetitions_checked``: in so
+    many timed repetitions.
     ``speedup`` is the baseline's median time over the program's.
     """
 
@@ -45,6 +46,7 @@ class RequestResult:
     checked: bool
     replicas_agree: bool | None
     float_checked: bool
+    repetitions_checked: int
     total: Times
     baseline: Times
     steps: tuple[Times, ...]
@@ -114,6 +116,7 @@ def _request(request: JobRequest, runs: Sequence[RequestRun]) -> RequestResult:
         all(runs[rank].checked for group in request.groups for rank in group),
         agree,
         any(run.float_checked for run in runs),
+        min(runs[rank].repetitions_checked for group in request.groups for rank in group),
         _slowest([run.total_s for run in runs]),
         _slowest([run.baseline_s for run in runs]),
         tuple(

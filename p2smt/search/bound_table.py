@@ -12,14 +12,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from p2smt.cluster.topology import Topology
 from p2smt.cost.scene import Scene
-from p2smt.errors import EncodingBug, OutOfTimeError
+from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.answers import physical_bound_s
 from p2smt.plans.solution import Alternative, RequestAnswer, objective
 from p2smt.problems.placement import CostTable, PlacementProblem
 from p2smt.result import Result, Status, StopWatch
+from p2smt.search.one_request import matrix_alternative
 from p2smt.search.placements import is_answer
 from p2smt.search.scene_table import SceneTable, TermValues, scene_table
 from p2smt.solvers.ask import ask
@@ -66,6 +68,37 @@ class _Entry:
 
 
 @dataclass(slots=True)
+class _Loose:
+    """Entries of a request with too many scenes for a table: made when a matrix falls into one.
+
+    The solver does not see them, so its bounds hold, but say nothing of this request.
+    """
+
+    topology: Topology
+    chosen: tuple[int, ...]
+    request: Request
+    entries: dict[TermValues, _Entry] = field(default_factory=dict)
+
+    def values(self, matrix: Matrix) -> TermValues:
+        """All that the scene of a matrix depends on, at most."""
+        return tuple(entry for row in matrix for entry in row)
+
+    def scene(self, values: TermValues) -> Scene:
+        """The scene of these values."""
+        width = len(self.topology.levels)
+        rows = [values[at : at + width] for at in range(0, len(values), width)]
+        return Scene.of(self.topology, Placement(tuple(rows)), self.chosen)
+
+    def of(self, matrix: Matrix) -> _Entry:
+        """The entry that a matrix falls into."""
+        values = self.values(matrix)
+        if values not in self.entries:
+            bound_s = physical_bound_s(self.scene(values), self.request)
+            self.entries[values] = _Entry(bound_s)
+        return self.entries[values]
+
+
+@dataclass(slots=True)
 class _Rows:
     """Entries of one request by the values of its table's terms."""
 
@@ -76,6 +109,10 @@ class _Rows:
     def values(self, matrix: Matrix) -> TermValues:
         """The row that a matrix falls into."""
         return self.columns.values(Placement(matrix))
+
+    def scene(self, values: TermValues) -> Scene:
+        """The scene of these values."""
+        return self.columns.scenes[values]
 
     def of(self, matrix: Matrix) -> _Entry:
         """The entry that a matrix falls into."""
@@ -93,12 +130,16 @@ class _Rows:
 
 @dataclass(slots=True)
 class BoundTable:
-    """Bounds on all requests of a problem; ``calls`` counts the solver's runs."""
+    """Bounds on all requests of a problem; ``calls`` counts the solver's runs.
+
+    ``refusals``: why some requests have no table.  Proposals then ignore these requests.
+    """
 
     problem: Problem
     solver: Solver
     calls: int = 0
-    _requests: list[_Rows] = field(default_factory=list)
+    refusals: list[TooLarge] = field(default_factory=list)
+    _requests: list[_Rows | _Loose] = field(default_factory=list)
     _tick_s: float = 1.0
 
     def fill(self, watch: StopWatch) -> None:
@@ -106,20 +147,21 @@ class BoundTable:
 
         Raises:
             OutOfTimeError: the time ran out.
-            TooLarge: a request has too many scenes.
         """
         problem, largest_s = self.problem, 0.0
         for request in problem.requests:
             chosen = problem.axis_indices(request)
-            columns = scene_table(problem.topology, problem.axis_sizes, chosen)
-            entries, singles_s = {}, [0.0]
-            for values, scene in columns.scenes.items():
-                if watch.expired():
-                    raise OutOfTimeError
-                entries[values] = _Entry(physical_bound_s(scene, request))
-                singles_s.append(scene.fixed_time(request.kind, request.payload_bytes).seconds)
-            largest_s += request.times * max(singles_s)
-            self._requests.append(_Rows(request, columns, entries))
+            try:
+                columns = scene_table(
+                    problem.topology, problem.axis_sizes, chosen, problem.rules, watch
+                )
+            except TooLarge as refusal:
+                self.refusals.append(TooLarge(f"'{request}'", refusal.rule, refusal.remedy))
+                self._requests.append(_Loose(problem.topology, chosen, request))
+                continue
+            rows, single_s = _filled(request, columns, watch)
+            largest_s += request.times * single_s
+            self._requests.append(rows)
         self._tick_s = largest_s / _RESOLUTION or 1.0
 
     def propose(self, excluded: frozenset[Matrix], watch: StopWatch) -> Proposal:
@@ -154,17 +196,18 @@ class BoundTable:
         answers = tuple(answer for answer in found if answer is not None)
         if len(answers) < len(found):
             return None
-        proved = all(answer.status is Status.OPTIMAL for answer in answers)
-        total_s = objective(self.problem, tuple(answer.seconds for answer in answers))
-        status = Status.OPTIMAL if proved else Status.FEASIBLE
-        return Alternative(matrix, answers, total_s, status)
+        return matrix_alternative(self.problem, matrix, answers)
+
+    @property
+    def _tables(self) -> list[_Rows]:
+        """The requests that the solver sees."""
+        return [rows for rows in self._requests if isinstance(rows, _Rows)]
 
     def _open(self, matrix: Matrix) -> Iterator[OpenEntry]:
         for number, rows in enumerate(self._requests):
-            values = rows.values(matrix)
-            entry = rows.entries[values]
+            values, entry = rows.values(matrix), rows.of(matrix)
             if entry.allowed and entry.answer is None:
-                yield OpenEntry(number, values, rows.request, rows.columns.scenes[values])
+                yield OpenEntry(number, values, rows.request, rows.scene(values))
 
     def _rescaled(self, matrix: Matrix) -> bool:
         """Change the tick unless it fits; whether it was changed.
@@ -172,10 +215,10 @@ class BoundTable:
         It fits if the optimum has enough ticks to tell matrices apart, and none of its entries
         is capped.
         """
-        terms_s = [rows.request.times * rows.of(matrix).bound_s for rows in self._requests]
+        terms_s = [rows.request.times * rows.of(matrix).bound_s for rows in self._tables]
         if any(term / self._tick_s >= _CAP for term in terms_s):
             self._tick_s *= _ZOOM
-        elif 0 < max(terms_s) < _COARSE * self._tick_s:
+        elif 0 < max(terms_s, default=0.0) < _COARSE * self._tick_s:
             self._tick_s /= _ZOOM
         else:
             return False
@@ -189,7 +232,7 @@ class BoundTable:
             problem.topology.sizes,
             problem.axis_sizes,
             problem.rules,
-            tuple(rows.costs(self._tick_s) for rows in self._requests),
+            tuple(rows.costs(self._tick_s) for rows in self._tables),
             problem.objective == "max",
             excluded,
         )
@@ -198,3 +241,15 @@ class BoundTable:
             sizes = {"levels": question.levels, "axes": question.axes, "rules": question.rules}
             raise EncodingBug("a decoded placement is not an answer", sizes, result.value)
         return result
+
+
+def _filled(request: Request, columns: SceneTable, watch: StopWatch) -> tuple[_Rows, float]:
+    """Physical bounds on the scenes of a table, and the longest of their single collectives."""
+    entries, longest_s = {}, 0.0
+    for values, scene in columns.scenes.items():
+        if watch.expired():
+            raise OutOfTimeError
+        entries[values] = _Entry(physical_bound_s(scene, request))
+        single_s = scene.fixed_time(request.kind, request.payload_bytes).seconds
+        longest_s = max(longest_s, single_s)
+    return _Rows(request, columns, entries), longest_s

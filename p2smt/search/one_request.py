@@ -9,29 +9,33 @@ from p2smt.cost.footprint import Digits
 from p2smt.cost.pipeline import Pipelined
 from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError, TooLarge
+from p2smt.parallelism.placement import Matrix
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.answers import fixed_answer, program_answer
-from p2smt.plans.solution import RequestAnswer
-from p2smt.programs.program import Grouping, Program
-from p2smt.result import SearchLimits, SolveStats, Status
+from p2smt.plans.solution import Alternative, RequestAnswer, objective
+from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
+from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, best_program, price
 from p2smt.search.programs_pipelined import Listings, best_pipelined
+from p2smt.search.weaker.merged import best_merged
 from p2smt.solvers.solver import Solver
+
+_Key = tuple[RequestKind, int, tuple[Digits, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestAnswers:
     """Answers of a problem's requests, each found once; ``len``: how many were found.
 
-    Requests that differ in ``times`` only share one, since it is of one execution.
+    Requests that differ in ``times`` only share one, since it is of one execution.  One that the
+    time limit cut short is sought again if there is time again.
     """
 
     problem: Problem
     solver: Solver
     listings: Listings
-    _found: dict[tuple[RequestKind, int, tuple[Digits, ...]], RequestAnswer | None] = field(
-        default_factory=dict
-    )
+    _found: dict[_Key, RequestAnswer | None] = field(default_factory=dict)
+    _cut_short: set[_Key] = field(default_factory=set)
 
     def __len__(self) -> int:
         return len(self._found)
@@ -39,10 +43,13 @@ class RequestAnswers:
     def of(self, request: Request, scene: Scene, limits: SearchLimits) -> RequestAnswer | None:
         """As :func:`answer_request`."""
         key = (request.kind, request.payload_bytes, scene.digits)
-        if key not in self._found:
-            self._found[key] = answer_request(
-                self.problem, request, scene, limits, self.solver, self.listings
-            )
+        if key not in self._found or (key in self._cut_short and limits.time_limit_s):
+            watch = StopWatch.start(limits)
+            found = answer_request(self.problem, request, scene, limits, self.solver, self.listings)
+            self._found[key] = found
+            self._cut_short.discard(key)
+            if watch.expired() and found is not None and found.status is not Status.OPTIMAL:
+                self._cut_short.add(key)
         answer = self._found[key]
         return answer and replace(answer, request=request)
 
@@ -57,16 +64,59 @@ def answer_request(
 ) -> RequestAnswer | None:
     """The best way to run a request on a scene; None if the restrictions leave no program.
 
-    Where the time runs out without any program, or the encoding refuses so many devices, the
-    single collective stands in (checked) with status UNKNOWN, if the restrictions allow it.
+    Beyond the range in which a program is proved best, the best one over merged levels has
+    status FEASIBLE.  Where there is none, or the time runs out, the single collective stands in
+    (checked) with status UNKNOWN, if the restrictions allow it.
 
     Raises:
         OutOfTimeError: neither a program nor a proof was found, and nothing may stand in.
     """
-    hierarchy = scene.hierarchy
-    if hierarchy.size == 1 or not request.kind.has_programs:
+    task = _task(problem, request, scene.hierarchy, solver)
+    if task is None:
         return fixed_answer(request, scene)
-    task = Task(
+    found = _best(task, scene, request.payload_bytes, limits, problem.pipeline, listings)
+    if found.status is Status.INFEASIBLE:
+        return None
+    best = found.best or _single(task, scene, request.payload_bytes)
+    if best is None:
+        raise OutOfTimeError
+    return _searched(request, scene, best, found)
+
+
+def single_answer(
+    problem: Problem, request: Request, scene: Scene, solver: Solver
+) -> RequestAnswer | None:
+    """The single collective, checked, with status UNKNOWN; None if the restrictions forbid it."""
+    task = _task(problem, request, scene.hierarchy, solver)
+    if task is None:
+        return fixed_answer(request, scene)
+    best = _single(task, scene, request.payload_bytes)
+    if best is None:
+        return None
+    unproved = Found(Status.UNKNOWN, best, 0.0, SolveStats(solver))
+    return _searched(request, scene, best, unproved)
+
+
+def matrix_alternative(
+    problem: Problem, matrix: Matrix, answers: tuple[RequestAnswer, ...]
+) -> Alternative:
+    """A matrix with an answer to each request."""
+    proved = all(answer.status is Status.OPTIMAL for answer in answers)
+    total_s = objective(problem, tuple(answer.seconds for answer in answers))
+    return Alternative(matrix, answers, total_s, Status.OPTIMAL if proved else Status.FEASIBLE)
+
+
+def single_allowed(problem: Problem, request: Request, hierarchy: Hierarchy) -> bool:
+    """Whether the restrictions allow the one collective that answers a request."""
+    task = _task(problem, request, hierarchy, Solver.CPSAT)
+    return task is None or task.allows(_whole(task))
+
+
+def _task(problem: Problem, request: Request, hierarchy: Hierarchy, solver: Solver) -> Task | None:
+    """The program synthesis of a request; None where there is one fixed step, or nothing to do."""
+    if hierarchy.size == 1 or not request.kind.has_programs:
+        return None
+    return Task(
         request.kind,
         hierarchy,
         problem.max_length,
@@ -74,28 +124,45 @@ def answer_request(
         problem.step_limits,
         solver,
     )
+
+
+def _best(
+    task: Task,
+    scene: Scene,
+    payload_bytes: int,
+    limits: SearchLimits,
+    pipeline: int | None,
+    listings: Listings,
+) -> Found:
+    """The best program with proof where there is one; else the better of all that were found."""
+    watch, weaker = StopWatch.start(limits), None
+    if not task.problem().small_model:  # the proof may take all the time, or be refused
+        weaker = best_merged(task, scene, payload_bytes, limits, pipeline, listings)
     try:
-        if problem.pipeline == 1:
-            found = best_program(task, scene, request.payload_bytes, limits)
+        if pipeline == 1:
+            found = best_program(task, scene, payload_bytes, watch.left())
         else:
-            found = best_pipelined(
-                task, scene, request.payload_bytes, limits, problem.pipeline, listings
-            )
+            found = best_pipelined(task, scene, payload_bytes, watch.left(), pipeline, listings)
     except TooLarge:  # this scene is left unproved; the others need not be
-        found = Found(Status.UNKNOWN, None, 0.0, SolveStats(solver))
-    if found.status is Status.INFEASIBLE:
-        return None
-    best = found.best or _single(task, scene, request.payload_bytes)
-    return _searched(request, scene, best, found)
+        return weaker or best_merged(task, scene, payload_bytes, limits, pipeline, listings)
+    if weaker is None or weaker.best is None or found.status.settled:
+        return found
+    if found.best is not None and found.best.seconds <= weaker.best.seconds:
+        return found
+    return replace(weaker, bound_s=min(found.bound_s, weaker.best.seconds))
 
 
-def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced:
-    """The single collective over the whole group as a checked program."""
-    whole = Grouping(0, task.hierarchy.depth)
-    instruction = task.hierarchy.instruction(DIRECT[task.kind], whole)
+def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced | None:
+    """The single collective over the whole group as a checked program, if it is allowed."""
+    instruction = _whole(task)
     if not task.allows(instruction):
-        raise OutOfTimeError
+        return None
     return price(task, Program((instruction,)), scene, payload_bytes)
+
+
+def _whole(task: Task) -> Instruction:
+    """The single collective over the whole group."""
+    return task.hierarchy.instruction(DIRECT[task.kind], Grouping(0, task.hierarchy.depth))
 
 
 def _searched(request: Request, scene: Scene, best: Priced, found: Found) -> RequestAnswer:

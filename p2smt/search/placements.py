@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix, Placement
+from p2smt.parallelism.request import Problem
 from p2smt.problems.placement import PlacementProblem
-from p2smt.result import Result, SearchLimits
+from p2smt.result import Result, SearchLimits, StopWatch
 from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Every
+from p2smt.solvers.questions import Every, Optimum
 from p2smt.solvers.solver import Solver, solver_of
 
 
@@ -31,6 +32,16 @@ def obeys(matrix: Matrix, rules: Sequence[AxisRule | FixedEntry]) -> bool:
         if not held:
             return False
     return True
+
+
+def any_matrix(problem: Problem, solver: Solver, watch: StopWatch) -> Result[Matrix]:
+    """A matrix that obeys the rules of a problem, whatever it costs; or the proof of none."""
+    sizes = problem.topology.sizes, problem.axis_sizes
+    question = PlacementProblem(*sizes, problem.rules)
+    found = ask(question, Optimum(), solver, watch.left())
+    if found.value is not None and not is_answer(question, found.value):
+        raise EncodingBug("a decoded placement is not an answer", question, found.value)
+    return found
 
 
 def placements(

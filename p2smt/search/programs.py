@@ -69,6 +69,16 @@ class Task:
         depth = self.hierarchy.depth_of(level)
         return grouping.outer < depth
 
+    def items_on(self, scene: Scene) -> tuple[tuple[Collective, Grouping], ...]:
+        """The instructions in tie-breaking order, with their groupings on a scene.
+
+        The task's hierarchy is the scene's, or that one with some of its levels merged.
+        """
+        items, whole = InstructionSet.of(self.hierarchy.depth).items, scene.hierarchy
+        if whole.factors == self.hierarchy.factors:
+            return items
+        return tuple((c, whole.grouping(self.hierarchy.instruction(c, g))) for c, g in items)
+
     def program(self, problem: ProgramProblem, indices: Indices) -> Program:
         """The program with these instruction indices, in printed form."""
         items = problem.instructions.items
@@ -170,17 +180,17 @@ class _Costs:
 
 
 def _costs(
-    solver: Solver,
+    task: Task,
     problem: ProgramProblem,
     scene: Scene,
     payload_bytes: int,
     limits: SearchLimits,
 ) -> _Costs | None:
     """The cost table; None if the time ran out before it was known what it must cover."""
-    keys = ask(problem, CostKeys(), solver, limits).value
+    keys = ask(problem, CostKeys(), task.solver, limits).value
     if keys is None:
         return None
-    items, rows = problem.instructions.items, problem.rows
+    items, rows = task.items_on(scene), problem.rows
     seconds = {
         (i, count): scene.step_time(*items[i], payload_bytes * count / rows).seconds
         for i, count in keys
@@ -201,7 +211,7 @@ def best_program(
     problem = task.problem()
     tick, watch = 1.0, StopWatch.start(limits)
     if scene is not None:
-        costs = _costs(task.solver, problem, scene, payload_bytes, limits)
+        costs = _costs(task, problem, scene, payload_bytes, limits)
         if costs is None:
             return Found(Status.UNKNOWN, None, 0.0, SolveStats(task.solver, watch.elapsed_s()))
         problem, tick = _with_costs(problem, costs), costs.tick_s
@@ -229,7 +239,7 @@ def best_few(
     """The k programs of least time in order, checked and re-costed."""
     problem, watch = task.problem(), StopWatch.start(limits)
     if scene is not None:
-        costs = _costs(task.solver, problem, scene, payload_bytes, limits)
+        costs = _costs(task, problem, scene, payload_bytes, limits)
         if costs is None:
             return Status.TRUNCATED, (), SolveStats(task.solver, watch.elapsed_s())
         problem = _with_costs(problem, costs)

@@ -40,9 +40,8 @@ class Listings:
 
     def of(self, task: Task, limits: SearchLimits) -> tuple[Status, tuple[Indices, ...]]:
         """Every program of a task by (length, indices), and whether that is COMPLETE."""
-        problem = task.problem()
-        generic = replace(problem, factors=problem.model_factors)
-        key = task.solver, generic
+        key = task.solver, _generic(task)
+        _, generic = key
         if key not in self._kept:
             hierarchy = Hierarchy.plain(generic.factors)
             limits = replace(limits, max_answers=MAX_LISTED_PROGRAMS)
@@ -53,9 +52,18 @@ class Listings:
             self._kept[key] = found
         return self._kept[key]
 
+    def has(self, task: Task) -> bool:
+        """Whether the list of a task is at hand."""
+        return (task.solver, _generic(task)) in self._kept
+
+
+def _generic(task: Task) -> ProgramProblem:
+    problem = task.problem()
+    return replace(problem, factors=problem.model_factors)
+
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
+class ChunkedProgram:
     """A program with its payloads in rows, its number of chunks, and its time."""
 
     program: Indices
@@ -87,7 +95,7 @@ class _Field:
 
     def seconds(self, task: Task, scene: Scene, payload_bytes: int, chunks: int) -> FloatArray:
         """Time of each program in so many chunks."""
-        items, size = task.problem().instructions.items, task.hierarchy.size
+        items, size = task.items_on(scene), task.hierarchy.size
         payloads = step_payloads([rows for _, rows in self.keys], size, payload_bytes, chunks)
         times = [
             scene.step_time(*items[number], payload)
@@ -100,9 +108,9 @@ class _Field:
         return pipelined_s(step_s[columns], np.moveaxis(wire_s[columns], 2, 1), chunks)
 
 
-def _choices(
+def choices(
     task: Task, scene: Scene, payload_bytes: int, pipeline: int | None, programs: Sequence[Indices]
-) -> Iterator[_Choice]:
+) -> Iterator[ChunkedProgram]:
     """The best choices of every number of chunks: those tied with the least time."""
     rows = RowCounts(
         demand_of(task.kind), task.hierarchy.factors, task.problem().instructions.items
@@ -115,13 +123,13 @@ def _choices(
         for chunks in chunk_counts(pipeline, 2 if several else 1) if chosen else ():
             seconds = table.seconds(task, scene, payload_bytes, chunks)
             for p in np.flatnonzero(seconds <= seconds.min() * (1 + TIE)):
-                yield _Choice(*table.programs[p], chunks, float(seconds[p]))
+                yield ChunkedProgram(*table.programs[p], chunks, float(seconds[p]))
 
 
-def _first(choices: Sequence[_Choice]) -> _Choice:
+def first_choice(found: Sequence[ChunkedProgram]) -> ChunkedProgram:
     """The shortest of the tied programs, then fewest chunks, then the order of instructions."""
-    limit = min(choice.seconds for choice in choices) * (1 + TIE)
-    tied = [choice for choice in choices if choice.seconds <= limit]
+    limit = min(choice.seconds for choice in found) * (1 + TIE)
+    tied = [choice for choice in found if choice.seconds <= limit]
     return min(tied, key=lambda choice: (len(choice.program), choice.chunks, choice.program))
 
 
@@ -141,21 +149,21 @@ def best_pipelined(
     watch = StopWatch.start(limits)
     status, programs = listings.of(task, watch.left())
     complete = status is Status.COMPLETE
-    choices = list(_choices(task, scene, payload_bytes, pipeline, programs))
+    found = list(choices(task, scene, payload_bytes, pipeline, programs))
     stats = SolveStats(task.solver, watch.elapsed_s(), counters=(("listed", len(programs)),))
-    if not choices:
+    if not found:
         return Found(Status.INFEASIBLE if complete else Status.UNKNOWN, None, 0.0, stats)
-    choice = _first(choices)
+    choice = first_choice(found)
     program = task.program(task.problem(), choice.program)
     best = price(task, program, scene, payload_bytes, choice.chunks)
     _same_choice(task, choice, best)
     if not complete:
         return Found(Status.FEASIBLE, best, 0.0, stats)
-    bound = min(one.seconds for one in choices)
+    bound = min(one.seconds for one in found)
     return Found(Status.OPTIMAL, best, min(bound, best.seconds), stats)
 
 
-def _same_choice(task: Task, choice: _Choice, best: Priced) -> None:
+def _same_choice(task: Task, choice: ChunkedProgram, best: Priced) -> None:
     """Raise EncodingBug unless the checker finds the payloads and the time of the choice."""
     rows = best.checked.trace.payload_rows
     if rows != choice.rows or abs(best.seconds - choice.seconds) > 1e-9 * best.seconds:

@@ -39,7 +39,7 @@ class ProofStatus(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class PlanProof:
     """What solving a plan's problem again says of it.
 
     ``objective_s`` is the plan's, ``bound_s`` what no plan of the problem beats (where the plan
@@ -62,7 +62,7 @@ def prove(
     limits: SearchLimits | None = None,
     report: PlanReport | None = None,
     progress: ProgressCallback | None = None,
-) -> Proof:
+) -> PlanProof:
     """Solve a plan's problem again and compare.
 
     Args:
@@ -102,17 +102,17 @@ def limits_of(model: LimitsModel) -> SearchLimits:
     return SearchLimits(model.time_limit_s, None, model.seed, model.workers)
 
 
-def _proof(objective_s: float, found: Solution) -> Proof:
+def _proof(objective_s: float, found: Solution) -> PlanProof:
     """What is proved of the objective; only a finished search has proved anything but a bound."""
     best, least_s = found.best, objective_s * (1 - TICK)
     bound_s = min(found.bound_s, objective_s)
     if found.status is Status.INFEASIBLE:
         bound_s = objective_s
     if best is not None and best.objective_s < least_s:
-        return Proof(ProofStatus.REFUTED, objective_s, bound_s, best, (), found)
+        return PlanProof(ProofStatus.REFUTED, objective_s, bound_s, best, (), found)
     proved = found.status.settled or bound_s >= least_s
     status = ProofStatus.PROVED if proved else ProofStatus.OPEN
-    return Proof(status, objective_s, bound_s, None, (), found)
+    return PlanProof(status, objective_s, bound_s, None, (), found)
 
 
 def _false_bound(plan: PlanModel, found: Solution) -> Iterator[str]:

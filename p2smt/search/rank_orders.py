@@ -1,42 +1,85 @@
 """Rank orders with one collective per request: the default one, and the user's own.
 
-They are costed device by device, since no parallelism matrix may express them.
+Those that no parallelism matrix expresses are costed device by device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from p2smt.cost.rank_list import single_time
+from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
-from p2smt.parallelism.placement import IntArray, Placement, default_ranks
-from p2smt.parallelism.request import Problem
-from p2smt.plans.solution import RankOrder, objective
+from p2smt.parallelism.placement import IntArray, Matrix, Placement, default_ranks
+from p2smt.parallelism.rank_list import RankList
+from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.rank_answer import flat_hierarchy, rank_alternative
+from p2smt.plans.solution import RankOrder, Solution, objective
+from p2smt.result import Status
+from p2smt.search.one_request import single_allowed
+from p2smt.search.weaker.starts import matrix_of
+from p2smt.units import format_time
 
+_SAME = 1e-9  # relative: times that differ by less are summed in another order
 GivenRanks = list[int] | list[list[int]]
 """The device of each rank in rank order, or a parallelism matrix."""
 
 
-def default_order(problem: Problem) -> RankOrder:
-    """Ranks row-major over the axes in the order given, devices in hierarchy order."""
-    return rank_order(problem, default_ranks(problem.axis_sizes), "default")
-
-
 def rank_order(problem: Problem, ranks: IntArray, name: str) -> RankOrder:
     """The rank order of a tensor (shape: axis sizes; entries: device ids)."""
-    seconds = tuple(
-        single_time(
-            problem.topology,
-            ranks,
-            problem.axis_indices(request),
-            request.kind,
-            request.payload_bytes,
-        ).seconds
+    matrix = matrix_of(ranks, problem.topology.sizes)
+    seconds = tuple(_seconds(problem, request, ranks, matrix) for request in problem.requests)
+    return RankOrder(name, seconds, objective(problem, seconds), matrix)
+
+
+def _seconds(problem: Problem, request: Request, ranks: IntArray, matrix: Matrix | None) -> float:
+    axes, kind, payload = problem.axis_indices(request), request.kind, request.payload_bytes
+    if matrix is None:
+        return single_time(problem.topology, ranks, axes, kind, payload).seconds
+    return Scene.of(problem.topology, Placement(matrix), axes).fixed_time(kind, payload).seconds
+
+
+def with_default(found: Solution, default: RankOrder, top: int) -> Solution:
+    """The solution beside the default layout, which leads it where it is faster than any matrix.
+
+    No matrix then expresses it.  Rules speak of matrices, so under rules it is no answer.  What is
+    proved of matrices does not bound rank orders: status FEASIBLE, and no bound.
+    """
+    found, problem, best = replace(found, default=default), found.problem, found.best
+    slower = best is None or default.objective_s < best.objective_s * (1 - _SAME)
+    if default.matrix is not None or problem.rules or not slower or not _singles_allowed(problem):
+        return found
+    devices = default_ranks(problem.axis_sizes).ravel().tolist()
+    answer = rank_alternative(problem, RankList(tuple(devices), problem.axis_sizes))
+    return replace(
+        found,
+        status=Status.FEASIBLE,
+        alternatives=(answer, *found.alternatives)[:top],
+        bound_s=0.0,
+        physical_bound_s=0.0,
+        ranking=Status.TRUNCATED,
+        notes=(*found.notes, _beside(found)),
+    )
+
+
+def _beside(found: Solution) -> str:
+    """Why a rank order is the answer, and what is known of the matrices."""
+    text = "the answer is the default layout, which no matrix expresses"
+    if found.best is not None:
+        proved = " (proved)" if found.status is Status.OPTIMAL else ""
+        text += f"; the best matrix takes {format_time(found.best.objective_s)}{proved}"
+    return f"{text}; bounds hold for matrices, and other rank orders were not tried"
+
+
+def _singles_allowed(problem: Problem) -> bool:
+    """Whether the restrictions allow one collective for each request."""
+    return all(
+        single_allowed(problem, request, flat_hierarchy(problem, request))
         for request in problem.requests
     )
-    return RankOrder(name, seconds, objective(problem, seconds))
 
 
 def given_ranks(problem: Problem, given: object) -> IntArray:

@@ -63,8 +63,12 @@ class Ranking:
             self._physical_s = self.proved_s
 
     def take(self, found: Alternative) -> None:
-        """Note an alternative with its price."""
-        self._priced[found.matrix, found.rank_list] = found
+        """Note an alternative with its price; the better one of two on a matrix stays."""
+        key = found.matrix, found.rank_list
+        known = self._priced.get(key)
+        proved = found.status is Status.OPTIMAL
+        if known is None or proved or found.objective_s < known.objective_s:
+            self._priced[key] = found
 
     def settle(self, found: Alternative) -> None:
         """Rank an alternative that no other one of those left can beat, or set it aside."""

@@ -4,22 +4,23 @@ The time of a request depends on a placement only through the digits of its axes
 level, and on their strides only where positions matter
 (:func:`p2smt.cost.alpha_beta.relevant_digits`). Each such combination is one row of the cost table
 that goes into the placement encodings; some of them belong to no whole matrix, which does no harm.
+Rules leave out rows that they exclude.  The rows are counted before any is built.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from p2smt.cluster.topology import LinkKind, Topology
 from p2smt.cost.alpha_beta import relevant_digits
-from p2smt.cost.footprint import Digits
 from p2smt.cost.scene import Scene
-from p2smt.errors import TooLarge
-from p2smt.parallelism.placement import Placement
+from p2smt.errors import OutOfTimeError, TooLarge
+from p2smt.parallelism.placement import AxisRule, FixedEntry, Placement
 from p2smt.problems.placement import LevelTerm
+from p2smt.result import StopWatch
+from p2smt.search.scene_columns import Columns, Split, across_levels, fixed_values
 
 MAX_SCENES = 50_000
 TermValues = tuple[int, ...]
@@ -39,22 +40,47 @@ class SceneTable:
         )
 
 
-def scene_table(topology: Topology, axes: Sequence[int], chosen: Sequence[int]) -> SceneTable:
-    """The table of the chosen axes (indices, ascending); ``axes`` are all axis sizes."""
+def scene_table(
+    topology: Topology,
+    axes: Sequence[int],
+    chosen: Sequence[int],
+    rules: Sequence[AxisRule | FixedEntry] = (),
+    watch: StopWatch | None = None,
+) -> SceneTable:
+    """The table of the chosen axes (indices, ascending); ``axes`` are all axis sizes.
+
+    Raises:
+        TooLarge: more than MAX_SCENES rows; told before they are built.
+        OutOfTimeError: the watch expired.
+    """
     exact = _position_levels(topology)
-    terms = _terms(exact, len(axes), chosen)
+    columns = Columns(
+        topology.sizes,
+        tuple(axes),
+        tuple(chosen),
+        tuple(exact),
+        fixed_values(rules),
+        across_levels(rules),
+    )
+    if columns.more_than(MAX_SCENES):
+        raise TooLarge(
+            f"a request on axes of sizes {[axes[i] for i in chosen]}",
+            f"has more than {MAX_SCENES} ways to lie on the levels",
+            "fix entries of these axes with --fix, keep them inside a level with --require, or "
+            "write fewer levels",
+        )
     scenes: dict[TermValues, Scene] = {}
-    for columns in _columns(topology, axes, chosen, exact):
-        values = tuple(v for column in columns for v in column.values)
-        digits = relevant_digits(topology, [column.digits for column in columns])
-        scenes.setdefault(values, Scene(topology, digits))
-        if len(scenes) > MAX_SCENES:
-            raise TooLarge(
-                f"a request on axes of sizes {[axes[i] for i in chosen]}",
-                f"has more than {MAX_SCENES} ways to lie on the levels",
-                "fix some entries with --fix or --require",
-            )
-    return SceneTable(terms, scenes)
+    for split in columns.splits():
+        values = tuple(v for column in split for v in column.values)
+        if watch is not None and watch.expired():
+            raise OutOfTimeError
+        if values not in scenes:
+            scenes[values] = _scene(topology, split)
+    return SceneTable(_terms(exact, len(axes), chosen), scenes)
+
+
+def _scene(topology: Topology, split: Split) -> Scene:
+    return Scene(topology, relevant_digits(topology, [column.digits for column in split]))
 
 
 def _position_levels(topology: Topology) -> list[bool]:
@@ -77,87 +103,3 @@ def _terms(exact: Sequence[bool], axes: int, chosen: Sequence[int]) -> tuple[Lev
             if i + 1 < axes:
                 terms.append(LevelTerm(j, tuple(range(i + 1, axes))))
     return tuple(terms)
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One level of a scene: values of its terms, and the digits they stand for."""
-
-    values: TermValues
-    digits: Digits
-
-
-def _columns(
-    topology: Topology, axes: Sequence[int], chosen: Sequence[int], exact: Sequence[bool]
-) -> Iterator[tuple[_Column, ...]]:
-    """Every way to split the chosen axes over the levels."""
-    sizes = topology.sizes
-
-    def extend(j: int, left: tuple[int, ...]) -> Iterator[tuple[_Column, ...]]:
-        if j == len(sizes):
-            if math.prod(left) == 1:
-                yield ()
-            return
-        seen: set[tuple[TermValues, TermValues]] = set()
-        for entries in product(*(_divisors(math.gcd(n, sizes[j])) for n in left)):
-            if sizes[j] % math.prod(entries):
-                continue
-            rest = tuple(n // e for n, e in zip(left, entries, strict=True))
-            if math.prod(sizes[j + 1 :]) % math.prod(rest):
-                continue
-            for column in _level_columns(sizes[j], len(axes), chosen, entries, exact[j]):
-                if (column.values, rest) not in seen:
-                    seen.add((column.values, rest))
-                    for more in extend(j + 1, rest):
-                        yield (column, *more)
-
-    return extend(0, tuple(axes[i] for i in chosen))
-
-
-def _level_columns(
-    size: int, axes: int, chosen: Sequence[int], entries: Sequence[int], exact: bool
-) -> Iterator[_Column]:
-    """The columns with these entries: one, or one per way the other axes lie in between."""
-    merged = math.prod(entries)
-    if not exact:
-        yield _Column((merged,), ((merged, 1),) if merged > 1 else ())
-        return
-    for gaps in _gaps(size // merged, axes, chosen):
-        values: list[int] = []
-        digits: list[tuple[int, int]] = []
-        suffix = 1
-        for i, entry, gap in reversed(list(zip(chosen, entries, gaps, strict=True))):
-            stride = suffix * gap
-            values = [entry, *([stride] if i + 1 < axes else []), *values]
-            suffix = stride * entry
-            digits = [(entry, stride), *digits]
-        yield _Column(tuple(values), _merged(digits))
-
-
-def _gaps(free: int, axes: int, chosen: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Products of the other axes' entries just after each chosen axis; the rest lies before."""
-    after = [
-        (i + 1 < axes and (n + 1 == len(chosen) or chosen[n + 1] > i + 1))
-        for n, i in enumerate(chosen)
-    ]
-    before = chosen[0] > 0
-    for gaps in product(*(_divisors(free) if open_ else (1,) for open_ in after)):
-        used = math.prod(gaps)
-        if free % used == 0 and (before or used == free):
-            yield gaps
-
-
-def _merged(digits: Sequence[tuple[int, int]]) -> Digits:
-    """Digits as :func:`p2smt.cost.footprint.digits_of` gives them."""
-    found: list[tuple[int, int]] = []
-    for size, stride in digits:
-        if found and found[-1][1] == size * stride:
-            found[-1] = (found[-1][0] * size, stride)
-        elif size > 1:
-            found.append((size, stride))
-    return tuple(found)
-
-
-def _divisors(n: int) -> list[int]:
-    small = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)})

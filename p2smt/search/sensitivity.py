@@ -53,11 +53,11 @@ def recost(problem: Problem, winner: Alternative) -> float:
 
 def _seconds(problem: Problem, winner: Alternative, answer: RequestAnswer) -> float:
     chosen = problem.axis_indices(answer.request)
-    if isinstance(winner.rank_map, RankList):
-        ranks = winner.rank_map.rank_tensor()
+    if isinstance(winner.placement, RankList):
+        ranks = winner.placement.rank_tensor()
         kind, payload = answer.request.kind, answer.request.payload_bytes
         return single_time(problem.topology, ranks, chosen, kind, payload).seconds
-    scene = Scene.of(problem.topology, winner.rank_map, chosen)
+    scene = Scene.of(problem.topology, winner.placement, chosen)
     if answer.program is None:
         moved = answer.hierarchy.size > 1
         request = answer.request

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from p2smt.errors import InputError
+from p2smt.parallelism.placement import default_ranks
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Solution
 from p2smt.problems.placement import PlacementProblem
-from p2smt.result import SearchLimits, StopWatch
+from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.search.conflict import conflict
 from p2smt.search.joint import JointSearch, ProgressCallback
 from p2smt.search.programs_pipelined import Listings
-from p2smt.search.rank_orders import GivenRanks, default_order, given_ranks, rank_order
+from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default
 from p2smt.search.sensitivity import FACTORS, perturbations
 from p2smt.solvers.solver import Solver, solver_of
 
@@ -52,16 +54,28 @@ def solve(
         topology = problem.topology.running(problem.algorithms)
         problem = replace(problem, topology=topology)
     limits = limits or SearchLimits()
-    watch = StopWatch.start(limits)
-    compared = None
+    orders = {"default": default_ranks(problem.axis_sizes)}
     if compare is not None:
-        compared = rank_order(problem, given_ranks(problem, compare), "given")
-    default = default_order(problem)
+        orders["given"] = given_ranks(problem, compare)
+    costed = {name: rank_order(problem, ranks, name) for name, ranks in orders.items()}
+    watch = StopWatch.start(limits)
     listings = Listings()
     chosen = solver_of(solver)
-    found = JointSearch(problem, watch.left(), chosen, progress, listings).run(top)
-    found = replace(found, default=default, compared=compared, limits=limits, top=top)
+    known = tuple(orders.values())
+    found = JointSearch(problem, watch.left(), chosen, progress, listings, known).run(top)
+    found = replace(with_default(found, costed["default"], top), compared=costed.get("given"))
+    found = replace(found, limits=limits, top=top)
+    if found.status is Status.INFEASIBLE:
+        return _with_conflict(found, watch, chosen)
     return _with_sensitivity(found, watch, chosen, listings) if sensitivity else found
+
+
+def _with_conflict(found: Solution, watch: StopWatch, solver: Solver) -> Solution:
+    """The solution with the restrictions that exclude each other; an interrupt keeps the proof."""
+    try:
+        return replace(found, conflict=conflict(found.problem, watch.left(), solver))
+    except KeyboardInterrupt:
+        return replace(found, interrupted=True)
 
 
 def _with_sensitivity(

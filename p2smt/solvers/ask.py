@@ -20,7 +20,16 @@ from p2smt.solvers.load import (
     program_encoding,
     race_encoding,
 )
-from p2smt.solvers.questions import Best, CostKeys, Every, Optimum, Proof, Question, Witness
+from p2smt.solvers.questions import (
+    Best,
+    Conflict,
+    CostKeys,
+    Every,
+    Optimum,
+    Proof,
+    Question,
+    Witness,
+)
 from p2smt.solvers.solver import Solver
 
 AnyProblem = PlacementProblem | ProgramProblem | RaceProblem | Claim
@@ -36,6 +45,12 @@ def ask(
 def ask(
     problem: PlacementProblem, question: Every, solver: Solver, limits: SearchLimits
 ) -> Result[tuple[Matrix, ...]]: ...
+
+
+@overload
+def ask(
+    problem: PlacementProblem, question: Conflict, solver: Solver, limits: SearchLimits
+) -> Result[tuple[int, ...]]: ...
 
 
 @overload
@@ -101,8 +116,10 @@ def _placement(
             return encoding.optimal_placement(problem, limits)
         case Every():
             return encoding.enumerate_placements(problem, limits)
+        case Conflict():
+            return encoding.conflicting_rules(problem, limits)
         case Best() | CostKeys() | Witness() | Proof():
-            raise _no_question(question, "a placement", "Optimum or Every")
+            raise _no_question(question, "a placement", "Optimum, Every or Conflict")
         case _:
             assert_never(question)
 
@@ -125,7 +142,7 @@ def _program(
             if keys is None:
                 return Result(Status.UNKNOWN, stats=stats)
             return Result(Status.COMPLETE, tuple(keys), stats=stats)
-        case Witness() | Proof():
+        case Conflict() | Witness() | Proof():
             raise _no_question(question, "a program", "Optimum, Every, Best or CostKeys")
         case _:
             assert_never(question)
@@ -137,7 +154,7 @@ def _race(
     match question:
         case Witness():
             return race_encoding(solver).wrong_order(problem, limits)
-        case Optimum() | Every() | Best() | CostKeys() | Proof():
+        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Proof():
             raise _no_question(question, "a race", "Witness")
         case _:
             assert_never(question)
@@ -147,7 +164,7 @@ def _claim(claim: Claim, question: Question, solver: Solver, limits: SearchLimit
     match question:
         case Proof():
             return claim_encoding(solver).prove_claim(claim, limits)
-        case Optimum() | Every() | Best() | CostKeys() | Witness():
+        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Witness():
             raise _no_question(question, "a claim", "Proof")
         case _:
             assert_never(question)

@@ -26,6 +26,10 @@ class PlacementEncoding(Protocol):
         self, problem: PlacementProblem, limits: SearchLimits
     ) -> Result[Matrix]: ...
 
+    def conflicting_rules(
+        self, problem: PlacementProblem, limits: SearchLimits
+    ) -> Result[tuple[int, ...]]: ...
+
 
 class ProgramEncoding(Protocol):
     """``encodings/program/``: reduction programs by instruction indices."""

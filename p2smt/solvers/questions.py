@@ -37,6 +37,15 @@ class CostKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class Conflict:
+    """Rules of a placement that leave no answer together: INFEASIBLE with their indices.
+
+    Excluded matrices and costs play no part.  FEASIBLE without a value: they have an answer; or
+    UNKNOWN.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Witness:
     """One answer, whichever: FEASIBLE; INFEASIBLE: proved that there is none; UNKNOWN."""
 
@@ -46,4 +55,4 @@ class Proof:
     """Whether a claim holds: COMPLETE with True, or UNKNOWN; never a proof of the contrary."""
 
 
-Question = Optimum | Every | Best | CostKeys | Witness | Proof
+Question = Optimum | Every | Best | CostKeys | Conflict | Witness | Proof

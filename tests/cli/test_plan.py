@@ -284,3 +284,58 @@ def test_files_that_are_no_text(tmp_path: Path) -> None:
     for name in ("binary", "pipe", ".", "missing", "missing/plan.json", "new\nline", "nul\0"):
         assert_one_error(cli("verify", str(tmp_path / name)))
     assert_one_error(cli("verify", ""))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *(("--root", "0"), ("--iterations", "3"), ("--fix",), ("--trace", "x"), ("--cost", "1MiB")),
+        *(("-t", "dgx-a100"), ("--set", "n=1"), ("--upto", "4"), ("--fifo-depth", "2")),
+        *(("--collective", "allreduce"), ("--out-of-place",), ("--time-limit", "3")),
+        *(("--kind", "all-reduce"), ("--levels", "2,4"), ("--algorithm", "ring")),
+        ("--program", "all-reduce inside l1"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_say_nothing_of_a_plan_are_refused(
+    plan: Plan, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    assert_one_error(verify(tmp_path, plan, *option))
+    if option[0] in ("--time-limit", "--program", "--levels", "--kind", "--algorithm"):
+        return
+    assert_one_error(verify(tmp_path, plan, "--prove", *option))
+
+
+NO_PLANS = {
+    "missing.xml": None,
+    "ring.xml": "<algo/>",
+    "schedule.yaml": "p2smt_schedule: 1",
+    "other.json": '{"name": "x", "gpus": []}',
+    "list.json": "[]",
+    "text.json": "plan",
+    "empty.json": "",
+}
+
+
+@pytest.mark.parametrize("command", [("cost",), ("run", "--backend", "reference")], ids=" ".join)
+@pytest.mark.parametrize("name", NO_PLANS)
+def test_what_is_no_plan_is_not_called_one(
+    tmp_path: Path, name: str, command: tuple[str, ...]
+) -> None:
+    text = NO_PLANS[name]
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    outcome = cli(command[0], str(tmp_path / name), *command[1:])
+    assert_one_error(outcome)
+    assert name in outcome.err
+    assert not outcome.err.startswith(f"p2smt: error: plan '{tmp_path / name}")
+
+
+@pytest.mark.parametrize("command", [("verify",), ("cost",), ("run", "--backend", "reference")])
+def test_messages_name_the_file(plan: Plan, tmp_path: Path, command: tuple[str, ...]) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({**plan, "matrix": [[2, 2], [2, 2]]}))
+    outcome = cli(command[0], str(path), *command[1:])
+    assert_one_error(outcome)
+    assert "mine.json" in outcome.err
+    assert "row products" in outcome.err

@@ -141,9 +141,8 @@ def test_conversion_there_and_back(ring: Path, tmp_path: Path) -> None:
     assert cli("convert", str(ring), str(yaml)).code == 0
     assert cli("convert", str(yaml), str(again)).code == 0
     assert again.read_text() == ring.read_text()
-    outcome = cli("convert", str(ring), str(tmp_path / "ring.json"))
-    refused(outcome, "put, signal and wait")
-    assert not (tmp_path / "ring.json").exists()
+    assert cli("convert", str(ring), str(tmp_path / "ring.json")).code == 0
+    assert cli("verify", str(tmp_path / "ring.json")).code == 0
 
 
 def test_a_plan_becomes_a_schedule_that_verifies(tiny: str, tmp_path: Path) -> None:
@@ -205,3 +204,40 @@ def test_the_list_of_classics() -> None:
 def test_bad_input(arguments: tuple[str, ...], word: str, ring: Path) -> None:
     given = [str(ring) if argument == "RING" else argument for argument in arguments]
     refused(cli(*given), word)
+
+
+def test_the_groups_of_a_plan_are_files(tiny: str, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    asked = ("--axes", "dp=2,tp=4", "--reduce", "tp=1GiB", "--fix", "tp=node:2")
+    assert cli("solve", "-t", tiny, *asked, "-o", str(plan)).code == 0
+    for ending in ("xml", "json"):
+        made = cli("convert", str(plan), str(tmp_path / f"x.{ending}"))
+        assert made.code == 0, made.err
+        for number in (1, 2):
+            assert cli("verify", str(tmp_path / f"x.{number}.{ending}")).code == 0
+        assert not (tmp_path / f"x.{ending}").exists()
+    assert "group 2 of 2, its ranks are devices" in made.out
+    assert "in the plan" in made.out
+    alone = cli("convert", str(plan), str(tmp_path / "y.xml"), "--group", "2")
+    assert alone.code == 0
+    assert (tmp_path / "y.xml").read_text() == (tmp_path / "x.2.xml").read_text()
+    refused(cli("convert", str(plan), str(tmp_path / "z.xml"), "--group", "3"), "1 to 2")
+    refused(cli("convert", str(plan), str(tmp_path / "z.xml"), "--group", "0"), "group")
+    assert not list(tmp_path.glob("z*"))
+
+
+def test_all_files_of_a_plan_or_none(tiny: str, tmp_path: Path) -> None:
+    plan, folder = tmp_path / "plan.json", tmp_path / "out"
+    asked = ("--axes", "dp=2,tp=4", "--reduce", "tp=1GiB", "--fix", "tp=node:2")
+    assert cli("solve", "-t", tiny, *asked, "-o", str(plan)).code == 0
+    (folder / "x.2.xml").mkdir(parents=True)
+    refused(cli("convert", str(plan), str(folder / "x.xml")), "x.2.xml")
+    assert [path.name for path in folder.iterdir()] == ["x.2.xml"]
+
+
+def test_a_classic_as_a_plan_of_mscclpp(tmp_path: Path) -> None:
+    file = str(tmp_path / "swing.json")
+    assert cli("classics", "swing-all-reduce", "-o", file).code == 0
+    outcome = cli("verify", file)
+    assert outcome.code == 0
+    assert "mscclpp-json" in said(outcome)

@@ -31,7 +31,7 @@ IN, OUT, SCRATCH = Buffer
 
 
 def _bare(schedule: Schedule) -> Schedule:
-    steps = tuple(replace(step, line=None) for step in schedule.steps)
+    steps = tuple(replace(step, line=None, place=None) for step in schedule.steps)
     return replace(schedule, steps=steps, warnings=())
 
 
@@ -168,10 +168,14 @@ _SEND = Step(0, 0, 0, "s", 1, (Span(0, IN, 0, 1),), send=Connection(0, 1, 0))
 @pytest.mark.parametrize(
     ("schedule", "part"),
     [
-        (_alone(_SEND), "sends or receives a message"),
+        (_alone(_SEND), "not received as sent"),
+        (_alone(replace(_copy(0, 0, 9), waits=(StepRef(0, 0),))), "memory that does not exist"),
+        (_alone(replace(_copy(0, 0, 0), waits=(StepRef(7, 0),))), "step that does not exist"),
+        (_alone(replace(_copy(0, 0, 0), waits=(StepRef(0, 0),))), "wait for each other"),
+        (_alone(_SEND, Step(1, 0, 0, "x", posts=("x",))), "either messages or one-sided"),
         (_alone(_copy(0, 0, 0), _copy(1, 1, 1, after=())), "need not come after"),
         (
-            _alone(_copy(0, 0, 0), replace(_copy(0, 1, 1), block=1, waits=(StepRef(0, 0),))),
+            _alone(_copy(0, 0, 0), replace(_copy(0, 1, 1), block=1, after=(StepRef(0, 0),))),
             "of another block",
         ),
         (_alone(_copy(0, 0, 0, after=(StepRef(0, 7),))), "does not exist"),

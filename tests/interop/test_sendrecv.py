@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from p2smt.collectives.contract import Contribution, contract
@@ -38,7 +36,7 @@ blocks:
 """
 
 
-def plan_of(ranks: int, by: int = 1, **keys: Any) -> Data:
+def plan_of(ranks: int, by: int = 1, collective: str = "sendrecv") -> Data:
     """Each rank puts its input into the output of the rank ``by`` further on, and waits."""
     gpus = []
     for rank in range(ranks):
@@ -55,7 +53,7 @@ def plan_of(ranks: int, by: int = 1, **keys: Any) -> Data:
         ]
         made = block(ops, memory=2, buffers=1)
         gpus.append(gpu(rank, [made], sizes=(1, 1, 0), memory=(to, source), remote=((to, "o"),)))
-    return plan(gpus, **{"collective": "sendrecv", "inplace": False} | keys)
+    return plan(gpus, collective=collective, inplace=False)
 
 
 def test_the_contract() -> None:

@@ -167,7 +167,7 @@ LIES: dict[str, tuple[Callable[[Plan], None], str]] = {
     "within": (restrict(rule("tp", "node", within=True)), "tp within node: some group spans"),
     "entry": (restrict(ENTRY), "no matrix expresses"),
     "form": (restrict(FORM), "no inside: its one step"),
-    "steps": (restrict(STEPS), "at most 0 across node"),
+    "steps": (restrict(STEPS), "at most 0 steps across node: it has 1"),
 }
 
 

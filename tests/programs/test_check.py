@@ -94,7 +94,13 @@ def test_no_quotient_outside_the_range_of_the_small_model() -> None:
     deep = Hierarchy.plain((8, 8, 8, 8, 8))
     with pytest.raises(TooLarge, match="up to 1024 devices"):
         check_program(
-            demand_of(RequestKind.ALL_REDUCE), deep, parse_program("all-reduce inside root")
+            demand_of(RequestKind.ALL_REDUCE),
+            deep,
+            parse_program(
+                "reduce-scatter inside l4; reduce-scatter parallel l4 in l3; "
+                "reduce-scatter parallel l3 in l2; reduce-scatter parallel l2 in l1; "
+                "all-reduce parallel l1 in root; all-gather inside l1"
+            ),
         )
 
 

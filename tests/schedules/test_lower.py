@@ -19,7 +19,8 @@ from p2smt.plans.file import read_plan
 from p2smt.plans.file_model import AnyPlan
 from p2smt.programs.program import Hierarchy, parse_program
 from p2smt.schedules.lower.assemble import Lowering, schedule_of_steps
-from p2smt.schedules.lower.program import lower_plan, lower_program
+from p2smt.schedules.lower.plan import lower_plan
+from p2smt.schedules.lower.program import lower_program
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify
@@ -195,14 +196,14 @@ def test_a_plan_that_claims_other_shards_is_refuted(tmp_path: Path, plan: dict[s
 @pytest.mark.parametrize(
     ("number", "change", "words"),
     [
-        (5, {}, "request 5: there are 5"),
+        (5, {}, "request 6: the requests are 1 to 5"),
         (1, {"shards": [0, 0, 1, 2]}, "each once"),
         (1, {"shards": [0]}, "are not the rows"),
-        (0, {"groups": [[0, 99]]}, "not disjoint groups"),
-        (0, {"groups": [[0, 1], [1, 2]]}, "not disjoint groups"),
+        (0, {"groups": [[0, 99]]}, "not a group inside one reduction group"),
+        (0, {"groups": [[0, 0]]}, "not disjoint groups"),
         (2, {"groups": []}, None),
         (3, {"groups": [[0, 1]]}, "not of 4 ranks"),
-        (3, {"groups": [[0, 1, 2, 8]]}, "not disjoint groups"),
+        (3, {"groups": [[0, 1, 2, 8]]}, "not a group inside one reduction group"),
     ],
 )
 def test_plans_that_do_not_fit(

@@ -48,7 +48,7 @@ def test_an_interrupt_keeps_what_was_priced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("allowed", "status"), [(0, Status.UNKNOWN), (1, Status.UNKNOWN), (2, Status.OPTIMAL)]
+    ("allowed", "status"), [(0, Status.FEASIBLE), (1, Status.FEASIBLE), (2, Status.OPTIMAL)]
 )
 @pytest.mark.parametrize("reason", [OutOfTimeError, KeyboardInterrupt])
 def test_an_end_in_the_middle_of_a_request(

@@ -18,7 +18,9 @@ from p2smt.errors import InputError
 from p2smt.interop.mscclpp.block_layout import BlockLayout
 from p2smt.interop.mscclpp.counters import counters_of
 from p2smt.interop.mscclpp.operation_shapes import shape_of
+from p2smt.interop.mscclpp.runtime_warnings import MAX_OPERATIONS
 from p2smt.interop.mscclpp.simple_steps import in_blocks, simple_steps
+from p2smt.schedules.lower.one_sided import has_messages, one_sided
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 THREADS = 1024
 ALIGNMENT = 16
+_OPERATION = 6
+"""Levels above an operation, which has a line to itself."""
 
 
 def write_mscclpp(schedule: Schedule) -> str:
@@ -39,6 +43,8 @@ def write_mscclpp(schedule: Schedule) -> str:
     Raises:
         InputError: it has something that the format cannot say; the first such step is named.
     """
+    if has_messages(schedule):
+        schedule = one_sided(schedule, MAX_OPERATIONS)
     _check_contract(schedule)
     counters = counters_of(schedule)
     packets = any(span.packet for step in schedule.steps for span in (*step.reads, *step.writes))
@@ -55,7 +61,23 @@ def write_mscclpp(schedule: Schedule) -> str:
         "min_message_size": 0,
         "max_message_size": 2**64 - 1,
     }
-    return json.dumps(plan, indent=2) + "\n"
+    return _text(plan, _OPERATION) + "\n"
+
+
+def _text(value: object, levels: int, indent: str = "") -> str:
+    """JSON in which so many levels of lists and objects have a line for each entry."""
+    if levels == 0 or not value or not isinstance(value, (dict, list)):
+        return json.dumps(value, separators=(",", ":"))
+    inner = indent + " "
+    if isinstance(value, dict):
+        found = [
+            f"{json.dumps(key)}: {_text(entry, levels - 1, inner)}" for key, entry in value.items()
+        ]
+    else:
+        found = [_text(entry, levels - 1, inner) for entry in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    lines = f",\n{inner}".join(found)
+    return f"{opening}\n{inner}{lines}\n{indent}{closing}"
 
 
 def _check_contract(schedule: Schedule) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.file_model import AnyPlan, RequestModel
-from p2smt.report.costs.request_table import peak_line, planned, request_table
-from p2smt.report.tables import gap, table
+from p2smt.report.costs.request_table import layout_table, peak_line, planned, request_table
+from p2smt.report.tables import gap
 from p2smt.units import format_time
 
 
@@ -21,29 +22,23 @@ def plan_tables(plan: AnyPlan) -> Iterator[RenderableType]:
     yield f"link-level bound {format_time(physical)} (gap {gap(plan.objective_s, physical)})"
     yield peak_line(plan.peak_bytes)
     yield ""
-    yield from _placement(plan)
+    levels = [level.name for level in plan.topology.levels]
+    sizes = [(axis.name, axis.size) for axis in plan.axes]
+    order = RankList(tuple(plan.ranks), tuple(axis.size for axis in plan.axes))
+    yield layout_table(sizes, levels, plan.matrix, order.text())
     yield ""
     yield request_table(map(planned, plan.requests))
 
 
-def _placement(plan: AnyPlan) -> Iterator[RenderableType]:
-    if plan.matrix is None:
-        yield f"ranks on devices: {','.join(map(str, plan.ranks))}"
-        return
-    levels = [level.name for level in plan.topology.levels]
-    rows = [
-        [axis.name, str(axis.size), *map(str, row)]
-        for axis, row in zip(plan.axes, plan.matrix, strict=True)
-    ]
-    yield table("placement", ["axis", ">size", *(f">{name}" for name in levels)], rows)
-
-
 def plan_requests(plan: AnyPlan, checked_on: Sequence[str]) -> list[dict[str, Any]]:
-    """The requests of a plan with the fields that `cost` gives of any request."""
-    return [_request(*pair) for pair in zip(plan.requests, checked_on, strict=True)]
+    """The requests of a plan with the fields that `cost` gives of any request.
+
+    checked_on: what each was simulated on.
+    """
+    return [_request(model, how) for model, how in zip(plan.requests, checked_on, strict=True)]
 
 
-def _request(model: RequestModel, checked_on: str) -> dict[str, Any]:
+def _request(model: RequestModel, checked: str) -> dict[str, Any]:
     keys = ("program", "chunks", "seconds", "single_collective_s", "physical_bound_s")
     step = ("instruction", "seconds", "algorithm", "protocol", "bottleneck", "load_bytes")
     return {
@@ -53,6 +48,6 @@ def _request(model: RequestModel, checked_on: str) -> dict[str, Any]:
         "times": model.times,
         "total_s": model.times * model.seconds,
         **{key: getattr(model, key) for key in keys},
-        "checked": checked_on,
+        "checked": checked,
         "steps": [{key: getattr(s, key) for key in step} for s in model.steps],
     }

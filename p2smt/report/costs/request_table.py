@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group
@@ -96,6 +96,23 @@ def request_table(requests: Iterable[ShownRequest]) -> Group:
         rows += [[f"  {name}", *rest] for name, *rest in (step.cells for step in request.steps)]
     columns = ["request and steps", ">time", "algorithm", "bottleneck"]
     return table(times_title(chunks), columns, rows)
+
+
+def layout_table(
+    axes: Sequence[tuple[str, int]],
+    levels: Sequence[str],
+    matrix: Sequence[Sequence[int]] | None,
+    order: str,
+) -> Group:
+    """Axes (name, size) by the levels; where no matrix expresses it, the text of a rank order."""
+    rows = [[name, str(size)] for name, size in axes]
+    if matrix is None:
+        return Group(
+            table("axes, outermost first", ["axis", ">size"], rows),
+            f"no matrix expresses this order; devices of ranks 0, 1, ..: {order}",
+        )
+    split = [[*row, *map(str, entries)] for row, entries in zip(rows, matrix, strict=True)]
+    return table("placement", ["axis", ">size", *(f">{name}" for name in levels)], split)
 
 
 def peak_line(peak_bytes: int) -> str:

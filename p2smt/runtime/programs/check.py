@@ -16,7 +16,7 @@ from p2smt.runtime.programs.prepared import Prepared
 _REPLICATED = (RequestKind.ALL_REDUCE, RequestKind.ALL_GATHER)
 
 
-def check_exact(prepared: Prepared, options: RunOptions, run: RequestRun, when: str = "") -> None:
+def check_exact(prepared: Prepared, options: RunOptions, run: RequestRun) -> None:
     """Run on small integers, which every order of additions sums exactly."""
     request, cutting, rank = prepared.request, prepared.cutting, prepared.site.rank
     numbers = numbers_of(request, cutting, options, prepared.site.ranks)
@@ -25,7 +25,7 @@ def check_exact(prepared: Prepared, options: RunOptions, run: RequestRun, when: 
     right = exact_results(request, cutting, rank, numbers)
     wrong = compare(request, cutting, rank, prepared.held, prepared.results(), right)
     if wrong is not None and not run.errors:
-        run.errors.append(f"{wrong}{when}")
+        run.errors.append(str(wrong))
     run.digest, run.checked = _digest(prepared), True
 
 

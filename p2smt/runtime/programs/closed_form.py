@@ -18,6 +18,7 @@ from p2smt.runtime.payload import (
     Numbers,
     spread,
     spread_row,
+    spread_whole_row,
 )
 from p2smt.runtime.programs.regions import RowsHeld
 
@@ -116,6 +117,22 @@ def _adds(demand: Demand) -> bool:
     """Whether all devices give to the same chunks, and their sums are wanted."""
     together = demand.goal.givers is Givers.EVERY and demand.goal.summed
     return together and demand.start.chunks is Chunks.EVERY
+
+
+def single_result(
+    request: JobRequest, cutting: Cutting, rank: int, numbers: Numbers
+) -> Array | None:
+    """What the single collective leaves (rows, width) on the exact payload as it lies, in pieces.
+
+    None: the same, element by element, as what the program leaves.
+    """
+    if len(cutting.spans) == 1 or _adds(demand_of(request.kind)):
+        return None
+    group = next(g for g in request.groups if rank in g)
+    rows = [
+        spread_whole_row(numbers.integers(member), cutting, row) for row, member in enumerate(group)
+    ]
+    return np.stack(rows)
 
 
 def compare(

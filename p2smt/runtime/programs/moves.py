@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, assert_never
 
@@ -17,6 +18,7 @@ import torch.distributed as dist
 
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.runtime.programs.regions import GroupMove, Runs, count
+from p2smt.runtime.unwritten import fill_unwritten
 
 # Named anew in torch 2.13; the older names warn there.
 _reduce_scatter: Any = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
@@ -32,7 +34,8 @@ class RankMove:
     """A rank's part of a step, ready to be started.
 
     ``start`` issues the communication, ``finish`` follows once its work is complete.  ``load`` must
-    be called after the piece got new values: it copies what is sent out of place.
+    be called after the piece got new values: it copies what is sent out of place, and makes buffers
+    forget what they received.
     """
 
     start: Callable[[], Iterable[Any]]
@@ -107,6 +110,7 @@ def _whole(move: GroupMove, piece: torch.Tensor, rank: int, group: dist.ProcessG
     if view is not None:
         return RankMove(lambda: [call(view)])
     packed = _buffer(piece, move.region)
+    forget = partial(fill_unwritten, packed)
 
     def start() -> list[Any]:
         if rank == root or move.operation is not Collective.BROADCAST:
@@ -117,7 +121,7 @@ def _whole(move: GroupMove, piece: torch.Tensor, rank: int, group: dist.ProcessG
         if rank == root or move.operation is not Collective.REDUCE:
             _unpack(packed, piece, move.region)
 
-    return RankMove(start, finish)
+    return RankMove(start, finish, forget)
 
 
 def _reduce_scatter_move(
@@ -135,7 +139,8 @@ def _reduce_scatter_move(
         _pack(piece, move.region, packed)
         return [_reduce_scatter(kept, packed, group=group, async_op=True)]
 
-    return RankMove(start, lambda: _unpack(kept, piece, move.parts[place]))
+    forget = partial(fill_unwritten, packed)
+    return RankMove(start, lambda: _unpack(kept, piece, move.parts[place]), forget)
 
 
 def _share(data: torch.Tensor, place: int, members: int) -> torch.Tensor:
@@ -161,7 +166,8 @@ def _all_gather_move(
             _pack(piece, move.parts[place], brought)
         return [_all_gather(packed, brought, group=group, async_op=True)]
 
-    return RankMove(start, lambda: _unpack(packed, piece, every))
+    forget = partial(fill_unwritten, packed)
+    return RankMove(start, lambda: _unpack(packed, piece, every), forget)
 
 
 def _send_move(
@@ -185,4 +191,9 @@ def _send_move(
         if through_host and place > 0:
             piece.copy_(incoming)
 
-    return RankMove(start, finish, lambda: _copy(piece, source))
+    def load() -> None:
+        _copy(piece, source)
+        if through_host:
+            fill_unwritten(incoming)
+
+    return RankMove(start, finish, load)

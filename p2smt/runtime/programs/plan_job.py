@@ -98,9 +98,7 @@ def _levels(topology: Topology) -> str:
 def _plan_request(model: RequestModel, groups: IntArray, changes: Changes) -> JobRequest:
     steps = [
         JobStep(
-            s.instruction,
-            _operation(model.kind, s.instruction, model.program is None),
-            ordered(s.groups),
+            s.instruction, _operation(model.kind, model.program, s.instruction), ordered(s.groups)
         )
         for s in model.steps
     ]
@@ -116,11 +114,11 @@ def _plan_request(model: RequestModel, groups: IntArray, changes: Changes) -> Jo
     )
 
 
-def _operation(kind: RequestKind, instruction: str, alone: bool = False) -> Operation:
-    """What a step does; ``alone``: it is the single collective, named by its kind."""
+def _operation(kind: RequestKind, program: str | None, instruction: str) -> Operation:
+    """What a step does; without a program it is the one collective, or the one fixed step."""
     if kind is RequestKind.ALL_TO_ALL or kind is RequestKind.SEND:
         return kind
-    if alone:
+    if program is None:
         return DIRECT[kind]
     return parse_instruction(instruction).collective
 
@@ -166,7 +164,7 @@ def _steps(
         )
     if hierarchy.size == 1:
         return ()
-    operation = _operation(kind, kind.value)
+    operation = _operation(kind, None, kind.value)
     return (JobStep(kind.value, operation, ordered(groups.tolist())),)
 
 

@@ -15,12 +15,20 @@ from p2smt.runtime.programs.regions import RowMoves, RowsHeld, moves_of
 from p2smt.runtime.site import Site
 
 
+@dataclass(frozen=True, slots=True)
+class SingleCollective:
+    """The single collective over the same payload; ``held``: the rows that a rank then holds."""
+
+    program: RankProgram
+    held: RowsHeld
+
+
 @dataclass(slots=True)
 class Prepared:
     """``flat`` is the padded payload, ``source`` the values that it is loaded with.
 
-    ``held`` are the rows that the rank holds at the end; ``baseline`` is the single collective
-    over the same payload (None: the request has no programs).
+    ``held`` are the rows that the rank holds at the end; ``single`` is None where the request has
+    no programs.
     """
 
     site: Site
@@ -31,12 +39,16 @@ class Prepared:
     flat: torch.Tensor
     pieces: list[torch.Tensor]
     program: RankProgram
-    baseline: RankProgram | None
+    single: SingleCollective | None
 
-    def load(self) -> None:
-        """Give the payload its values anew."""
+    def load(self, sign: int = 1) -> None:
+        """Give the payload its values anew, or their negatives; nothing of a run before stays."""
         self.flat.copy_(self.source)
+        if sign < 0:
+            self.flat.neg_()
         self.program.load()
+        if self.single is not None:
+            self.single.program.load()
 
     def set_period(self, period: Array) -> None:
         """The values that ``load`` gives: a periodic payload, cut into pieces."""
@@ -64,11 +76,12 @@ def prepare_request(
     cutting = Cutting.of(request.payload_bytes, options.data_type, request.size, request.chunks)
     data_type: torch.dtype = getattr(torch, options.data_type.value)
     flat = torch.zeros(cutting.padded, dtype=data_type, device=site.device)
-    pieces, baseline, single = cut(flat, cutting), None, request.single()
+    pieces, single, step = cut(flat, cutting), None, request.single()
     program = RankProgram.prepare(row_moves, pieces, site.rank, site.groups)
-    if single is not None:
-        alone = moves_of(request, (single,), site.ranks)
+    if step is not None:
+        alone = moves_of(request, (step,), site.ranks)
         whole = [flat.view(request.size, -1)]
-        baseline = RankProgram.prepare(alone, whole, site.rank, site.groups)
+        of_rank = RankProgram.prepare(alone, whole, site.rank, site.groups)
+        single = SingleCollective(of_rank, alone.held[site.rank])
     held, source = row_moves.held[site.rank], torch.zeros_like(flat)
-    return Prepared(site, request, cutting, held, source, flat, pieces, program, baseline)
+    return Prepared(site, request, cutting, held, source, flat, pieces, program, single)

@@ -8,6 +8,7 @@ from p2smt.runtime.programs.check import check_exact, check_random
 from p2smt.runtime.programs.closed_form import wrong_rows
 from p2smt.runtime.programs.prepared import prepare_request
 from p2smt.runtime.programs.regions import StepError, moves_of
+from p2smt.runtime.programs.repetitions import Repetitions
 from p2smt.runtime.programs.timing import time_request
 from p2smt.runtime.site import Site, Tell, machine
 
@@ -41,8 +42,6 @@ def _run_request(request: JobRequest, options: RunOptions, site: Site, tell: Tel
         if options.data_type.unit_roundoff:
             check_random(prepared, options, run)
     if options.repeat:
-        time_request(prepared, options, run, tell)
-    if options.repeat and check:  # on every rank, whatever it found before: others take part
-        tell("check after the timed runs")
-        check_exact(prepared, options, run, " (after the timed runs)")
+        compared = Repetitions.of(prepared, options, run) if check else None
+        time_request(prepared, options, run, tell, compared)
     return run

@@ -7,18 +7,25 @@ from collections.abc import Callable
 
 from p2smt.runtime.options import RequestRun, RunOptions
 from p2smt.runtime.programs.prepared import Prepared
+from p2smt.runtime.programs.repetitions import Repetitions
 from p2smt.runtime.site import Tell
 
 
-def time_request(prepared: Prepared, options: RunOptions, run: RequestRun, tell: Tell) -> None:
+def time_request(
+    prepared: Prepared,
+    options: RunOptions,
+    run: RequestRun,
+    tell: Tell,
+    compared: Repetitions | None = None,
+) -> None:
     """Program, baseline and single steps in turn; their order rotates with the repetitions.
 
     All ranks enter a timed section together, behind a barrier; each notes how long it takes
-    until its own part is complete.
+    until its own part is complete.  What each turn leaves is ``compared`` (None: nothing is).
     """
     run.steps_s = [[] for _ in prepared.request.steps]
     for repetition in range(-options.warmup, options.repeat):
-        times = _repetition(prepared, options, repetition, tell)
+        times = _repetition(prepared, options, repetition, tell, compared)
         if repetition < 0:
             continue
         for name, samples in (("program", run.total_s), ("baseline", run.baseline_s)):
@@ -27,10 +34,16 @@ def time_request(prepared: Prepared, options: RunOptions, run: RequestRun, tell:
         for step, taken in enumerate(run.steps_s, start=1):
             if f"step {step}" in times:
                 taken.append(times[f"step {step}"])
+    if compared is not None:
+        compared.finish()
 
 
 def _repetition(
-    prepared: Prepared, options: RunOptions, repetition: int, tell: Tell
+    prepared: Prepared,
+    options: RunOptions,
+    repetition: int,
+    tell: Tell,
+    compared: Repetitions | None,
 ) -> dict[str, float]:
     """Times of one repetition by name; the order of the turns rotates."""
     times: dict[str, float] = {}
@@ -39,25 +52,27 @@ def _repetition(
         tell(name)
         times[name] = _timed(prepared, run)
 
+    load = prepared.load if compared is None else compared.load
+
     def program() -> None:
-        prepared.load()
         measure("program", prepared.program.run)
 
     def baseline() -> None:
-        if prepared.baseline is not None:
-            prepared.load()
-            measure("baseline", prepared.baseline.run)
+        assert prepared.single is not None
+        measure("baseline", prepared.single.program.run)
 
     def steps() -> None:
-        prepared.load()
         for step in range(len(prepared.request.steps)):
             measure(f"step {step + 1}", lambda: prepared.program.run_step(step))  # noqa: B023
 
     turns = {"program": program, "baseline": baseline, "steps": steps}
-    chosen = [turns[name] for name in options.timed]
+    chosen = [name for name in options.timed if name != "baseline" or prepared.single is not None]
     first = repetition % len(chosen)
-    for turn in chosen[first:] + chosen[:first]:
-        turn()
+    for name in chosen[first:] + chosen[:first]:
+        load()
+        turns[name]()
+        if compared is not None:
+            compared.check(name, repetition)
     return times
 
 

@@ -27,8 +27,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 def reason(error: OSError) -> str:
     """What went wrong, without the address."""
-    known = error.errno is not None and error.errno > 0  # those of getaddrinfo are not
-    return os.strerror(error.errno) if known else error.strerror or str(error)
+    if error.errno is None or error.errno < 0:  # getaddrinfo has numbers of its own
+        return error.strerror or str(error)
+    return os.strerror(error.errno)
 
 
 def serving(place: Place) -> Place:

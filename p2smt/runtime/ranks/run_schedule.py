@@ -28,6 +28,7 @@ class ScheduleResult:
 
     verdict: of the checker, about every interleaving ("": not asked).
     errors: which results are wrong, in words.
+    repetitions_checked: timed ones after which every rank has compared its result.
     interleavings: how many the reference executor has tried; 0 on real ranks.
     """
 
@@ -36,6 +37,7 @@ class ScheduleResult:
     errors: tuple[str, ...]
     checked: bool
     float_checked: bool
+    repetitions_checked: int
     total: Times
     interleavings: int
     machines: tuple[dict[str, str], ...]
@@ -97,6 +99,7 @@ def _joined(job: ScheduleJob, verdict: str, reports: Sequence[RankReport]) -> Sc
         tuple(error for run in runs for error in run.errors),
         all(run.checked for run in runs),
         all(run.float_checked for run in runs),
+        min(run.repetitions_checked for run in runs),
         Times(tuple(max(taken) for taken in times)),
         0,
         tuple(report.machine for report in reports),
@@ -115,7 +118,7 @@ def _on_reference(job: ScheduleJob, options: RunOptions, verdict: str) -> Schedu
         count += 1
     machine = {"host": platform.node(), "python": platform.python_version(), "device": "numpy"}
     return ScheduleResult(
-        job, verdict, tuple(errors), True, False, Times(()), count, (machine,) * job.ranks
+        job, verdict, tuple(errors), True, False, 0, Times(()), count, (machine,) * job.ranks
     )
 
 

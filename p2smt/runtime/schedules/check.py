@@ -17,9 +17,8 @@ from p2smt.collectives.contract import Contract, Contribution, Goal
 from p2smt.runtime.payload import PERIOD, Array, DataType, Floats, Numbers
 from p2smt.runtime.schedules.rows import RankRows
 from p2smt.runtime.schedules.values import contributions_of, goals_of
+from p2smt.runtime.unwritten import fill_unwritten, is_unwritten
 from p2smt.schedules.model import Buffer
-
-_UNWRITTEN = -(2**40)
 
 PeriodOf = Callable[[Contribution], Array]
 """One period of a contribution's payload."""
@@ -65,8 +64,7 @@ class RankValues:
 
     def load(self, values: PeriodOf) -> None:
         """Give the memory its initial contents."""
-        floating = self.memory.dtype.is_floating_point
-        self.memory.fill_(float("nan") if floating else _UNWRITTEN)
+        fill_unwritten(self.memory)
         for chunk, part in enumerate(self.contract.starts[self.rank]):
             if part is not None:
                 row = self.memory[self.rows.row(Buffer.INPUT, chunk)]
@@ -89,8 +87,20 @@ class RankValues:
                 return f"{where}: {what}: expected {right[place]:g}, found {_shown(found[place])}"
         return ""
 
+    def kept(self) -> list[torch.Tensor]:
+        """A copy of the output, where there is a goal."""
+        return [self._output(goal).clone() for goal in self.goals]
+
+    def holds(self, right: list[torch.Tensor], sign: int) -> bool:
+        """Whether the output is what was kept once, or its negative."""
+        rows = zip(self.goals, right, strict=True)
+        return all(torch.equal(self._output(goal), sign * row) for goal, row in rows)
+
+    def _output(self, goal: Goal) -> torch.Tensor:
+        return self.memory[self.rows.row(Buffer.OUTPUT, goal.chunk)]
+
     def _found(self, goal: Goal) -> Array:
-        row = self.memory[self.rows.row(Buffer.OUTPUT, goal.chunk)]
+        row = self._output(goal)
         wide = torch.float64 if row.dtype.is_floating_point else torch.int64
         found: Array = row.to(wide).numpy()
         return found
@@ -108,6 +118,6 @@ class RankValues:
 
 
 def _shown(value: float) -> str:
-    if np.isnan(value) or value <= _UNWRITTEN / 2:
+    if is_unwritten(value):
         return "what was never written"
     return f"{value:g}"

@@ -16,6 +16,7 @@ from p2smt.runtime.schedules.job import ScheduleJob
 from p2smt.runtime.schedules.moves import StepMove, Wiring, wire
 from p2smt.runtime.schedules.rows import order_in_ranks, rows_of
 from p2smt.runtime.site import Tell
+from p2smt.runtime.unwritten import fill_unwritten
 from p2smt.schedules.model import Schedule
 
 _LOOK_S = 0.5
@@ -38,6 +39,11 @@ class RankSchedule:
     def start(self) -> Execution:
         """Threads that wait for the word to go."""
         return Execution(self)
+
+    def forget(self) -> None:
+        """Fill the room for steps' values with what is no result."""
+        for move in self.moves.values():
+            fill_unwritten(move.space)
 
     def drain(self) -> None:
         """Wait until all that was sent has been received."""

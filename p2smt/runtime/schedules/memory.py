@@ -6,8 +6,8 @@ Both hold rows of one chunk each, for as long as they run:
 * values: of the steps under way; one at a time in a chain, so the largest of each chain;
 * messages: copies of what was sent and not received yet, on each connection.
 
-A rank compares its output chunks one after the other with what they must hold, in 64 bits.  What a
-process needs whatever it runs is not counted.
+A rank compares its output chunks one after the other with what they must hold, in 64 bits, and
+keeps a copy of the right output.  What a process needs whatever it runs is not counted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def ranks_bytes(job: ScheduleJob, data_type: DataType, ranks: Sequence[int]) -> 
     row_bytes = job.width(data_type) * data_type.item_bytes
     compared = [compared_bytes(job, job.width(data_type), rank) for rank in ranks]
     kept = sum(min(_KEPT_BYTES, each) for each in compared)
-    return held_rows(job, ranks) * row_bytes + sum(compared) + kept
+    right = sum(goal.rank in ranks for goal in job.schedule.contract.goals)
+    return (held_rows(job, ranks) + right) * row_bytes + sum(compared) + kept
 
 
 def reference_bytes(job: ScheduleJob) -> int:

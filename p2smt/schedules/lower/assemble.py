@@ -15,10 +15,12 @@ from p2smt.schedules.construction.builder import Builder, Message
 from p2smt.schedules.lower.rows import (
     LoweredProgram,
     RankGroup,
+    Rings,
     add_step,
     check_groups,
     chunks_per_row,
     group_steps,
+    one_ring,
 )
 from p2smt.schedules.model import Buffer, Span
 
@@ -37,11 +39,16 @@ class Lowering:
         "direct" (all members with all others, or with the root).
     pieces: the payload is cut into so many, and the steps are pipelined over them; None: as many
         as the plan says, otherwise one.
+    rings: how many rings go round a group, each in which order.
+    fused: receives and sends become one step where they can; connections must then hold two
+        messages.
     """
 
     algorithm: str = "ring"
     pieces: int | None = None
     in_place: bool = True
+    rings: Rings = one_ring
+    fused: bool = False
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -73,17 +80,18 @@ def schedule_of_steps(
             large.
     """
     lowered = group_steps(kind, groups, steps)
-    parts = 1 if how.algorithm == "tree" else chunks_per_row(lowered)
+    rings = how.rings if how.algorithm == "ring" else one_ring
+    parts = 1 if how.algorithm == "tree" else chunks_per_row(lowered, rings)
     rows: Sequence[int] = range(len(groups[0]))
     if kind is RequestKind.REDUCE_SCATTER:
-        rows = shards or _ends(groups, lowered) or rows
+        rows = shards or ends_of(groups, lowered) or rows
     pieces = how.pieces or 1
     b = _builder(kind, groups, parts * pieces, rows, how.in_place)
     for piece, number in _pipeline_order(pieces, len(steps)):
         place = _ChunksOfPiece(kind, len(groups[0]), parts, pieces, piece)
         for step in lowered.steps[number]:
-            add_step(b, step, how.algorithm, place.chunks)
-    return b.schedule(name)
+            add_step(b, step, how.algorithm, place.chunks, rings)
+    return b.schedule(name, fused=how.fused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +125,7 @@ def _pipeline_order(pieces: int, steps: int) -> Iterator[tuple[int, int]]:
             yield piece, tick - piece
 
 
-def _ends(groups: Sequence[RankGroup], lowered: LoweredProgram) -> Sequence[int] | None:
+def ends_of(groups: Sequence[RankGroup], lowered: LoweredProgram) -> list[int] | None:
     """The row that each member of the first group is left with; None unless one each."""
     ends = [lowered.held[rank] for rank in groups[0]]
     rows = [row for end in ends for row in end]

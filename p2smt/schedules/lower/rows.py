@@ -23,6 +23,13 @@ RankGroup = tuple[int, ...]
 Rows = tuple[int, ...]
 ChunksOf = Callable[[Sequence[int]], list[int]]
 """The chunks of some rows, ascending."""
+Rings = Callable[[Sequence[int]], Sequence[Sequence[int]]]
+"""The orders in which rings go round the members of a group, by their places; at least one."""
+
+
+def one_ring(members: Sequence[int]) -> Sequence[Sequence[int]]:
+    """A single ring, in the members' order."""
+    return [range(len(members))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +138,11 @@ def _cannot(number: int, rank: int, text: str) -> InputError:
     return InputError(f"step {number}, rank {rank}", text, "such a program has no schedule")
 
 
-def chunks_per_row(lowered: LoweredProgram) -> int:
-    """The fewest chunks of a row with which every all-reduce splits evenly over its members."""
-    return lcm(
+def chunks_per_row(lowered: LoweredProgram, rings: Rings = one_ring) -> int:
+    """The fewest chunks of a row with which every all-reduce splits evenly over its members, and
+    every collective over its rings."""
+    channels = {len(rings(step.members)) for steps in lowered.steps for step in steps}
+    return lcm(*channels) * lcm(
         *(
             len(step.members) // gcd(len(step.members), len(step.rows))
             for steps in lowered.steps
@@ -143,41 +152,78 @@ def chunks_per_row(lowered: LoweredProgram) -> int:
     )
 
 
-def add_step(b: Builder, step: GroupCollective, algorithm: str, chunks_of: ChunksOf) -> None:
+def add_step(
+    b: Builder, step: GroupCollective, algorithm: str, chunks_of: ChunksOf, rings: Rings
+) -> None:
     """Adds the messages of a group's collective on the chunks of its rows.
 
     algorithm: "ring" (a chain where there is a root), "tree" (binomial) or "direct".
+    rings: the members' places in the order of each ring; a ring has a channel of its own, and an
+        equal part of all chunks.
     """
+    orders = rings(step.members) if algorithm == "ring" else [range(len(step.members))]
+    for channel, order in enumerate(orders):
+
+        def share(rows: Sequence[int], k: int = channel) -> list[int]:
+            """The channel's part of some rows' chunks."""
+            return part_of(chunks_of(rows), k, len(orders))
+
+        _add_channel(b, step, algorithm, share, order, channel)
+
+
+def part_of(chunks: Sequence[int], number: int, parts: int) -> list[int]:
+    """One of so many equal parts of some chunks."""
+    size = len(chunks) // parts
+    return list(chunks[number * size : (number + 1) * size])
+
+
+def _add_channel(
+    b: Builder,
+    step: GroupCollective,
+    algorithm: str,
+    share: ChunksOf,
+    order: Sequence[int],
+    channel: int,
+) -> None:
     scatter, gather = moves.ALGORITHMS[algorithm]
-    members, chunks = step.members, chunks_of(step.rows)
-    parts = [runs(chunks_of(part)) for part in step.parts]
+    chunks = share(step.rows)
+    members = [step.members[place] for place in order]
     match step.collective:
         case Collective.REDUCE_SCATTER:
-            scatter(b, members, parts, 0)
+            scatter(b, members, [runs(share(step.parts[place])) for place in order], channel)
         case Collective.ALL_GATHER:
-            gather(b, members, parts, 0)
+            gather(b, members, [runs(share(step.parts[place])) for place in order], channel)
         case Collective.ALL_REDUCE if algorithm != "tree":
-            share = len(chunks) // len(members)
-            even = [runs(chunks[i * share : (i + 1) * share]) for i in range(len(members))]
-            scatter(b, members, even, 0)
-            gather(b, members, even, 0)
+            even = [runs(part_of(chunks, i, len(members))) for i in range(len(members))]
+            scatter(b, members, even, channel)
+            gather(b, members, even, channel)
         case Collective.ALL_REDUCE:
-            _reduce(b, members, chunks, algorithm)
-            _broadcast(b, members, chunks, algorithm)
+            _reduce(b, members, chunks, algorithm, channel)
+            _broadcast(b, members, chunks, algorithm, channel)
         case Collective.REDUCE:
-            _reduce(b, members, chunks, algorithm)
+            _reduce(b, _from_root(members, order), chunks, algorithm, channel)
         case Collective.BROADCAST:
-            _broadcast(b, members, chunks, algorithm)
+            _broadcast(b, _from_root(members, order), chunks, algorithm, channel)
 
 
-def _reduce(b: Builder, members: RankGroup, chunks: Sequence[int], algorithm: str) -> None:
+def _from_root(members: Sequence[int], order: Sequence[int]) -> list[int]:
+    """The members along their ring, from the root on: the one at place 0."""
+    at = list(order).index(0)
+    return [*members[at:], *members[:at]]
+
+
+def _reduce(
+    b: Builder, members: Sequence[int], chunks: Sequence[int], algorithm: str, channel: int
+) -> None:
     for part, (parent, child) in _rooted(len(members), chunks, algorithm, up=True):
-        b.exchange([(members[child], members[parent], part)], reduce=True)
+        b.exchange([(members[child], members[parent], part)], reduce=True, channel=channel)
 
 
-def _broadcast(b: Builder, members: RankGroup, chunks: Sequence[int], algorithm: str) -> None:
+def _broadcast(
+    b: Builder, members: Sequence[int], chunks: Sequence[int], algorithm: str, channel: int
+) -> None:
     for part, (parent, child) in _rooted(len(members), chunks, algorithm, up=False):
-        b.exchange([(members[parent], members[child], part)])
+        b.exchange([(members[parent], members[child], part)], channel=channel)
 
 
 def _rooted(

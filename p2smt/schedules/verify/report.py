@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from p2smt.schedules.model import Schedule
 
 
 class Kind(StrEnum):
@@ -56,6 +60,16 @@ class Violation:
     shortest: bool | None = None
 
 
+OWN_WORDS = "packets publish their own words only"
+"""The memory rule of packets (docs/schedules.md)."""
+
+
+def memory_rule_of(schedule: Schedule) -> str:
+    """The memory rule that a schedule's verdict rests on."""
+    spans = (span for step in schedule.steps for span in (*step.reads, *step.writes))
+    return OWN_WORDS if any(span.packet for span in spans) else ""
+
+
 class Verdict(StrEnum):
     """What is known about all interleavings together."""
 
@@ -70,13 +84,14 @@ class Report:
 
     verdict: about every interleaving with connections of depth ``fifo_depth``.
     violations: empty if and only if the schedule is not invalid.
-    warnings: what does not make it wrong: limits of the runtime, harmless races.
+    warnings: what does not make it wrong: harmless races, messages that nobody needs.
     races: cells whose accesses are not all ordered; ``harmless``: proved to do no harm.
     min_depth: the smallest connection depth at which every step gets its turn; None if there is
         none, or if it was not looked for.
     unused: steps whose messages carry data that no output needs, once for each message; None: not
         looked for, as the schedule is not proved valid.
     reason: why the verdict is unknown.
+    memory_rule: by which the order of data was judged where packets are used; else empty.
     """
 
     verdict: Verdict
@@ -88,3 +103,22 @@ class Report:
     harmless: bool = False
     unused: tuple[int, ...] | None = None
     reason: str = ""
+    memory_rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """Whether a runtime would run a schedule: it has no ``reasons`` not to.  Not about meaning.
+
+    runtime, title: its name for options, and for people.  None: p2smt alone runs schedules of
+        that format, and all of them.
+    rewritten: whether it would have to be written in the runtime's format first.
+    """
+
+    runtime: str | None = None
+    title: str = "p2smt"
+    reasons: tuple[str, ...] = ()
+    rewritten: bool = False
+
+    def __bool__(self) -> bool:
+        return not self.reasons

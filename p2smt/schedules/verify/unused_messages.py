@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from p2smt.schedules.model import Buffer
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -31,8 +33,10 @@ def unused_messages(
     """
     needs = _Needs(index, frozenset(racy))
     found: list[int] = []
+    steps = index.schedule.steps
     for number in reversed(order):
-        found += [number] * needs.undo(index.schedule.steps[number])
+        if unused := needs.undo(steps[number]):
+            found += [number] * unused
     return tuple(sorted(found))
 
 
@@ -50,9 +54,13 @@ class _Needs:
 
     def __init__(self, index: Index, racy: frozenset[int]) -> None:
         memory = index.memory
-        self.span_cells = memory.cells
         self.cells = bytearray(memory.total)
         self.racy = racy
+        self.firsts = {
+            (rank, buffer): memory.cell(rank, buffer, 0)
+            for rank in range(index.schedule.ranks)
+            for buffer in Buffer
+        }
         self.messages: dict[Connection, deque[int]] = {name: deque() for name in index.sends}
         for goal in index.schedule.contract.goals:
             self.cells[memory.output_cell(goal.rank, goal.chunk)] = 1
@@ -64,35 +72,45 @@ class _Needs:
 
         A number stands for the chunks of a step, with a byte for each.
         """
-        needed, unused = 0, 0
+        needed, unused, rank = 0, 0, step.rank
         if step.send:
             needed = self.messages[step.send].popleft()
             unused += not needed
-        stored = [self._of(span) for span in step.writes]
-        for span, used in zip(step.writes, stored, strict=True):
+        for span in step.writes:
+            used = self._of(span)
             needed |= used
-            unused += not used and span.rank != step.rank
+            unused += not used and span.rank != rank
         for span in step.writes:
             self._forget(span)
         if step.receive:
             self.messages[step.receive].append(needed)
         for span in step.reads:
-            unused += not needed and span.rank != step.rank
             if needed:
                 self._need(span, needed)
+            elif span.rank != rank:
+                unused += 1
         return unused
 
     def _of(self, span: Span) -> int:
-        cells = self.span_cells(span)
-        return int.from_bytes(self.cells[cells.start : cells.stop])
+        first, count = self.firsts[span.rank, span.buffer] + span.start, span.count
+        if count == 1:
+            return self.cells[first]
+        return int.from_bytes(self.cells[first : first + count])
 
     def _need(self, span: Span, chunks: int) -> None:
-        cells = self.span_cells(span)
-        known = int.from_bytes(self.cells[cells.start : cells.stop])
-        self.cells[cells.start : cells.stop] = (known | chunks).to_bytes(span.count)
+        first, count = self.firsts[span.rank, span.buffer] + span.start, span.count
+        if count == 1:
+            self.cells[first] = 1
+            return
+        known = int.from_bytes(self.cells[first : first + count])
+        self.cells[first : first + count] = (known | chunks).to_bytes(count)
 
     def _forget(self, span: Span) -> None:
-        cells = self.span_cells(span)
-        self.cells[cells.start : cells.stop] = bytes(span.count)
-        for cell in self.racy.intersection(cells) if self.racy else ():
-            self.cells[cell] = 1
+        first, count = self.firsts[span.rank, span.buffer] + span.start, span.count
+        if count == 1:
+            self.cells[first] = 0
+        else:
+            self.cells[first : first + count] = bytes(count)
+        if self.racy:
+            for cell in self.racy.intersection(range(first, first + count)):
+                self.cells[cell] = 1

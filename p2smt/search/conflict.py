@@ -1,0 +1,130 @@
+"""Which restrictions exclude each other, where a problem has no answer.
+
+A solver names a core of the rules, by assumptions; the other solver confirms it, and every rule
+without which the rest has an answer stays.  Restrictions of programs are left out one by one, with
+a whole search for each.  What cannot be settled in time is not claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from p2smt.collectives.names import Form
+from p2smt.errors import EncodingBug
+from p2smt.parallelism.placement import AxisRule, FixedEntry
+from p2smt.parallelism.request import Problem
+from p2smt.plans.restrictions import restriction_text
+from p2smt.problems.placement import PlacementProblem
+from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.search.joint import JointSearch
+from p2smt.search.placements import is_answer
+from p2smt.solvers.ask import ask
+from p2smt.solvers.questions import Conflict, Optimum
+from p2smt.solvers.solver import Solver
+
+_Rule = AxisRule | FixedEntry
+
+_Restriction = _Rule | Form | tuple[str, int]
+
+
+def rule_conflict(
+    levels: tuple[int, ...],
+    axes: tuple[int, ...],
+    rules: tuple[_Rule, ...],
+    limits: SearchLimits,
+    solver: Solver = Solver.CPSAT,
+) -> tuple[_Rule, ...]:
+    """Rules that no matrix obeys together, though it may all but one of them, in their order.
+
+    Empty if there are none, or if that was not settled in time.
+
+    Raises:
+        EncodingBug: one solver's core has an answer by the other.
+    """
+    watch, rules = StopWatch.start(limits), tuple(dict.fromkeys(rules))
+    question = PlacementProblem(levels, axes, rules)
+    found = ask(question, Conflict(), solver, watch.left())
+    if found.value is None:
+        return ()
+    core = [rules[n] for n in found.value]
+    other = Solver.Z3 if solver is Solver.CPSAT else Solver.CPSAT
+    excluded = _excluded(replace(question, rules=tuple(core)), other, watch)
+    if excluded is False:
+        raise EncodingBug("rules are said to exclude each other", question, core)
+    for rule in tuple(core):
+        rest = [kept for kept in core if kept is not rule]
+        without = _excluded(replace(question, rules=tuple(rest)), solver, watch)
+        if without is None or excluded is None:
+            return ()
+        core = rest if without else core
+    return tuple(core)
+
+
+def _excluded(question: PlacementProblem, solver: Solver, watch: StopWatch) -> bool | None:
+    """Whether no matrix obeys the rules of a question; None if it was not settled in time."""
+    found = ask(question, Optimum(), solver, watch.left())
+    if found.value is not None and not is_answer(question, found.value):
+        raise EncodingBug("a decoded placement is not an answer", question, found.value)
+    if found.value is not None:
+        return False
+    return True if found.status is Status.INFEASIBLE else None
+
+
+def conflict(problem: Problem, limits: SearchLimits, solver: Solver) -> tuple[str, ...]:
+    """The restrictions of an infeasible problem that exclude each other, in words.
+
+    Without any one of them there is an answer.  Empty if they were not found in time.
+    """
+    watch = StopWatch.start(limits)
+    sizes = problem.topology.sizes, problem.axis_sizes
+    found = rule_conflict(*sizes, problem.rules, watch.left(), solver)
+    if not found and not problem.forbidden_forms and not problem.step_limits:
+        return ()
+    kept = found or _least(problem, watch, solver)
+    texts = tuple(_text(problem, one) for one in kept)
+    programs = any(not isinstance(one, AxisRule | FixedEntry) for one in kept)
+    length = restriction_text({"kind": "max-length", "instructions": problem.max_length})
+    return (*texts, length) if programs else texts
+
+
+def _least(problem: Problem, watch: StopWatch, solver: Solver) -> tuple[_Restriction, ...]:
+    """Restrictions that leave no answer, but one without any of them; empty if not settled."""
+    forms = sorted(problem.forbidden_forms, key=lambda form: form.value)
+    every: list[_Restriction] = [*dict.fromkeys((*problem.rules, *forms, *problem.step_limits))]
+    kept = every
+    for one in every:
+        rest = [other for other in kept if other is not one]
+        search = JointSearch(_under(problem, rest), watch.left(), solver)
+        status = search.run(top=1).status
+        if status is Status.UNKNOWN or watch.expired():
+            return ()
+        kept = rest if status is Status.INFEASIBLE else kept
+    return tuple(kept)
+
+
+def _under(problem: Problem, restrictions: list[_Restriction]) -> Problem:
+    """The problem with these restrictions only."""
+    return replace(
+        problem,
+        rules=tuple(one for one in restrictions if isinstance(one, AxisRule | FixedEntry)),
+        forbidden_forms=frozenset(one for one in restrictions if isinstance(one, Form)),
+        step_limits=tuple(one for one in restrictions if isinstance(one, tuple)),
+    )
+
+
+def _text(problem: Problem, restriction: _Restriction) -> str:
+    if isinstance(restriction, Form):
+        return restriction_text({"kind": "forbidden-form", "form": restriction.value})
+    if isinstance(restriction, tuple):
+        level, count = restriction
+        return restriction_text({"kind": "step-limit", "level": level, "at_most": count})
+    return rule_text(restriction, problem.axis_names, problem.topology.names)
+
+
+def rule_text(rule: _Rule, axes: Sequence[str], levels: Sequence[str]) -> str:
+    """A rule as ``--require`` and ``--fix`` take it."""
+    at = {"axis": axes[rule.axis], "level": levels[rule.level]}
+    if isinstance(rule, FixedEntry):
+        return restriction_text({"kind": "fixed-entry", **at, "entry": rule.value})
+    return restriction_text({"kind": "axis-rule", **at, "within": rule.inside})

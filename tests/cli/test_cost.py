@@ -1,0 +1,287 @@
+"""`cost`, `programs` and `run` with every kind of request, several of them, and over sizes."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.tools import EVERY_KIND, assert_one_error, cli
+
+WHERE = ("--axes", "dp=2,tp=4", "--placement", "[[1,2],[2,2]]")
+TEXT = "reduce-scatter inside node; all-reduce parallel node in root; all-gather inside node"
+KINDS = {
+    "--reduce": "all-reduce",
+    "--reduce-scatter": "reduce-scatter",
+    "--all-gather": "all-gather",
+    "--all-to-all": "all-to-all",
+    "--send": "send",
+}
+SEVERAL = ("--reduce", "tp=1GiB", "--reduce", "dp=64MiB*128", "--send", "tp=1MiB")
+REQUEST = {
+    *("kind", "axes", "bytes", "times", "total_s", "program", "chunks", "seconds"),
+    *("single_collective_s", "physical_bound_s", "checked", "steps"),
+}
+
+
+@pytest.fixture
+def cost(tiny: str) -> tuple[str, ...]:
+    return ("cost", "-t", tiny, *WHERE)
+
+
+@pytest.mark.parametrize("option", KINDS)
+def test_every_kind_is_priced(cost: tuple[str, ...], option: str) -> None:
+    outcome = cli(*cost, option, "tp=1.5GB*3", "--json")
+    data = outcome.json()
+    assert (outcome.code, set(data)) == (0, REQUEST | {"schema_version"})
+    assert (data["kind"], data["axes"], data["bytes"]) == (KINDS[option], ["tp"], 1_500_000_000)
+    assert data["total_s"] == 3 * data["seconds"] == 3 * data["single_collective_s"]
+    assert len(data["steps"]) == 1
+    lines = cli(*cost, option, "tp=1.5GB*3").out.splitlines()
+    assert lines[2].startswith(KINDS[option])
+    assert "3 times" in lines[-1]
+
+
+def test_kind_says_what_reduce_asks_for(cost: tuple[str, ...]) -> None:
+    by_kind = cli(*cost, "--reduce", "tp=1GiB", "--kind", "all-gather", "--json").json()
+    assert by_kind == cli(*cost, "--all-gather", "tp=1GiB", "--json").json()
+    assert_one_error(cli(*cost, "--send", "tp=1GiB", "--kind", "all-gather"))
+
+
+def test_several_requests_are_all_priced(cost: tuple[str, ...]) -> None:
+    data = cli(*cost, *SEVERAL, "--json").json()
+    assert set(data) == {"schema_version", "objective_s", "requests"}
+    names = [(r["kind"], r["axes"], r["times"]) for r in data["requests"]]
+    assert names == [("all-reduce", ["tp"], 1), ("all-reduce", ["dp"], 128), ("send", ["tp"], 1)]
+    for request, (option, text) in zip(
+        data["requests"], zip(SEVERAL[::2], SEVERAL[1::2], strict=True), strict=True
+    ):
+        alone = cli(*cost, option, text, "--json").json()
+        assert request == {key: alone[key] for key in REQUEST}
+    totals = [request["total_s"] for request in data["requests"]]
+    assert data["objective_s"] == pytest.approx(sum(totals))
+    largest = cli(*cost, *SEVERAL, "--objective", "max", "--json").json()
+    assert largest["objective_s"] == max(totals)
+    out = cli(*cost, *SEVERAL).out
+    places = [out.index(name) for name in ("all-reduce tp 1 GiB", "all-reduce dp 64", "send tp")]
+    assert places == sorted(places)
+    assert out.splitlines()[-1].endswith("per iteration (total)")
+
+
+def test_each_request_may_have_its_program(cost: tuple[str, ...]) -> None:
+    data = cli(*cost, *SEVERAL, "--program", TEXT, "--program", "single", "--json").json()
+    programs = [request["program"] for request in data["requests"]]
+    assert programs == [TEXT, "all-reduce inside root", None]
+    outcome = cli(*cost, *SEVERAL, "--program", TEXT)
+    assert_one_error(outcome)
+    assert "all-reduce tp 1 GiB, all-reduce dp 64 MiB x 128" in outcome.err
+
+
+def test_several_programs_of_one_request_are_compared(cost: tuple[str, ...]) -> None:
+    two = (*cost, "--reduce", "tp=1GiB", "--program", TEXT, "--program", "single")
+    data = cli(*two, "--json").json()
+    alone = cli(*cost, "--reduce", "tp=1GiB", "--program", TEXT, "--json").json()
+    assert data["programs"][0] == {key: alone[key] for key in REQUEST}
+    assert [p["program"] for p in data["programs"]] == [TEXT, "all-reduce inside root"]
+    lines = cli(*two).out.splitlines()
+    assert lines[0] == TEXT
+    assert lines[-1].startswith(f"fastest: {TEXT} (")
+
+
+def test_a_sweep_has_what_each_size_has_alone(cost: tuple[str, ...]) -> None:
+    data = cli(*cost, *SEVERAL[:2], "--sizes", "1KiB..4KiB,1GiB", "--json").json()
+    assert [at["bytes"] for at in data["sizes"]] == [1024, 2048, 4096, 2**30]
+    alone = cli(*cost, *SEVERAL[:2], "--json").json()
+    assert data["sizes"][-1] == {key: alone[key] for key in REQUEST}
+    several = cli(*cost, *SEVERAL, "--sizes", "1MiB", "--json").json()["sizes"]
+    assert [r["bytes"] for r in several[0]["requests"]] == [2**20] * 3
+    two = ("--program", TEXT, "--program", "single")
+    programs = cli(*cost, "--reduce", "tp", *two, "--sizes", "1MiB", "--json").json()["sizes"]
+    assert [p["program"] for p in programs[0]["programs"]] == [TEXT, "all-reduce inside root"]
+
+
+def test_a_sweep_for_people(cost: tuple[str, ...]) -> None:
+    lines = cli(*cost, "--reduce", "tp", "--sizes", "1KiB..8GiB").out.splitlines()
+    assert lines[0] == "all-reduce tp: time of one execution"
+    assert lines[1].split()[:2] == ["size", "time"]
+    assert [line.strip().split("  ")[0] for line in lines[2:4]] == ["1 KiB", "2 KiB"]
+    assert len(lines) == 2 + 24
+    compared = cli(*cost, "--reduce", "tp", "--program", TEXT, "--sizes", "1KiB,1GiB").out
+    assert f"A  {TEXT}" in compared
+    assert compared.splitlines()[-1].startswith("fastest: ")
+    several = cli(*cost, *SEVERAL, "--sizes", "1KiB").out
+    assert several.count(": time of one execution") == 3
+
+
+def test_bus_bandwidth_is_that_of_nccl_tests(cost: tuple[str, ...]) -> None:
+    factors = {"--reduce": 1.5, "--reduce-scatter": 0.75, "--all-to-all": 0.75, "--send": 1.0}
+    for option, factor in factors.items():
+        line = cli(*cost, option, "tp", "--sizes", "1GB").out.splitlines()[2]
+        data = cli(*cost, option, "tp=1GB", "--json").json()
+        shown = re.findall(r"([\d.]+) ([kMG]?)B/s", line)[0]
+        scale = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}[shown[1]]
+        assert float(shown[0]) * scale == pytest.approx(factor * 1e9 / data["seconds"], rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["p.png", "p.svg", "p.pdf"])
+def test_a_sweep_is_drawn(cost: tuple[str, ...], tmp_path: Path, name: str) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / name
+    sweep = (*cost, "--reduce", "tp", "--send", "tp", "--sizes", "1KiB..1MiB", "--plot", str(path))
+    assert cli(*sweep).out.endswith(f"\nplot written to {path}\n")
+    content = path.read_bytes()
+    assert content.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[name[2:]])
+    assert cli(*sweep, "--json").json()["sizes"]
+    assert path.read_bytes() == content
+    assert [p.name for p in tmp_path.iterdir() if p.suffix != ".yaml"] == [name]
+
+
+def test_without_matplotlib_a_plot_is_refused(
+    cost: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(name: str, *more: Any, **named: Any) -> Any:
+        if name.split(".")[0] == "matplotlib":
+            raise ModuleNotFoundError(name="matplotlib")
+        return loaded(name, *more, **named)
+
+    loaded = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", absent)
+    path = tmp_path / "p.png"
+    outcome = cli(*cost, "--reduce", "tp", "--sizes", "1KiB", "--plot", str(path))
+    assert_one_error(outcome, 5)
+    assert "p2smt[plots]" in outcome.err
+    assert not path.exists()
+
+
+BAD: list[tuple[str, ...]] = [
+    ("--reduce", "tp"),
+    ("--reduce", "tp", "--sizes", ""),
+    ("--reduce", "tp", "--sizes", "1KiB.."),
+    ("--reduce", "tp", "--sizes", "1GiB..1KiB"),
+    ("--reduce", "tp", "--sizes", "1KiB..1GiB*1"),
+    ("--reduce", "tp", "--sizes", "1KiB..1GiB*x"),
+    ("--reduce", "tp", "--sizes", "1KiB;1MiB"),
+    ("--reduce", "tp", "--sizes", ",".join(f"{n}B" for n in range(1, 300))),
+    ("--reduce", "tp=1GiB", "--plot", "p.png"),
+    ("--reduce", "tp", "--sizes", "1KiB", "--plot", "p.gif"),
+    ("--reduce", "tp", "--sizes", "1KiB", "--plot", "missing/p.png"),
+    ("--send", "dp+tp=1MiB"),
+    ("--send", "tp=1MiB", "--program", TEXT),
+    ("--reduce", "tp=1GiB*0"),
+    ("--reduce", "tp=1GiB", "--objective", "mean"),
+    ("--reduce", "tp=1GiB", *("--reduce", "dp=1KiB") * 32),
+    (),
+]
+
+
+@pytest.mark.parametrize("more", BAD, ids=lambda more: " ".join(more)[:60])
+def test_bad_input(
+    cost: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_one_error(cli(*cost, *more))
+    assert not list(tmp_path.glob("p.*"))
+
+
+def test_a_plan_is_shown_as_solve_shows_it(tiny: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    shown = cli("solve", "-t", tiny, *EVERY_KIND, "-o", path).out
+    costs = cli("cost", path)
+    assert costs.code == 0
+    table = shown[shown.index("requests: time per") : shown.index("checked on")].strip()
+    assert table in costs.out
+    placement = shown[shown.index("placement\n") : shown.index("requests: time per")]
+    assert placement in costs.out
+    assert all(line in costs.out for line in shown.splitlines() if line.startswith("peak payload"))
+    solved = cli("solve", "-t", tiny, *EVERY_KIND, "--json").json()["plan"]["requests"]
+    data = cli("cost", path, "--json").json()
+    assert data["verdict"] == "valid"
+    assert [set(request) for request in data["requests"]] == [REQUEST] * 5
+    assert [r["total_s"] for r in data["requests"]] == [r["times"] * r["seconds"] for r in solved]
+    for other in (("--sizes", "1KiB"), ("--send", "tp=1KiB"), ("--objective", "max")):
+        assert_one_error(cli("cost", path, *other))
+
+
+def test_programs_of_several_requests(tiny: str) -> None:
+    every = ("programs", "-t", tiny, *WHERE, "--length", "3")
+    requests = ("--reduce", "tp=1GiB", "--reduce", "dp+tp", "--all-gather", "tp", "--send", "tp")
+    data = cli(*every, *requests, "--json").json()
+    assert set(data) == {"schema_version", "status", "requests"}
+    assert [r["kind"] for r in data["requests"]] == [
+        *("all-reduce", "all-reduce", "all-gather", "send")
+    ]
+    for request, n in zip(data["requests"][:3], (0, 2, 4), strict=True):
+        alone = cli(*every, *requests[n : n + 2], "--json").json()
+        del alone["schema_version"]
+        assert request == {"kind": request["kind"], "axes": request["axes"], **alone}
+    assert (data["requests"][3]["count"], data["requests"][3]["programs"]) == (0, [])
+    lines = cli(*every, *requests).out.splitlines()
+    assert lines[0] == "all-reduce tp"
+    assert lines[-2:] == ["send tp", "complete: no programs, one fixed step"]
+    best = cli(*every, *requests, "--top", "1", "--json").json()["requests"]
+    assert [p["seconds"] is None for r in best for p in r["programs"]] == [False, True, True]
+
+
+def test_a_list_that_is_cut_short_is_not_settled(tiny: str) -> None:
+    two = ("--reduce", "tp=1GiB", "--send", "tp=1GiB", "--limit", "1")
+    outcome = cli("programs", "-t", tiny, *WHERE, *two, "--json")
+    assert outcome.code == 3
+    assert outcome.json()["status"] == outcome.json()["requests"][0]["status"] == "truncated"
+
+
+def test_run_takes_every_request(tiny: str) -> None:
+    programs = ("--program", TEXT, "--program", "single", "--program", "single")
+    requests = ("--reduce", "tp=1KiB", "--reduce", "dp=1KiB*2", "--all-gather", "tp=1KiB")
+    more = ("--send", "dp=1KiB", "--all-to-all", "tp=1KiB")
+    every = ("run", "-t", tiny, *WHERE, "--backend", "reference", *requests, *more, *programs)
+    outcome = cli(*every, "--json")
+    data = outcome.json()
+    assert (outcome.code, data["verified"]) == (0, True)
+    names = ["all-reduce tp", "all-reduce dp", "all-gather tp", "all-to-all tp", "send dp"]
+    assert [request["request"] for request in data["requests"]] == names
+    assert [len(request["steps"]) for request in data["requests"]] == [3, 1, 1, 1, 1]
+    predicted = cli("cost", "-t", tiny, *WHERE, *requests, *more, *programs, "--json").json()
+    for ran, priced in zip(data["requests"], predicted["requests"], strict=True):
+        assert ran["predicted_s"] == pytest.approx(priced["seconds"], rel=1e-12)
+    out = cli(*every).out
+    assert "nothing was timed" in out
+    assert not any(word in out for word in ("measured", "spread", " - "))
+
+
+def test_run_without_a_size_takes_the_payload(tiny: str) -> None:
+    every = ("run", "-t", tiny, *WHERE, "--backend", "reference", "--reduce", "tp", "--send", "dp")
+    assert_one_error(cli(*every))
+    data = cli(*every, "--payload", "1KiB", "--json").json()
+    assert [request["payload_bytes"] for request in data["requests"]] == [1024, 1024]
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("--axes", "dp", "--reduce", "dp"), ("axes 'dp'", "dp=8,tp=4")),
+        ((*WHERE[:3], "[[4,2", "--reduce", "dp"), ("--placement '[[4,2'", "a row per axis")),
+        ((*WHERE[:3], "[4,2]", "--reduce", "dp"), ("--placement '[4,2]'", "is not a matrix")),
+        ((*WHERE, "--reduce", "dp"), ("all-reduce dp", "has no size", "dp=1GiB")),
+    ],
+)
+def test_messages_of_cost_name_what_was_given_and_the_remedy(
+    tiny: str, command: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    outcome = cli("cost", "-t", tiny, *command)
+    assert_one_error(outcome)
+    assert all(word in outcome.err for word in words), outcome.err
+
+
+def test_messages_of_solve_name_what_was_given_and_the_remedy(tiny: str) -> None:
+    solve = ("solve", "-t", tiny, "--axes", "dp=8", "--reduce", "dp=1GiB")
+    for more, words in (
+        (("--max-steps-at", "gpu"), ("--max-steps-at 'gpu'", "LEVEL=N", "write it like node=1")),
+        (("--max-steps-at", "gpu=x"), ("--max-steps-at 'gpu=x'", "whole number")),
+        (("--compare", "foo"), ("--compare 'foo'", "the device of each rank such as [0,2,1,3]")),
+    ):
+        outcome = cli(*solve, *more)
+        assert_one_error(outcome)
+        assert all(word in outcome.err for word in words), outcome.err

@@ -1,0 +1,133 @@
+"""Restrictions that exclude each other: the core is infeasible, and no rule in it can go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import p2smt
+from p2smt.collectives.names import Form
+from p2smt.parallelism.placement import AxisRule, FixedEntry
+from p2smt.problems.placement import PlacementProblem
+from p2smt.report.solution_data import solution_data
+from p2smt.result import SearchLimits, Status
+from p2smt.search.conflict import rule_conflict
+from p2smt.solvers.ask import ask
+from p2smt.solvers.questions import Conflict
+from p2smt.solvers.solver import Solver
+from tests.cli.tools import cli
+from tests.oracles.placements import all_matrices, obeys
+from tests.search.test_scene_table import rules_on
+from tests.search.test_solve import problem
+from tests.search.test_without_proof import text_of
+from tests.strategies.placements import sizes
+from tests.tiers import examples_of
+
+UNLIMITED = SearchLimits()
+
+
+def answers(question: PlacementProblem, rules: tuple[AxisRule | FixedEntry, ...]) -> int:
+    """How many matrices obey the rules, by brute force."""
+    every = all_matrices(question.levels, question.axes)
+    return sum(all(obeys(matrix, rule) for rule in rules) for matrix in every)
+
+
+@settings(max_examples=examples_of(200), deadline=None)
+@given(sizes(most=3), st.data(), st.sampled_from(Solver))
+def test_a_core_is_infeasible_and_smallest(
+    both: tuple[tuple[int, ...], tuple[int, ...]], data: st.DataObject, solver: Solver
+) -> None:
+    levels, axes = both
+    drawn = [*data.draw(rules_on(len(axes), len(levels))), *data.draw(rules_on(len(axes), 1))]
+    rules = tuple(drawn)
+    question = PlacementProblem(levels, axes, rules)
+    raw = ask(question, Conflict(), solver, UNLIMITED)
+    core = rule_conflict(levels, axes, rules, UNLIMITED, solver)
+    if answers(question, rules):
+        assert (raw.status, raw.value, core) == (Status.FEASIBLE, None, ())
+        return
+    assert raw.status is Status.INFEASIBLE
+    assert raw.value is not None
+    assert not answers(question, tuple(rules[n] for n in raw.value))
+    assert core
+    assert set(core) <= set(rules)
+    assert not answers(question, core)
+    for rule in core:
+        assert answers(question, tuple(other for other in core if other != rule))
+
+
+def test_no_time_names_no_core() -> None:
+    rules = (AxisRule(0, 0, inside=True), AxisRule(0, 0, inside=False))
+    assert rule_conflict((4, 8), (8, 4), rules, SearchLimits(time_limit_s=0.0)) == ()
+    for solver in Solver:
+        question = PlacementProblem((4, 8), (8, 4), rules)
+        found = ask(question, Conflict(), solver, SearchLimits(time_limit_s=0.0))
+        assert (found.status, found.value) == (Status.UNKNOWN, None)
+
+
+CASES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+    (
+        {
+            "rules": (
+                AxisRule(0, 0, inside=True),
+                AxisRule(1, 0, inside=True),
+                FixedEntry(1, 1, 4),
+                AxisRule(0, 1, inside=False),
+            )
+        },
+        ("dp within node", "tp within node"),
+    ),
+    ({"rules": (FixedEntry(1, 0, 3),)}, ("tp=node:3",)),
+    (
+        {"step_limits": (("node", 0), ("gpu", 5)), "axes": p2smt.parse_axes("dp=32")},
+        ("at most 0 steps across node", "programs of at most 5 instructions"),
+    ),
+    (
+        {
+            "rules": (AxisRule(0, 0, inside=False), AxisRule(1, 1, inside=False)),
+            "step_limits": (("node", 0),),
+            "forbidden_forms": frozenset({Form.MASTER}),
+        },
+        ("dp across node", "at most 0 steps across node", "programs of at most 5 instructions"),
+    ),
+    (
+        {
+            "forbidden_forms": frozenset({Form.INSIDE_GROUP, Form.MASTER, Form.PARALLEL}),
+            "max_length": 2,
+        },
+        ("no inside", "programs of at most 2 instructions"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("restricted", "expected"), CASES)
+def test_an_infeasible_problem_names_what_excludes_each_other(
+    restricted: dict[str, Any], expected: tuple[str, ...]
+) -> None:
+    found = p2smt.solve(problem("dp=1MiB", **restricted))
+    assert found.status is Status.INFEASIBLE
+    assert found.conflict == expected
+    assert solution_data(found)["conflict"] == list(expected)
+    said = f"infeasible: these restrictions exclude each other: {'; '.join(expected)}"
+    assert text_of(found) == said
+
+
+def test_a_feasible_problem_has_no_conflict() -> None:
+    found = p2smt.solve(problem("dp=1MiB", rules=(AxisRule(0, 0, inside=True),)))
+    assert found.conflict == ()
+
+
+def test_placements_names_the_rules() -> None:
+    wanted = ("dp within l1", "tp within l1")
+    rules = (*("--require", wanted[0]), *("--require", wanted[1]), *("--fix", "dp=l2:8"))
+    options = ("placements", "--levels", "4,8", "--axes", "dp=8,tp=4", *rules)
+    done = cli(*options)
+    assert done.code == 0
+    assert "these rules exclude each other: dp within l1; tp within l1" in done.out
+    data = cli(*options, "--json").json()
+    assert data["conflict"] == list(wanted)
+    free = cli(*options[:5], "--json").json()
+    assert free["conflict"] == []

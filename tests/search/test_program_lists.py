@@ -1,0 +1,73 @@
+"""Lists of programs of a request on a placement: all, the best ones, or why there are none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from p2smt.cluster.file import parse_topology
+from p2smt.collectives.names import Form
+from p2smt.errors import InputError
+from p2smt.parallelism.placement import Placement
+from p2smt.parallelism.request import Problem, Request, all_to_all, parse_axes, reduce, send
+from p2smt.plans.given_program import cost_of
+from p2smt.result import SearchLimits, Status
+from p2smt.search.program_lists import request_programs
+from tests.cli.tools import TINY
+
+PLACEMENT = Placement(((1, 2), (2, 2)))
+
+
+def problem(request: Request) -> Problem:
+    cluster = parse_topology(TINY, "tiny")
+    return Problem(cluster, parse_axes("dp=2,tp=4"), (request,), max_length=3)
+
+
+def test_all_are_listed_and_counted_by_length() -> None:
+    asked = problem(reduce("tp=1GiB"))
+    found = request_programs(asked, PLACEMENT, asked.requests[0])
+    assert found.status is Status.COMPLETE
+    assert found.count_by_length == (1, 4, 19)
+    assert len(found.programs) == 24
+    assert {listed.seconds for listed in found.programs} == {None}
+
+
+def test_the_best_are_the_cheapest_of_all() -> None:
+    asked = problem(reduce("tp=1GiB"))
+    (request,) = asked.requests
+    every = request_programs(asked, PLACEMENT, request).programs
+    texts = [str(listed.program) for listed in every]
+    seconds = sorted(cost_of(asked, PLACEMENT, [text]).objective_s for text in texts)
+    best = request_programs(asked, PLACEMENT, request, top=5)
+    assert best.by_time
+    assert [p.seconds for p in best.programs] == pytest.approx(seconds[:5], rel=1e-9)
+    shortest = request_programs(asked, PLACEMENT, request, top=5, timed=False)
+    assert shortest.count_by_length == (1, 4, 0)
+
+
+def test_restrictions_of_the_problem_hold() -> None:
+    asked = problem(reduce("tp=1GiB"))
+    forbidden = replace(asked, forbidden_forms=frozenset(Form))
+    assert request_programs(forbidden, PLACEMENT, asked.requests[0]).programs == ()
+    limited = replace(asked, step_limits=(("node", 0),))
+    assert request_programs(limited, PLACEMENT, asked.requests[0]).programs == ()
+
+
+@pytest.mark.parametrize("request_", [send("tp=1MiB"), all_to_all("tp=1MiB")], ids=str)
+def test_what_is_one_fixed_step_has_none(request_: Request) -> None:
+    found = request_programs(problem(request_), PLACEMENT, request_)
+    assert (found.status, found.programs, found.note) == (Status.COMPLETE, (), "one fixed step")
+
+
+def test_a_list_that_is_cut_short_says_so() -> None:
+    asked = problem(reduce("tp=1GiB"))
+    limits = SearchLimits(max_answers=2)
+    found = request_programs(asked, PLACEMENT, asked.requests[0], limits=limits)
+    assert (found.status, len(found.programs)) == (Status.TRUNCATED, 2)
+
+
+def test_a_placement_of_other_sizes_is_refused() -> None:
+    asked = problem(reduce("tp=1GiB"))
+    with pytest.raises(InputError, match="column products"):
+        request_programs(asked, Placement(((2, 1), (2, 2))), asked.requests[0])
