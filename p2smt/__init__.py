@@ -19,14 +19,37 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from p2smt.api.calibrate import calibrate as calibrate
+    from p2smt.api.calibrate import measure as measure
+    from p2smt.api.calibrate import read_measurements as read_measurements
+    from p2smt.api.files import read_plan as read_plan
+    from p2smt.api.files import read_schedule as read_schedule
+    from p2smt.api.files import write_plan as write_plan
+    from p2smt.api.files import write_schedule as write_schedule
+    from p2smt.api.files import write_topology as write_topology
+    from p2smt.api.verify import verify as verify
+    from p2smt.api.verify import verify_family as verify_family
+    from p2smt.api.verify import verify_program as verify_program
+    from p2smt.calibration.build import Calibration as Calibration
+    from p2smt.calibration.samples import Measurements as Measurements
     from p2smt.cluster.file import load_topology as load_topology
+    from p2smt.cluster.file import preset_names as preset_names
+    from p2smt.cluster.topology import Algorithm as Algorithm
     from p2smt.cluster.topology import Level as Level
     from p2smt.cluster.topology import Link as Link
     from p2smt.cluster.topology import LinkKind as LinkKind
     from p2smt.cluster.topology import Piece as Piece
     from p2smt.cluster.topology import Topology as Topology
+    from p2smt.collectives.names import Collective as Collective
+    from p2smt.collectives.names import Form as Form
+    from p2smt.collectives.names import RequestKind as RequestKind
+    from p2smt.errors import BackendError as BackendError
     from p2smt.errors import EncodingBug as EncodingBug
+    from p2smt.errors import ExecutionError as ExecutionError
     from p2smt.errors import InputError as InputError
+    from p2smt.errors import TooLarge as TooLarge
+    from p2smt.parallelism.placement import AxisRule as AxisRule
+    from p2smt.parallelism.placement import FixedEntry as FixedEntry
     from p2smt.parallelism.placement import ParallelismAxis as ParallelismAxis
     from p2smt.parallelism.placement import Placement as Placement
     from p2smt.parallelism.request import Problem as Problem
@@ -37,29 +60,137 @@ if TYPE_CHECKING:
     from p2smt.parallelism.request import reduce as reduce
     from p2smt.parallelism.request import reduce_scatter as reduce_scatter
     from p2smt.parallelism.request import send as send
+    from p2smt.parallelism.side_constraints import parse_fix as parse_fix
+    from p2smt.parallelism.side_constraints import parse_rule as parse_rule
+    from p2smt.plans.check import PlanReport as PlanReport
+    from p2smt.plans.check import check_plan as check_plan
+    from p2smt.plans.given_program import cost_by_size as cost_by_size
+    from p2smt.plans.given_program import cost_of as cost_of
+    from p2smt.plans.solution import Alternative as Alternative
     from p2smt.plans.solution import Solution as Solution
     from p2smt.problems.placement import PlacementProblem as PlacementProblem
+    from p2smt.programs.program import Program as Program
     from p2smt.programs.program import parse_program as parse_program
     from p2smt.result import SearchLimits as SearchLimits
     from p2smt.result import Status as Status
+    from p2smt.runtime.options import RunOptions as RunOptions
+    from p2smt.schedules.classics import classic as classic
+    from p2smt.schedules.cost.predict import schedule_cost as schedule_cost
+    from p2smt.schedules.families.family import ParametricReport as ParametricReport
+    from p2smt.schedules.model import Schedule as Schedule
+    from p2smt.schedules.verify.repair import find_repair as find_repair
+    from p2smt.schedules.verify.report import Report as Report
+    from p2smt.schedules.verify.report import Verdict as Verdict
     from p2smt.search.placements import placements as placements
+    from p2smt.search.program_lists import ProgramList as ProgramList
+    from p2smt.search.program_lists import request_programs as request_programs
+    from p2smt.search.prove import prove as prove
     from p2smt.search.solve import solve as solve
+    from p2smt.solvers.solver import Solver as Solver
 
 _HOMES = {
     "p2smt.search.placements": ("placements",),
     "p2smt.search.solve": ("solve",),
-    "p2smt.errors": ("EncodingBug", "InputError"),
-    "p2smt.parallelism.placement": ("ParallelismAxis", "Placement"),
-    "p2smt.problems.placement": ("PlacementProblem",),
-    "p2smt.programs.program": ("parse_program",),
-    "p2smt.parallelism.request": (
-        *("Problem", "Request", "parse_axes"),
-        *("reduce", "reduce_scatter", "all_gather", "all_to_all", "send"),
+    "p2smt.search.prove": ("prove",),
+    "p2smt.search.program_lists": (
+        "ProgramList",
+        "request_programs",
     ),
-    "p2smt.result": ("SearchLimits", "Status"),
-    "p2smt.plans.solution": ("Solution",),
-    "p2smt.cluster.topology": ("Level", "Link", "LinkKind", "Piece", "Topology"),
-    "p2smt.cluster.file": ("load_topology",),
+    "p2smt.errors": (
+        "BackendError",
+        "EncodingBug",
+        "ExecutionError",
+        "InputError",
+        "TooLarge",
+    ),
+    "p2smt.parallelism.placement": (
+        "AxisRule",
+        "FixedEntry",
+        "ParallelismAxis",
+        "Placement",
+    ),
+    "p2smt.parallelism.side_constraints": (
+        "parse_fix",
+        "parse_rule",
+    ),
+    "p2smt.problems.placement": ("PlacementProblem",),
+    "p2smt.programs.program": (
+        "Program",
+        "parse_program",
+    ),
+    "p2smt.parallelism.request": (
+        "Problem",
+        "Request",
+        "parse_axes",
+        "reduce",
+        "reduce_scatter",
+        "all_gather",
+        "all_to_all",
+        "send",
+    ),
+    "p2smt.result": (
+        "SearchLimits",
+        "Status",
+    ),
+    "p2smt.collectives.names": (
+        "Collective",
+        "Form",
+        "RequestKind",
+    ),
+    "p2smt.plans.check": (
+        "PlanReport",
+        "check_plan",
+    ),
+    "p2smt.plans.given_program": (
+        "cost_by_size",
+        "cost_of",
+    ),
+    "p2smt.plans.solution": (
+        "Alternative",
+        "Solution",
+    ),
+    "p2smt.cluster.topology": (
+        "Algorithm",
+        "Level",
+        "Link",
+        "LinkKind",
+        "Piece",
+        "Topology",
+    ),
+    "p2smt.cluster.file": (
+        "load_topology",
+        "preset_names",
+    ),
+    "p2smt.calibration.build": ("Calibration",),
+    "p2smt.calibration.samples": ("Measurements",),
+    "p2smt.runtime.options": ("RunOptions",),
+    "p2smt.schedules.classics": ("classic",),
+    "p2smt.schedules.cost.predict": ("schedule_cost",),
+    "p2smt.schedules.families.family": ("ParametricReport",),
+    "p2smt.schedules.model": ("Schedule",),
+    "p2smt.schedules.verify.repair": ("find_repair",),
+    "p2smt.schedules.verify.report": (
+        "Report",
+        "Verdict",
+    ),
+    "p2smt.solvers.solver": ("Solver",),
+    "p2smt.api.calibrate": (
+        "calibrate",
+        "measure",
+        "read_measurements",
+    ),
+    "p2smt.api.files": (
+        "read_plan",
+        "read_schedule",
+        "write_plan",
+        "write_schedule",
+        "write_topology",
+    ),
+    "p2smt.api.verify": (
+        "verify",
+        "verify_family",
+        "verify_program",
+    ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = list(_HOME)

@@ -40,9 +40,18 @@ _RATE = re.compile(_NUMBER + _PREFIX + r"(?P<unit>B|b|bit)(?:/s|ps)\s*", re.ASCI
 _SPAN = re.compile(_NUMBER + r"(?P<unit>s|ms|us|\u00b5s|\u03bcs|ns)\s*")
 _LIMIT = 2**62
 
+_DECIMAL = r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?"
+_BLANKS = r"[ \t\n\r\f\v]*"
+BANDWIDTH_PATTERN = rf"^{_BLANKS}{_DECIMAL}{_BLANKS}([kKMGT]|[KMGT]i)?(B|b|bit)(/s|ps){_BLANKS}$"
+"""What :func:`parse_bandwidth` reads, as JSON Schema says it (ECMA-262); its range is apart."""
+TIME_PATTERN = rf"^\s*{_DECIMAL}\s*(s|ms|us|\u00b5s|\u03bcs|ns)$"
+"""What :func:`parse_time` reads."""
+MAX_TEXT = 63
+"""The most characters of a quantity."""
+
 
 def _match(pattern: re.Pattern[str], text: object, what: str, example: str) -> re.Match[str]:
-    found = pattern.fullmatch(text) if isinstance(text, str) and len(text) < 64 else None
+    found = pattern.fullmatch(text) if isinstance(text, str) and len(text) <= MAX_TEXT else None
     if found is None:
         raise InputError(
             f"{what} {_shown(text)}",

@@ -19,6 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("schedules",),
     ("search",),
     ("interop", "runtime"),
+    ("api",),
     ("p2smt",),
     ("report",),
     ("cli",),

@@ -100,7 +100,7 @@ def _objections(module: str, other: str) -> Iterator[str]:
         checks = module == "runtime.ranks.run_schedule"
         if other != "schedules.model" and not checks:
             yield APART
-    if inside(other, ["interop"]) and not inside(module, ["interop", "cli", "p2smt"]):
+    if inside(other, ["interop"]) and not inside(module, ["interop", "cli", "p2smt", "api"]):
         yield "foreign formats live in interop alone"
 
 

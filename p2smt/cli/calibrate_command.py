@@ -72,23 +72,16 @@ def _measure(
     backend: str, topology: str | None, ranks: str | None, sizes: str, repeat: str, limit: str
 ) -> Measurements | None:
     """Run collectives here; None on ranks that have nothing to say."""
-    from p2smt.calibration.fit import SIZES_PER_PIECE
+    from p2smt.api.calibrate import measure
     from p2smt.cli import given, run_options
-    from p2smt.errors import InputError
-    from p2smt.runtime.ranks.measure import measurements_here
     from p2smt.units import parse_bytes
 
     cluster = given.topology_of(topology)
-    if backend == "reference":
-        raise InputError("backend reference", "has no links to measure", "use gloo or nccl")
     if ranks is not None:
         run_options.check_ranks(given.count_of(ranks, "ranks"), cluster.devices)
-    payloads = sorted({parse_bytes(size.strip(), "sizes") for size in sizes.split(",")})
-    if len(payloads) < SIZES_PER_PIECE:
-        rule = f"a fit needs at least {SIZES_PER_PIECE} different ones"
-        raise InputError(f"sizes {sizes[:60]!r}", rule, "give more, up to what matters to you")
+    payloads = [parse_bytes(size.strip(), "sizes") for size in sizes.split(",")]
     options = run_options.options_of(backend, None, "float32", "1", repeat, limit, "0", "1")
-    return measurements_here(cluster, options, payloads)
+    return measure(cluster, options, payloads)
 
 
 def _from_files(
@@ -98,20 +91,20 @@ def _from_files(
     collective: str | None,
     ranks: str | None,
 ) -> Measurements:
+    from p2smt.api.calibrate import read_measurements
     from p2smt.cli import given
     from p2smt.cluster.topology import MAX_DEVICES
     from p2smt.errors import InputError
-    from p2smt.interop.nccl_tests.files import measurements_of
 
     if not from_nccl_tests:
         raise InputError(
             "calibrate", "needs measurements", "give --from-nccl-tests FILE.., or --backend gloo"
         )
-    return measurements_of(
-        files,
-        None if topology is None else given.topology_of(topology),
-        None if collective is None else _collective(collective),
-        None if ranks is None else given.count_of(ranks, "ranks", MAX_DEVICES),
+    return read_measurements(
+        *files,
+        topology=None if topology is None else given.topology_of(topology),
+        collective=None if collective is None else _collective(collective),
+        ranks=None if ranks is None else given.count_of(ranks, "ranks", MAX_DEVICES),
     )
 
 
@@ -129,7 +122,7 @@ def _finish(found: Measurements, algorithm: str, output: str | None, as_json: bo
     """Fit, write the topology, and report."""
     from datetime import date
 
-    from p2smt.calibration.build import calibrate as fit
+    from p2smt.api.calibrate import calibrate as fit
     from p2smt.calibration.yaml_file import calibrated_yaml
     from p2smt.cli import restrictions
     from p2smt.cli.output import print_json
@@ -138,8 +131,7 @@ def _finish(found: Measurements, algorithm: str, output: str | None, as_json: bo
     from p2smt.report.tables import show
     from p2smt.report.text import printable
 
-    algorithms = restrictions.algorithms(algorithm) or found.topology.algorithms
-    calibration = fit(found.topology, found.samples, algorithms, found.sources, found.always_own)
+    calibration = fit(found, restrictions.algorithms(algorithm))
     if output is not None:
         write_atomically(output, calibrated_yaml(calibration, date.today().isoformat()))
     if as_json:

@@ -6,13 +6,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic.config import JsonDict
 
-from p2smt.cluster.topology import ANY_ALGORITHM, Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.cluster.topology import (
+    ANY_ALGORITHM,
+    MAX_DEVICES,
+    MAX_LEVELS,
+    NAME_PATTERN,
+    RESERVED,
+    Algorithm,
+    Level,
+    Link,
+    LinkKind,
+    Piece,
+    Topology,
+)
 from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 from p2smt.files.validation import StrictModel
-from p2smt.units import exact_bandwidth, exact_time, parse_bandwidth, parse_time
+from p2smt.units import (
+    BANDWIDTH_PATTERN,
+    MAX_TEXT,
+    TIME_PATTERN,
+    exact_bandwidth,
+    exact_time,
+    parse_bandwidth,
+    parse_time,
+)
 
 SIMPLE = "simple"
 """Name of the one protocol of a link that gives ``bandwidth`` and ``latency`` themselves."""
@@ -28,8 +49,32 @@ def _latency(text: object) -> object:
     return text
 
 
-Bandwidth = Annotated[str, BeforeValidator(_bandwidth)]
-Latency = Annotated[str, BeforeValidator(_latency)]
+# What the types of a topology refuse, as JSON Schema says it: their messages say more than
+# pydantic's would, so the models leave it to them.
+Bandwidth = Annotated[
+    str,
+    BeforeValidator(_bandwidth),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": BANDWIDTH_PATTERN,
+            "maxLength": MAX_TEXT,
+            "description": "Such as 200 Gb/s or 25 GB/s, per port and direction.",
+        }
+    ),
+]
+Latency = Annotated[
+    str,
+    BeforeValidator(_latency),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": TIME_PATTERN,
+            "maxLength": MAX_TEXT,
+            "description": "Such as 14 us.",
+        }
+    ),
+]
 KindName = Annotated[LinkKind, Field(strict=False)]
 AlgorithmName = Annotated[Algorithm, Field(strict=False)]
 CollectiveName = Annotated[Collective, Field(strict=False)]
@@ -46,40 +91,101 @@ class PieceModel(StrictModel):
 class InSwitchModel(StrictModel):
     """Reduction by the switch, for groups of at least ``min_members``."""
 
-    min_members: int
+    min_members: Annotated[
+        int, WithJsonSchema({"type": "integer", "anyOf": [{"const": 0}, {"minimum": 2}]})
+    ]
+
+
+_GIVEN: JsonDict = {"not": {"type": "null"}}
+_ABSENT: JsonDict = {"type": "null"}
+_LINK_RULES: JsonDict = {
+    "$comment": "Not said here: names of protocols differ; a torus's dims multiply to the level's "
+    "size; ports spread evenly over the devices; a bandwidth is from 1 to 1e18 B/s, a latency "
+    "below 1e6 s.",
+    "allOf": [
+        {
+            "if": {"properties": {"kind": {"const": "torus"}}},
+            "then": {"properties": {"dims": {"minItems": 1}}, "required": ["dims"]},
+            "else": {"properties": {"dims": {"maxItems": 0}}},
+        },
+        {
+            "if": {"properties": {"kind": {"const": "switch"}}},
+            "else": {
+                "properties": {
+                    "ports": {"const": 1},
+                    "in_switch_reduction": {
+                        "anyOf": [_ABSENT, {"properties": {"min_members": {"const": 0}}}]
+                    },
+                }
+            },
+        },
+        {
+            "anyOf": [
+                {
+                    "properties": {"protocols": _GIVEN, "bandwidth": _ABSENT, "latency": _ABSENT},
+                    "required": ["protocols"],
+                },
+                {
+                    "properties": {"protocols": _ABSENT, "bandwidth": _GIVEN, "latency": _GIVEN},
+                    "required": ["bandwidth", "latency"],
+                },
+            ]
+        },
+    ],
+}
+AT_LEAST_ONE: JsonDict = {"minItems": 1}
 
 
 class LinkModel(StrictModel):
     """``bandwidth`` and ``latency``, or ``protocols``; the rest has defaults."""
 
+    model_config = ConfigDict(json_schema_extra=_LINK_RULES)
+
     kind: KindName
-    ports: int = 1
+    ports: Annotated[int, Field(json_schema_extra={"minimum": 1})] = 1
     bandwidth: Bandwidth | None = None
     latency: Latency | None = None
-    protocols: list[PieceModel] | None = None
+    protocols: Annotated[list[PieceModel], Field(json_schema_extra=AT_LEAST_ONE)] | None = None
     device_bandwidth: Bandwidth | None = None
-    dims: list[int] = Field(default_factory=list)
+    dims: list[Annotated[int, Field(json_schema_extra={"minimum": 1})]] = Field(
+        default_factory=list
+    )
     in_switch_reduction: InSwitchModel | None = None
-    measured: dict[CollectiveName, list[PieceModel]] = Field(default_factory=dict)
+    measured: dict[
+        CollectiveName, Annotated[list[PieceModel], Field(json_schema_extra=AT_LEAST_ONE)]
+    ] = Field(default_factory=dict)
 
 
 class LevelModel(StrictModel):
     """One level: its name, its size and the link of each of its entities."""
 
-    name: str
-    size: int
+    name: Annotated[
+        str, Field(json_schema_extra={"pattern": NAME_PATTERN, "not": {"enum": [*RESERVED]}})
+    ]
+    size: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_DEVICES})]
     link: LinkModel
 
 
 class TopologyModel(StrictModel):
     """A topology file; levels outermost first."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "$comment": f"Not said here: level names differ; at most {MAX_DEVICES} devices."
+        }
+    )
+
     name: Annotated[str, Field(min_length=1)]
     description: str = ""
     sources: list[str] = Field(default_factory=list)
-    algorithms: list[AlgorithmName] = Field(default_factory=lambda: list(ANY_ALGORITHM))
+    algorithms: list[AlgorithmName] = Field(
+        default_factory=lambda: list(ANY_ALGORITHM),
+        json_schema_extra={"minItems": 1, "uniqueItems": True},
+    )
     library: dict[CollectiveName, AlgorithmName] = Field(default_factory=dict)
-    levels: list[LevelModel]
+    levels: Annotated[
+        list[LevelModel], Field(json_schema_extra={"minItems": 1, "maxItems": MAX_LEVELS})
+    ]
 
 
 def build_topology(model: TopologyModel, source: str) -> Topology:

@@ -17,8 +17,11 @@ from p2smt.errors import InputError
 ROOT = "root"
 MAX_DEVICES = 2**20
 MAX_LEVELS = 8
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-_RESERVED = {ROOT, "in", "inside", "parallel", "master", "within", "across"}
+_NAME = r"[a-z][a-z0-9_-]{0,31}"
+NAME_PATTERN = f"^{_NAME}$"
+"""Names of levels, as JSON Schema says it (ECMA-262)."""
+RESERVED = (ROOT, "in", "inside", "parallel", "master", "within", "across")
+"""Words of programs and rules, which are no names of levels."""
 
 
 class LinkKind(Enum):
@@ -161,10 +164,10 @@ class Level:
     link: Link
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name) or self.name in _RESERVED:
+        if not re.fullmatch(_NAME, self.name) or self.name in RESERVED:
             raise InputError(
                 f"level name {self.name[:40]!r}",
-                f"must be lower-case letters, digits, - or _, and none of {sorted(_RESERVED)}",
+                f"must be lower-case letters, digits, - or _, and none of {sorted(RESERVED)}",
             )
         if not 1 <= self.size <= MAX_DEVICES:
             raise InputError(

@@ -7,12 +7,13 @@ from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
+from jsonschema.protocols import Validator
 
 from p2smt.report.schemas.catalogue import schema_of
 
 
 @cache
-def validator(name: str) -> Draft202012Validator:
+def validator(name: str) -> Validator:
     """A validator of the schema of this name, which is itself a valid schema."""
     schema = schema_of(name)
     Draft202012Validator.check_schema(schema)

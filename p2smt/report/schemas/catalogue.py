@@ -33,6 +33,8 @@ from p2smt.schedules.language.file_model import FileModel
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
+WHOLE = "Not said here: a whole number is written as one (2, not 2.0), and a key stands once."
+
 FILES: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
     {
         "plan": (PlanModel, "plan files"),
@@ -83,4 +85,7 @@ def schema_of(name: str) -> dict[str, Any]:
         remedy = did_you_mean(name, known) or "`p2smt schema` lists them"
         raise InputError(f"schema {name[:40]!r}", "there is none of that name", remedy)
     model, _ = known[name]
-    return {"$schema": DIALECT} | model.model_json_schema()
+    found = {"$schema": DIALECT} | model.model_json_schema()
+    if name in FILES:
+        found["$comment"] = " ".join(filter(None, (found.get("$comment"), WHOLE)))
+    return found

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic.config import JsonDict
 
+from p2smt.collectives.names import COLLECTIVES
 from p2smt.files.validation import StrictModel
 
 
@@ -40,6 +42,26 @@ Item = Annotated[
 """A line of text or a group of lines."""
 
 
+_ABSENT: JsonDict = {"type": "null"}
+_NAMED_OR_TOLD: JsonDict = {
+    "$comment": "Not said here: numbers are whole, or expressions of parameters; lines are as "
+    "docs/schedule-file.md says; what they name exists and fits.",
+    "anyOf": [
+        {"properties": {"goals": {"not": _ABSENT}}, "required": ["goals"]},
+        {
+            "properties": {
+                "kind": {"enum": [*COLLECTIVES]},
+                "chunks": {"not": _ABSENT},
+                "goals": _ABSENT,
+                "starts": _ABSENT,
+                "shift": _ABSENT,
+            },
+            "required": ["chunks"],
+        },
+    ],
+}
+
+
 class CollectiveModel(StrictModel):
     """What the schedule must do; with ``goals`` given, ``kind`` is only a name.
 
@@ -48,6 +70,8 @@ class CollectiveModel(StrictModel):
     goals: output chunks and their sums, as in ``o[0]@1 = i[0]@0 + i[0]@1``.
     shift: per rank, in place: where the input lies in the output, or minus the reverse.
     """
+
+    model_config = ConfigDict(json_schema_extra=_NAMED_OR_TOLD)
 
     kind: str
     chunks: Number | None = None

@@ -1,0 +1,4 @@
+"""What is public and stands on several packages: files in and out, verification, calibration.
+
+Import these names from ``p2smt`` itself.
+"""

@@ -1,0 +1,91 @@
+"""Links fitted to measured times: measurements from files or made here, and the fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from p2smt.api.files import StrPath
+from p2smt.calibration import build
+from p2smt.calibration.build import Calibration
+from p2smt.calibration.fit import SIZES_PER_PIECE
+from p2smt.calibration.samples import Measurements
+from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.collectives.names import Collective
+from p2smt.errors import InputError
+from p2smt.interop.nccl_tests.files import measurements_of
+from p2smt.runtime.options import RunOptions
+
+RING = (Algorithm.RING,)
+SIZES = (2**14, 2**16, 2**18, 2**20, 2**22, 2**23)
+
+
+def read_measurements(
+    *paths: StrPath,
+    topology: Topology | None = None,
+    collective: Collective | None = None,
+    ranks: int | None = None,
+) -> Measurements:
+    """The measurements in outputs of nccl-tests, or in their -J reports.
+
+    Args:
+        paths: the files, each once.
+        topology: where they ran; without, that of their device lists.
+        collective: what ran, where a file does not tell.
+        ranks: of every file, if not as it says.
+
+    Raises:
+        InputError: a file is malformed, or leaves open what ran or where.
+    """
+    return measurements_of([os.fspath(path) for path in paths], topology, collective, ranks)
+
+
+def measure(
+    topology: Topology, options: RunOptions | None = None, sizes: Sequence[int] = SIZES
+) -> Measurements | None:
+    """Run every collective on every grouping of a cluster, on a rank per device.
+
+    Args:
+        topology: its levels and sizes; its times do not count.
+        options: backend (gloo or nccl), repetitions, time limit and so on.
+        sizes: payloads in bytes.
+
+    Returns:
+        None on every rank but 0 of ranks that existed already (torchrun, srun).
+
+    Raises:
+        InputError: too few sizes for a fit, or a backend without links.
+        BackendError, ExecutionError: the ranks could not be run.
+    """
+    from p2smt.runtime.ranks.measure import measurements_here
+
+    options = options or RunOptions()
+    if options.backend == "reference":
+        raise InputError("backend reference", "has no links to measure", "use gloo or nccl")
+    payloads = sorted(set(sizes))
+    if len(payloads) < SIZES_PER_PIECE:
+        rule = f"a fit needs at least {SIZES_PER_PIECE} different ones"
+        raise InputError(f"sizes {payloads}"[:80], rule, "give more, up to what matters to you")
+    return measurements_here(topology, options, payloads)
+
+
+def calibrate(
+    measurements: Measurements, algorithms: Sequence[Algorithm] | None = RING
+) -> Calibration:
+    """The topology of the measurements with its links fitted to their times.
+
+    Args:
+        measurements: by :func:`read_measurements` or :func:`measure`.
+        algorithms: what the library ran; None: any that the topology names.
+
+    Raises:
+        InputError: too few sizes were measured.
+    """
+    chosen = measurements.topology.algorithms if algorithms is None else tuple(algorithms)
+    return build.calibrate(
+        measurements.topology,
+        measurements.samples,
+        chosen,
+        measurements.sources,
+        measurements.always_own,
+    )

@@ -1,0 +1,93 @@
+"""Plans, schedules and topologies as files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+
+from p2smt.calibration.build import Calibration
+from p2smt.cluster.file import dump_topology
+from p2smt.cluster.topology import Topology
+from p2smt.errors import InputError
+from p2smt.files.write import write_atomically
+from p2smt.files.yaml_text import dump_yaml
+from p2smt.interop import schedule_files
+from p2smt.interop.reading import Reading
+from p2smt.plans import file as plan_file
+from p2smt.plans.file_model import AnyPlan
+from p2smt.plans.solution import Solution
+from p2smt.schedules.model import Schedule
+
+StrPath = str | os.PathLike[str]
+
+
+def read_plan(path: StrPath) -> AnyPlan:
+    """The plan in a JSON file, as ``solve -o`` and :func:`write_plan` write it.
+
+    Raises:
+        InputError: the file cannot be read, or a key is unknown, missing or has a bad value.
+    """
+    return plan_file.read_plan(os.fspath(path))
+
+
+def write_plan(solution: Solution, path: StrPath) -> None:
+    """Write the best alternative as a plan file, whole or not at all.
+
+    Raises:
+        InputError: there is no answer, or the file cannot be written.
+    """
+    if solution.best is None:
+        given = f"a solution that is {solution.status.value}"
+        raise InputError(given, "has no plan to write", "look at its status first")
+    data = plan_file.plan_data(solution, solution.best)
+    write_atomically(os.fspath(path), json.dumps(data) + "\n")
+
+
+def read_schedule(
+    path: StrPath,
+    *,
+    collective: str | None = None,
+    root: int | None = None,
+    in_place: bool | None = None,
+    iterations: int | None = None,
+    parameters: Mapping[str, int] | None = None,
+) -> Schedule:
+    """The schedule in a file: MSCCL XML, MSCCL++ JSON, or a schedule file (YAML).
+
+    The arguments say what the file does not (:class:`~p2smt.interop.reading.Reading`).
+
+    Raises:
+        InputError: it is no schedule, or breaks the rules of its format.
+    """
+    name = os.fspath(path)
+    text = schedule_files.schedule_text(name)
+    if text is None:
+        raise InputError(f"file {name[:200]!r}", "is not a schedule", "see docs/schedules.md")
+    reading = Reading(root, collective, in_place, iterations, dict(parameters or {}))
+    return schedule_files.read_schedule(text, name, reading)
+
+
+def write_schedule(schedule: Schedule, path: StrPath, *, force: bool = False) -> None:
+    """Write a schedule in the format that the file's name asks for: .xml, .json or .yaml.
+
+    Args:
+        schedule: what to write.
+        path: the file.
+        force: also where the runtime of that format would not run it.
+
+    Raises:
+        InputError: the format is not known, or cannot express the schedule without loss.
+    """
+    name = os.fspath(path)
+    write_atomically(name, schedule_files.written(schedule, name, force=force))
+
+
+def write_topology(found: Topology | Calibration, path: StrPath) -> None:
+    """Write a topology file that :func:`~p2smt.cluster.file.load_topology` reads back.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    topology = found.topology if isinstance(found, Calibration) else found
+    write_atomically(os.fspath(path), dump_yaml(dump_topology(topology)))

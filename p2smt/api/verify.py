@@ -1,0 +1,106 @@
+"""One function that checks whatever is given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import overload
+
+from p2smt.api.files import StrPath, read_plan
+from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import RequestKind
+from p2smt.errors import InputError
+from p2smt.files.yaml_text import read_text
+from p2smt.interop import schedule_files
+from p2smt.interop.reading import Reading
+from p2smt.plans.check import PlanReport, check_plan
+from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel
+from p2smt.programs.program import Program
+from p2smt.schedules.families.family import ParametricReport, prove
+from p2smt.schedules.families.program_family import prove_program
+from p2smt.schedules.language.file import parse_symbolic
+from p2smt.schedules.lower.assemble import Lowering
+from p2smt.schedules.model import DEFAULT_DEPTH, Schedule
+from p2smt.schedules.verify import verify as schedule_checks
+from p2smt.schedules.verify.report import Report
+
+LIMIT_S = 60.0
+
+
+@overload
+def verify(subject: AnyPlan) -> PlanReport: ...
+@overload
+def verify(
+    subject: Schedule, *, fifo_depth: int = DEFAULT_DEPTH, time_limit_s: float = LIMIT_S
+) -> Report: ...
+@overload
+def verify(
+    subject: StrPath, *, fifo_depth: int = DEFAULT_DEPTH, time_limit_s: float = LIMIT_S
+) -> PlanReport | Report: ...
+def verify(
+    subject: AnyPlan | Schedule | StrPath,
+    *,
+    fifo_depth: int = DEFAULT_DEPTH,
+    time_limit_s: float = LIMIT_S,
+) -> PlanReport | Report:
+    """Check a plan, a schedule in every interleaving, or a file with either.
+
+    Args:
+        subject: what is checked, or the path of its file.
+        fifo_depth: of a schedule, the messages that a connection holds before its sender waits.
+        time_limit_s: of a schedule, for the solver; reached, the verdict is unknown.
+
+    Raises:
+        InputError: the file cannot be read, or is neither plan nor schedule.
+    """
+    if isinstance(subject, PlanModel | OldPlanModel):
+        return check_plan(subject, "plan")
+    if isinstance(subject, Schedule):
+        return schedule_checks.verify(subject, fifo_depth, time_limit_s)
+    path = os.fspath(subject)
+    text = schedule_files.schedule_text(path)
+    if text is None:
+        schedule_files.require_json(path)
+        return check_plan(read_plan(path), f"plan {path[:200]!r}")
+    schedule = schedule_files.read_schedule(text, path, Reading())
+    return schedule_checks.verify(schedule, fifo_depth, time_limit_s)
+
+
+def verify_family(
+    path: StrPath, upto: int, *, fifo_depth: int = DEFAULT_DEPTH, time_limit_s: float = LIMIT_S
+) -> ParametricReport:
+    """Check a symbolic schedule file at every size up to so many ranks; seek a proof for all.
+
+    Raises:
+        InputError: the file is no symbolic schedule, or no size is in the bound.
+    """
+    name = os.fspath(path)
+    text = read_text(name, "schedule", schedule_files.MAX_BYTES)
+    return prove(parse_symbolic(text, name), upto, fifo_depth, time_limit_s)
+
+
+def verify_program(
+    program: Program,
+    on: Topology | Sequence[int],
+    *,
+    kind: RequestKind = RequestKind.ALL_REDUCE,
+    algorithm: str = "ring",
+    fifo_depth: int = DEFAULT_DEPTH,
+) -> ParametricReport:
+    """Check a program over all devices, by its meaning and chunk by chunk.
+
+    Args:
+        program: as :func:`~p2smt.programs.program.parse_program` reads it.
+        on: a cluster, or the sizes of levels named l1, l2, .., outermost first.
+        kind: what it must do.
+        algorithm: of the messages: ring, tree or direct.
+        fifo_depth: messages that a connection holds.
+
+    Raises:
+        InputError: the program names a level that is not there, or its schedule is too large.
+    """
+    if not program.instructions:
+        raise InputError("a program without instructions", "does nothing", "write one")
+    sizes = on.sizes if isinstance(on, Topology) else tuple(on)
+    names = on.names if isinstance(on, Topology) else [f"l{n + 1}" for n in range(len(sizes))]
+    return prove_program(program, names, [sizes], kind, Lowering(algorithm), fifo_depth)
