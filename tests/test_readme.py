@@ -96,6 +96,17 @@ def test_the_claims_are_those_of_the_committed_results() -> None:
     assert f"448.5x needs {limit:.0f}" in text
 
 
+def test_claims_count_groups_once_beside_all_and_name_what_is_not_predicted() -> None:
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in claims_table()][2:]
+    for claim in ("requests that gain from a program", "mean speedup"):
+        ways = [row[0] for row in rows if row[0].startswith(claim)]
+        assert ways == [f"{claim} (all requests)", f"{claim} (each different group once)"]
+    assert all(cell for row in rows for cell in row[2:])
+    ratios, *_, tops = rows
+    assert "not predicted" in ratios[3]  # one of its clusters has no calibrated model
+    assert tops[2] == "not predicted"
+
+
 def test_the_verified_schedules_are_as_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,9 +10,12 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from experiments.testbed.script import ended, only_argument
 
 RESULTS = Path(__file__).with_name("results.json")
 PACKAGES = ("ortools", "z3-solver", "numpy", "pydantic", "typer")
@@ -56,7 +59,13 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        RESULTS.write_text(json.dumps(reduced(sys.argv[1]), indent=1) + "\n", encoding="utf-8")
+def main(arguments: Sequence[str]) -> None:
+    """Renew the results, if a file is given; print the table."""
+    if arguments:
+        file = only_argument(arguments, "pytest-benchmark's file")
+        RESULTS.write_text(json.dumps(reduced(file), indent=1) + "\n", encoding="utf-8")
     print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
+
+
+if __name__ == "__main__":
+    sys.exit(ended(main, sys.argv[1:]))

@@ -28,6 +28,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from experiments.testbed.script import ended
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.runtime.groups import GroupCache
 from p2smt.runtime.job import Groups as RankGroups
@@ -159,4 +160,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(ended(main, sys.argv[1:]))

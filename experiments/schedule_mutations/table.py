@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+from experiments.testbed.script import ended, only_argument
 
 COLUMNS = (
     "wrong, refuted",
@@ -33,13 +36,14 @@ def table(title: str, rows: dict[str, dict[str, int]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Prints both tables."""
-    results = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    file = only_argument(arguments, "the results.json that mutations_report.py wrote")
+    results = json.loads(Path(file).read_text(encoding="utf-8"))
     print(table("source", {**results["by_source"], "all": results["outcomes"]}))
     print()
     print(table("mutation", results["by_mutation"]))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ended(main, sys.argv[1:]))

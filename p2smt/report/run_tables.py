@@ -55,7 +55,8 @@ def _rows(result: RequestResult) -> Iterator[list[str]]:
 
 
 def _row(name: str, predicted_s: float | None, times: Times) -> list[str]:
-    return [name, *(_time(s) for s in (predicted_s, times.median_s, times.spread_s))]
+    predicted = "not predicted" if predicted_s is None else format_time(predicted_s)
+    return [name, predicted, *(_time(s) for s in (times.median_s, times.spread_s))]
 
 
 def _time(seconds: float | None) -> str:

@@ -7,12 +7,12 @@ returns, or does nothing at all.  Everything else are real ranks.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
 
 from p2smt.collectives.names import RequestKind
+from p2smt.cost.algorithms import Operation
 from p2smt.runtime.job import Job, JobStep
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.payload import Cutting, DataType, spread, spread_whole_row
@@ -103,10 +103,10 @@ def test_a_fault_in_a_schedule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def test_every_turn_of_what_is_right_passes(data_type: DataType) -> None:
     """Rows in one run and in several, pieces, every kind, groups side by side."""
     pairs = ((0, 2), (1, 3))
-    kinds: tuple[Literal[RequestKind.ALL_TO_ALL, RequestKind.SEND], ...] = (
-        RequestKind.ALL_TO_ALL,
-        RequestKind.SEND,
-    )
+    kinds: list[tuple[RequestKind, Operation]] = [
+        (RequestKind.ALL_TO_ALL, RequestKind.ALL_TO_ALL),
+        (RequestKind.SEND, RequestKind.SEND),
+    ]
     job = Job(
         4,
         (
@@ -124,8 +124,8 @@ def test_every_turn_of_what_is_right_passes(data_type: DataType) -> None:
                 3,
             ),
             *(
-                request(k, [JobStep(k.value, k, of)], of, 96)
-                for k in kinds
+                request(k, [JobStep(k.value, operation, of)], of, 96)
+                for k, operation in kinds
                 for of in (pairs, whole(4))
             ),
         ),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.placement_448x.store import HERE, read, write
+from experiments.testbed.script import ended, only_argument
 from p2smt.calibration.samples import Sample
 from p2smt.collectives.names import Collective
 from p2smt.interop.nccl_tests.read import read_nccl_tests
@@ -91,8 +92,8 @@ def derived(folder: Path) -> Iterator[dict[str, Any]]:
 
 def main(arguments: Sequence[str]) -> None:
     """Derive the tables from a folder of files."""
-    write(TABLES, {"tables": list(derived(Path(arguments[0])))})
+    write(TABLES, {"tables": list(derived(Path(only_argument(arguments, "the folder of files"))))})
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(ended(main, sys.argv[1:]))

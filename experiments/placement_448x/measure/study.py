@@ -36,6 +36,7 @@ from experiments.placement_448x.store import header, write
 from experiments.testbed.model import topology as nominal_topology
 from experiments.testbed.network import cluster
 from experiments.testbed.ranks import calibrate_here, cluster_data, fleet_of
+from experiments.testbed.script import ended
 from experiments.testbed.spec import NetworkSpec, parse_rate
 from p2smt.calibration.yaml_file import calibrated_yaml
 from p2smt.units import parse_bytes
@@ -139,4 +140,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(ended(main, sys.argv[1:]))

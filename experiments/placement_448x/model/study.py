@@ -20,6 +20,7 @@ from experiments.placement_448x.cases import Case, cases, matrices
 from experiments.placement_448x.model.solving import AUTOMATIC, LENGTH, LIMITS, Run, Solver, choices
 from experiments.placement_448x.model.systems import SYSTEMS, System, system
 from experiments.placement_448x.store import HERE, header, rounded, write
+from experiments.testbed.script import ended
 from p2smt.cluster.topology import Topology
 from p2smt.cost.footprint import Digits
 from p2smt.cost.scene import Scene
@@ -134,4 +135,4 @@ def main(names: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(ended(main, sys.argv[1:]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from experiments.placement_448x.store import HERE
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Topology
+from p2smt.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,5 +59,13 @@ SYSTEMS = (
 
 
 def system(name: str) -> System:
-    """The system whose results have this name."""
-    return next(one for one in SYSTEMS if one.name == name)
+    """The system whose results have this name.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = next((one for one in SYSTEMS if one.name == name), None)
+    if found is None:
+        known = ", ".join(one.name for one in SYSTEMS)
+        raise InputError(f"system {name}", "is not one of the study", f"give one of {known}")
+    return found

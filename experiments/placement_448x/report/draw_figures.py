@@ -22,6 +22,7 @@ from experiments.placement_448x.report.figures_beyond import draw_beyond
 from experiments.placement_448x.report.figures_predicted import draw_measured, draw_published
 from experiments.placement_448x.report.values import EFFECTIVE
 from experiments.placement_448x.store import HERE
+from experiments.testbed.script import ended
 
 PAPER_RATIO, PAPER_SHARE, PAPER_MEAN, PAPER_MOST = 448.5, 0.69, 1.27, 2.04
 
@@ -141,4 +142,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(ended(main, sys.argv[1:]))

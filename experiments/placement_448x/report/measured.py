@@ -17,6 +17,8 @@ from experiments.placement_448x.store import HERE, read
 Data = Mapping[str, Any]
 CLUSTERS = ("2x8", "4x4", "2x2x4", "ratio")
 """The results that count, by the ends of their names."""
+NOT_PREDICTED = "not predicted"
+"""What a row says whose cluster was measured without a calibrated model."""
 ACCURACIES = {
     "more than 10 measurements": "accuracy",
     "the different ones of these": "accuracy_distinct_cases",
@@ -66,13 +68,23 @@ def _claim(data: Data, name: str) -> str:
     if not _modelled(data):
         return ""
     speedup, accuracy = summary["speedup"], summary["accuracy"]
+    once = summary["speedup_distinct_requests"]
     return {
-        "share": " (".join(percent(speedup[f"{of}share_gaining"]) for of in ("chosen_", "")) + ")",
-        "mean": f"{speedup['chosen_mean']:.2f}x ({speedup['mean']:.2f}x)",
+        "share": f"{_shares(speedup)}; each different once {_shares(once)}",
+        "mean": f"{_means(speedup)}; each different once {_means(once)}",
         "largest": f"{speedup['chosen_max']:.2f}x ({speedup['max']:.2f}x)",
         "accuracy": f"{percent(accuracy['top_10'])}; best first in {percent(accuracy['top_1'])}, "
         f"mean regret {100 * accuracy['regret_mean']:.1f} %",
     }[name]
+
+
+def _shares(speedup: Data) -> str:
+    """How often the model's choice gains, and how often the fastest."""
+    return f"{percent(speedup['chosen_share_gaining'])} ({percent(speedup['share_gaining'])})"
+
+
+def _means(speedup: Data) -> str:
+    return f"{speedup['chosen_mean']:.2f}x ({speedup['mean']:.2f}x)"
 
 
 def accuracy_table() -> Lines:
@@ -152,7 +164,7 @@ def ratio_table() -> Lines:
         (best, good), (worst, bad) = singles[0], singles[-1]
         summary = data["summary"]
         ratio = f"{summary['placement_ratio']:.1f}x"
-        said = f"{summary['placement_ratio_predicted']:.1f}x" if _modelled(data) else ""
+        said = f"{summary['placement_ratio_predicted']:.1f}x" if _modelled(data) else NOT_PREDICTED
         name = str(Case(tuple(case["axes"]), tuple(case["reduced"])))
         cells = (matrix_text(bad), time_text(worst), matrix_text(good), time_text(best))
         rows.append((label(data), name, *cells, ratio, said))

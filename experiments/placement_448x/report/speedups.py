@@ -87,13 +87,18 @@ def without_twos(every: Sequence[Outcome]) -> list[Outcome]:
     return [one for one in every if 2 not in (one.factors[0], math.prod(one.factors))]
 
 
+def different_groups(every: Sequence[Outcome]) -> list[Outcome]:
+    """One request of each kind of group: those that cost the same under many names count once."""
+    return list({(one.factors, one.default_s): one for one in every}.values())
+
+
 def _countings(every: Sequence[Outcome]) -> list[tuple[str, list[Outcome]]]:
     """Ways to choose from the requests."""
     return [
         ("all requests", list(every)),
         ("those across nodes", crossing(every)),
         ("one axis reduced", [one for one in every if len(one.case.reduced) == 1]),
-        ("different groups", list({(one.factors, one.default_s): one for one in every}.values())),
+        ("different groups", different_groups(every)),
         ("neither two members nor two nodes", without_twos(every)),
     ]
 

@@ -101,11 +101,16 @@ def gain_values(paper: Sequence[Results]) -> dict[str, str]:
     for name, algorithms in (("ring", ("ring",)), ("tree", ("tree",)), ("both", ("ring", "tree"))):
         every = speedups.pooled(paper, algorithms)
         all_, cross = gains(every), gains(crossing(every))
+        once = gains(speedups.different_groups(every))
         pipelined = gains(every, lambda one: one.pipelined_speedup)
         found |= {
             f"share_{name}": percent(all_.share),
             f"cross_{name}": percent(cross.share),
             f"mean_{name}": f"{all_.mean:.2f}x",
+            f"requests_{name}": str(all_.requests),
+            f"requests_once_{name}": str(once.requests),
+            f"share_once_{name}": percent(once.share),
+            f"mean_once_{name}": f"{once.mean:.2f}x",
             f"up_{name}": f"{all_.mean_of_gaining:.2f}x",
             f"max_{name}": f"{all_.largest:.2f}x",
             f"pipe_{name}": f"{pipelined.largest:.2f}x",

@@ -1,0 +1,45 @@
+"""The studies' scripts answer bad arguments in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "message"),
+    [
+        (
+            "placement_448x.model.study",
+            ["UNKNOWN"],
+            "error: system UNKNOWN: is not one of the study; give one of paper-gcp-a100-4, ",
+        ),
+        ("placement_448x.measure.published_tables", [], "error: 0 arguments: one is expected: "),
+        ("placement_448x.report.draw_figures", ["no/such/folder"], "error: no/such/folder: No su"),
+        ("schedule_mutations.table", [], "error: 0 arguments: one is expected: "),
+        ("schedule_mutations.table", ["none.json"], "error: none.json: No such file or directory"),
+        ("benchmarks.table", ["none.json"], "error: none.json: No such file or directory"),
+        ("executor.overhead", ["--payload", "many"], "error: --payload"),
+        (
+            "placement_448x.measure.study",
+            ["--cluster", "2x8", "--uplink", "fast", "--out", "x.json"],
+            "error: --uplink",
+        ),
+        (
+            "programs_on_testbed.study",
+            ["--nodes", "2", "--ranks-per-node", "2", "--rate", "fast", "--out", "x.json"],
+            "error: --rate",
+        ),
+    ],
+)
+def test_bad_arguments(script: str, arguments: list[str], message: str) -> None:
+    command = [sys.executable, "-m", f"experiments.{script}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(message), done.stderr
+    assert done.stderr.count("\n") == 1
