@@ -2,5 +2,6 @@
 
 ``solve`` is the public function; ``joint`` finds the optimum by ``bound_table`` and ``ranking``;
 ``one_request`` finds the programs of one request by ``programs`` or ``programs_pipelined``;
-``placements`` lists matrices; ``rank_orders`` and ``sensitivity`` compare.
+``placements`` lists matrices; ``rank_orders`` and ``sensitivity`` compare; ``prove`` solves a
+plan again.
 """
