@@ -36,6 +36,8 @@ def _nothing(solution: Solution) -> str:
         text = "interrupted: no plan had been found"
     elif solution.status is Status.INFEASIBLE:
         return _infeasible(solution)
+    elif solution.limits.time_limit_s is None:
+        text = f"{solution.status.value}: no plan was found, nor a proof that there is none"
     else:
         text = f"{solution.status.value}: no plan was found within the time limit; give it more"
     bound = solution.bound_s

@@ -1,8 +1,8 @@
 """Which restrictions exclude each other, where a problem has no answer.
 
-A solver names a core of the rules, by assumptions; the other solver confirms it, and every rule
-without which the rest has an answer stays.  Restrictions of programs are left out one by one, with
-a whole search for each.  What cannot be settled in time is not claimed.
+A solver names a core of the rules, by assumptions; rules that it does not take are left out one by
+one; the other solver confirms what remains.  Restrictions of programs are left out one by one too,
+with a whole search for each.  What cannot be settled in time is not claimed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from p2smt.solvers.questions import Conflict, Optimum
 from p2smt.solvers.solver import Solver
 
 _Rule = AxisRule | FixedEntry
-
 _Restriction = _Rule | Form | tuple[str, int]
 
 
@@ -48,17 +47,17 @@ def rule_conflict(
     if found.value is None:
         return ()
     core = [rules[n] for n in found.value]
-    other = Solver.Z3 if solver is Solver.CPSAT else Solver.CPSAT
-    excluded = _excluded(replace(question, rules=tuple(core)), other, watch)
-    if excluded is False:
-        raise EncodingBug("rules are said to exclude each other", question, core)
     for rule in tuple(core):
         rest = [kept for kept in core if kept is not rule]
         without = _excluded(replace(question, rules=tuple(rest)), solver, watch)
-        if without is None or excluded is None:
+        if without is None:
             return ()
         core = rest if without else core
-    return tuple(core)
+    other = Solver.Z3 if solver is Solver.CPSAT else Solver.CPSAT
+    confirmed = _excluded(replace(question, rules=tuple(core)), other, watch)
+    if confirmed is False:
+        raise EncodingBug("rules are said to exclude each other", question, core)
+    return tuple(core) if confirmed else ()
 
 
 def _excluded(question: PlacementProblem, solver: Solver, watch: StopWatch) -> bool | None:

@@ -33,7 +33,7 @@ from p2smt.solvers.solver import Solver
 ProgressCallback = Callable[[float | None, float], None]
 
 _NONE = Status.INFEASIBLE
-_PROPOSALS, _PROGRAMS = 0.8, 0.9
+_PROPOSALS, _PROGRAMS = 0.9, 0.95
 """Shares of a time limit after which nothing is proposed, and no proposal's programs are sought."""
 
 
@@ -67,7 +67,8 @@ class JointSearch:
             interrupted = True
         if ranking.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             whole = self.limits.time_limit_s is None and not table.refusals
-            quick = interrupted or whole  # what was proposed to the end needs no second look
+            looked = whole and ranking.least_s is not None  # proposed to the end: no second look
+            quick = interrupted or looked
             interrupted |= self._without_proof(ranking, answers, watch, quick)
         counters = (("programs", len(answers)),)
         stats = SolveStats(self.solver, watch.elapsed_s(), table.calls, counters)

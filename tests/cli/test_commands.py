@@ -202,16 +202,22 @@ def test_a_terminal_is_not_overrun(
 def test_infeasible_is_a_proof(tiny: str) -> None:
     outcome = solve(tiny, "--require", "dp within node", "--fix", "dp=node:2")
     assert outcome.code == 4
-    assert outcome.out.startswith("infeasible: no placement obeys the rules")
+    conflict = "dp within node; dp=node:2"
+    assert outcome.out == f"infeasible: these restrictions exclude each other: {conflict}\n"
     data = solve(tiny, "--require", "dp within gpu", "--json").json()
     assert (data["status"], data["plan"], data["objective_s"]) == ("infeasible", None, None)
+    assert data["conflict"] == ["dp within gpu"]
 
 
 def test_no_time_at_all_is_not_settled(tiny: str) -> None:
     outcome = solve(tiny, "--time-limit", "0")
-    assert (outcome.code, outcome.out.split(":")[0]) == (3, "unknown")
+    assert (outcome.code, outcome.out.split(":")[0]) == (3, "feasible")
     data = solve(tiny, "--time-limit", "0", "--json").json()
-    assert (data["status"], data["plan"], data["alternatives"]) == ("unknown", None, [])
+    assert (data["status"], data["ranking"]) == ("feasible", "truncated")
+    assert data["objective_s"] <= data["default_layout"]["objective_s"]
+    assert data["default_layout"]["matrix"]
+    none = solve(tiny, "--time-limit", "0", "--forbid-form", "inside", "--json").json()
+    assert (none["status"], none["plan"], none["alternatives"]) == ("unknown", None, [])
 
 
 def test_an_interrupt_without_any_plan_is_said(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,9 +225,12 @@ def test_an_interrupt_without_any_plan_is_said(tiny: str, monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr("p2smt.search.bound_table.BoundTable.fill", interrupt)
-    outcome = solve(tiny)
+    outcome = solve(tiny, "--forbid-form", "inside")  # the single collective is no answer then
     assert (outcome.code, outcome.err) == (130, "p2smt: interrupted\n")
     assert outcome.out == "interrupted: no plan had been found\n"
+    known = solve(tiny)
+    assert (known.code, known.err) == (130, "p2smt: interrupted\n")
+    assert known.out.startswith("interrupted: the best found so far\nfeasible: ")
     assert solve(tiny, "--json").json()["interrupted"] is True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -18,8 +19,10 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Solution
 from p2smt.report.solution_data import solution_data
 from p2smt.report.solution_tables import solution_tables
-from p2smt.result import SearchLimits, Status
+from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search import bound_table, scene_table
+from p2smt.search.rank_orders import rank_order
+from p2smt.search.weaker.estimates import Estimates
 from p2smt.search.weaker.starts import matrix_of, neighbours, packed, start_matrices
 from tests.oracles.placements import all_matrices, obeys
 from tests.search.test_scene_table import large
@@ -234,3 +237,44 @@ def test_too_many_scenes_end_in_a_weaker_answer_with_the_remedy() -> None:
     assert "--fix" in note
     assert note in text_of(found)
     assert solution_data(found)["notes"] == [note]
+
+
+@settings(max_examples=examples_of(30))
+@given(problems())
+def test_estimates_are_those_of_single_collectives_and_links(question: Problem) -> None:
+    estimates = Estimates(question)
+    for cost, matrix in brute_force(question):
+        found = estimates.of(matrix)
+        order = rank_order(question, Placement(matrix).rank_tensor(), "given")
+        assert found.single_s == pytest.approx(order.objective_s, rel=1e-9)
+        assert found.bound_s <= cost * (1 + 1e-9)
+        assert cost <= found.single_s * (1 + 1e-9)
+
+
+def test_descent_ends_where_no_neighbour_is_better() -> None:
+    question = ask(pods(), "pp=8,dp=8,ep=4,tp=8", "dp=4GiB", "tp=64MiB*128", "ep=64MiB*16")
+    estimates = Estimates(question)
+    worst = packed(question.topology.sizes, question.axis_sizes, (0, 1, 2, 3))
+    estimates.descend([worst], StopWatch.start(SearchLimits()))
+    least = min(estimates.met, key=lambda matrix: estimates.of(matrix).single_s)
+    assert estimates.of(least).single_s < estimates.of(worst).single_s
+    for near in neighbours(question, least):
+        assert estimates.of(near).single_s >= estimates.of(least).single_s
+
+
+def test_a_given_order_that_no_matrix_expresses_is_no_answer() -> None:
+    question = ask(cluster(("node", 6, 1e9), ("gpu", 6, 1e12)), "b=4,a=9", "b=1GiB")
+    contiguous = [4 * a + b for b in range(4) for a in range(9)]
+    found = p2smt.solve(question, compare=contiguous)
+    assert found.compared is not None
+    assert found.compared.matrix is None
+    assert found.alternatives == p2smt.solve(question).alternatives
+    assert solution_data(found)["faster_layouts"] == ["given"]
+    assert "but no matrix expresses it, and of such orders only the default" in text_of(found)
+
+
+def test_no_plan_without_a_time_limit_blames_no_limit() -> None:
+    found = Solution(unequal(), Status.UNKNOWN, (), 0.0, 0.0, Status.TRUNCATED, SolveStats("none"))
+    assert text_of(found) == "unknown: no plan was found, nor a proof that there is none"
+    limited = replace(found, limits=NO_TIME)
+    assert text_of(limited) == "unknown: no plan was found within the time limit; give it more"

@@ -23,6 +23,7 @@ from p2smt.search.weaker.estimates import Estimates
 from p2smt.search.weaker.starts import start_matrices
 from p2smt.solvers.solver import Solver
 
+_AT_ONCE = 24  # known matrices that are costed even if no time is left
 _DESCENTS = 5  # starts from which better matrices are sought
 _SINGLES = 3  # matrices that are answered by one collective a request
 _TRIED = 10  # matrices for which programs are sought
@@ -41,7 +42,9 @@ class Fallback:
     def start(self, ranking: Ranking, watch: StopWatch) -> None:
         """Price the best of the known matrices with one collective per request."""
         starts = start_matrices(self.problem, self.orders) or self._any(watch)
-        for matrix in starts:
+        for n, matrix in enumerate(starts):
+            if n >= _AT_ONCE and watch.expired():
+                break
             self.estimates.of(matrix)
         self._take_singles(ranking, 1)
 
