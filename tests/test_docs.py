@@ -7,12 +7,14 @@ import re
 import shlex
 from pathlib import Path
 from types import ModuleType
+from typing import get_args
 
 from pydantic import BaseModel
 
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.file_model import InSwitchModel, LevelModel, LinkModel, PieceModel, TopologyModel
 from p2smt.cluster.topology import Algorithm, LinkKind
+from p2smt.plans.file_model import PlanModel
 from tests.cli.tools import cli
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,6 +53,22 @@ def test_every_key_of_a_topology_file_is_described() -> None:
     keys = {key for model in MODELS for key in model.model_fields}
     values = {value.value for kind in (Algorithm, LinkKind) for value in kind}
     assert {word for word in keys | values if f"`{word}`" not in text} == set()
+
+
+def models_in(annotation: object) -> set[type[BaseModel]]:
+    """The models that a type is put together of, with those of their keys."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        inner = (models_in(field.annotation) for field in annotation.model_fields.values())
+        return {annotation}.union(*inner)
+    return set().union(*map(models_in, get_args(annotation)))
+
+
+def test_every_key_of_a_plan_file_is_described() -> None:
+    text = (DOCS / "plans.md").read_text()
+    models = models_in(PlanModel) - models_in(TopologyModel)
+    assert len(models) >= 12
+    keys = {key for model in models for key in model.model_fields}
+    assert {key for key in keys if f"`{key}`" not in text} == set()
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -74,9 +74,10 @@ def plan_bounds(plan: AnyPlan, physical_s: float) -> Iterator[str]:
         yield "the plan is called optimal, but not each of its requests is"
     if plan.status is Status.OPTIMAL and plan.matrix is None:
         yield "the plan is called optimal, but rank lists were not searched"
-    least_s = plan.objective_s if plan.matrix is None else physical_s
-    if plan.physical_bound_s > least_s * (1 + TOLERANCE):
-        yield f"physical_bound_s lies above {least_s}, which the links allow this placement"
+    if plan.matrix is None and max(plan.bound_s, plan.physical_bound_s) > 0:
+        yield "bound_s and physical_bound_s of a rank list are 0: nothing bounds rank orders"
+    if plan.matrix is not None and plan.physical_bound_s > physical_s * (1 + TOLERANCE):
+        yield f"physical_bound_s lies above {physical_s}, which the links allow this placement"
 
 
 def _differ(what: str, said: float, found: float) -> Iterator[str]:

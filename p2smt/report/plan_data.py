@@ -59,13 +59,12 @@ def report_lines(report: PlanReport, proof: PlanProof | None = None) -> Iterator
 
 def _proof_lines(proof: PlanProof) -> Iterator[str]:
     """What solving again says; a better plan with its placement and programs."""
-    own, bound = format_time(proof.objective_s), format_time(proof.bound_s)
+    own = format_time(proof.objective_s)
     match proof.status:
         case ProofStatus.PROVED:
             yield f"{OPTIMALITY}: proved, no plan takes less than {own}"
         case ProofStatus.OPEN:
-            text = f"no plan takes less than {bound}, this one takes {own}"
-            yield f"{OPTIMALITY}: open, the search ended at its limit; {text}"
+            yield f"{OPTIMALITY}: open, {_why_open(proof)}; this one takes {own}"
         case ProofStatus.REFUTED if proof.better is None:
             yield f"{OPTIMALITY}: refuted, what the plan claims beside its time is false"
             yield from (f"  {text}" for text in proof.false)
@@ -73,6 +72,13 @@ def _proof_lines(proof: PlanProof) -> Iterator[str]:
             yield from _better_lines(proof, proof.better)
         case _:
             assert_never(proof.status)
+
+
+def _why_open(proof: PlanProof) -> str:
+    if proof.listed:
+        return "nothing faster was found, but other rank orders were not tried"
+    why = "it was interrupted" if proof.solution.interrupted else "the search ended at its limit"
+    return f"{why}; no plan takes less than {format_time(proof.bound_s)}"
 
 
 def _better_lines(proof: PlanProof, better: Alternative) -> Iterator[str]:

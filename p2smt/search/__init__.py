@@ -3,5 +3,6 @@
 ``solve`` is the public function; ``joint`` finds the optimum by ``bound_table`` and ``ranking``;
 ``one_request`` finds the programs of one request by ``programs`` or ``programs_pipelined``;
 ``placements`` lists matrices; ``rank_orders`` and ``sensitivity`` compare; ``conflict`` names the
-restrictions that leave no answer.  ``weaker`` answers without a proof.
+restrictions that leave no answer.  ``weaker`` answers without a proof; ``prove`` solves a plan
+again.
 """

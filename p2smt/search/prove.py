@@ -35,7 +35,7 @@ class ProofStatus(Enum):
 
     PROVED = "proved"  # no plan of the problem is faster, by more than a tick
     REFUTED = "refuted"  # one is, or a bound in the plan is false
-    OPEN = "open"  # the search ended at a limit
+    OPEN = "open"  # the search ended at a limit, or the plan is a rank list and none is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,9 @@ class PlanProof:
     """What solving a plan's problem again says of it.
 
     ``objective_s`` is the plan's, ``bound_s`` what no plan of the problem beats (where the plan
-    is proved, at least its objective less one tick).  ``better`` is a faster answer, ``false``
-    says which bounds and statuses in the plan the search contradicts.
+    is proved, at least its objective less one tick; 0 for a rank list, which nothing bounds).
+    ``better`` is a faster answer, ``false`` says which bounds and statuses in the plan the search
+    contradicts; ``listed``: the plan is a rank list.
     """
 
     status: ProofStatus
@@ -53,6 +54,7 @@ class PlanProof:
     better: Alternative | None
     false: tuple[str, ...]
     solution: Solution
+    listed: bool = False
 
 
 def prove(
@@ -89,7 +91,7 @@ def prove(
     found = solve(problem, top=1, limits=watch.limits, solver=solver, progress=progress)
     if found.status is Status.INFEASIBLE and plan.matrix is not None:
         raise EncodingBug("a valid plan answers it", problem, plan.matrix)
-    proof = _proof(report.objective_s, found)
+    proof = _proof(report.objective_s, found, plan.matrix is None)
     if proof.status is not ProofStatus.PROVED or found.interrupted:
         return proof
     claims = [*_false_bound(plan, found), *_false_requests(plan, problem, where, watch, solver)]
@@ -102,24 +104,24 @@ def limits_of(model: LimitsModel) -> SearchLimits:
     return SearchLimits(model.time_limit_s, None, model.seed, model.workers)
 
 
-def _proof(objective_s: float, found: Solution) -> PlanProof:
-    """What is proved of the objective; only a finished search has proved anything but a bound."""
+def _proof(objective_s: float, found: Solution, listed: bool) -> PlanProof:
+    """What is proved of the objective; only a finished search has proved anything but a bound.
+
+    What is proved of matrices does not bound rank lists: such a plan is refuted or open.
+    """
     best, least_s = found.best, objective_s * (1 - TICK)
-    bound_s = min(found.bound_s, objective_s)
-    if found.status is Status.INFEASIBLE:
-        bound_s = objective_s
+    bound_s = 0.0 if listed else min(found.bound_s, objective_s)
     if best is not None and best.objective_s < least_s:
-        return PlanProof(ProofStatus.REFUTED, objective_s, bound_s, best, (), found)
-    proved = found.status.settled or bound_s >= least_s
+        return PlanProof(ProofStatus.REFUTED, objective_s, bound_s, best, (), found, listed)
+    proved = not listed and (found.status is Status.OPTIMAL or bound_s >= least_s)
     status = ProofStatus.PROVED if proved else ProofStatus.OPEN
-    return PlanProof(status, objective_s, bound_s, None, (), found)
+    return PlanProof(status, objective_s, bound_s, None, (), found, listed)
 
 
 def _false_bound(plan: PlanModel, found: Solution) -> Iterator[str]:
     """The least that the links allow over all placements comes of a finished search alone."""
     least_s = found.physical_bound_s
-    finished = found.status is Status.OPTIMAL and plan.matrix is not None
-    if finished and plan.physical_bound_s > least_s * (1 + 1e-6):
+    if found.status is Status.OPTIMAL and plan.physical_bound_s > least_s * (1 + 1e-6):
         yield f"physical_bound_s says {plan.physical_bound_s}, the search finds {least_s}"
 
 

@@ -94,6 +94,10 @@ def test_random_command_lines(tiny: str, arguments: list[str]) -> None:
         outcome.json()
 
 
+RESTRICTIONS = (
+    *("--require", "tp across node", "--fix", "tp=node:2", "--forbid-form", "master"),
+    *("--max-steps-at", "node=2", "--algorithm", "ring,tree", "--pipeline", "2"),
+)
 SCALARS: st.SearchStrategy[object] = st.sampled_from(
     [None, True, 0, 1, -1, 3, 2**31, 10**30, 0.5, float("nan"), 1e308, "", "x", "\n", [], {}]
 )
@@ -113,7 +117,7 @@ def places(value: object) -> list[tuple[str | int, ...]]:
 @given(data=st.data())
 def test_a_plan_with_random_changes(tiny: str, data: st.DataObject) -> None:
     plan = tiny.replace("tiny.yaml", "plan.json")
-    requests = ("--reduce-scatter", "tp=1GiB", "--send", "dp=1MiB")
+    requests = ("--reduce-scatter", "tp=1GiB", "--send", "dp=1MiB", *RESTRICTIONS)
     if not Path(plan).exists():
         assert cli("solve", "-t", tiny, "--axes", "dp=2,tp=4", *requests, "-o", plan).code == 0
     changed = json.loads(Path(plan).read_text())

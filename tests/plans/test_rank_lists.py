@@ -161,6 +161,7 @@ LIES: dict[str, tuple[Callable[[Plan], None], str]] = {
     "link-level bound": (at(*FIRST, "physical_bound_s", to=1e-5), "physical_bound_s says"),
     "optimal request": (at(*FIRST, "status", to="optimal"), "called optimal"),
     "optimal plan": (at("status", to="optimal"), "called optimal"),
+    "bound of the plan": (at("bound_s", to=1e-9), "nothing bounds rank orders"),
     "shards": (at("requests", 1, "shards", to=None), "shards are not"),
     "chunks": (at(*FIRST, "chunks", to=8), "only several steps are pipelined"),
     "peak": (at(*FIRST, "peak_bytes", to=2**21), "peak_bytes says"),
