@@ -1,4 +1,4 @@
-"""Running z3: time limits shared by several checks, and Ctrl-C.
+"""Running z3: limits of time, shared by several checks, and of effort; and Ctrl-C.
 
 z3 catches the interrupt signal itself and returns "unknown"; here it becomes the
 KeyboardInterrupt that a Python program expects.
@@ -10,8 +10,8 @@ import math
 
 import z3
 
-from p2smt.errors import OutOfTimeError
-from p2smt.result import StopWatch
+from p2smt.errors import GaveUpError, OutOfTimeError
+from p2smt.result import OUT_OF_EFFORT, OUT_OF_TIME, StopWatch
 
 _SEED_RANGE = 2**31
 
@@ -28,18 +28,36 @@ def solution(solver: z3.Solver, watch: StopWatch) -> z3.ModelRef | None:
 
     Raises:
         OutOfTimeError: no time was left, or it ran out.
+        GaveUpError: another limit, or the solver itself, ended the search.
         KeyboardInterrupt: after the search has been stopped.
     """
     remaining_s = watch.remaining_s()
     if remaining_s == 0.0:
-        raise OutOfTimeError
+        raise OutOfTimeError(OUT_OF_TIME)
     if remaining_s is not None:
         solver.set("timeout", math.ceil(remaining_s * 1000))
+    if watch.limits.effort is not None:
+        # 0 would mean that there is no limit.
+        solver.set("rlimit", max(1, watch.limits.effort))
+    before = spent(solver)
     verdict = solver.check()
     if verdict == z3.sat:
         return solver.model()
     if verdict == z3.unsat:
         return None
-    if "interrupted" in solver.reason_unknown():
+    reason = solver.reason_unknown()
+    if "interrupted" in reason:
         raise KeyboardInterrupt
-    raise OutOfTimeError
+    if "timeout" in reason or watch.expired():
+        raise OutOfTimeError(OUT_OF_TIME)
+    effort = watch.limits.effort
+    if effort is not None and spent(solver) - before >= effort:
+        raise GaveUpError(OUT_OF_EFFORT)
+    raise GaveUpError(f"z3 gave up ({reason})")
+
+
+def spent(solver: z3.Solver) -> int:
+    """Units of effort (z3's "rlimit count") that z3 has spent so far, for all solvers together."""
+    statistics = solver.statistics()
+    known = statistics.keys()
+    return int(statistics.get_key_value("rlimit count")) if "rlimit count" in known else 0

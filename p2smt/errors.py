@@ -29,7 +29,11 @@ class EncodingBug(RuntimeError):
 
 
 class OutOfTimeError(Exception):
-    """The time limit was reached: neither an answer nor a proof.  Never reaches a user."""
+    """A limit was reached: neither an answer nor a proof.  Never reaches a user."""
+
+
+class GaveUpError(OutOfTimeError):
+    """The solver ended without an answer or a proof; the text says which limit, or why."""
 
 
 class TooLarge(InputError):

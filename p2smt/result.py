@@ -9,6 +9,10 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+OUT_OF_TIME = "the time limit came"
+OUT_OF_EFFORT = "the limit of solver effort came"
+"""Why a search ended: words for people."""
+
 
 class Status(Enum):
     """Outcome of a search.  A time limit never yields OPTIMAL, INFEASIBLE or COMPLETE."""
@@ -28,12 +32,17 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SolveStats:
-    """How an answer was found: solver name, wall seconds, solver calls, and free counters."""
+    """How an answer was found: solver name, wall seconds, solver calls, and free counters.
+
+    effort: spent, in the units of SearchLimits.effort.  reason: why the status is unknown.
+    """
 
     solver: str
     wall_s: float = 0.0
     calls: int = 1
     counters: tuple[tuple[str, int], ...] = ()
+    effort: int = 0
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +65,15 @@ class SearchLimits:
 
     ``time_limit_s`` bounds the wall time in seconds (None: no bound), ``max_answers`` an
     enumeration, ``seed`` and ``workers`` go to the solver and never change a proved optimum.
+    ``effort`` bounds what the solver spends in units of its own, which do not depend on the
+    machine; encodings that call z3 once know it.
     """
 
     time_limit_s: float | None = None
     max_answers: int | None = None
     seed: int = 0
     workers: int = 1
+    effort: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,12 +44,13 @@ Size: reads times the square of their sources, plus counters times the square of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations, permutations
 
 import z3
 
 from p2smt.encodings.race.z3_vars import FALSE, TRUE, Vars, any_of, both, counts
-from p2smt.encodings.run_z3 import new_solver, solution
+from p2smt.encodings.run_z3 import new_solver, solution, spent
 from p2smt.errors import OutOfTimeError
 from p2smt.problems.race import Counting, RaceAnswer, RaceProblem, Read
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
@@ -263,11 +264,13 @@ def wrong_order(problem: RaceProblem, limits: SearchLimits) -> Result[RaceAnswer
     """An order in which the chunk is wrong: FEASIBLE, INFEASIBLE (proved), or UNKNOWN."""
     watch, solver = StopWatch.start(limits), new_solver(limits.seed)
     v = build(problem, solver, watch)
+    before = spent(solver)
     try:
         model = solution(solver, watch)
-    except OutOfTimeError:
-        return Result(Status.UNKNOWN, stats=SolveStats("z3", watch.elapsed_s()))
-    stats = SolveStats("z3", watch.elapsed_s())
+    except OutOfTimeError as error:
+        stats = SolveStats("z3", watch.elapsed_s(), effort=spent(solver) - before)
+        return Result(Status.UNKNOWN, stats=replace(stats, reason=str(error)))
+    stats = SolveStats("z3", watch.elapsed_s(), effort=spent(solver) - before)
     if model is None:
         return Result(Status.INFEASIBLE, stats=stats)
     return Result(Status.FEASIBLE, decode(model, v), stats=stats)

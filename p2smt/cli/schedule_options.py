@@ -95,7 +95,7 @@ LoweringOption = Annotated[
 
 _MAX_DEPTH = 1_000_000
 _MAX_RANK = 1_000_000
-_LIMIT_S = 60.0
+_REPAIR_S = 60.0
 
 
 def check_subject(
@@ -146,13 +146,18 @@ class ScheduleOptions:
             return DEFAULT_DEPTH
         return given.count_of(self.fifo_depth, "fifo depth", _MAX_DEPTH)
 
-    def limit_s(self) -> float:
-        """Seconds for the solver, and for the search for a repair."""
+    def limit_s(self) -> float | None:
+        """Wall seconds for the check; None: as long as the solver's effort lasts."""
         from p2smt.cli import given
 
         if self.time_limit is None:
-            return _LIMIT_S
-        return given.limits_of(self.time_limit, "0").time_limit_s or _LIMIT_S
+            return None
+        return given.limits_of(self.time_limit, "0").time_limit_s
+
+    def repair_s(self) -> float:
+        """Wall seconds for the search for a repair."""
+        limit_s = self.limit_s()
+        return _REPAIR_S if limit_s is None else limit_s
 
     def reading(self) -> Reading:
         """What the file does not say itself."""

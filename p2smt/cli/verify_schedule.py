@@ -28,7 +28,7 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
     schedule = read_schedule(text, source, asked.reading())
     runs = runnable(schedule, text, source, wanted)
     report = verify(schedule, depth, limit_s)
-    search = _repair(schedule, report, limit_s) if asked.fix else None
+    search = _repair(schedule, report, asked.repair_s()) if asked.fix else None
     cost = _cost(schedule, report, scene)
     if asked.trace is not None:
         _write_trace(asked.trace, schedule, report, cost)

@@ -42,6 +42,7 @@ def schedule_data(schedule: Schedule, report: Report, runs: Runnable) -> dict[st
         "racy_chunks": report.races,
         "races_harmless": report.harmless,
         "reason": report.reason,
+        "memory_rule": report.memory_rule or None,
         "runtime": runs.runtime,
         "runnable": bool(runs),
         "reasons": list(runs.reasons),
@@ -71,10 +72,13 @@ def _entries(broken: Violation) -> Iterator[tuple[int, str]]:
 
 
 def _step(step: Step) -> dict[str, Any]:
+    """A step, where its file has it."""
+    block, (place, *inner) = step.in_file
     return {
         "rank": step.rank,
-        "block": step.block,
-        "step": step.index,
+        "block": block,
+        "step": place,
+        "inner": inner[0] if inner else None,
         "kind": step.kind,
         "line": step.line,
     }
@@ -106,6 +110,8 @@ def schedule_lines(schedule: Schedule, report: Report) -> Iterator[str]:
         yield f"and {more} more (all with --json)"
     if report.min_depth is not None:
         yield f"connections: checked with depth {report.fifo_depth}; {_depth(report)}"
+    if report.memory_rule:
+        yield f"memory rule: {report.memory_rule}"
     for warning in report.warnings:
         yield f"warning: {one_line(warning, _WIDTH)}"
 

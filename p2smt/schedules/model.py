@@ -68,6 +68,17 @@ class StepRef:
     index: int
 
 
+class FilePlace(NamedTuple):
+    """Where a file has what a step was made from.
+
+    path: its position in the list of its block; inside what runs a list of its own, that list's
+        position and the position there.
+    """
+
+    block: int
+    path: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step of a thread block; the module's docstring says what it does to data.
@@ -92,7 +103,10 @@ class Step:
         equally often, and such a step may wait for other things, but does nothing else.
     background: runs beside its block, as a proxy's transfer does: the rank's end does not wait
         for it.
-    line: line in the file it was read from.
+    lane: steps of a block with the same lane handle chunk k by the same threads: one that directly
+        follows another comes after it chunk by chunk, and not as a whole (None: as a whole).
+    line: line in the file it was read from.  place: where the file has it, if not at its block
+        and index: a reader may make several steps of one operation, or blocks of its own.
     """
 
     rank: int
@@ -112,11 +126,24 @@ class Step:
     relaxed: bool = False
     barrier: str | None = None
     background: bool = False
+    lane: str | None = None
     line: int | None = None
+    place: FilePlace | None = None
+
+    @property
+    def in_file(self) -> FilePlace:
+        """Where its file has it."""
+        return self.place or FilePlace(self.block, (self.index,))
+
+    @property
+    def where(self) -> str:
+        """Its place in the file, without the rank: ``block 1 step 3``, ``block 1 step 3.0``."""
+        block, path = self.in_file
+        return f"block {block} step {'.'.join(map(str, path))}"
 
     def __str__(self) -> str:
-        where = f" (line {self.line})" if self.line is not None else ""
-        return f"rank {self.rank} block {self.block} step {self.index} {self.kind}{where}"
+        line = f" (line {self.line})" if self.line is not None else ""
+        return f"rank {self.rank} {self.where} {self.kind}{line}"
 
 
 class Sizes(NamedTuple):

@@ -16,7 +16,7 @@ from p2smt.schedules.verify.verify import verify
 from tests.interop.msccl_texts import algo, block, gpu, step
 
 
-def exchange(*hasdep: int, deps: int = 0, extra: str = "") -> Schedule:
+def exchange(*hasdep: int, deps: int = 0) -> Schedule:
     """Rank 0 and 1 exchange chunks by way of scratch; block 1 reduces what block 0 received.
 
     hasdep: of the two receives of block 0.  deps: which of them block 1 waits for first.

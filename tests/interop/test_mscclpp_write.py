@@ -31,7 +31,7 @@ IN, OUT, SCRATCH = Buffer
 
 
 def _bare(schedule: Schedule) -> Schedule:
-    steps = tuple(replace(step, line=None) for step in schedule.steps)
+    steps = tuple(replace(step, line=None, place=None) for step in schedule.steps)
     return replace(schedule, steps=steps, warnings=())
 
 

@@ -57,8 +57,8 @@ def test_a_cycle_has_no_order() -> None:
 
 
 def test_every_node_is_of_one_kind() -> None:
-    nodes = Nodes(steps=3, ranks=2, meetings=1, begun=(2,))
-    other = [nodes.meeting(0), nodes.beginning(0)]
+    nodes = Nodes(steps=3, ranks=2, meetings=1, readers=(2,))
+    other = [nodes.meeting(0), nodes.reading(0)]
     assert [*range(3), *nodes.starts, *nodes.ends, *other] == list(range(nodes.total))
     for node in range(nodes.total):
         kinds = (nodes.is_step(node), nodes.is_start(node), nodes.is_end(node), node in other)

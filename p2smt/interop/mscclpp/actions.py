@@ -9,11 +9,14 @@ several: one for every source and destination pair, or channel.
 - Single: one thread alone; the i-th channel or semaphore of a list is thread i's.
 - Push: one thread hands a transfer or signal to the proxy, and does not wait for it.
 - Sync: all threads wait for each other, perhaps also for other blocks.
+
+``path`` is the operation's position in the list of its block, in a pipeline followed by that in the
+pipeline's list.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from p2smt.interop.mscclpp.execution_plan import semaphore_counter
@@ -38,6 +41,7 @@ class Data:
     count: int
     reads: tuple[Span, ...]
     writes: tuple[Span, ...]
+    path: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class Single:
     awaits: tuple[str, ...] = ()
     relaxed: bool = False
     flushes: Channel | None = None
+    path: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class Push:
     reads: tuple[Span, ...] = ()
     writes: tuple[Span, ...] = ()
     posts: tuple[str, ...] = ()
+    path: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,7 @@ class Sync:
     line: int
     barrier: str | None = None
     never: tuple[str, ...] = ()
+    path: tuple[int, ...] = ()
 
 
 Action: TypeAlias = "Data | Single | Push | Sync"
@@ -93,14 +100,21 @@ class Kernel:
 
     def block(self, block: ThreadBlock) -> Iterator[Action]:
         """The actions of a block, pipelines unrolled."""
-        for op in block.nested:
+        for place, op in enumerate(block.nested):
             if op.name != "pipeline":
-                yield from self._actions(op, None)
+                for action in self._actions(op, None):
+                    yield replace(action, path=(place,))
             elif op.inner:
-                size = self.grid.iteration(op)
-                for k in range(op.chunks * self.grid.per_chunk // size):
-                    for inner in op.inner:
-                        yield from self._actions(inner, Window(k * size, size))
+                for inner, action in self._unrolled(op):
+                    yield replace(action, path=(place, inner))
+
+    def _unrolled(self, op: Op) -> Iterator[tuple[int, Action]]:
+        """The actions of a pipeline, each with its operation's position in it."""
+        size = self.grid.iteration(op)
+        for k in range(op.chunks * self.grid.per_chunk // size):
+            for place, inner in enumerate(op.inner):
+                for action in self._actions(inner, Window(k * size, size)):
+                    yield place, action
 
     def _actions(self, op: Op, window: Window | None) -> Iterator[Action]:
         name, line = op.name, op.value.line

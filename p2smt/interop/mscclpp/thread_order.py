@@ -24,7 +24,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from p2smt.interop.mscclpp.actions import Data, Push, Single, Sync
-from p2smt.schedules.model import Buffer, Step, StepRef
+from p2smt.schedules.model import Buffer, FilePlace, Step, StepRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from p2smt.schedules.model import Span
 
 MAX_PAIRS = 4096
+PACKETS = "packet"
+"""The lane whose operations wait element by element."""
 
 
 @dataclass(slots=True)
@@ -95,6 +97,7 @@ class _Block:
             awaits=action.never,
             barrier=action.barrier,
             line=action.line,
+            place=FilePlace(self.number, action.path),
         )
         self.base = (self._add(step, after),)
         self.ends, self.threads, self.lanes = dict.fromkeys(self.base), {}, {}
@@ -124,7 +127,9 @@ class _Block:
                 *(self.rank.rank, self.number, self.size, part.name, part.count),
                 reads=part.reads,
                 writes=part.writes,
+                lane=part.lane if part.lane == PACKETS else None,
                 line=part.line,
+                place=FilePlace(self.number, part.path),
             )
             self.lanes[key] = self._add(step, after)
 
@@ -138,6 +143,7 @@ class _Block:
             awaits=action.awaits,
             relaxed=action.relaxed,
             line=action.line,
+            place=FilePlace(self.number, action.path),
         )
         self.threads[action.thread] = self._add(step, after)
 
@@ -148,7 +154,9 @@ class _Block:
         step = Step(self.rank.rank, block, len(done), action.name, action.count)
         step = replace(step, reads=action.reads, writes=action.writes, posts=action.posts)
         after = (*self._thread(action.thread), *before)
-        done.append(replace(step, after=after, background=True, line=action.line))
+        place = FilePlace(self.number, action.path)
+        step = replace(step, after=after, background=True, line=action.line, place=place)
+        done.append(step)
         waiting = [push for push in self.pushed[channel] if push[0] not in before]
         ref = StepRef(block, step.index)
         self.pushed[channel] = [*waiting, (ref, self.segments, action.thread)]

@@ -96,7 +96,7 @@ def prove(
     family: Symbolic | Family,
     upto: int,
     fifo_depth: int = DEFAULT_DEPTH,
-    time_limit_s: float = 60.0,
+    time_limit_s: float | None = None,
 ) -> ParametricReport:
     """Checks every size of a family with at most ``upto`` ranks; then seeks a proof for all.
 
@@ -108,7 +108,7 @@ def prove(
         family: a schedule file with parameters, or a function from ranks to schedule.
         upto: ranks, and the largest value of a parameter.
         fifo_depth: messages that a connection holds.
-        time_limit_s: for the solver, in each size and in the proof.
+        time_limit_s: wall seconds for each size; None: as long as the solver's effort lasts.
 
     Raises:
         InputError: no size is in the bound, or the file is wrong at one; names the size.

@@ -216,7 +216,7 @@ def _holds(symbolic: Symbolic, line: Line[str], fill: Filler) -> Holds:
 def _move(line: Line[StepText], fill: Filler) -> SymbolicMove:
     step = line.value
     ordered = step.waits or step.after is not None or step.posts or step.awaits or step.barrier
-    if ordered or step.background or step.count is not None:
+    if ordered or step.background or step.lane or step.count is not None:
         raise NoArgument(f"line {line.line} has more than chunks and peers")
     reads, writes = (
         tuple(_own(span, line.line, fill) for span in spans) for spans in (step.reads, step.writes)

@@ -2,7 +2,7 @@
 
     VERB [CHUNKS + CHUNKS ..] [from PEER] [into CHUNKS, CHUNKS ..] [to PEER] [count N]
     [await NAMES] [post NAMES] [barrier NAME] [wait for STEPS] [after STEPS | after nothing]
-    [relaxed] [background] [as NAME]
+    [relaxed] [background] [lane NAME] [as NAME]
 
     CHUNKS  [packet] BUFFER[FIRST] or BUFFER[FIRST..LAST], then @RANK if another rank's
     PEER    RANK or FROM -> TO, then channel N
@@ -82,6 +82,7 @@ class StepText:
     relaxed: bool = False
     barrier: NameText | None = None
     background: bool = False
+    lane: str | None = None
     given: set[str] = field(default_factory=set)
 
     @property
@@ -176,6 +177,10 @@ def _background(_tokens: TokenStream, step: StepText) -> None:
     step.background = True
 
 
+def _lane(tokens: TokenStream, step: StepText) -> None:
+    step.lane = take_name(tokens, places=False).text
+
+
 def _as(tokens: TokenStream, step: StepText) -> None:
     step.kind = take_name(tokens, places=False).text
 
@@ -192,6 +197,7 @@ _TAKE: Mapping[str, Callable[[TokenStream, StepText], None]] = {
     "barrier": _barrier,
     "relaxed": _relaxed,
     "background": _background,
+    "lane": _lane,
     "as": _as,
 }
 

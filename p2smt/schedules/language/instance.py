@@ -209,6 +209,7 @@ def step_of(
         relaxed=text.relaxed,
         barrier=None if text.barrier is None else name_of(text.barrier, values),
         background=text.background,
+        lane=text.lane,
         line=line,
     )
 

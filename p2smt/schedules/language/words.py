@@ -11,7 +11,7 @@ from typing import NamedTuple
 CONTROLS = ("await", "post", "barrier", "wait")
 CLAUSES = frozenset(
     {"from", "into", "to", "channel", "count", "wait", "after", "await", "post"}
-    | {"barrier", "relaxed", "background", "as", "packet"}
+    | {"barrier", "relaxed", "background", "lane", "as", "packet"}
 )
 _LONG = {
     "s": "send",

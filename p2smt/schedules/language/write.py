@@ -129,6 +129,8 @@ def _control(step: Step) -> Iterator[str]:
         yield "relaxed"
     if step.background:
         yield "background"
+    if step.lane is not None:
+        yield f"lane {_kind_text(step.lane)}"
 
 
 def _span_text(span: Span, rank: int) -> str:

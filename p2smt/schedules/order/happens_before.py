@@ -1,20 +1,20 @@
 """What must happen before what: the order of steps that every interleaving has.
 
 Nodes: the steps; the start of each rank, the end of each rank, one node per meeting at a barrier,
-and one for the beginning of each step that others wait to begin only.  An edge a -> b says that a
-is complete before b starts.  *Control* edges order execution; *visible* ones also make what
-was written before a visible after b: all but those of relaxed signals.
+and one for the reads of each step that others wait for only so far.  An edge a -> b says that a
+is complete before b starts.  All edges order execution.  *Visible* ones also make what was written
+before a visible after b; those of relaxed signals and of *packets* do not (see unpublished).
 
 Sources of edges: program order (or ``after``), waits, barriers; the k-th message of a connection;
-posts that an await cannot do without; the only packet writer of a cell that is read as a packet,
-which has begun, and is complete if the reader waits for all it writes.  With a depth, also room:
-the (k - depth)-th receive comes before the k-th send.
+posts that an await cannot do without; the only packet writer of a cell that is read as a packet:
+it has read what it sends, and is complete if the reader waits for all it writes.  With a depth,
+also room: the (k - depth)-th receive comes before the k-th send.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ Edge = tuple[int, int]
 class Nodes:
     """Numbers of the nodes: steps from 0 on, then the others.
 
-    begun: steps whose beginning is a node.
+    readers: steps whose reads are a node.
     """
 
     steps: int
     ranks: int
     meetings: int
-    begun: tuple[int, ...] = ()
+    readers: tuple[int, ...] = ()
 
     def start(self, rank: int) -> int:
         """The start of a rank: its input is there."""
@@ -76,27 +76,43 @@ class Nodes:
         """The rank whose start or end a node is."""
         return (node - self.steps) % self.ranks
 
+    def name(self, index: Index, node: int) -> str:
+        """A step, or the start or end of a rank, for people."""
+        if self.is_step(node):
+            return str(index.schedule.steps[node])
+        return f"the {'start' if self.is_start(node) else 'end'} of rank {self.rank(node)}"
+
     def meeting(self, number: int) -> int:
         """A meeting at a barrier."""
         return self.steps + 2 * self.ranks + number
 
-    def beginning(self, number: int) -> int:
-        """The moment in which a step begins, where others wait for no more than that."""
+    def reading(self, number: int) -> int:
+        """The moment in which a step has read, where others wait for no more than that."""
         return self.steps + 2 * self.ranks + self.meetings + number
 
     @property
     def total(self) -> int:
         """How many nodes there are."""
-        return self.steps + 2 * self.ranks + self.meetings + len(self.begun)
+        return self.steps + 2 * self.ranks + self.meetings + len(self.readers)
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The edges of a schedule; ``relaxed`` ones order control only."""
+    """The edges of a schedule; ``relaxed`` ones and ``packets`` order execution only.
+
+    have_read: step -> the node of its reads, where it is not the step itself.
+    """
 
     nodes: Nodes
     visible: Sequence[Edge]
     relaxed: Sequence[Edge]
+    packets: Sequence[Edge] = ()
+    have_read: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def done(self) -> list[Edge]:
+        """Those along which accesses take place one after the other."""
+        return [*self.visible, *self.packets]
 
 
 def ranks_of(index: Index, nodes: Nodes) -> list[int]:
@@ -104,7 +120,7 @@ def ranks_of(index: Index, nodes: Nodes) -> list[int]:
     steps = index.schedule.steps
     ends = [nodes.rank(node) for node in (*nodes.starts, *nodes.ends)]
     meetings = [steps[meeting[0]].rank for meeting in index.barriers]
-    begun = [steps[number].rank for number in nodes.begun]
+    begun = [steps[number].rank for number in nodes.readers]
     return [*(step.rank for step in steps), *ends, *meetings, *begun]
 
 
@@ -112,21 +128,22 @@ def edges_of(index: Index, depth: int | None = None) -> Edges:
     """All edges; with a depth, also those that full connections cause."""
     steps = index.schedule.steps
     packets, partial = _packets(index)
-    beginners = tuple(dict.fromkeys(step for step, _ in partial))
-    nodes = Nodes(len(steps), index.schedule.ranks, len(index.barriers), beginners)
+    readers = tuple(dict.fromkeys(step for step, _ in partial))
+    nodes = Nodes(len(steps), index.schedule.ranks, len(index.barriers), readers)
     done = {step: nodes.meeting(k) for k, members in enumerate(index.barriers) for step in members}
-    first = {step: nodes.beginning(k) for k, step in enumerate(beginners)}
-    visible = [*_local(index, nodes, done), *_messages(index, depth), *packets]
+    read = {step: nodes.reading(k) for k, step in enumerate(readers)}
+    visible = [*_local(index, nodes, done), *_messages(index, depth)]
     relaxed: list[Edge] = []
     for post, wait in _signals(index):
         quiet = steps[post].relaxed or steps[wait].relaxed
         (relaxed if quiet else visible).append((post, wait))
-    visible += [(first[step], later) for step, later in partial]
-    if first:  # what comes before a step comes before its beginning
-        visible = [(a, first.get(b, b)) for a, b in visible]
-        relaxed = [(a, first.get(b, b)) for a, b in relaxed]
-        visible += [(beginning, step) for step, beginning in first.items()]
-    return Edges(nodes, visible, relaxed)
+    packets += [(read[step], later) for step, later in partial]
+    # What comes before a step comes before its reads.
+    before, quietly, by_packet = (
+        [(a, read.get(b, b)) for a, b in edges] for edges in (visible, relaxed, packets)
+    )
+    before += [(node, step) for step, node in read.items()]
+    return Edges(nodes, before, quietly, by_packet, read)
 
 
 def _local(index: Index, nodes: Nodes, done: dict[int, int]) -> Iterator[Edge]:
@@ -205,13 +222,15 @@ def packet_pairs(index: Index) -> dict[tuple[int, int], set[int]]:
 
 def _packets(index: Index) -> tuple[list[Edge], list[Edge]]:
     """Pairs (writer, reader) in which the reader waits for all that the writer stores, and pairs
-    in which it waits for some of it."""
+    in which it waits for all of one place, so that the writer has read everything."""
     whole: list[Edge] = []
     partial: list[Edge] = []
     for (writer, reader), read in packet_pairs(index).items():
-        spans = index.schedule.steps[writer].writes
-        stored = {cell for span in spans for cell in index.memory.cells(span)}
-        (whole if stored <= read else partial).append((writer, reader))
+        spans = [set(index.memory.cells(s)) for s in index.schedule.steps[writer].writes]
+        if all(cells <= read for cells in spans):
+            whole.append((writer, reader))
+        elif any(cells <= read for cells in spans):
+            partial.append((writer, reader))
     return whole, partial
 
 

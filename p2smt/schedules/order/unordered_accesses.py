@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from p2smt.schedules.order.clocks import order_of
 from p2smt.schedules.order.happens_before import packet_pairs, ranks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from p2smt.schedules.index import Index
     from p2smt.schedules.order.happens_before import Edge, Edges
@@ -34,8 +34,16 @@ class Race:
     second: int
 
 
-OrderQuestion = tuple[int, int, int]
-"""(cell, earlier node, later node): is the earlier surely before the later?"""
+class OrderQuestion(NamedTuple):
+    """Is the earlier access of a cell surely done before the later node?
+
+    overwrites: whether the earlier is a read that the later one overwrites.
+    """
+
+    cell: int
+    earlier: int
+    later: int
+    overwrites: bool = False
 
 
 @dataclass(slots=True)
@@ -47,8 +55,8 @@ class _Cell:
 
 
 @dataclass(slots=True)
-class _Scan:
-    """Questions collected along a run: (cell, earlier node, later node)."""
+class AccessScan:
+    """Questions collected along a run; clashes: positions of one step that access one cell."""
 
     index: Index
     edges: Edges
@@ -59,15 +67,16 @@ class _Scan:
     def read(self, cell: int, node: int) -> None:
         state = self.cells[cell]
         if state.writer is not None and state.writer != node:
-            self.asked.append((cell, state.writer, node))
+            self.asked.append(OrderQuestion(cell, state.writer, node))
         if state.readers[-1:] != [node]:
             state.readers.append(node)
 
     def write(self, cell: int, node: int) -> None:
         state = self.cells[cell]
         if state.writer is not None and state.writer != node:
-            self.asked.append((cell, state.writer, node))
-        self.asked += [(cell, reader, node) for reader in state.readers if reader != node]
+            self.asked.append(OrderQuestion(cell, state.writer, node))
+        readers = (reader for reader in state.readers if reader != node)
+        self.asked += [OrderQuestion(cell, reader, node, overwrites=True) for reader in readers]
         self.cells[cell] = _Cell(node)
 
     def step(self, number: int) -> None:
@@ -94,19 +103,25 @@ def _clashes(reads: Sequence[range], writes: Sequence[range]) -> Iterator[int]:
                 yield from range(max(out.start, other.start), min(out.stop, other.stop))
 
 
-def find_races(index: Index, edges: Edges, run: Sequence[int]) -> list[Race]:
-    """Races next to each other along a run, at least one for every cell that has any."""
-    scan = _Scan(index, edges)
+def scan_run(index: Index, edges: Edges, run: Sequence[int]) -> AccessScan:
+    """The questions on whose answers the order of all conflicting accesses rests."""
+    scan = AccessScan(index, edges)
     _starts(scan)
     for number in run:
         scan.step(number)
     for goal in index.schedule.contract.goals:
         place = index.memory.output_cell(goal.rank, goal.chunk)
         scan.read(place, edges.nodes.end(goal.rank))
+    return scan
+
+
+def find_races(index: Index, edges: Edges, run: Sequence[int]) -> list[Race]:
+    """Races next to each other along a run, at least one for every cell that has any."""
+    scan = scan_run(index, edges, run)
     return [*scan.clashes, *_unordered(scan)]
 
 
-def _starts(scan: _Scan) -> None:
+def _starts(scan: AccessScan) -> None:
     """The input is there from the start of its rank on."""
     for rank, chunks in enumerate(scan.index.schedule.contract.starts):
         for chunk in range(len(chunks)):
@@ -114,7 +129,7 @@ def _starts(scan: _Scan) -> None:
             scan.cells[cell].writer = scan.edges.nodes.start(rank)
 
 
-def _unordered(scan: _Scan) -> Iterator[Race]:
+def _unordered(scan: AccessScan) -> Iterator[Race]:
     """The questions that the order answers with no.
 
     The start of a rank also comes before what only relaxed signals order after it: its input was
@@ -123,24 +138,65 @@ def _unordered(scan: _Scan) -> Iterator[Race]:
     nodes, edges = scan.edges.nodes, scan.edges
     starts = nodes.starts
     ranks = ranks_of(scan.index, nodes)
-    arrived = {(cell, *pair) for pair, cells in packet_pairs(scan.index).items() for cell in cells}
-    others = [q for q in scan.asked if q[1] not in starts and q not in arrived]
-    others = _open_locally(others, ranks, edges.visible)
-    from_start = [q for q in scan.asked if q[1] in starts and ranks[q[1]] != ranks[q[2]]]
-    yield from _open(others, edges.visible, nodes.total)
-    yield from _open(from_start, [*edges.visible, *edges.relaxed], nodes.total)
+    others = [q for q in scan.asked if q.earlier not in starts]
+    others = open_locally(others, ranks, edges.visible)
+    others = open_questions(others, edges.done, nodes.total, edges.have_read)
+    from_start = [
+        q for q in scan.asked if q.earlier in starts and ranks[q.earlier] != ranks[q.later]
+    ]
+    from_start = open_questions(from_start, [*edges.done, *edges.relaxed], nodes.total)
+    others = not_arrived(scan.index, others, edges.done, nodes.total)
+    yield from (Race(q.cell, q.earlier, q.later) for q in (*others, *from_start))
 
 
-def _open(questions: Sequence[OrderQuestion], edges: Sequence[Edge], total: int) -> list[Race]:
-    """The questions that some edges over so many nodes do not answer with yes."""
-    answers = order_of(total, edges).before([(a, b) for _, a, b in questions])
-    return [Race(*q) for q, sure in zip(questions, answers, strict=True) if not sure]
+def open_questions(
+    questions: Sequence[OrderQuestion],
+    edges: Sequence[Edge],
+    total: int,
+    have_read: Mapping[int, int] | None = None,
+) -> list[OrderQuestion]:
+    """The questions that some edges over so many nodes do not answer with yes.
+
+    have_read: nodes of the reads of those that have one.
+    """
+    reads = have_read or {}
+    pairs = [
+        (reads.get(q.earlier, q.earlier) if q.overwrites else q.earlier, q.later) for q in questions
+    ]
+    answers = _sure(pairs, edges, total)
+    return [q for q, sure in zip(questions, answers, strict=True) if not sure]
 
 
-def _open_locally(
+def _sure(pairs: Sequence[Edge], edges: Sequence[Edge], total: int) -> list[bool]:
+    """For each pair, whether its first node comes before its second one."""
+    return order_of(total, edges).before(pairs).tolist() if pairs else []
+
+
+def not_arrived(
+    index: Index, questions: Sequence[OrderQuestion], edges: Sequence[Edge], total: int
+) -> list[OrderQuestion]:
+    """The questions but those after packets that have been read: by the later node itself, or by
+    one that comes before it, so that it finds what was read there or something newer."""
+    readers: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for (writer, reader), cells in packet_pairs(index).items():
+        for cell in cells:
+            readers[cell, writer].append(reader)
+    asked = [
+        (k, (reader, q.later))
+        for k, q in enumerate(questions)
+        if not q.overwrites
+        for reader in readers.get((q.cell, q.earlier), ())
+    ]
+    others = [pair for _, pair in asked if pair[0] != pair[1]]
+    answers = iter(_sure(others, edges, total))
+    arrived = {k for k, (reader, later) in asked if reader == later or next(answers)}
+    return [q for k, q in enumerate(questions) if k not in arrived]
+
+
+def open_locally(
     questions: Sequence[OrderQuestion], ranks: Sequence[int], edges: Sequence[Edge]
 ) -> list[OrderQuestion]:
-    """The questions that the order inside single ranks does not answer with yes.
+    """The questions that the order inside single ranks, each step whole, does not answer with yes.
 
     Most are about one rank, and so few nodes are cheap to answer about.
     """
@@ -150,8 +206,8 @@ def _open_locally(
         if ranks[a] == ranks[b]:
             inside[ranks[a]].append((a, b))
     for question in questions:
-        _, a, b = question
-        asked[ranks[a] if ranks[a] == ranks[b] else -1].append(question)
+        a, b = ranks[question.earlier], ranks[question.later]
+        asked[a if a == b else -1].append(question)
     still = asked.pop(-1, [])
     count: Counter[int] = Counter()
     numbers = []
@@ -160,6 +216,6 @@ def _open_locally(
         count[rank] += 1
     for rank, group in asked.items():
         order = order_of(count[rank], [(numbers[a], numbers[b]) for a, b in inside[rank]])
-        answers = order.before([(numbers[a], numbers[b]) for _, a, b in group])
+        answers = order.before([(numbers[q.earlier], numbers[q.later]) for q in group])
         still += [q for q, sure in zip(group, answers, strict=True) if not sure]
     return still

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from p2smt.errors import OutOfTimeError
+from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.schedules.races.flow import UNDEFINED, SharedWrite
 from p2smt.schedules.races.replay import ItemKind, OrderItem
 
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from p2smt.result import StopWatch
     from p2smt.schedules.races.flow import Flow
     from p2smt.schedules.races.reach import HappensBefore
+
+MAX_COMPARED = 10_000_000
+"""Pairs of accesses of one cell whose order is looked up."""
+
+_REMEDY = "order more of the accesses, or verify a smaller instance"
 
 VARIES = -1
 """The value of a read that is not settled."""
@@ -47,12 +52,14 @@ class SourceFinder:
 
     flow: Flow
     order: HappensBefore
+    compared: int = 0
     _before: dict[int, list[int]] = field(default_factory=dict)
 
     def of(self, read: int) -> list[SourceValue]:
         """The writes that may be the last before a read, and nothing at all if that may be."""
         read_access, cell = self.flow.reads[read]
         writes = self.flow.writes[cell]
+        self.compared += len(writes) * (1 if cell in self._before else 1 + len(writes))
         masks = self._masks(cell, writes)
         sure = [i for i, w in enumerate(writes) if surely(self.order, w.access, read_access)]
         hidden = 0
@@ -119,6 +126,7 @@ def cone_of(flow: Flow, order: HappensBefore, values: Iterable[int], watch: Stop
 
     Raises:
         OutOfTimeError: the time is up.
+        TooLarge: too many accesses of the same cells have to be compared.
     """
     finder, sources = SourceFinder(flow, order), dict[int, list[SourceValue]]()
     todo = [read for value in values for read in flow.table.known[value].reads]
@@ -128,6 +136,9 @@ def cone_of(flow: Flow, order: HappensBefore, values: Iterable[int], watch: Stop
             if watch.expired():
                 raise OutOfTimeError
             sources[read] = finder.of(read)
+            if finder.compared > MAX_COMPARED:
+                rule = f"are more than {MAX_COMPARED}, all told"
+                raise TooLarge("the pairs of accesses in no certain order", rule, _REMEDY)
             for source in sources[read]:
                 todo += flow.table.known[source.value].reads
     return Cone(flow, sources, _settled(flow, sources))

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
-from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.result import OUT_OF_EFFORT, OUT_OF_TIME, Status, StopWatch
 from p2smt.schedules.races.cone import cone_of
 from p2smt.schedules.races.flow import flow_of
 from p2smt.schedules.races.linearize import closure, linearized, points_of
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from p2smt.problems.race import RaceAnswer, RaceProblem
+    from p2smt.result import SearchLimits
     from p2smt.schedules.model import Schedule
     from p2smt.schedules.order.happens_before import OrderedRun
     from p2smt.schedules.order.unordered_accesses import Race
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
     from p2smt.schedules.races.replay import Part
 
 
-TIME_IS_UP = "the time limit came before the solver could say whether that does harm"
-"""Why a decision is unknown where only more time would help."""
+DEFAULT_EFFORT = 200_000_000
+"""What the solver may spend on a schedule, in z3's units of resources: about a minute's work."""
+
+UNDECIDED = "before the solver could say whether that does harm"
 
 
 class Outcome(StrEnum):
@@ -88,7 +91,7 @@ def decide(
     schedule: Schedule,
     run: OrderedRun,
     races: Iterable[Race],
-    time_limit_s: float,
+    limits: SearchLimits,
     depth: int | None = None,
 ) -> Decision:
     """Can any goal be wrong in some order?
@@ -97,16 +100,17 @@ def decide(
         schedule: structurally sound and free of deadlocks.
         run: a run of it, and what is certain about its order.
         races: at least one for every cell whose accesses are not all ordered.
+        limits: of time and effort for all questions together.
         depth: of connections, if the order is that which full ones cause.
 
     Raises:
         EncodingBug: the solver's order does not show what it should when replayed.
     """
-    watch = StopWatch.start(SearchLimits(time_limit_s=time_limit_s))
+    watch = StopWatch.start(limits)
     try:
         search = _prepare(schedule, run, {race.cell for race in races}, watch, depth)
     except OutOfTimeError:
-        return _unknown(schedule, TIME_IS_UP)
+        return _unknown(schedule, f"{OUT_OF_TIME} {UNDECIDED}")
     except TooLarge as error:
         return _unknown(schedule, f"whether that does harm is too large a question: {error}")
     return search.shortest(search.first())
@@ -152,7 +156,10 @@ def _open_goals(flow: Flow, cone: Cone) -> Iterator[GoalValue]:
 
 @dataclass(slots=True)
 class _Search:
-    """Asks about goals one by one; what is proved of one holds for others of the same form."""
+    """Asks about goals one by one; what is proved of one holds for others of the same form.
+
+    spent: effort so far.  ended: why a question was left open, last.
+    """
 
     schedule: Schedule
     questions: Questions
@@ -160,6 +167,8 @@ class _Search:
     depth: int | None
     goals: Sequence[GoalValue]
     proved: set[RaceProblem] = field(default_factory=set)
+    spent: int = 0
+    ended: str = OUT_OF_TIME
 
     def first(self) -> Decision:
         """A wrong order of any length, or that there is none, or neither."""
@@ -170,7 +179,7 @@ class _Search:
                 return found
             unsettled += found is Status.UNKNOWN
         if unsettled:
-            return Decision(Outcome.UNKNOWN, TIME_IS_UP, open_goals=unsettled)
+            return Decision(Outcome.UNKNOWN, f"{self.ended} {UNDECIDED}", open_goals=unsettled)
         return Decision(Outcome.HARMLESS)
 
     def shortest(self, best: Decision) -> Decision:
@@ -196,13 +205,17 @@ class _Search:
 
     def ask(self, goal: GoalValue, at_most: int | None) -> Decision | Status:
         """An order in which a goal is wrong; INFEASIBLE or UNKNOWN."""
-        if self.watch.expired():
+        limits = self.left()
+        if limits is None:
             return Status.UNKNOWN
         question = self.questions.of(goal, at_most)
         if question.problem in self.proved:
             return Status.INFEASIBLE
-        result = ask(question.problem, Witness(), Solver.Z3, self.watch.left())
+        result = ask(question.problem, Witness(), Solver.Z3, limits)
+        self.spent += result.stats.effort
         if result.value is None:
+            if result.status is Status.UNKNOWN:
+                self.ended = result.stats.reason or self.ended
             if result.status is Status.INFEASIBLE:
                 self.proved.add(question.problem)
             return result.status
@@ -212,6 +225,18 @@ class _Search:
         if at_most is not None and self.size(decision) > at_most:
             raise EncodingBug("the counterexample is too long", question, result.value)
         return decision
+
+    def left(self) -> SearchLimits | None:
+        """What is left of the limits, or None where one is used up."""
+        effort = self.watch.limits.effort
+        if self.watch.expired():
+            self.ended = OUT_OF_TIME
+            return None
+        if effort is not None and self.spent >= effort:
+            self.ended = OUT_OF_EFFORT
+            return None
+        left = self.watch.left()
+        return left if effort is None else replace(left, effort=effort - self.spent)
 
     def _prefixes(self, goal: GoalValue, pairs: Sequence[tuple[Point, Point]]) -> list[set[int]]:
         """What may be executed until a goal's chunk is final."""

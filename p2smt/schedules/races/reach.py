@@ -23,7 +23,7 @@ class Graph:
     """The happens-before graph of a schedule, as predecessors.
 
     topological: all nodes in an order that keeps all edges.
-    before: predecessors of each node by visible edges; ``relaxed``: by relaxed ones.
+    before: predecessors of each node by all edges but relaxed ones; ``relaxed``: by those.
     """
 
     nodes: Nodes
@@ -56,7 +56,7 @@ def graph_of(edges: Edges) -> Graph:
     """The graph that edges make."""
     before: list[list[int]] = [[] for _ in range(edges.nodes.total)]
     relaxed: dict[int, list[int]] = defaultdict(list)
-    for a, b in edges.visible:
+    for a, b in edges.done:
         before[b].append(a)
     for a, b in edges.relaxed:
         relaxed[b].append(a)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -36,14 +37,14 @@ def contested(index: Index) -> frozenset[str]:
 
 
 def stuck_run(
-    index: Index, local: LocalOrder, depth: int | None, time_limit_s: float
+    index: Index, local: LocalOrder, depth: int | None, time_limit_s: float | None
 ) -> Progress | None:
     """A run in which some step never gets its turn, or None if there is none.
 
     Raises:
         TooManyOutcomes: they could not all be tried, by number or in time.
     """
-    end = monotonic() + time_limit_s
+    end = inf if time_limit_s is None else monotonic() + time_limit_s
     progress = Progress(index, local, depth, contested(index))
     progress.run()
     todo, seen = [progress], {_done(progress)}

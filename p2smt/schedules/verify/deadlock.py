@@ -19,7 +19,7 @@ _SHOWN = 8
 
 
 def run_or_stick(
-    index: Index, local: LocalOrder, depth: int | None, time_limit_s: float
+    index: Index, local: LocalOrder, depth: int | None, time_limit_s: float | None
 ) -> Progress:
     """A run; one that does not finish, if any interleaving does not.
 

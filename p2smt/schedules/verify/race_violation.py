@@ -30,7 +30,7 @@ def race_violation(
     kind, what = classify(goal, dict(decision.got), untouched=False)
     race = _culprit(races, usual, decision)
     clash = (
-        f"{_who(index, nodes, race.first)} and {_who(index, nodes, race.second)} access "
+        f"{nodes.name(index, race.first)} and {nodes.name(index, race.second)} access "
         f"{index.memory.name(race.cell)} in no certain order"
     )
     text = f"{clash}; so o[{goal.chunk}] of rank {goal.rank} {what} ({kind.value}) in some runs"
@@ -63,14 +63,6 @@ def _culprit(races: Sequence[Race], usual: Sequence[int], decision: Decision) ->
         return now.get(early, -1) > now.get(late, -1), nearest
 
     return max(races, key=weight)
-
-
-def _who(index: Index, nodes: Nodes, node: int) -> str:
-    """A step, or the start or end of a rank."""
-    if nodes.is_step(node):
-        return str(index.schedule.steps[node])
-    what = "start" if nodes.is_start(node) else "end"
-    return f"the {what} of rank {nodes.rank(node)}"
 
 
 def _entries(index: Index, nodes: Nodes, decision: Decision) -> Iterator[tuple[int, str]]:

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from p2smt.schedules.model import Buffer, Span, StepRef
+from p2smt.schedules.races.decide import DEFAULT_EFFORT
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from p2smt.schedules.model import Schedule, Step
     from p2smt.schedules.verify.report import Report
 
-# Seconds for the solver on one candidate.
-_EACH_S = 5.0
+# Solver effort on one candidate.
+_EACH = DEFAULT_EFFORT // 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def find_repair(schedule: Schedule, report: Report, time_limit_s: float = 60.0) 
             return RepairSearch(None, tried, complete=False)
         tried += 1
         changed = _with(schedule, number, step)
-        again = verify(changed, report.fifo_depth, _EACH_S)
+        again = verify(changed, report.fifo_depth, effort=_EACH)
         if again.verdict is Verdict.VALID:
             return RepairSearch(Repair(number, change, changed, again), tried, complete=True)
     return RepairSearch(None, tried, complete=True)
@@ -133,7 +134,7 @@ def _dependencies(schedule: Schedule, step: Step) -> Iterator[tuple[Step, str]]:
             ref = StepRef(other.block, other.index)
             if ref not in step.waits:
                 changed = replace(step, waits=(*step.waits, ref))
-                yield changed, f"wait for block {other.block} step {other.index}"
+                yield changed, f"wait for {other.where}"
     for ref in step.waits:
         rest = tuple(r for r in step.waits if r != ref)
         told = tuple(r for r in step.unannounced if r != ref)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from p2smt.schedules.model import Schedule
 
 
 class Kind(StrEnum):
@@ -56,6 +60,16 @@ class Violation:
     shortest: bool | None = None
 
 
+OWN_WORDS = "packets publish their own words only"
+"""The memory rule of packets (docs/schedules.md)."""
+
+
+def memory_rule_of(schedule: Schedule) -> str:
+    """The memory rule that a schedule's verdict rests on."""
+    spans = (span for step in schedule.steps for span in (*step.reads, *step.writes))
+    return OWN_WORDS if any(span.packet for span in spans) else ""
+
+
 class Verdict(StrEnum):
     """What is known about all interleavings together."""
 
@@ -77,6 +91,7 @@ class Report:
     unused: steps whose messages carry data that no output needs, once for each message; None: not
         looked for, as the schedule is not proved valid.
     reason: why the verdict is unknown.
+    memory_rule: by which the order of data was judged where packets are used; else empty.
     """
 
     verdict: Verdict
@@ -88,6 +103,7 @@ class Report:
     harmless: bool = False
     unused: tuple[int, ...] | None = None
     reason: str = ""
+    memory_rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 1. Structure: bounds, counts, peers, references, matching.  If broken, nothing more can be said.
 2. Progress: every step gets its turn, with connections of the given depth.
-3. Order: every pair of conflicting accesses is ordered by happens-before; then one run shows
-   what every interleaving gives.
+3. Order, chunk by chunk where there are packets: every pair of conflicting accesses is ordered by
+   happens-before; then one run shows what every interleaving gives.
 4. Where accesses are not ordered, the solver decides whether some interleaving is wrong.
+5. Where only packets order them, whether what they do not publish makes anything wrong.
 """
 
 from __future__ import annotations
@@ -15,20 +16,25 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from p2smt.result import SearchLimits
 from p2smt.schedules.index import index_of
 from p2smt.schedules.model import DEFAULT_DEPTH
+from p2smt.schedules.order.chunkwise import in_pieces
 from p2smt.schedules.order.happens_before import edges_of, ordered_run
 from p2smt.schedules.order.unordered_accesses import find_races
-from p2smt.schedules.races.decide import Outcome, decide
+from p2smt.schedules.order.unpublished import find_unpublished
+from p2smt.schedules.races.decide import DEFAULT_EFFORT, Outcome, decide
+from p2smt.schedules.unused_messages import unused_messages, unused_warning
 from p2smt.schedules.verify.competing import TooManyOutcomes
 from p2smt.schedules.verify.deadlock import deadlock, longest_queue, run_or_stick, smallest_depth
 from p2smt.schedules.verify.explain import depends_on, explained
 from p2smt.schedules.verify.progress import local_order, run
 from p2smt.schedules.verify.race_violation import race_violation
-from p2smt.schedules.verify.report import Report, Verdict
+from p2smt.schedules.verify.report import Report, Verdict, memory_rule_of
+from p2smt.schedules.verify.stale_reads import RULE, stale_reads
 from p2smt.schedules.verify.structure import broken_steps, unmatched
-from p2smt.schedules.verify.unused_messages import unused_messages, unused_warning
 from p2smt.schedules.verify.values import run_values
+from p2smt.schedules.verify.whole_steps import of_whole_steps
 from p2smt.schedules.verify.wrong_values import wrong_values
 
 if TYPE_CHECKING:
@@ -59,14 +65,20 @@ def rare_collections() -> Iterator[None]:
 
 @rare_collections()
 def verify(
-    schedule: Schedule, fifo_depth: int = DEFAULT_DEPTH, time_limit_s: float = 60.0
+    schedule: Schedule,
+    fifo_depth: int = DEFAULT_DEPTH,
+    time_limit_s: float | None = None,
+    effort: int | None = DEFAULT_EFFORT,
 ) -> Report:
     """Checks a schedule for every interleaving.
 
     Args:
         fifo_depth: messages that a connection holds before its sender must wait.
-        time_limit_s: for the solver; reached, the verdict is unknown, never a proof.
+        time_limit_s: wall seconds for trying and solving; None: as long as it takes.
+        effort: what the solver may spend, in its own units, the same on every machine.  Either
+            limit reached, the verdict is unknown and says which, never a proof.
     """
+    limits = SearchLimits(time_limit_s=time_limit_s, effort=effort)
     index = index_of(schedule)
     broken = tuple(islice(broken_steps(index), _MOST))
     if not broken:
@@ -82,7 +94,7 @@ def verify(
         depth = smallest_depth(index, local, longest_queue(index))
         found = (deadlock(index, progress),)
         return Report(Verdict.INVALID, found, schedule.warnings, fifo_depth, depth)
-    return _data(index, local, tuple(progress.order), fifo_depth, time_limit_s)
+    return _data(index, local, tuple(progress.order), fifo_depth, limits)
 
 
 def some_run(schedule: Schedule, fifo_depth: int = DEFAULT_DEPTH) -> tuple[int, ...]:
@@ -108,10 +120,12 @@ class _Found:
 
 
 def _data(
-    index: Index, local: LocalOrder, order: tuple[int, ...], depth: int, time_limit_s: float
+    whole: Index, local: LocalOrder, steps: tuple[int, ...], depth: int, limits: SearchLimits
 ) -> Report:
     """The checks of a schedule in which every step gets its turn."""
-    edges, warnings = edges_of(index), list(index.schedule.warnings)
+    pieces = in_pieces(whole.schedule)
+    index = whole if pieces.whole else index_of(pieces.schedule)
+    order, edges, warnings = pieces.run(steps), edges_of(index), list(whole.schedule.warnings)
     races = find_races(index, edges, order)
     if races:
         edges = edges_of(index, depth)
@@ -122,7 +136,7 @@ def _data(
                 f"order the accesses to {_cells(races)} chunks"
             )
         races = still
-    found = _Found(order, tuple(races), depth, smallest_depth(index, local, depth))
+    found = _Found(order, tuple(races), depth, smallest_depth(whole, local, depth))
     violations = _wrong(index, found)
     report = Report(
         Verdict.INVALID if violations else Verdict.VALID,
@@ -131,22 +145,48 @@ def _data(
         depth,
         found.smallest,
         races=_cells(races),
+        memory_rule=memory_rule_of(whole.schedule),
     )
-    if not races:
-        return _noting_unused(index, found, report)
-    touched = bool(violations) and depends_on(
-        index, order, violations[0], {race.cell for race in races}
-    )
-    return _decided(index, found, edges, time_limit_s, report, () if touched else violations)
+    if races:
+        touched = bool(violations) and depends_on(
+            index, order, violations[0], {race.cell for race in races}
+        )
+        report = _decided(index, found, edges, limits, report, () if touched else violations)
+    if report.verdict is not Verdict.INVALID:
+        report = _published(index, found, edges, report)
+    shown = tuple(of_whole_steps(pieces, violation) for violation in report.violations)
+    return _noting_unused(whole, steps, races, replace(report, violations=shown))
 
 
-def _noting_unused(index: Index, found: _Found, report: Report) -> Report:
+def _noting_unused(
+    index: Index, order: tuple[int, ...], races: Sequence[Race], report: Report
+) -> Report:
     """The report, and if the schedule is valid the messages that carry what no output needs."""
     if report.verdict is not Verdict.VALID:
         return report
-    unused = unused_messages(index, found.order, {race.cell for race in found.races})
+    unused = unused_messages(index, order, {race.cell for race in races})
     more = (unused_warning(index.schedule, unused),) if unused else ()
     return replace(report, unused=unused, warnings=(*report.warnings, *more))
+
+
+def _published(index: Index, found: _Found, edges: Edges, report: Report) -> Report:
+    """The report after a look at what packets order without publishing it."""
+    questions = find_unpublished(index, edges, found.order, found.races)
+    if not questions:
+        return report
+    stale = stale_reads(index, edges.nodes, found.order, questions)
+    cells = {race.cell for race in found.races} | {question.cell for question in questions}
+    report = replace(report, races=len(cells))
+    if stale.violation is not None:
+        return replace(report, verdict=Verdict.INVALID, violations=(stale.violation,), reason="")
+    if report.verdict is Verdict.UNKNOWN or not (stale.matter or found.races):
+        return replace(report, harmless=report.verdict is Verdict.VALID)
+    cell = index.memory.name(questions[0].cell)
+    reason = (
+        f"{len(cells)} chunks, such as {cell}, are accessed where {RULE}; that does no harm in one "
+        "run, which does not say that it does none in another"
+    )
+    return replace(report, verdict=Verdict.UNKNOWN, harmless=False, reason=reason)
 
 
 def _wrong(index: Index, found: _Found) -> tuple[Violation, ...]:
@@ -160,7 +200,7 @@ def _decided(
     index: Index,
     found: _Found,
     edges: Edges,
-    time_limit_s: float,
+    limits: SearchLimits,
     report: Report,
     before: tuple[Violation, ...],
 ) -> Report:
@@ -169,10 +209,10 @@ def _decided(
     before: violations that come first: no chunk of a race has to do with them.
     """
     ordered = ordered_run(index, edges, found.order)
-    decision = decide(index.schedule, ordered, found.races, time_limit_s, found.depth)
+    decision = decide(index.schedule, ordered, found.races, limits, found.depth)
     match decision.verdict:
         case Outcome.HARMLESS:
-            return _noting_unused(index, found, replace(report, harmless=True))
+            return replace(report, harmless=True)
         case Outcome.WRONG if not decision.order:  # wrong before anything is done: no race's doing
             return report
         case Outcome.WRONG:

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.collectives import contract as contracts
+from p2smt.result import OUT_OF_EFFORT, OUT_OF_TIME, SearchLimits
 from p2smt.schedules.index import index_of
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.order.happens_before import edges_of, ordered_run
 from p2smt.schedules.order.unordered_accesses import find_races
 from p2smt.schedules.races import reach
-from p2smt.schedules.races.decide import TIME_IS_UP, Decision, Outcome, decide
+from p2smt.schedules.races.decide import UNDECIDED, Decision, Outcome, decide
 from p2smt.schedules.races.replay import ItemKind, replay
 from p2smt.schedules.verify.progress import local_order, run
 from tests.schedules.building import Blocks, at
@@ -22,14 +23,21 @@ from tests.schedules.random_schedules import random_schedule
 from tests.tiers import examples_of
 
 
-def decided(schedule: Schedule, time_limit_s: float = 60.0) -> Decision | None:
+def decided(
+    schedule: Schedule, time_limit_s: float = 60.0, effort: int | None = None
+) -> Decision | None:
     """The decision; None if the schedule gets stuck."""
     index = index_of(schedule)
     edges, order = edges_of(index), tuple(run(index, local_order(index), 8).order)
     if len(order) < len(schedule.steps):
         return None
     races = find_races(index, edges, order)
-    return decide(schedule, ordered_run(index, edges, order), races, time_limit_s)
+    return decide(
+        schedule,
+        ordered_run(index, edges, order),
+        races,
+        SearchLimits(time_limit_s=time_limit_s, effort=effort),
+    )
 
 
 def agrees(schedule: Schedule) -> None:
@@ -112,7 +120,10 @@ def test_without_races_nothing_is_asked() -> None:
 def test_no_time_is_no_proof(lock: bool) -> None:
     decision = wanted(decided(updates(3, lock=lock), time_limit_s=0.0))
     assert (decision.verdict, decision.minimal) == (Outcome.UNKNOWN, False)
-    assert (decision.open_goals, decision.reason) == (3, TIME_IS_UP)
+    assert (decision.open_goals, decision.reason) == (
+        3,
+        f"{OUT_OF_TIME} {UNDECIDED}",
+    )
 
 
 def test_too_large_an_order_is_not_a_matter_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +131,7 @@ def test_too_large_an_order_is_not_a_matter_of_time(monkeypatch: pytest.MonkeyPa
     decision = wanted(decided(updates(3)))
     assert (decision.verdict, decision.open_goals) == (Outcome.UNKNOWN, 3)
     assert "more than 100 bits" in decision.reason
-    assert TIME_IS_UP not in decision.reason
+    assert OUT_OF_TIME not in decision.reason
 
 
 def test_what_is_decided_needs_no_reason() -> None:
@@ -164,6 +175,20 @@ def test_a_remote_write_after_the_end_of_the_rank() -> None:
     decision = wanted(decided(blocks.schedule("late", contract)))
     assert decision.verdict is Outcome.WRONG
     assert decision.order[-1].step == len(blocks.steps) + 2  # the end of rank 0
+
+
+@pytest.mark.parametrize("effort", [0, 50])
+def test_too_little_effort_is_not_said_to_be_time(effort: int) -> None:
+    """The same on every machine: units of the solver's, not seconds."""
+    decisions = {str(decided(updates(3, lock=False), effort=effort)) for _ in range(2)}
+    decision = wanted(decided(updates(3, lock=False), effort=effort))
+    assert decision.verdict is Outcome.UNKNOWN
+    assert decision.reason == f"{OUT_OF_EFFORT} {UNDECIDED}"
+    assert len(decisions) == 1
+
+
+def test_enough_effort_is_enough() -> None:
+    assert wanted(decided(updates(3, lock=False), effort=10_000_000)).verdict is Outcome.WRONG
 
 
 def packets(*, same: bool) -> Schedule:

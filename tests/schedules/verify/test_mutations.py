@@ -11,10 +11,12 @@ from itertools import islice
 import pytest
 
 from p2smt.schedules.model import Schedule
-from p2smt.schedules.verify.report import Verdict
+from p2smt.schedules.verify.report import Report, Verdict
+from p2smt.schedules.verify.stale_reads import RULE
 from p2smt.schedules.verify.verify import verify
 from tests.schedules.mutations import MUTATIONS, mutants
 from tests.schedules.oracles.interleavings import TooBig, explore
+from tests.schedules.oracles.publication import with_signals
 from tests.schedules.random_schedules import random_schedule
 from tests.schedules.small_schedules import SMALL, small_classics
 
@@ -28,10 +30,19 @@ def disagreement(schedule: Schedule, depth: int = 8) -> str | None:
     except TooBig:
         return None
     wanted = Verdict.VALID if answer.right else Verdict.INVALID
-    verdict = verify(schedule, depth).verdict
-    if verdict is wanted:
+    report = verify(schedule, depth)
+    verdict = report.verdict
+    if verdict is wanted or (answer.right and only_unpublished(schedule, report, depth)):
         return None
     return f"{verdict} but the oracle says {wanted}: {sorted(answer.reasons)} {answer.witness}"
+
+
+def only_unpublished(schedule: Schedule, report: Report, depth: int) -> bool:
+    """Whether all that is wrong is what packets do not publish."""
+    if not all(RULE in broken.message for broken in report.violations):
+        return False
+    told = with_signals(schedule)
+    return explore(told, depth).right and verify(told, depth).verdict is Verdict.VALID
 
 
 def disagreements(schedule: Schedule, every: int, depth: int = 8) -> Iterator[str]:
