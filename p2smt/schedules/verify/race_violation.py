@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from p2smt.schedules.races.replay import ItemKind
+from p2smt.schedules.races.shown_flow import ShownFlow
 from p2smt.schedules.verify.report import Kind, Violation
-from p2smt.schedules.verify.shown_flow import ShownFlow
 from p2smt.schedules.verify.wrong_values import classify
 
 if TYPE_CHECKING:

@@ -213,7 +213,7 @@ def _decided(
     match decision.verdict:
         case Outcome.HARMLESS:
             return replace(report, harmless=True)
-        case Outcome.WRONG if not decision.order:  # wrong before anything is done: no race's doing
+        case Outcome.WRONG if not decision.order or not decision.by_race:  # no race's doing
             return report
         case Outcome.WRONG:
             broken = race_violation(index, edges.nodes, found.races, found.order, decision)
