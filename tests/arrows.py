@@ -31,7 +31,7 @@ INSIDE: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("schedules.model", "schedules.multisets"),
         ("schedules.memory",),
         ("schedules.index", "schedules.construction", "schedules.language"),
-        ("schedules.order", "schedules.classics"),
+        ("schedules.order", "schedules.classics", "schedules.unused_messages"),
         ("schedules.races", "schedules.lower"),
         ("schedules.verify",),
         ("schedules.cost", "schedules.families"),

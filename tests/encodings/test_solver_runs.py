@@ -15,9 +15,9 @@ from ortools.sat.python import cp_model
 
 from p2smt.cli.signals import Interrupts
 from p2smt.encodings.run_cpsat import proved_bound, run
-from p2smt.encodings.run_z3 import new_solver, solution
-from p2smt.errors import EncodingBug, OutOfTimeError
-from p2smt.result import SearchLimits, StopWatch
+from p2smt.encodings.run_z3 import new_solver, solution, spent
+from p2smt.errors import EncodingBug, GaveUpError, OutOfTimeError
+from p2smt.result import OUT_OF_EFFORT, OUT_OF_TIME, SearchLimits, StopWatch
 
 NO_LIMIT = SearchLimits()
 
@@ -141,3 +141,37 @@ def test_a_model_that_cpsat_rejects_is_a_bug() -> None:
     model.add(2**10 * x >= 3)
     with pytest.raises(EncodingBug, match="invalid CP-SAT model"):
         run(model, NO_LIMIT)
+
+
+def pigeons(count: int = 11) -> z3.Solver:
+    """One pigeon more than holes: short to state, long to refute."""
+    solver = new_solver(0)
+    sits = [[z3.Bool(f"{p}in{h}") for h in range(count - 1)] for p in range(count)]
+    solver.add([z3.Or(row) for row in sits])
+    solver.add([z3.AtMost(*column, 1) for column in zip(*sits, strict=True)])
+    return solver
+
+
+def test_what_ended_a_search_is_told() -> None:
+    """Effort, time and what z3 cannot decide are three things."""
+    effort = StopWatch.start(SearchLimits(effort=1000))
+    with pytest.raises(GaveUpError, match=OUT_OF_EFFORT):
+        solution(pigeons(), effort)
+    with pytest.raises(OutOfTimeError, match=OUT_OF_TIME):
+        solution(pigeons(), StopWatch.start(SearchLimits(time_limit_s=0.05)))
+    open_question = new_solver(0)
+    base, power = z3.Ints("base power")
+    open_question.add(base**power == 7, power > 5)
+    with pytest.raises(GaveUpError, match="z3 gave up"):
+        solution(open_question, StopWatch.start(NO_LIMIT))
+
+
+def test_effort_is_counted_the_same_each_time() -> None:
+    def effort_of() -> int:
+        solver = pigeons()
+        before = spent(solver)
+        with pytest.raises(GaveUpError):
+            solution(solver, StopWatch.start(SearchLimits(effort=2000)))
+        return spent(solver) - before
+
+    assert effort_of() == effort_of() >= 2000

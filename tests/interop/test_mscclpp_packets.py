@@ -11,7 +11,7 @@ import pytest
 
 from p2smt.collectives.contract import Contribution
 from p2smt.schedules.model import Schedule, Span, Step
-from p2smt.schedules.verify.report import Verdict
+from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify
 from tests.interop.mscclpp_plans import Data, lonely, move, near, op, read
 from tests.interop.packet_all_reduce import packet_all_reduce
@@ -107,6 +107,20 @@ def test_steps_are_named_by_their_place_in_the_file() -> None:
     named = {number for broken in report.violations for number in (*broken.steps, *broken.order)}
     assert named <= set(range(len(schedule.steps)))
     assert any("rank 0 block 2 step 1 upkt" in broken.message for broken in report.violations)
+
+
+def test_a_race_is_joined_to_the_harm_it_does_and_to_no_other() -> None:
+    """o[8] of rank 0 is never written, whatever races: what the race spoils is told of it."""
+    report = verify(read(moved(packet_all_reduce(3), 0, 2, 1, -1)))
+    races = [broken for broken in report.violations if broken.kind is Kind.RACE]
+    others = {(broken.rank, broken.chunk) for broken in report.violations} - {(0, 8)}
+    assert (0, 8) in {(broken.rank, broken.chunk) for broken in report.violations}
+    assert races
+    for broken in races:
+        assert (broken.rank, broken.chunk) in others
+        assert f"access o[{broken.chunk}] of rank {broken.rank}" in broken.message
+        assert "comes first" in broken.message
+        assert broken.order
 
 
 def test_a_pipeline_names_the_operation_inside_it() -> None:

@@ -70,6 +70,9 @@ def _all(plan: ExecutionPlan, grid: Grid, iterations: int) -> Iterator[str]:
 
 def _units(plan: ExecutionPlan, grid: Grid, iterations: int) -> Iterator[str]:
     ops = list(plan.operations())
+    if grid.per_chunk > 1:
+        count = grid.per_chunk
+        yield f"indices of chunks count units: {count} of them are one chunk of the file"
     if any(op.unit for op in ops):
         yield f"pipelines are checked for {iterations} units per chunk"
         scratch = max(gpu.sizes[2] for gpu in plan.gpus)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from p2smt.schedules.memory import Memory
     from p2smt.schedules.model import Schedule, Span, Step
 
-Place = tuple[int, int, int]
+StepPlace = tuple[int, int, int]
 """(rank, block, index) of a step."""
 
 
@@ -92,7 +92,7 @@ def _chains(schedule: Schedule) -> list[list[int]]:
     return list({id(chain): chain for chain in chain_of.values()}.values())
 
 
-def _in_lane(schedule: Schedule, numbers: Mapping[Place, int], step: Step) -> int | None:
+def _in_lane(schedule: Schedule, numbers: Mapping[StepPlace, int], step: Step) -> int | None:
     """The step of the same lane that this one directly follows, and nothing else."""
     before = (StepRef(step.block, step.index - 1),) if step.after is None else step.after
     if step.lane is None or step.waits or step.awaits or len(before) != 1:
@@ -156,7 +156,7 @@ class _Pieces:
     schedule: Schedule
     apart: Mapping[int, Apart]
     sizes: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
-    ends: dict[Place, StepRef] = field(default_factory=dict)
+    ends: dict[StepPlace, StepRef] = field(default_factory=dict)
     begins: dict[int, StepRef] = field(default_factory=dict)
     parts: dict[int, dict[int, StepRef]] = field(default_factory=dict)
 

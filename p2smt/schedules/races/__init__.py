@@ -25,6 +25,7 @@ question    *rule*: a *counter* or *packet* that makes steps wait beyond happens
             executed until the goal's chunk is final
 linearize   *point*: the start of a node, an access, or the end of a node; *linearized*: the few
             pairs of points of an answer completed to an order of everything
+shown_flow  in an order that was found, which cells the wrong data came through
 decide      *open goal*: one that the flow of data leaves open; *decision*: harmless, wrong with an
             order as short as possible, or unknown with the reason
 """

@@ -64,7 +64,9 @@ class Decision:
     goal: (rank, chunk) that is wrong; ``got``: what it holds.
     order: up to where that chunk is final; its items also name starts and ends of ranks if their
         place matters.  ``rest``: a possible continuation; replaying both shows ``got``.
-    minimal: whether no order makes any goal wrong with fewer steps executed.
+    minimal: whether no order makes any goal wrong with fewer steps executed; of the goals that
+        races can make wrong, if there is one.
+    by_race: whether the goal depends on what unordered accesses see; else every order is wrong.
     open_goals: how many goals were not settled.
     """
 
@@ -75,6 +77,7 @@ class Decision:
     order: tuple[OrderItem, ...] = ()
     rest: tuple[OrderItem, ...] = ()
     minimal: bool = False
+    by_race: bool = True
     open_goals: int = 0
 
     def steps(self, count: int) -> tuple[int, ...]:
@@ -113,7 +116,13 @@ def decide(
         return _unknown(schedule, f"{OUT_OF_TIME} {UNDECIDED}")
     except TooLarge as error:
         return _unknown(schedule, f"whether that does harm is too large a question: {error}")
-    return search.shortest(search.first())
+    goals, races_first = search.goals, [g for g in search.goals if search.by_race(g)]
+    found = replace(search, goals=races_first)
+    decision = found.shortest(found.first())
+    if decision.verdict is Outcome.WRONG or len(races_first) == len(goals):
+        return decision
+    rest = replace(search, goals=[g for g in goals if not search.by_race(g)])
+    return replace(rest.shortest(rest.first()), by_race=False)
 
 
 def _unknown(schedule: Schedule, reason: str) -> Decision:
@@ -194,6 +203,11 @@ class _Search:
                 best = found if isinstance(found, Decision) else best
             minimal = minimal and found is not Status.UNKNOWN
         return replace(best, minimal=minimal)
+
+    def by_race(self, goal: GoalValue) -> bool:
+        """Whether a goal depends on what unordered accesses see."""
+        cone = self.questions.cone
+        return bool(cone.flow.table.known[cone.fold(goal.value)].reads)
 
     def size(self, decision: Decision) -> int:
         """How many steps an order executes."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from p2smt.schedules.order.happens_before import Nodes
     from p2smt.schedules.order.unordered_accesses import OrderQuestion
 
-Read = tuple[int, int]
+SeenRead = tuple[int, int]
 """(node, cell)."""
 
 RULE = "packets alone are between them, and publish their own words only"
@@ -49,7 +49,7 @@ class _History:
     table: Multisets
     cells: dict[int, list[tuple[int, bool, int]]] = field(default_factory=lambda: defaultdict(list))
 
-    def reads(self, question: OrderQuestion) -> Iterator[tuple[Read, int]]:
+    def reads(self, question: OrderQuestion) -> Iterator[tuple[SeenRead, int]]:
         """What may see something else, and what."""
         cell, past = question.cell, self.cells[question.cell]
         first = self._place(question.earlier, cell, writes=not question.overwrites)
@@ -64,7 +64,7 @@ class _History:
             if node == question.later and writes:
                 yield from self._after(cell, place, past[first][2])
 
-    def _after(self, cell: int, place: int, value: int) -> Iterator[tuple[Read, int]]:
+    def _after(self, cell: int, place: int, value: int) -> Iterator[tuple[SeenRead, int]]:
         """Reads of what was written at a place, which may see another value."""
         for node, writes, _ in self.cells[cell][place + 1 :]:
             if writes:
@@ -103,7 +103,7 @@ def stale_reads(
 ) -> StaleReads:
     """What accesses that are ordered but not published can do to the result of a run."""
     history = _history(index, nodes, order, {question.cell for question in questions})
-    everything: dict[Read, int] = {}
+    everything: dict[SeenRead, int] = {}
     for question in questions:
         instead = dict(history.reads(question))
         found = _violation(index, nodes, order, history.table, question, instead)
@@ -116,7 +116,7 @@ def stale_reads(
 
 
 def _run(
-    index: Index, order: Sequence[int], table: Multisets, instead: Mapping[Read, int]
+    index: Index, order: Sequence[int], table: Multisets, instead: Mapping[SeenRead, int]
 ) -> DataState:
     state = DataState(index, table, instead=instead)
     for number in order:
@@ -130,7 +130,7 @@ def _violation(
     order: Sequence[int],
     table: Multisets,
     question: OrderQuestion,
-    instead: Mapping[Read, int],
+    instead: Mapping[SeenRead, int],
 ) -> Violation | None:
     """The first output chunk that is wrong where some reads see something else."""
     wrong = next(wrong_goals(_run(index, order, table, instead)), None)

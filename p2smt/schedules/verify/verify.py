@@ -24,6 +24,7 @@ from p2smt.schedules.order.happens_before import edges_of, ordered_run
 from p2smt.schedules.order.unordered_accesses import find_races
 from p2smt.schedules.order.unpublished import find_unpublished
 from p2smt.schedules.races.decide import DEFAULT_EFFORT, Outcome, decide
+from p2smt.schedules.unused_messages import unused_messages, unused_warning
 from p2smt.schedules.verify.competing import TooManyOutcomes
 from p2smt.schedules.verify.deadlock import deadlock, longest_queue, run_or_stick, smallest_depth
 from p2smt.schedules.verify.explain import depends_on, explained
@@ -32,7 +33,6 @@ from p2smt.schedules.verify.race_violation import race_violation
 from p2smt.schedules.verify.report import Report, Verdict, memory_rule_of
 from p2smt.schedules.verify.stale_reads import RULE, stale_reads
 from p2smt.schedules.verify.structure import broken_steps, unmatched
-from p2smt.schedules.verify.unused_messages import unused_messages, unused_warning
 from p2smt.schedules.verify.values import run_values
 from p2smt.schedules.verify.whole_steps import of_whole_steps
 from p2smt.schedules.verify.wrong_values import wrong_values
@@ -120,13 +120,12 @@ class _Found:
 
 
 def _data(
-    whole: Index, local: LocalOrder, order: tuple[int, ...], depth: int, limits: SearchLimits
+    whole: Index, local: LocalOrder, steps: tuple[int, ...], depth: int, limits: SearchLimits
 ) -> Report:
     """The checks of a schedule in which every step gets its turn."""
     pieces = in_pieces(whole.schedule)
     index = whole if pieces.whole else index_of(pieces.schedule)
-    in_steps, order = order, pieces.run(order)
-    edges, warnings = edges_of(index), list(whole.schedule.warnings)
+    order, edges, warnings = pieces.run(steps), edges_of(index), list(whole.schedule.warnings)
     races = find_races(index, edges, order)
     if races:
         edges = edges_of(index, depth)
@@ -156,7 +155,18 @@ def _data(
     if report.verdict is not Verdict.INVALID:
         report = _published(index, found, edges, report)
     shown = tuple(of_whole_steps(pieces, violation) for violation in report.violations)
-    return _noting_unused(whole, in_steps, found.races, replace(report, violations=shown))
+    return _noting_unused(whole, steps, races, replace(report, violations=shown))
+
+
+def _noting_unused(
+    index: Index, order: tuple[int, ...], races: Sequence[Race], report: Report
+) -> Report:
+    """The report, and if the schedule is valid the messages that carry what no output needs."""
+    if report.verdict is not Verdict.VALID:
+        return report
+    unused = unused_messages(index, order, {race.cell for race in races})
+    more = (unused_warning(index.schedule, unused),) if unused else ()
+    return replace(report, unused=unused, warnings=(*report.warnings, *more))
 
 
 def _published(index: Index, found: _Found, edges: Edges, report: Report) -> Report:
@@ -177,17 +187,6 @@ def _published(index: Index, found: _Found, edges: Edges, report: Report) -> Rep
         "run, which does not say that it does none in another"
     )
     return replace(report, verdict=Verdict.UNKNOWN, harmless=False, reason=reason)
-
-
-def _noting_unused(
-    index: Index, order: Sequence[int], races: Sequence[Race], report: Report
-) -> Report:
-    """The report, and if the schedule is valid the messages that carry what no output needs."""
-    if report.verdict is not Verdict.VALID:
-        return report
-    unused = unused_messages(index, order, {race.cell for race in races})
-    more = (unused_warning(index.schedule, unused),) if unused else ()
-    return replace(report, unused=unused, warnings=(*report.warnings, *more))
 
 
 def _wrong(index: Index, found: _Found) -> tuple[Violation, ...]:
@@ -214,7 +213,7 @@ def _decided(
     match decision.verdict:
         case Outcome.HARMLESS:
             return replace(report, harmless=True)
-        case Outcome.WRONG if not decision.order:  # wrong before anything is done: no race's doing
+        case Outcome.WRONG if not decision.order or not decision.by_race:  # no race's doing
             return report
         case Outcome.WRONG:
             broken = race_violation(index, edges.nodes, found.races, found.order, decision)

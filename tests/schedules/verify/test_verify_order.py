@@ -179,3 +179,17 @@ def test_random_schedules_with_little_room(seed: int, depth: int) -> None:
     schedule = random_schedule(seed, 4 + seed % 6, depth)
     wanted = Verdict.VALID if explore(schedule, depth).right else Verdict.INVALID
     assert verify(schedule, depth).verdict is wanted
+
+
+def test_the_way_from_a_race_to_the_output_is_told() -> None:
+    b = Blocks()
+    b.copy(0, 0, "i0", "s0")
+    b.copy(0, 1, "s0", "s1")
+    b.copy(0, 1, "s1", "o0")
+    report = verify(b.schedule("c", Contract("custom", starts(1), goals((0, 0, 0, 0))), 2))
+    (race,) = [violation for violation in report.violations if violation.kind is Kind.RACE]
+    assert "where rank 0 block 1 step 0 cpy comes first, o[0] of rank 0 contains" in race.message
+    way = (
+        "from s[0] of rank 0 it gets there by way of rank 0 block 1 step 0 cpy, rank 0 block 1 step"
+    )
+    assert race.details[0].startswith(way)
