@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -80,8 +81,8 @@ def test_five_levels_and_128_devices_get_a_program(pipeline: int) -> None:
     sizes = (2, 2, 4, 4, 8)
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
     tp_on_gpus = FixedEntry(axis=1, level=4, value=4)  # so dp is split at all five levels
-    problem = ask(topology, "dp=128,tp=4", "dp=1GiB", rules=(tp_on_gpus,), pipeline=pipeline)
-    found = p2smt.solve(problem, top=1, limits=SearchLimits(time_limit_s=6.0))
+    more: dict[str, Any] = {"rules": (tp_on_gpus,), "pipeline": pipeline, "max_length": 3}
+    found = p2smt.solve(ask(topology, "dp=128,tp=4", "dp=1GiB", **more), top=1)
     assert found.status is Status.FEASIBLE
     assert found.best is not None
     is_real(found.best.requests[0])
@@ -113,8 +114,9 @@ def test_restrictions_hold_on_merged_levels() -> None:
     """Steps across a level that was merged away are counted too."""
     sizes = (2, 2, 2, 2, 8)
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
-    problem = ask(topology, "dp=128", "dp=1GiB", step_limits=(("l1", 1), ("l2", 1)))
-    found = p2smt.solve(problem, top=1, limits=SearchLimits(time_limit_s=6.0)).best
+    limits = (("l1", 1), ("l2", 1))
+    problem = ask(topology, "dp=128", "dp=1GiB", step_limits=limits, max_length=3)
+    found = p2smt.solve(problem, top=1).best
     assert found is not None
     answer = found.requests[0]
     is_real(answer)

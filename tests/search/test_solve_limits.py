@@ -100,7 +100,8 @@ def test_a_scene_too_large_for_the_table_is_left_unproved() -> None:
     sizes = (2, 2, 4, 4, 8)
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
     tp_on_gpus = FixedEntry(axis=1, level=4, value=4)  # so dp is split at all five levels
-    problem = ask(topology, "dp=128,tp=4", "dp=1GiB", "tp=1MiB", rules=(tp_on_gpus,))
+    asked = ("dp=128,tp=4", "dp=1GiB", "tp=1MiB")
+    problem = ask(topology, *asked, rules=(tp_on_gpus,), max_length=3)
     found = p2smt.solve(problem, top=1)
     assert found.status is Status.FEASIBLE
     assert found.best is not None
