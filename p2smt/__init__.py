@@ -82,8 +82,8 @@ if TYPE_CHECKING:
     from p2smt.schedules.verify.report import Report as Report
     from p2smt.schedules.verify.report import Verdict as Verdict
     from p2smt.search.placements import placements as placements
-    from p2smt.search.program_lists import ProgramList as ProgramList
-    from p2smt.search.program_lists import request_programs as request_programs
+    from p2smt.search.programs import ProgramList as ProgramList
+    from p2smt.search.programs import request_programs as request_programs
     from p2smt.search.prove import prove as prove
     from p2smt.search.solve import solve as solve
     from p2smt.solvers.solver import Solver as Solver
@@ -92,7 +92,7 @@ _HOMES = {
     "p2smt.search.placements": ("placements",),
     "p2smt.search.solve": ("solve",),
     "p2smt.search.prove": ("prove",),
-    "p2smt.search.program_lists": (
+    "p2smt.search.programs": (
         "ProgramList",
         "request_programs",
     ),
