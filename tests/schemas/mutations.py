@@ -39,7 +39,7 @@ def mutants(draw: st.DrawFn, data: dict[str, Any]) -> dict[str, Any]:
     """The data with one change."""
     made = copy.deepcopy(data)
     *above, last = draw(st.sampled_from([place for place in places(made) if place]))
-    owner = part(made, tuple(above))
+    owner: Any = part(made, tuple(above))
     match draw(st.sampled_from(("value", "value", "drop", "key", "twice", "swap"))):
         case "value":
             owner[last] = copy.deepcopy(draw(st.sampled_from(VALUES)))
@@ -47,7 +47,7 @@ def mutants(draw: st.DrawFn, data: dict[str, Any]) -> dict[str, Any]:
             del owner[last]
         case "key" if isinstance(owner, dict):
             owner["colour"] = draw(st.sampled_from(VALUES))
-        case "twice" if isinstance(owner, list):
+        case "twice" if isinstance(owner, list) and isinstance(last, int):
             owner.append(copy.deepcopy(owner[last]))
         case "swap":
             others = [place for place in places(made) if place]

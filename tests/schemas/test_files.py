@@ -56,8 +56,8 @@ TORUS: dict[str, Any] = {
         },
     ],
 }
-TOPOLOGIES = [TORUS, load_yaml(TINY, "tiny"), dump_topology(load_topology("azure-ndv4"))]
-SCHEDULES = [load_yaml(path.read_text(), path.name) for path in SYMBOLIC]
+TOPOLOGIES: list[Any] = [TORUS, load_yaml(TINY, "tiny"), dump_topology(load_topology("azure-ndv4"))]
+SCHEDULES: list[Any] = [load_yaml(path.read_text(), path.name) for path in SYMBOLIC]
 SCHEDULES.append(load_yaml(cli("classics", "ring-all-reduce", "--ranks", "3").out, "ring"))
 
 ACROSS_KEYS = (

@@ -52,6 +52,7 @@ class MeasuredRequest(MeasuredTimes):
     groups: list[list[Rank]]
     verified: bool
     errors: Annotated[list[str], Field(description="Results that are wrong.")]
+    repetitions_checked: Annotated[Count, Field(description="Repetitions with checked results.")]
     float_checked: Annotated[bool, Field(description="Random floating-point data was checked too.")]
     replicas_agree: Annotated[
         bool | None, Field(description="A group has the same bits; null: nothing to compare.")

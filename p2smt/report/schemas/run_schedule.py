@@ -23,6 +23,7 @@ class RunScheduleOutput(MeasuredTimes, Output):
     payload_bytes: PayloadBytes
     fifo_depth: Annotated[int, Field(ge=1)]
     errors: list[str]
+    repetitions_checked: Annotated[Count, Field(description="Repetitions with checked results.")]
     float_checked: bool
     interleavings: Annotated[Count, Field(description="Tried by the reference backend.")]
     options: HowRun

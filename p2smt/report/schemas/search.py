@@ -21,6 +21,9 @@ class PlacementsOutput(Output):
     placements: Annotated[
         list[RankMatrix], Field(description="A row per axis, an entry per level.")
     ]
+    conflict: Annotated[
+        list[str], Field(description="Restrictions that exclude each other; of an infeasible one.")
+    ]
 
 
 class ProgramEntry(OutputPart):

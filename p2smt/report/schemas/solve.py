@@ -59,6 +59,7 @@ class ComparedLayout(OutputPart):
     name: str
     seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
     objective_s: Seconds
+    matrix: Annotated[RankMatrix | None, Field(description="That expresses it; null: none does.")]
 
 
 class ChangedBandwidth(OutputPart):
@@ -79,6 +80,8 @@ class SearchStats(OutputPart):
     wall_s: Seconds
     calls: Annotated[Count, Field(description="Calls of the solver.")]
     counters: dict[str, int]
+    effort: Annotated[Count, Field(description="Work of the solver, in its own unit.")]
+    reason: Annotated[str, Field(description="Why the status is unknown; empty: it is known.")]
 
 
 class SolveOutput(Output):
@@ -99,6 +102,10 @@ class SolveOutput(Output):
         Status, Field(description="complete: proved to be the best ones, in this order.")
     ]
     alternatives: list[RankedPlacement]
+    conflict: Annotated[
+        list[str], Field(description="Restrictions that exclude each other; of an infeasible one.")
+    ]
+    notes: Annotated[list[str], Field(description="What else is to be known, in words.")]
     default_layout: ComparedLayout | None
     compared_layout: ComparedLayout | None
     faster_layouts: Annotated[list[str], Field(description="Compared layouts that are faster.")]

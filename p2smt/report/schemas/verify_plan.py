@@ -24,7 +24,7 @@ class PlanViolation(OutputPart):
     message: str
 
 
-class PlanProof(OutputPart):
+class ProofOfPlan(OutputPart):
     """What solving the plan's problem again says."""
 
     status: Annotated[
@@ -50,4 +50,4 @@ class VerifyPlanOutput(Output):
     checked_on: Annotated[
         list[str], Field(description="What the program of each request was simulated on.")
     ]
-    proof: Annotated[PlanProof | None, Field(description="With --prove, of a valid plan.")]
+    proof: Annotated[ProofOfPlan | None, Field(description="With --prove, of a valid plan.")]

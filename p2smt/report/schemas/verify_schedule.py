@@ -26,6 +26,9 @@ class ScheduleStep(OutputPart):
     rank: Rank
     block: int
     step: Annotated[int, Field(ge=0, description="In its thread block, from 0.")]
+    inner: Annotated[
+        int | None, Field(description="Which operation inside that step; null: it is all of it.")
+    ]
     kind: Annotated[str, Field(description="As the file writes it.")]
     line: Annotated[int | None, Field(description="In the file, from 1; null: not known.")]
 
@@ -102,6 +105,10 @@ class VerifyScheduleOutput(Output):
     races_harmless: Annotated[bool | None, Field(description="null: there are none.")]
     unused_messages: Annotated[
         Count | None, Field(description="Messages whose data no output needs; null: not counted.")
+    ]
+    memory_rule: Annotated[
+        str | None,
+        Field(description="By which the order of data was judged; null: no packets are used."),
     ]
     runtime: Annotated[str | None, Field(description="That is meant; null: p2smt alone.")]
     runnable: Annotated[bool, Field(description="That runtime would run it.")]
