@@ -115,7 +115,9 @@ def test_z3_agrees_with_cpsat(problem: Problem, pipeline: int | None) -> None:
     problem = replace(problem, pipeline=pipeline)
     first, second = (p2smt.solve(problem, top=1, solver=s) for s in ("cpsat", "z3"))
     assert first.best == second.best
-    assert second.status is Status.OPTIMAL
+    assert first.best is not None
+    proved = first.best.matrix is not None  # else the default layout is faster than all matrices
+    assert {first.status, second.status} == {Status.OPTIMAL if proved else Status.FEASIBLE}
 
 
 @settings(max_examples=examples_of(15))
