@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,14 @@ def run(*arguments: str) -> Outcome:
 
 
 def on_reference(folder: Path, *more: str, program: str = PROGRAM) -> Outcome:
-    return cli(*on_pairs(folder, "--backend", "reference", *more, program=program))
+    return cli(*without(on_pairs(folder, program=program), more), "--backend", "reference", *more)
+
+
+def without(arguments: Sequence[str], given: Sequence[str]) -> list[str]:
+    """The arguments but those options, with their values, that are given anew."""
+    names = {word for word in given if word.startswith("--")}
+    pairs = zip(("", *arguments), arguments, strict=False)
+    return [word for before, word in pairs if not names & {before, word}]
 
 
 def test_json_of_a_plan(plan: Path) -> None:
@@ -161,8 +169,8 @@ OPTIONS = [
     (("--time-limit", "-1"), "-1"),
     (("--seed", "-1"), "-1"),
     (("--port", "65536"), "port '65536'"),
-    (("--program", PROGRAM), "a plan file with --axes, --placement, --reduce, --kind or"),
-    (("--reduce", "dp=1KiB"), "a plan file with --axes, --placement, --reduce, --kind or"),
+    (("--program", PROGRAM), "a plan file with --axes, --placement, requests, --kind or"),
+    (("--reduce", "dp=1KiB"), "a plan file with --axes, --placement, requests, --kind or"),
     (("--nonsense",), "--nonsense"),
 ]
 
@@ -208,7 +216,7 @@ def test_bad_plans(plan: Path, tmp_path: Path, values: dict[str, object], text: 
         (("--program", "all-reduce inside gpu"), "forms groups of one device"),
         (("--kind", "send"), "kind 'send'"),
         (("--reduce", "dp"), "reduce dp: has no size"),
-        (("--reduce", "dp=0"), "size in --reduce"),
+        (("--reduce", "dp=0"), "size in 'dp=0'"),
         (("--reduce", "xp=1KiB"), "xp"),
         (("--placement", "[[4,2]]"), "matrix"),
     ],

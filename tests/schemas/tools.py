@@ -20,7 +20,7 @@ def validator(name: str) -> Validator:
     return Draft202012Validator(schema)
 
 
-def complaints(name: str, value: object) -> list[str]:
+def complaints(name: str, value: Any) -> list[str]:
     """What the schema of this name says against a value."""
     errors = validator(name).iter_errors(value)
     return [f"{error.json_path}: {error.message[:200]}" for error in errors]
