@@ -27,7 +27,6 @@ def placements(
     from p2smt.parallelism.placement import Placement
     from p2smt.problems.placement import PlacementProblem
     from p2smt.result import Status
-    from p2smt.search.conflict import rule_conflict, rule_text
     from p2smt.search.placements import placements as search
     from p2smt.solvers.solver import solver_of
 
@@ -40,6 +39,8 @@ def placements(
     matrices = result.value or ()
     texts: list[str] = []
     if result.status is Status.COMPLETE and not matrices:
+        from p2smt.search.conflict import rule_conflict, rule_text
+
         excluding = rule_conflict(sizes, problem.axes, rules, limits, solver_of(solver))
         axis_names = [axis.name for axis in chosen]
         texts = [rule_text(rule, axis_names, names) for rule in excluding]

@@ -12,7 +12,7 @@ from p2smt.cli import schedule_options as so
 if TYPE_CHECKING:
     from p2smt.plans.check import PlanReport
     from p2smt.plans.file_model import AnyPlan
-    from p2smt.search.prove import PlanProof
+    from p2smt.plans.solution import PlanProof
 
 
 def verify(
@@ -133,7 +133,7 @@ def _code(report: PlanReport, proof: PlanProof | None) -> int:
 
     if proof is None:
         return OK if report.valid else REFUTED
-    from p2smt.search.prove import ProofStatus
+    from p2smt.plans.solution import ProofStatus
 
     if proof.solution.interrupted:
         return INTERRUPTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from p2smt.cost.alpha_beta import StepTime
 from p2smt.errors import InputError
@@ -165,6 +166,33 @@ class Solution:
     def best(self) -> Alternative | None:
         """The first alternative."""
         return self.alternatives[0] if self.alternatives else None
+
+
+class ProofStatus(Enum):
+    """What solving again says of a plan."""
+
+    PROVED = "proved"  # no plan of the problem is faster, by more than a tick
+    REFUTED = "refuted"  # one is, or a bound in the plan is false
+    OPEN = "open"  # the search ended at a limit, or the plan is a rank list and none is known
+
+
+@dataclass(frozen=True, slots=True)
+class PlanProof:
+    """What solving a plan's problem again says of it.
+
+    ``objective_s`` is the plan's, ``bound_s`` what no plan of the problem beats (where the plan
+    is proved, at least its objective less one tick; 0 for a rank list, which nothing bounds).
+    ``better`` is a faster answer, ``false`` says which bounds and statuses in the plan the search
+    contradicts; ``listed``: the plan is a rank list.
+    """
+
+    status: ProofStatus
+    objective_s: float
+    bound_s: float
+    better: Alternative | None
+    false: tuple[str, ...]
+    solution: Solution
+    listed: bool = False
 
 
 def faster_orders(solution: Solution) -> tuple[RankOrder, ...]:

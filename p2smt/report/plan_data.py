@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any, assert_never
 
 from p2smt.plans.check import Note, PlanReport
-from p2smt.plans.solution import Alternative
+from p2smt.plans.solution import Alternative, PlanProof, ProofStatus
 from p2smt.programs.semantics import Violation
 from p2smt.report.solution_data import alternative_data
 from p2smt.report.text import one_line
-from p2smt.search.prove import PlanProof, ProofStatus
 from p2smt.units import format_time
 
 OPTIMALITY = "optimality"

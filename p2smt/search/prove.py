@@ -7,8 +7,7 @@ search knows nothing of the plan's answer, so what it proves is evidence of its 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 
 from p2smt.cost.scene import Scene
 from p2smt.errors import EncodingBug, InputError, OutOfTimeError
@@ -18,7 +17,7 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.check import PlanReport, check_plan
 from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel, RequestModel
 from p2smt.plans.problem import plan_problem
-from p2smt.plans.solution import Alternative, RequestAnswer, Solution
+from p2smt.plans.solution import PlanProof, ProofStatus, RequestAnswer, Solution
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.one_request import answer_request
@@ -28,33 +27,6 @@ from p2smt.solvers.solver import Solver, solver_of
 
 TICK = 2.0**-24
 """One tick of the coarsest scale in which a search settles an optimum, as a part of it."""
-
-
-class ProofStatus(Enum):
-    """What solving again says of a plan."""
-
-    PROVED = "proved"  # no plan of the problem is faster, by more than a tick
-    REFUTED = "refuted"  # one is, or a bound in the plan is false
-    OPEN = "open"  # the search ended at a limit, or the plan is a rank list and none is known
-
-
-@dataclass(frozen=True, slots=True)
-class PlanProof:
-    """What solving a plan's problem again says of it.
-
-    ``objective_s`` is the plan's, ``bound_s`` what no plan of the problem beats (where the plan
-    is proved, at least its objective less one tick; 0 for a rank list, which nothing bounds).
-    ``better`` is a faster answer, ``false`` says which bounds and statuses in the plan the search
-    contradicts; ``listed``: the plan is a rank list.
-    """
-
-    status: ProofStatus
-    objective_s: float
-    bound_s: float
-    better: Alternative | None
-    false: tuple[str, ...]
-    solution: Solution
-    listed: bool = False
 
 
 def prove(

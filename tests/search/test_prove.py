@@ -18,9 +18,9 @@ from p2smt.plans.check import check_plan
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.file_model import PlanModel
 from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import Solution
+from p2smt.plans.solution import ProofStatus, Solution
 from p2smt.result import SearchLimits, SolveStats, Status
-from p2smt.search.prove import TICK, ProofStatus, prove
+from p2smt.search.prove import TICK, prove
 from tests.cli.tools import TINY, cli
 
 SIXES = """

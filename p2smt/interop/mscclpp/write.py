@@ -20,7 +20,6 @@ from p2smt.interop.mscclpp.counters import counters_of
 from p2smt.interop.mscclpp.operation_shapes import shape_of
 from p2smt.interop.mscclpp.runtime_warnings import MAX_OPERATIONS
 from p2smt.interop.mscclpp.simple_steps import in_blocks, simple_steps
-from p2smt.schedules.lower.one_sided import has_messages, one_sided
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:
@@ -43,7 +42,9 @@ def write_mscclpp(schedule: Schedule) -> str:
     Raises:
         InputError: it has something that the format cannot say; the first such step is named.
     """
-    if has_messages(schedule):
+    if _has_messages(schedule):
+        from p2smt.schedules.lower.one_sided import one_sided  # of no use to a reader
+
         schedule = one_sided(schedule, MAX_OPERATIONS)
     _check_contract(schedule)
     counters = counters_of(schedule)
@@ -62,6 +63,11 @@ def write_mscclpp(schedule: Schedule) -> str:
         "max_message_size": 2**64 - 1,
     }
     return _text(plan, _OPERATION) + "\n"
+
+
+def _has_messages(schedule: Schedule) -> bool:
+    """Whether any step sends or receives, or waits for a step of another block."""
+    return any(step.send or step.receive or step.waits for step in schedule.steps)
 
 
 def _text(value: object, levels: int, indent: str = "") -> str:

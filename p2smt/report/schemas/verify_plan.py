@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from p2smt.plans.solution import ProofStatus
 from p2smt.report.schemas.base import Chunk, Nth, Output, OutputPart, Rank, Seconds
 from p2smt.report.schemas.solve import RankedPlacement
-from p2smt.search.prove import ProofStatus
 
 
 class PlanViolation(OutputPart):

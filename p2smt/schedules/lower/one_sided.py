@@ -38,11 +38,6 @@ _CHAIN = 2
 """Operations that the semaphore between two parts of a block takes in each: it, and a nop."""
 
 
-def has_messages(schedule: Schedule) -> bool:
-    """Whether any step sends or receives, or waits for a step of another block."""
-    return any(step.send or step.receive or step.waits for step in schedule.steps)
-
-
 def one_sided(schedule: Schedule, room: int, apart: Apart | None = None) -> Schedule:
     """The schedule with writes and signals for messages.
 
