@@ -252,7 +252,7 @@ class _Search:
             return self.ask(goal, len(self.schedule.steps))
         decision = self._replayed(goal, question, answer)
         if at_most is not None and self.size(decision) > at_most:
-            raise EncodingBug("the counterexample is too long", question, result.value)
+            raise EncodingBug("the counterexample is too long", question, answer)
         return decision
 
     def solved(self, problem: RaceProblem) -> RaceAnswer | Status:
