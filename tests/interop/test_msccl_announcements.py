@@ -95,3 +95,62 @@ def test_a_wait_that_never_ends_is_not_written_as_one_that_does(target: str) -> 
     told = tuple(replace(each, unannounced=()) for each in schedule.steps)
     if target != "a.json":
         assert written(replace(schedule, steps=told), target)
+
+
+def after_nops(*inside: str, deps: int) -> Schedule:
+    """Block 1 waits for a step of block 0, of which ``inside`` are the steps."""
+    second = block(1, step(0, "cpy", "s0", "s1", depid=0, deps=deps))
+    text = algo([gpu(0, block(0, *inside), second, chunks=(1, 1, 3))], nchunksperloop=1)
+    return read_msccl(text, "f.xml")
+
+
+def copies(first: int, *hasdep: int) -> list[str]:
+    return [step(first + k, "cpy", "i0", "s0", hasdep=has) for k, has in enumerate(hasdep)]
+
+
+def test_a_nop_that_waits_for_nothing_is_not_counted() -> None:
+    """The runtime announces place 1 as 0, and nothing after it: a wait for 1 never ends."""
+    schedule = after_nops(step(0, "nop", cnt=0), *copies(1, 1, 0), deps=1)
+    report = verify(schedule)
+    assert {broken.kind for broken in report.violations} == {Kind.NEVER_ANNOUNCED}
+    assert "a nop that waits for nothing" in report.violations[0].message
+    without = after_nops(*copies(0, 1, 0), deps=0)
+    assert verify(without).verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize(
+    ("nops", "hasdep", "deps", "ended"),
+    [
+        (1, (1, 1), 1, 2),
+        (1, (1, 1), 0, 1),
+        (2, (1, 0, 1, 1), 2, 4),
+        (2, (1, 1, 1, 1), 3, 5),
+        (2, (1, 1, 1), 4, None),
+    ],
+)
+def test_a_wait_ends_with_the_first_number_that_is_no_smaller(
+    nops: int, hasdep: tuple[int, ...], deps: int, ended: int | None
+) -> None:
+    idle = [step(k, "nop", cnt=0) for k in range(nops)]
+    schedule = after_nops(*idle, *copies(nops, *hasdep), deps=deps)
+    (waiting,) = (each for each in schedule.steps if each.block == 1)
+    if ended is None:
+        assert waiting.unannounced == (StepRef(0, deps),)
+    else:
+        assert waiting.waits == (StepRef(0, ended),)
+        assert not waiting.unannounced
+
+
+def test_a_nop_that_waits_is_counted() -> None:
+    first = [step(0, "nop", cnt=0, depid=2, deps=0), step(1, "cpy", depid=3, deps=0, hasdep=1)]
+    others = [block(k, step(0, "cpy", "s2", hasdep=1)) for k in (2, 3)]
+    second = block(1, step(0, "cpy", "s0", "s1", depid=0, deps=1))
+    inside = [block(0, *first), second, *others]
+    schedule = read_msccl(algo([gpu(0, *inside, chunks=(1, 1, 3))], nchunksperloop=1), "f.xml")
+    (waiting,) = (each for each in schedule.steps if each.block == 1)
+    assert waiting.waits == (StepRef(0, 1),)
+
+
+def test_a_wait_that_ends_late_after_a_nop_is_told() -> None:
+    schedule = after_nops(step(0, "nop", cnt=0), *copies(1, 1, 1), deps=1)
+    assert any("announced too low, as the runtime does not" in text for text in schedule.warnings)

@@ -3,8 +3,13 @@
 The runtime announces a step only if its ``hasdep`` is 1, as one rising number per block, and a
 waiting block compares with that number (``msccl_interpreter.h``).  So a wait for a step that is
 not announced ends with the next one of its block that is.  Where there is none, it never ends: in
-the last iteration over the data no higher number comes any more.  ``nop`` is folded into the step
-after it and never announced itself.
+the last iteration over the data no higher number comes any more.
+
+``nop`` is folded into the step after it and never announced itself.  The interpreter counts a step
+and one more for each dependency of it after the first; the loader (``msccl_parser.cc``,
+``mscclGetAlgoFromXMLAndSetAlgo``) makes a dependency of a ``nop`` that waits, and nothing of one
+that does not.  So a step is announced with its place less the idle ``nop`` steps before it, and a
+wait, which names a place, ends with the first announced number that is no smaller.
 """
 
 from __future__ import annotations
@@ -24,19 +29,19 @@ def says_announcements(algo: RawAlgo) -> bool:
 
 
 def announcements_of(gpu: RawGpu) -> dict[int, list[int | None]]:
-    """By block and step: the first step from it on that is announced, or None."""
+    """By block and step: the step of that block whose announcement ends a wait for it, or None."""
     return {number: _announced(block) for number, block in gpu.blocks.items()}
 
 
 def _announced(block: RawBlock) -> list[int | None]:
     found: list[int | None] = []
-    following: int | None = None
-    for index in range(len(block.steps) - 1, -1, -1):
-        step = block.steps[index]
-        if step.announced and step.kind != "nop":
-            following = index
-        found.append(following)
-    return found[::-1]
+    idle = 0
+    for index, step in enumerate(block.steps):
+        if step.kind == "nop":
+            idle += step.wait is None
+        elif step.announced:
+            found += [index] * (index - idle + 1 - len(found))
+    return found + [None] * (len(block.steps) - len(found))
 
 
 def announced_by(

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from p2smt.schedules.model import Step
 
 
+_NOT_ANNOUNCED = "waits for a step with hasdep=0: the runtime waits for the next with hasdep=1"
+_TOO_LOW = (
+    "waits for a step that is announced too low, as the runtime does not count a nop before it: it "
+    "waits for a later one with hasdep=1"
+)
+
+
 def warnings_of(algo: RawAlgo, in_place: bool, steps: Iterable[Step]) -> tuple[str, ...]:
     """What to know about a file that is used in place or not; one text per subject."""
     return by_subject(_findings(algo, in_place, steps))
@@ -62,10 +69,8 @@ def _dependencies(gpu: RawGpu) -> Iterator[Finding]:
         for step in block.steps:
             ended = None if step.wait is None else announced_by(announcements, step.wait)
             if step.wait is not None and ended not in (None, step.wait[1]):
-                text = (
-                    "waits for a step with hasdep=0: the runtime waits for the next with hasdep=1"
-                )
-                yield text, step.line
+                awaited = gpu.blocks[step.wait[0]].steps[step.wait[1]]
+                yield (_TOO_LOW if awaited.announced else _NOT_ANNOUNCED), step.line
 
 
 def _nops(block: RawBlock) -> Iterator[Finding]:

@@ -2,7 +2,8 @@
 
 A read is *settled* if all that it may see is equal: then its value needs no order.  Settled reads
 are found by assuming that all are and giving up those that contradict it, which is sound because
-in any execution a read sees something that was computed before it.
+in any execution a read sees something that was computed before it.  A read of a packet sees one,
+never a place that nothing was written to.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class SourceFinder:
 
     def of(self, read: int) -> list[SourceValue]:
         """The writes that may be the last before a read, and nothing at all if that may be."""
-        read_access, cell = self.flow.reads[read]
+        read_access, cell, _ = self.flow.reads[read]
         writes = self.flow.writes[cell]
         self.compared += len(writes) * (1 if cell in self._before else 1 + len(writes))
         masks = self._masks(cell, writes)
@@ -155,7 +156,8 @@ def _settled(flow: Flow, sources: Mapping[int, Sequence[SourceValue]]) -> dict[i
     todo = list(sources)
     while todo:
         read = todo.pop()
-        values = {v for s in sources[read] if (v := _value(flow, state, s.value)) is not None}
+        seen = [s for s in sources[read] if s.write is not None or not flow.reads[read].packet]
+        values = {v for s in seen if (v := _value(flow, state, s.value)) is not None}
         now = None if not values else values.pop() if len(values) == 1 else VARIES
         if now is not None and state.get(read) != now and state.get(read) != VARIES:
             state[read] = VARIES if read in state else now

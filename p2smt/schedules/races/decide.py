@@ -4,6 +4,9 @@ For every goal that does not hold the right value in every order by the flow of 
 solver is asked for an order in which it is wrong.  Such an order is completed to one of the whole
 schedule and replayed by an independent interpreter, and only what that shows is believed.  Then
 shorter and shorter counterexamples are looked for until there is none.
+
+Packets publish their own words only.  A run in which a goal is wrong is one in which their readers
+wait; but that no run is wrong is believed only if it holds although they make nothing else visible.
 """
 
 from __future__ import annotations
@@ -45,6 +48,11 @@ DEFAULT_EFFORT = 200_000_000
 """What the solver may spend on a schedule, in z3's units of resources: about a minute's work."""
 
 UNDECIDED = "before the solver could say whether that does harm"
+
+UNPUBLISHED = (
+    "it is not proved that this does no harm: packets that several steps write may order them, and "
+    "publish their own words only"
+)
 
 
 class Outcome(StrEnum):
@@ -189,7 +197,24 @@ class _Search:
             unsettled += found is Status.UNKNOWN
         if unsettled:
             return Decision(Outcome.UNKNOWN, f"{self.ended} {UNDECIDED}", open_goals=unsettled)
-        return Decision(Outcome.HARMLESS)
+        return self.published()
+
+    def published(self) -> Decision:
+        """That no goal can be wrong, if that holds although packets order nothing but themselves.
+
+        Packets with one writer are edges, which are looked at where they are used (unpublished).
+        """
+        rules = self.questions.rules
+        if not rules.packets:
+            return Decision(Outcome.HARMLESS)
+        questions = replace(self.questions, rules=replace(rules, packets=()))
+        found = [self.solved(questions.of(goal).problem) for goal in self.goals]
+        unsettled = [answer for answer in found if answer is not Status.INFEASIBLE]
+        if not unsettled:
+            return Decision(Outcome.HARMLESS)
+        ended = all(answer is Status.UNKNOWN for answer in unsettled)
+        reason = f"{self.ended} {UNDECIDED}" if ended else UNPUBLISHED
+        return Decision(Outcome.UNKNOWN, reason, open_goals=len(unsettled))
 
     def shortest(self, best: Decision) -> Decision:
         """The shortest counterexample, or the best found when the time is up."""
@@ -219,26 +244,33 @@ class _Search:
 
     def ask(self, goal: GoalValue, at_most: int | None) -> Decision | Status:
         """An order in which a goal is wrong; INFEASIBLE or UNKNOWN."""
+        question = self.questions.of(goal, at_most)
+        answer = self.solved(question.problem)
+        if isinstance(answer, Status):
+            return answer
+        if question.relaxation:
+            return self.ask(goal, len(self.schedule.steps))
+        decision = self._replayed(goal, question, answer)
+        if at_most is not None and self.size(decision) > at_most:
+            raise EncodingBug("the counterexample is too long", question, answer)
+        return decision
+
+    def solved(self, problem: RaceProblem) -> RaceAnswer | Status:
+        """The solver's answer to a question; INFEASIBLE or UNKNOWN."""
+        if problem in self.proved:
+            return Status.INFEASIBLE
         limits = self.left()
         if limits is None:
             return Status.UNKNOWN
-        question = self.questions.of(goal, at_most)
-        if question.problem in self.proved:
-            return Status.INFEASIBLE
-        result = ask(question.problem, Witness(), Solver.Z3, limits)
+        result = ask(problem, Witness(), Solver.Z3, limits)
         self.spent += result.stats.effort
-        if result.value is None:
-            if result.status is Status.UNKNOWN:
-                self.ended = result.stats.reason or self.ended
-            if result.status is Status.INFEASIBLE:
-                self.proved.add(question.problem)
-            return result.status
-        if question.relaxation:
-            return self.ask(goal, len(self.schedule.steps))
-        decision = self._replayed(goal, question, result.value)
-        if at_most is not None and self.size(decision) > at_most:
-            raise EncodingBug("the counterexample is too long", question, result.value)
-        return decision
+        if result.value is not None:
+            return result.value
+        if result.status is Status.UNKNOWN:
+            self.ended = result.stats.reason or self.ended
+        if result.status is Status.INFEASIBLE:
+            self.proved.add(problem)
+        return result.status
 
     def left(self) -> SearchLimits | None:
         """What is left of the limits, or None where one is used up."""

@@ -34,10 +34,11 @@ class SharedWrite(NamedTuple):
 
 
 class SharedRead(NamedTuple):
-    """A read of a shared cell."""
+    """A read of a shared cell; ``packet``: it waits for a packet there."""
 
     access: OrderItem
     cell: int
+    packet: bool = False
 
 
 class GoalValue(NamedTuple):
@@ -72,10 +73,10 @@ class _Walk:
     cells: dict[int, tuple[int, int]] = field(default_factory=dict)  # value, writer
     sent: dict[int, list[int]] = field(default_factory=dict)
 
-    def read(self, access: OrderItem, cell: int) -> int:
+    def read(self, access: OrderItem, cell: int, *, packet: bool = False) -> int:
         """What a read sees."""
         if cell in self.shared:
-            self.flow.reads.append(SharedRead(access, cell))
+            self.flow.reads.append(SharedRead(access, cell, packet))
             return self.flow.table.seen_by(len(self.flow.reads) - 1)
         if cell not in self.cells:
             return self.flow.table.single(UNDEFINED)
@@ -122,7 +123,8 @@ def _step(walk: _Walk, cells: Mapping[Span, range], number: int, sender: int | N
     value = [NOTHING] * step.count if sender is None else list(walk.sent[sender])
     for k, span in enumerate(step.reads):
         for j, cell in enumerate(cells[span]):
-            seen = walk.read(OrderItem(number, ItemKind.READ, j, k), cell)
+            access = OrderItem(number, ItemKind.READ, j, k)
+            seen = walk.read(access, cell, packet=span.packet)
             value[j] = table.add(value[j], seen)
     for k, span in enumerate(step.writes):
         for j, cell in enumerate(cells[span]):

@@ -127,7 +127,10 @@ def _dependencies(schedule: Schedule, step: Step) -> Iterator[tuple[Step, str]]:
     """One dependency more, on any step of another block of the rank; or one less."""
     for ref in step.unannounced:
         rest = tuple(r for r in step.unannounced if r != ref)
-        what = f"announce block {ref.block} step {ref.index}, for which it waits (hasdep=1)"
+        what = (
+            f"announce block {ref.block} step {ref.index}, for which it waits (hasdep=1, and "
+            "before it no nop that waits for nothing)"
+        )
         yield replace(step, unannounced=rest), what
     for other in schedule.steps:
         if other.rank == step.rank and other.block != step.block:

@@ -89,8 +89,9 @@ def _references(index: Index, number: int, step: Step) -> Iterator[Violation]:
         awaited = index.number(step.rank, ref)
         if awaited is not None:
             text = (
-                f"{step} waits for {index.schedule.steps[awaited]}, which has hasdep=0, and no "
-                "later step of that block has hasdep=1: nothing announces it, and every run hangs"
+                f"{step} waits for {index.schedule.steps[awaited]}, which is not announced "
+                "(hasdep=0, or counted too low after a nop that waits for nothing), and no later "
+                "step of that block is in its place: every run hangs"
             )
             yield Violation(Kind.NEVER_ANNOUNCED, text, (number, awaited), step.rank)
 

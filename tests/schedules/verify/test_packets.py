@@ -153,3 +153,52 @@ def test_the_rule_is_named_only_where_there_are_packets() -> None:
     b.copy(0, 0, "i0", "o0")
     assert verify(schedule_of(b, (0, 0, 0, 0))).memory_rule == ""
     assert verify(stored_before("in the same step")).memory_rule
+
+
+def written_twice(*, counted: bool) -> Schedule:
+    """A plain store, then one packet by two steps; its reader goes on to read the plain store.
+
+    counted: whether one output chunk is the sum of the packet and the plain store.
+    """
+    b = Blocks()
+    b.add(0, 0, "put", reads=(at("i0", 0),), writes=(at("s1", 1),))
+    packet = at("s0", 1, packet=True)
+    for _ in range(2):
+        b.add(0, 0, "ppkt", reads=(at("i1", 0),), writes=(packet,))
+    b.add(1, 0, "upkt", reads=(packet,), writes=(at("o0", 1),))
+    read = (at("s1", 1), at("o0", 1)) if counted else (at("s1", 1),)
+    b.add(1, 0, "re", reads=read, writes=(at("o1", 1),))
+    schedule = schedule_of(b, (1, 0, 0, 1), (1, 1, 0, 0))
+    both = Goal(1, 1, (Contribution(0, 0), Contribution(0, 1)))
+    goals = (schedule.contract.goals[0], both if counted else schedule.contract.goals[1])
+    return replace(schedule, contract=replace(schedule.contract, goals=goals))
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_a_packet_with_several_writers_publishes_its_own_words_only(*, counted: bool) -> None:
+    schedule = written_twice(counted=counted)
+    assert explore(schedule).right, "in order of execution"
+    report = verify(schedule)
+    assert report.verdict is not Verdict.VALID
+    assert not report.harmless
+    assert "publish their own words only" in report.reason
+    assert verify(with_signals(schedule)).verdict is Verdict.VALID
+
+
+def test_a_further_packet_with_one_writer_changes_nothing() -> None:
+    schedule = written_twice(counted=False)
+    b = Blocks()
+    other = at("s2", 1, packet=True)
+    b.add(0, 0, "ppkt", reads=(at("i1", 0),), writes=(other,))
+    b.add(1, 1, "upkt", reads=(other,), writes=(at("s3", 1),))
+    first = replace(b.steps[0], index=3)
+    more = replace(schedule, steps=(*schedule.steps, first, b.steps[1]))
+    assert verify(more).verdict is not Verdict.VALID
+
+
+def test_the_words_of_a_packet_are_those_of_one_of_its_writers() -> None:
+    """Whoever wrote it, the reader has the data: that rests on nothing else."""
+    schedule = written_twice(counted=False)
+    own = replace(schedule, contract=replace(schedule.contract, goals=schedule.contract.goals[:1]))
+    report = verify(own)
+    assert (report.verdict, report.harmless) == (Verdict.VALID, True)
