@@ -103,13 +103,15 @@ class RankOrder:
     """Ranks on devices in some order, one collective per request: what answers are compared with.
 
     ``seconds`` are times per execution of each request.  ``matrix`` is the one that expresses the
-    order, or None if there is none.
+    order, or None if there is none.  ``breaks``: the restrictions that keep it from being an
+    answer, in words.
     """
 
     name: str
     seconds: tuple[float, ...]
     objective_s: float
     matrix: Matrix | None = None
+    breaks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
