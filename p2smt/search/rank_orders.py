@@ -70,6 +70,7 @@ def with_default(found: Solution, default: RankOrder, top: int) -> Solution:
         bound_s=0.0,
         physical_bound_s=0.0,
         ranking=Status.TRUNCATED,
+        matrices=found.status,
         notes=(*found.notes, _beside(found)),
     )
 
