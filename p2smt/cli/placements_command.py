@@ -24,10 +24,9 @@ def placements(
     from p2smt.cli import given
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import print_json
-    from p2smt.parallelism.placement import Placement
     from p2smt.problems.placement import PlacementProblem
-    from p2smt.result import Status
-    from p2smt.search.placements import placements as search
+    from p2smt.report.lists.placement_list import placements_data, placements_lines
+    from p2smt.search.conflict import list_placements
     from p2smt.solvers.solver import solver_of
 
     names, sizes = given.levels_of(topology, levels)
@@ -35,34 +34,10 @@ def placements(
     rules = given.rules_of(names, chosen, require, forbid, fix)
     problem = PlacementProblem(sizes, tuple(axis.size for axis in chosen), rules)
     limits = given.limits_of(time_limit, seed, limit=limit)
-    result = search(problem, limits, solver_of(solver))
-    matrices = result.value or ()
-    texts: list[str] = []
-    if result.status is Status.COMPLETE and not matrices:
-        from p2smt.search.conflict import rule_conflict, rule_text
-
-        excluding = rule_conflict(sizes, problem.axes, rules, limits, solver_of(solver))
-        axis_names = [axis.name for axis in chosen]
-        texts = [rule_text(rule, axis_names, names) for rule in excluding]
+    found = list_placements(problem, limits, solver_of(solver))
     if json:
-        print_json(
-            {
-                "status": result.status.value,
-                "count": len(matrices),
-                "levels": [{"name": n, "size": s} for n, s in zip(names, sizes, strict=True)],
-                "axes": [{"name": axis.name, "size": axis.size} for axis in chosen],
-                "placements": matrices,
-                "conflict": texts,
-            }
-        )
-        return exit_code(result.status)
-    for matrix in matrices:
-        typer.echo(Placement(matrix).text())
-    typer.echo(
-        f"{result.status.value}: {len(matrices)} placement{'s' * (len(matrices) != 1)} of "
-        f"{', '.join(f'{axis.name}={axis.size}' for axis in chosen)} on "
-        f"{', '.join(f'{n}={s}' for n, s in zip(names, sizes, strict=True))}"
-    )
-    if texts:
-        typer.echo(f"these rules exclude each other: {'; '.join(texts)}")
-    return exit_code(result.status)
+        print_json(placements_data(found, chosen, names))
+    else:
+        for line in placements_lines(found, chosen, names):
+            typer.echo(line)
+    return exit_code(found.status)

@@ -103,7 +103,7 @@ def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) 
 
 def _of_requests(asked: PlacedRequests, sought: _Sought, as_json: bool) -> int:
     from p2smt.cli import restrictions
-    from p2smt.search.programs import request_programs
+    from p2smt.search.programs import programs_of_each
 
     problem = replace(
         asked.problem,
@@ -111,18 +111,14 @@ def _of_requests(asked: PlacedRequests, sought: _Sought, as_json: bool) -> int:
         forbidden_forms=restrictions.forms(sought.forms),
         step_limits=restrictions.step_limits(sought.steps, asked.problem.topology.names),
     )
-    found = [
-        request_programs(
-            problem,
-            asked.placement,
-            request,
-            top=sought.top,
-            limits=sought.limits,
-            solver=sought.solver,
-            timed=sized,
-        )
-        for request, sized in zip(problem.requests, asked.sized, strict=True)
-    ]
+    found = programs_of_each(
+        problem,
+        asked.placement,
+        timed=asked.sized,
+        top=sought.top,
+        limits=sought.limits,
+        solver=sought.solver,
+    )
     return _finish(found, problem.requests, sought, as_json)
 
 
@@ -132,7 +128,7 @@ def _finish(
     """Show the lists; the exit code says whether any was cut short."""
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import print_json
-    from p2smt.report.costs.program_lists import lists_data, lists_lines
+    from p2smt.report.lists.program_lists import lists_data, lists_lines
 
     best = sought.top is not None
     if as_json:

@@ -8,41 +8,70 @@ with a whole search for each.  What cannot be settled in time is not claimed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from p2smt.collectives.names import Form
 from p2smt.errors import EncodingBug
-from p2smt.parallelism.placement import AxisRule, FixedEntry
+from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
 from p2smt.parallelism.request import Problem
 from p2smt.plans.restrictions import restriction_text
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.joint import JointSearch
-from p2smt.search.placements import is_answer
+from p2smt.search.placements import is_answer, placements
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Conflict, Optimum
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.solver import Solver, solver_of
 
 _Rule = AxisRule | FixedEntry
 _Restriction = _Rule | Form | tuple[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class PlacementList:
+    """The matrices of a problem that were found, and whether these are all.
+
+    conflict: rules that exclude each other, where there is no matrix; empty: not settled.
+    """
+
+    problem: PlacementProblem
+    status: Status
+    matrices: tuple[Matrix, ...]
+    conflict: tuple[_Rule, ...] = ()
+
+
+def list_placements(
+    problem: PlacementProblem, limits: SearchLimits, solver: Solver = Solver.CPSAT
+) -> PlacementList:
+    """Every matrix; where there is none, why, within the same time limit.
+
+    Raises:
+        InputError, EncodingBug: as :func:`p2smt.search.placements.placements`.
+    """
+    watch = StopWatch.start(limits)
+    found = placements(problem, watch.left(), solver)
+    if found.status is not Status.COMPLETE or found.value:
+        return PlacementList(problem, found.status, found.value or ())
+    excluding = rule_conflict(problem, watch.left(), solver)
+    return PlacementList(problem, found.status, (), excluding)
+
+
 def rule_conflict(
-    levels: tuple[int, ...],
-    axes: tuple[int, ...],
-    rules: tuple[_Rule, ...],
-    limits: SearchLimits,
-    solver: Solver = Solver.CPSAT,
+    problem: PlacementProblem,
+    limits: SearchLimits | None = None,
+    solver: Solver | str = Solver.CPSAT,
 ) -> tuple[_Rule, ...]:
     """Rules that no matrix obeys together, though it may all but one of them, in their order.
 
-    Empty if there are none, or if that was not settled in time.
+    Matrices that the problem excludes count as any other.  Empty if there are no such rules, or
+    if that was not settled in time.
 
     Raises:
+        InputError: no such solver.
         EncodingBug: one solver's core has an answer by the other.
     """
-    watch, rules = StopWatch.start(limits), tuple(dict.fromkeys(rules))
-    question = PlacementProblem(levels, axes, rules)
+    watch, solver = StopWatch.start(limits or SearchLimits()), solver_of(solver)
+    rules = tuple(dict.fromkeys(problem.rules))
+    question = PlacementProblem(problem.levels, problem.axes, rules)
     found = ask(question, Conflict(), solver, watch.left())
     if found.value is None:
         return ()
@@ -77,7 +106,8 @@ def conflict(problem: Problem, limits: SearchLimits, solver: Solver) -> tuple[st
     """
     watch = StopWatch.start(limits)
     sizes = problem.topology.sizes, problem.axis_sizes
-    found = rule_conflict(*sizes, problem.rules, watch.left(), solver)
+    question = PlacementProblem(*sizes, problem.rules)
+    found = rule_conflict(question, watch.left(), solver)
     if not found and not problem.forbidden_forms and not problem.step_limits:
         return ()
     kept = found or _least(problem, watch, solver)
@@ -89,6 +119,8 @@ def conflict(problem: Problem, limits: SearchLimits, solver: Solver) -> tuple[st
 
 def _least(problem: Problem, watch: StopWatch, solver: Solver) -> tuple[_Restriction, ...]:
     """Restrictions that leave no answer, but one without any of them; empty if not settled."""
+    from p2smt.search.joint import JointSearch  # which lists of placements do without
+
     forms = sorted(problem.forbidden_forms, key=lambda form: form.value)
     every: list[_Restriction] = [*dict.fromkeys((*problem.rules, *forms, *problem.step_limits))]
     kept = every

@@ -342,24 +342,53 @@ def request_programs(
         InputError: sizes that do not fit, or a problem beyond a limit of the encoding.
     """
     placement.check(problem.topology.sizes, problem.axis_sizes)
-    topology = problem.topology
-    if problem.algorithms is not None:
-        topology = topology.running(problem.algorithms)
-    scene = Scene.of(topology, placement, problem.axis_indices(request))
+    scene = _scene_of(problem, placement, request)
     if not request.kind.has_programs:
         return _none(problem, "one fixed step")
     if scene.hierarchy.size == 1:
         return _none(problem, "nothing to do in a group of one device")
-    task = Task(
-        request.kind,
-        scene.hierarchy,
-        problem.max_length,
-        problem.forbidden_forms,
-        problem.step_limits,
-        solver_of(solver),
-    )
+    task = _task_of(problem, request, scene.hierarchy, solver_of(solver))
     priced = scene if timed else None
     return programs_on(task, limits or SearchLimits(), top, priced, request.payload_bytes)
+
+
+def programs_of_each(
+    problem: Problem,
+    placement: Placement,
+    *,
+    timed: Sequence[bool],
+    top: int | None = None,
+    limits: SearchLimits | None = None,
+    solver: Solver | str = Solver.CPSAT,
+) -> list[ProgramList]:
+    """:func:`request_programs` of every request (each with its ``timed``), in one time limit."""
+    watch = StopWatch.start(limits or SearchLimits())
+    return [
+        request_programs(
+            problem,
+            placement,
+            request,
+            top=top,
+            limits=watch.left(),
+            solver=solver,
+            timed=sized,
+        )
+        for request, sized in zip(problem.requests, timed, strict=True)
+    ]
+
+
+def _scene_of(problem: Problem, placement: Placement, request: Request) -> Scene:
+    """Where a request runs, by the algorithms that the problem allows."""
+    topology = problem.topology
+    if problem.algorithms is not None:
+        topology = topology.running(problem.algorithms)
+    return Scene.of(topology, placement, problem.axis_indices(request))
+
+
+def _task_of(problem: Problem, request: Request, hierarchy: Hierarchy, solver: Solver) -> Task:
+    """The synthesis for a request under the problem's restrictions."""
+    forms, steps = problem.forbidden_forms, problem.step_limits
+    return Task(request.kind, hierarchy, problem.max_length, forms, steps, solver)
 
 
 def _none(problem: Problem, why: str) -> ProgramList:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.problems.placement import PlacementProblem
 from p2smt.report.solution_data import solution_data
 from p2smt.result import SearchLimits, Status
-from p2smt.search.conflict import rule_conflict
+from p2smt.search.conflict import list_placements, rule_conflict
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Conflict
 from p2smt.solvers.solver import Solver
@@ -45,7 +46,7 @@ def test_a_core_is_infeasible_and_smallest(
     rules = tuple(drawn)
     question = PlacementProblem(levels, axes, rules)
     raw = ask(question, Conflict(), solver, UNLIMITED)
-    core = rule_conflict(levels, axes, rules, UNLIMITED, solver)
+    core = rule_conflict(question, UNLIMITED, solver)
     if answers(question, rules):
         assert (raw.status, raw.value, core) == (Status.FEASIBLE, None, ())
         return
@@ -61,7 +62,8 @@ def test_a_core_is_infeasible_and_smallest(
 
 def test_no_time_names_no_core() -> None:
     rules = (AxisRule(0, 0, inside=True), AxisRule(0, 0, inside=False))
-    assert rule_conflict((4, 8), (8, 4), rules, SearchLimits(time_limit_s=0.0)) == ()
+    question = PlacementProblem((4, 8), (8, 4), rules)
+    assert rule_conflict(question, SearchLimits(time_limit_s=0.0)) == ()
     for solver in Solver:
         question = PlacementProblem((4, 8), (8, 4), rules)
         found = ask(question, Conflict(), solver, SearchLimits(time_limit_s=0.0))
@@ -131,3 +133,29 @@ def test_placements_names_the_rules() -> None:
     assert data["conflict"] == list(wanted)
     free = cli(*options[:5], "--json").json()
     assert free["conflict"] == []
+
+
+def test_listing_and_conflict_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is asked as it would be, and the time that passes before the conflict is counted."""
+    left: list[float] = []
+
+    def slow(problem: Any, question: Any, solver: Any, limits: SearchLimits) -> Any:
+        left.append(limits.time_limit_s or 0.0)
+        time.sleep(0.2)
+        return ask(problem, question, solver, limits)
+
+    for module in ("placements", "conflict"):
+        monkeypatch.setattr(f"p2smt.search.{module}.ask", slow)
+    rules = ("--require", "dp within l1", "--require", "tp within l1")
+    options = ("--levels", "4,8", "--axes", "dp=8,tp=4", *rules, "--time-limit", "100")
+    assert cli("placements", *options).code == 0
+    assert left[0] - left[1] >= 0.2
+
+
+def test_a_list_that_is_not_empty_has_no_conflict() -> None:
+    question = PlacementProblem((4, 8), (8, 4), (AxisRule(0, 0, inside=True),))
+    found = list_placements(question, UNLIMITED)
+    assert found.status is Status.COMPLETE
+    assert found.matrices
+    assert not found.conflict
+    assert list_placements(question, SearchLimits(time_limit_s=0.0)).conflict == ()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,8 @@ from p2smt.parallelism.request import Problem, Request, all_to_all, parse_axes, 
 from p2smt.plans.given_program import cost_of
 from p2smt.result import SearchLimits, Status
 from p2smt.search.programs import request_programs
-from tests.cli.tools import TINY
+from p2smt.solvers.ask import ask
+from tests.cli.tools import TINY, cli
 
 PLACEMENT = Placement(((1, 2), (2, 2)))
 
@@ -71,3 +74,26 @@ def test_a_placement_of_other_sizes_is_refused() -> None:
     asked = problem(reduce("tp=1GiB"))
     with pytest.raises(InputError, match="column products"):
         request_programs(asked, Placement(((2, 1), (2, 2))), asked.requests[0])
+
+
+def test_requests_share_one_time_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    left: list[float] = []
+
+    def seen(problem: Any, question: Any, solver: Any, limits: SearchLimits) -> Any:
+        left.append(limits.time_limit_s or 0.0)
+        return ask(problem, question, solver, limits)
+
+    monkeypatch.setattr("p2smt.search.programs.ask", seen)
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    requests = ("--reduce", "tp=1GiB", "--reduce", "dp=1GiB", "--reduce", "dp+tp=1GiB")
+    placed = ("-t", str(tmp_path / "tiny.yaml"), "--axes", "dp=2,tp=4", "--placement")
+    options = (*placed, "[[1,2],[2,2]]", *requests, "--length", "2", "--time-limit", "100")
+    assert cli("programs", *options).code == 0
+    assert len(left) == 3
+    assert left[0] > left[1] > left[2]
+
+
+@pytest.mark.parametrize("top", [(), ("--top", "3")])
+def test_no_program_in_time_is_not_none_at_all(top: tuple[str, ...]) -> None:
+    out = cli("programs", "--factors", "2,2", "--time-limit", "0", *top).out
+    assert out == "truncated: none found in time, of up to 5 instructions\n"

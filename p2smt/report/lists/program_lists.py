@@ -53,13 +53,16 @@ def list_lines(found: ProgramList, best: bool) -> Iterator[str]:
     if found.note:
         yield f"{status}: no programs, {found.note}"
         return
+    if found.status is not Status.COMPLETE and not found.programs:
+        yield f"{status}: none found in time, of up to {found.max_length} instructions"
+        return
     if best:
         which = "the best " if found.programs else ""
         order = "least time first" if found.by_time else "shortest first"
         yield f"{status}: {which}{counted}, {order}"
         return
     if found.status is not Status.COMPLETE:
-        counted = f"stopped early with {counted if found.programs else 'no program found yet'}"
+        counted = f"stopped early with {counted}"
     yield f"{status}: {counted}, checked on {found.checked}"
 
 

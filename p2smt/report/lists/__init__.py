@@ -1,0 +1,1 @@
+"""Lists of placements and of programs."""
