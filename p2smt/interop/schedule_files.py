@@ -7,7 +7,7 @@ ends says which row writes it.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from p2smt.schedules.model import Schedule
 
 MAX_BYTES = 64 * 1024 * 1024
+YAML = "yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ def _start(text: str) -> str:
 
 
 def _read_yaml(text: str, source: str, reading: Reading) -> Schedule:
-    return parse_schedule(text, source, reading.parameters)
+    """The schedule; its format is that of the file, whatever that was converted from."""
+    return replace(parse_schedule(text, source, reading.parameters), form=YAML)
 
 
 FORMATS = (
@@ -109,7 +111,7 @@ FORMATS = (
         wants=frozenset(("collective", "root", "iterations")),
     ),
     Format(
-        name="yaml",
+        name=YAML,
         runtime="",
         syntax="YAML",
         suffixes=(".yaml", ".yml"),

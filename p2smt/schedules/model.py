@@ -172,7 +172,8 @@ class Schedule:
     sizes: buffer sizes by rank, in chunks.
     steps: in document order; the steps of one block are consecutive indices 0, 1, ..
     initial: counting semaphores that do not start at 0.
-    form: the file format it came from ("msccl-xml", "mscclpp-json", "yaml", "program").
+    form: the format of the file that it was read from ("msccl-xml", "mscclpp-json", "yaml", or
+        "program"); a YAML file names there what it was converted from.
     warnings: what a reader noticed that is not about correctness.
     refused: why the runtime of its format would not run the file that it was read from.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -145,12 +146,39 @@ def test_what_the_runtime_would_not_run_is_written_only_if_forced() -> None:
 
 def test_a_schedule_of_another_format_is_judged_as_it_would_be_written() -> None:
     def why(schedule: Schedule, name: str) -> tuple[str, ...]:
-        return runnable(schedule, dump_schedule(schedule), "f.yaml", runtime_named(name)).reasons
+        return reasons(dump_schedule(schedule), name)
 
     assert why(classic("ring-all-reduce", 4), "msccl") == ()
     assert "256 steps" in why(classic("chain-broadcast", 2, chunks=257), "msccl")[0]
     assert why(read(all_gather()), "mscclpp") == ()
     assert why(read(all_gather()), "msccl") != ()
+
+
+@pytest.mark.parametrize(
+    ("ending", "schedule", "name", "words"),
+    [
+        ("xml", classic("chain-broadcast", 2, chunks=257), "msccl", "at most 256 steps per block"),
+        ("xml", classic("chain-broadcast", 2, chunks=257), "rccl", "at most 64 steps per block"),
+        ("json", read(pair([NOP] * 65)), "mscclpp", "has 65 operations"),
+    ],
+)
+def test_yaml_that_was_converted_is_judged_as_yaml(
+    tmp_path: Path, ending: str, schedule: Schedule, name: str, words: str
+) -> None:
+    """It says what it was converted from, which is not what it is."""
+    origin, path = tmp_path / f"f.{ending}", tmp_path / "f.yaml"
+    origin.write_text(written(schedule, str(origin), force=True))
+    assert cli("convert", str(origin), str(path)).code == 0
+    assert "form: " in path.read_text()
+    found = cli("verify", str(path), "--runtime", name)
+    assert found.code == 1, found.err
+    assert "runnable: no (" in found.out
+    assert "once it is converted)" in found.out
+    assert words in found.out
+    plain = cli("verify", str(path))
+    assert "runnable" not in plain.out
+    assert ", yaml)" in plain.out.replace("\n", " ")
+    assert json.loads(cli("verify", str(path), "--json").out)["runtime"] is None
 
 
 def test_p2smt_alone_runs_yaml() -> None:
