@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -129,11 +129,13 @@ class AxisRule:
 
     ``inside=True``: every entry at ``level`` (index) and outside it is 1.  ``inside=False``:
     one of them is more than 1, so the axis spans several entities of that level.
+    ``by_opposite``: the user forbade the opposite; the rule is the same.
     """
 
     axis: int
     level: int
     inside: bool
+    by_opposite: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ def parse_rule(
         )
     axis = _index("axis", words[0], axis_names, text)
     level = _index("level", words[2], level_names, text)
-    return AxisRule(axis, level, inside=(words[1] == "within") is require)
+    inside = (words[1] == "within") is require
+    return AxisRule(axis, level, inside, by_opposite=not require)
 
 
 def parse_fix(

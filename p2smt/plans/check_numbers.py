@@ -15,6 +15,7 @@ from p2smt.plans.file_model import AnyPlan, RequestModel, StepModel
 from p2smt.result import Status
 
 TOLERANCE = 1e-9
+_ROUNDING = 1e-13  # payloads and loads may be fractions of a byte: only float rounding is allowed
 _OPTIMAL = 1e-6  # times are rounded to ticks when a solver proves an optimum
 
 
@@ -40,8 +41,8 @@ def _step_notes(
     where: str, step: StepModel, time: StepTime, payload: float, levels: Sequence[str]
 ) -> Iterator[str]:
     yield from _differ(f"{where} seconds", step.seconds, time.seconds)
-    yield from _differ(f"{where} payload_bytes", step.payload_bytes, payload)
-    yield from _differ(f"{where} load_bytes", step.load_bytes, time.load_bytes)
+    yield from _differ(f"{where} payload_bytes", step.payload_bytes, payload, _ROUNDING)
+    yield from _differ(f"{where} load_bytes", step.load_bytes, time.load_bytes, _ROUNDING)
     bottleneck = None if time.level is None else levels[time.level]
     said = (step.algorithm, step.protocol, step.bottleneck)
     if said != (time.algorithm, time.protocol, bottleneck):
@@ -51,7 +52,9 @@ def _step_notes(
 def plan_notes(plan: AnyPlan, objective_s: float) -> Iterator[str]:
     """What a plan misstates as a whole."""
     yield from _differ("objective_s", plan.objective_s, objective_s)
-    yield from _differ("peak_bytes", plan.peak_bytes, max(r.peak_bytes for r in plan.requests))
+    peak_bytes = max(request.peak_bytes for request in plan.requests)
+    if plan.peak_bytes != peak_bytes:
+        yield f"peak_bytes says {plan.peak_bytes}, the largest of its requests {peak_bytes}"
 
 
 def request_bounds(n: int, model: RequestModel, expected: Expected) -> Iterator[str]:
@@ -80,8 +83,8 @@ def plan_bounds(plan: AnyPlan, physical_s: float) -> Iterator[str]:
         yield f"physical_bound_s lies above {physical_s}, which the links allow this placement"
 
 
-def _differ(what: str, said: float, found: float) -> Iterator[str]:
-    if abs(said - found) > TOLERANCE * max(abs(found), 1e-30):
+def _differ(what: str, said: float, found: float, tolerance: float = TOLERANCE) -> Iterator[str]:
+    if abs(said - found) > tolerance * max(abs(found), 1e-30):
         yield f"{what} says {said}, the cost model {found}"
 
 

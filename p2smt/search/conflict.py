@@ -154,8 +154,12 @@ def _text(problem: Problem, restriction: _Restriction) -> str:
 
 
 def rule_text(rule: _Rule, axes: Sequence[str], levels: Sequence[str]) -> str:
-    """A rule as ``--require`` and ``--fix`` take it."""
+    """A rule as ``--require`` and ``--fix`` take it; with what was forbidden, if it was."""
     at = {"axis": axes[rule.axis], "level": levels[rule.level]}
     if isinstance(rule, FixedEntry):
         return restriction_text({"kind": "fixed-entry", **at, "entry": rule.value})
-    return restriction_text({"kind": "axis-rule", **at, "within": rule.inside})
+    required, opposite = (
+        restriction_text({"kind": "axis-rule", **at, "within": within})
+        for within in (rule.inside, not rule.inside)
+    )
+    return f"{required} ({opposite} forbidden)" if rule.by_opposite else required

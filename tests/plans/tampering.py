@@ -43,6 +43,18 @@ def scale(*path: str | int, by: float) -> Change:
     return change
 
 
+def more(*path: str | int, by: float) -> Change:
+    """Add to the number at a path."""
+
+    def change(plan: Plan) -> None:
+        at: Any = plan
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] += by
+
+    return change
+
+
 def drop(*path: str | int) -> Change:
     """Take a key or an entry out."""
 
