@@ -23,14 +23,18 @@ from p2smt.cli.signals import Interrupts
 def main() -> None:
     """Run the command line; every error is one line on stderr and an exit code."""
     interrupts = Interrupts()
-    interrupts.install()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
-    code = run(sys.argv[1:], interrupts)
-    if threading.active_count() > 1:  # a rank waits in a library, which would abort the process
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    try:
+        interrupts.install()
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # names the terminal cannot show
+        code = run(sys.argv[1:], interrupts)
+        interrupts.uninstall()
+    except KeyboardInterrupt:  # before the command or after it
+        code = _interrupted(interrupts)
+    # An interrupt that left an exec(..) makes Python end -m with SIGINT, whatever the code is.  And
+    # a thread that lives is a rank that waits in a library, which would abort the process.
+    if interrupts.number is not None or threading.active_count() > 1:
+        _end_now(code)
     sys.exit(code)
 
 
@@ -47,14 +51,27 @@ def run(arguments: list[str], interrupts: Interrupts | None = None) -> int:
         _discard_output()
         return OK
     except Exception as error:
-        return _failed(error)
-    if code != INTERRUPTED:
-        return code
+        if interrupts is None or not interrupts.caused(error):
+            return _failed(error)
+        code = INTERRUPTED
+    return _interrupted(interrupts) if code == INTERRUPTED else code
+
+
+def _interrupted(interrupts: Interrupts | None) -> int:
+    """Say that a signal came, and which; returns its exit code."""
     if interrupts is not None and interrupts.terminated:
         sys.stderr.write("p2smt: terminated\n")
         return TERMINATED
     sys.stderr.write("p2smt: interrupted\n")
-    return code
+    return INTERRUPTED
+
+
+def _end_now(code: int) -> None:
+    """End without Python's own end; what is still buffered is written."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _failed(error: Exception) -> int:

@@ -118,8 +118,8 @@ def _main(
     Results go to stdout, progress and errors to stderr.  Exit codes: 0 optimal, complete or
     verified; 1 refuted; 2 bad input; 3 not settled (a limit was reached); 4 infeasible;
     5 a backend is missing; 6 execution failed; 70 an error of p2smt itself; 130 interrupted
-    (Ctrl-C); 143 terminated (SIGTERM).  After either the best found is still written; a second
-    signal ends at once.
+    (Ctrl-C); 143 terminated (SIGTERM).  After either the best found is still written; another
+    signal, a second or more later, ends at once.
     """
 
 

@@ -1,7 +1,8 @@
 """What the command line does when it is told to end: Ctrl-C, and SIGTERM from Slurm or `timeout`.
 
 The first signal interrupts what runs, as Ctrl-C does in Python, so that the best found is still
-written; a second one ends the process at once.
+written; one that comes a second or more later ends the process at once.  One that comes sooner
+counts as the same: `timeout` signals its child, and then the process group that the child is in.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 SIGNALLED = 128
 """The exit code of a signal is this and its number, as shells have it."""
-_AGAIN_S = 0.02
+AGAIN_S = 1.0
+"""From so long after the first signal on, in seconds, a signal is a second one."""
+_REPEAT_S = 0.02
 
 
 class Interrupts:
@@ -25,6 +29,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.number: int | None = None
+        self._came_s = 0.0
 
     def install(self) -> None:
         """Take the two signals, unless whoever started this process has them ignored."""
@@ -32,15 +37,29 @@ class Interrupts:
             if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 signal.signal(number, self._interrupt)
 
+    def uninstall(self) -> None:
+        """Let the two signals end the process: nothing is left to be saved."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) == self._interrupt:
+                signal.signal(number, signal.SIG_DFL)
+
     @property
     def terminated(self) -> bool:
         """Whether it was SIGTERM."""
         return self.number == signal.SIGTERM
 
+    def caused(self, error: BaseException) -> bool:
+        """Whether an error stands for the interrupt: a library's, stopped while it was loaded."""
+        cause = error.__cause__
+        return self.number is not None and isinstance(cause, KeyboardInterrupt)
+
     def _interrupt(self, number: int, _frame: FrameType | None) -> None:
+        now_s = time.monotonic()
         if self.number is not None:
-            os._exit(SIGNALLED + number)
-        self.number = number
+            if now_s - self._came_s >= AGAIN_S:
+                os._exit(SIGNALLED + number)
+            return
+        self.number, self._came_s = number, now_s
         signal.signal(signal.SIGALRM, signal.default_int_handler)
         sys.unraisablehook = _unraisable
         raise KeyboardInterrupt
@@ -52,4 +71,4 @@ def _unraisable(problem: UnraisableHookArgs) -> None:
     Of other objects, cut short in the making, nothing is said.
     """
     if isinstance(problem.exc_value, KeyboardInterrupt):
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        signal.setitimer(signal.ITIMER_REAL, _REPEAT_S)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from p2smt.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pydantic_core import ErrorDetails
 
@@ -22,10 +22,21 @@ _RULES = {
     "int_parsing_size": ("is too large", "give a smaller number"),
     "bool_type": ("must be true or false", "write true or false"),
     "list_type": ("must be a list", "write [..] or lines that start with a dash"),
+    "float_type": ("must be a number", "write it without quotes or unit"),
+    "finite_number": ("must be a finite number", "give another"),
+    "none_required": ("must be null", "write null"),
     "dict_type": ("must be a mapping", "write lines like key: value"),
-    "model_type": ("must be a mapping", "write lines like key: value"),
     "string_too_short": ("must not be empty", "give a text"),
+    "greater_than": ("must be more than {gt}", "give a larger number"),
+    "greater_than_equal": ("must be at least {ge}", "give a larger number"),
+    "less_than": ("must be less than {lt}", "give a smaller number"),
+    "less_than_equal": ("must be at most {le}", "give a smaller number"),
+    "too_short": ("must have at least {min_length}, and has {actual_length}", "give more"),
+    "too_long": ("must have at most {max_length}", "give fewer"),
+    "union_tag_not_found": ("lacks the key {discriminator}", "add it"),
 }
+"""What is wrong and the remedy, by pydantic's kind of error; {..}: what its context names so."""
+_NO_MAPPING = ("model_type", "model_attributes_type")
 
 
 class StrictModel(BaseModel):
@@ -66,6 +77,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def _input_error(model: type[BaseModel], detail: ErrorDetails, source: str) -> InputError:
     loc, kind, value = detail["loc"], detail["type"], detail["input"]
+    context = detail.get("ctx", {})
     path = key_path(loc)
     where = f"{source}: {path[:200]}" if path else source
     match kind:
@@ -73,18 +85,38 @@ def _input_error(model: type[BaseModel], detail: ErrorDetails, source: str) -> I
             return _unknown_key(model, loc, source)
         case "missing":
             return InputError(where, "this key is missing", _keys(_model_at(model, loc)))
-        case "value_error" if isinstance(cause := detail.get("ctx", {}).get("error"), InputError):
+        case "value_error" if isinstance(cause := context.get("error"), InputError):
             return InputError(f"{where}: {cause.given}", cause.rule, cause.remedy)
-        case "enum":
-            allowed = str(detail.get("ctx", {}).get("expected", ""))
-            remedy = did_you_mean(
-                str(value), allowed.replace("'", "").replace(" or ", ", ").split(", ")
-            )
-            return InputError(
-                f"{where} {_shown(value)}", f"must be {allowed}", remedy or "pick one"
-            )
-    rule, remedy = _RULES.get(kind, (detail["msg"], "correct the value"))
+        case "enum" | "literal_error":
+            rule, remedy = _choice(value, context["expected"])
+        case "union_tag_invalid":
+            where, value = f"{where}.{context['discriminator'].strip(chr(39))}", context["tag"]
+            rule, remedy = _choice(value, context["expected_tags"])
+        case _ if kind in _NO_MAPPING:
+            rule, remedy = _mapping(_alternatives(model, loc))
+        case _:
+            rule, remedy = _RULES.get(kind, (detail["msg"], "correct the value"))
+            rule = rule.format_map(context) if kind in _RULES else rule
     return InputError(f"{where} {_shown(value)}", rule, remedy)
+
+
+def _choice(value: object, allowed: str) -> tuple[str, str]:
+    """Rule and remedy for a value that is none of those allowed, which pydantic lists."""
+    known = allowed.replace("'", "").replace(" or ", ", ").split(", ")
+    return f"must be {allowed}", did_you_mean(str(value), known) or "pick one"
+
+
+def _mapping(models: Sequence[type[BaseModel]]) -> tuple[str, str]:
+    """Rule and remedy for a value that is no mapping: the keys that all its models must have."""
+    keys = [
+        name
+        for name, field in models[0].model_fields.items()
+        if field.is_required() and all(name in model.model_fields for model in models)
+    ]
+    rule = f"must be a mapping with {', '.join(keys)}" if keys else "must be a mapping"
+    more = " and the keys of its kind" if len(models) > 1 else ""
+    example = ", ".join(f'"{key}": ..' for key in keys) or "key: value"
+    return rule + more, f"write {{{example}}}"
 
 
 def _unknown_key(model: type[BaseModel], loc: tuple[int | str, ...], source: str) -> InputError:
@@ -106,11 +138,24 @@ def _model_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> type[BaseMo
     return model
 
 
+def _alternatives(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
+    """The models of which the value at ``loc`` must be one: the whole itself without a key."""
+    keys = tuple(part for part in loc if not isinstance(part, int))
+    if not keys:
+        return [model]
+    field = _model_at(model, keys).model_fields.get(str(keys[-1]))
+    return (_models(field.annotation) if field else []) or [model]
+
+
 def _inner(annotation: Any) -> type[BaseModel] | None:
+    return next(iter(_models(annotation)), None)
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The models that a type names."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    found = (_inner(argument) for argument in get_args(annotation))
-    return next((model for model in found if model), None)
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _models(argument)]
 
 
 def _shown(value: object) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 MAX_MESSAGE = 560
 _TAIL = 160
+_WORD = 60
+"""The longest word, in characters, that is left out rather than cut."""
 
 
 def printable(text: str) -> str:
@@ -16,8 +18,15 @@ def _escaped(character: str) -> str:
 
 
 def one_line(text: str, most: int = MAX_MESSAGE) -> str:
-    """The text on one printable line; from the middle of a long one a part is left out."""
+    """The text on one printable line; from the middle of a long one whole words are left out.
+
+    A word that is itself long is cut.
+    """
     line = printable(" ".join(text.split()))
     if len(line) <= most:
         return line
-    return f"{line[: most - _TAIL - 6]} [..] {line[-_TAIL:]}"
+    head, tail = line[: most - _TAIL - 6], line[-_TAIL:]
+    start, end = head.rfind(" "), tail.find(" ")
+    head = head[:start] if len(head) - start <= _WORD else head
+    tail = tail[end + 1 :] if 0 <= end <= _WORD else tail
+    return f"{head} [..] {tail}"

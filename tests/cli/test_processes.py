@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from p2smt.cli.signals import AGAIN_S
 from tests.cli.tools import (
     DEEP,
     DEEP_REQUESTS,
@@ -68,11 +70,20 @@ TERMINATE = (signal.SIGTERM, 143, "p2smt: terminated")
 """A signal, the exit code after it, and the last line on stderr."""
 
 
-def interrupted(*arguments: str, number: signal.Signals = signal.SIGINT) -> Outcome:
-    """Run on a terminal for stderr, and send a signal once the live line shows an answer."""
+def interrupted(
+    *arguments: str,
+    number: signal.Signals = signal.SIGINT,
+    again_after_s: float | None = None,
+    under: Sequence[str] = (),
+) -> Outcome:
+    """Run on a terminal for stderr, and send a signal once the live line shows an answer.
+
+    again_after_s: after so long the signal is sent a second time.
+    under: the command that runs the command line, and gets the signal.
+    """
     read, write = os.openpty()
     with subprocess.Popen(
-        command(*arguments),
+        [*under, *command(*arguments)],
         stdout=subprocess.PIPE,
         stderr=write,
         env={**os.environ, **TERMINAL},
@@ -81,6 +92,9 @@ def interrupted(*arguments: str, number: signal.Signals = signal.SIGINT) -> Outc
         os.close(write)
         shown = _until(read, b"best ")
         running.send_signal(number)
+        if again_after_s is not None:
+            time.sleep(again_after_s)
+            running.send_signal(number)
         assert running.stdout is not None
         out = running.stdout.read()
         shown += _until(read, None)
@@ -129,6 +143,39 @@ def test_a_signal_writes_the_best_plan_found(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep.yaml", "plan.json"]
 
 
+@pytest.mark.parametrize("again_after_s", [0.002, 0.01, 0.05])
+def test_a_signal_that_comes_twice_at_once_counts_once(
+    deep: str, tmp_path: Path, again_after_s: float
+) -> None:
+    """`timeout` signals its child, and then its process group with the child in it."""
+    plan = str(tmp_path / "plan.json")
+    outcome = interrupted(
+        *("solve", "-t", deep, *DEEP_REQUESTS, "-o", plan),
+        number=signal.SIGTERM,
+        again_after_s=again_after_s,
+    )
+    _assert_saved(outcome, plan)
+
+
+@pytest.mark.skipif(shutil.which("timeout") is None, reason="this system has no timeout")
+def test_timeout_saves_the_best_plan_found(deep: str, tmp_path: Path) -> None:
+    """`timeout` does on a signal to itself what it does when its time is up."""
+    plan = str(tmp_path / "plan.json")
+    outcome = interrupted(
+        *("solve", "-t", deep, *DEEP_REQUESTS, "-o", plan),
+        number=signal.SIGTERM,
+        under=("timeout", "--preserve-status", "-s", "TERM", "600"),
+    )
+    _assert_saved(outcome, plan)
+
+
+def _assert_saved(outcome: Outcome, plan: str) -> None:
+    assert outcome.code == 143, outcome
+    assert outcome.err.rstrip().endswith("p2smt: terminated")
+    assert outcome.out.endswith(f"plan written to {plan}\n")
+    assert cli("verify", plan).code == 0
+
+
 LONG = {
     "z3": ("programs", "--factors", "2,2,2,2", "--length", "6", "--solver", "z3"),
     "cpsat": ("placements", "--levels", "64,64,64,64", "--axes", "8,8,8,8,8,8,8,8", "--json"),
@@ -166,21 +213,32 @@ def _cpu_s(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_a_second_signal_ends_at_once() -> None:
+SAVES_FOR_EVER = """
+import threading
+from p2smt.cli.signals import Interrupts
+Interrupts().install()
+try:
+    print('ready', flush=True)
+    threading.Event().wait()
+except KeyboardInterrupt:
+    print('saving', flush=True)
+    threading.Event().wait()
+"""
+
+
+def test_a_later_second_signal_ends_at_once() -> None:
     """The first is dealt with for as long as it takes: here for ever."""
-    code = (
-        "import signal, sys, threading\n"
-        "from p2smt.cli.signals import Interrupts\n"
-        "Interrupts().install()\n"
-        "try:\n    print('ready', flush=True)\n    threading.Event().wait()\n"
-        "except KeyboardInterrupt:\n    print('saving', flush=True)\n"
-        "    threading.Event().wait()\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as one:
+    with subprocess.Popen(
+        [sys.executable, "-c", SAVES_FOR_EVER], stdout=subprocess.PIPE, text=True
+    ) as one:
         assert one.stdout is not None
-        for word in ("ready", "saving"):
-            assert one.stdout.readline() == f"{word}\n"
-            one.send_signal(signal.SIGTERM)
+        assert one.stdout.readline() == "ready\n"
+        one.send_signal(signal.SIGTERM)
+        assert one.stdout.readline() == "saving\n"
+        one.send_signal(signal.SIGTERM)
+        time.sleep(AGAIN_S)
+        assert one.poll() is None
+        one.send_signal(signal.SIGTERM)
     assert one.returncode == 143
 
 
@@ -197,6 +255,37 @@ def test_a_signal_that_comes_while_an_object_ends_is_not_lost() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+STOPPED_WHILE_LOADING = """
+import sys
+from p2smt import cli
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name != 'p2smt.cli.app':
+            return
+        try:
+            exec('import os, signal; os.kill(os.getpid(), signal.SIGTERM); [0] * 9')
+        except KeyboardInterrupt as error:
+            {then}
+
+sys.meta_path.insert(0, Finder())
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("then", ["raise", "raise ImportError('initialization failed') from error"])
+def test_a_signal_while_modules_load_is_one_line(tmp_path: Path, then: str) -> None:
+    """Python ends ``-m`` with SIGINT once an interrupt left an ``exec`` (dataclasses have one).
+
+    Extension modules that are stopped while they load say that they cannot be.
+    """
+    (tmp_path / "early.py").write_text(STOPPED_WHILE_LOADING.format(then=then))
+    place = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.getcwd()}"}
+    module = [sys.executable, "-m", "early"]
+    done = subprocess.run(module, capture_output=True, text=True, env=place)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "p2smt: terminated\n")
 
 
 def test_a_time_limit_is_no_proof(deep: str) -> None:

@@ -51,12 +51,21 @@ BAD: dict[str, tuple[Change, str]] = {
         restrict(STEPS, level="rack", text="at most 1 step across rack"),
         "restrictions[4].level 'rack'",
     ),
-    "unknown kind": (put("restrictions", RULE, "kind", to="wish"), "restrictions[0]"),
-    "no kind": (drop("restrictions", RULE, "kind"), "restrictions[0]"),
+    "unknown kind": (put("restrictions", RULE, "kind", to="wish"), "[0].kind 'wish': must be"),
+    "no kind": (drop("restrictions", RULE, "kind"), "lacks the key 'kind'"),
     "no text": (drop("restrictions", RULE, "text"), "text"),
     "no axis": (drop("restrictions", RULE, "axis"), "axis"),
     "one more key": (put("restrictions", RULE, "more", to=1), "more"),
-    "words": (put("restrictions", RULE, to="tp across node"), "restrictions[0]"),
+    "words": (
+        put("restrictions", RULE, to="tp across node"),
+        "restrictions[0] 'tp across node': must be a mapping with kind, text and the keys of its "
+        'kind; write {"kind": .., "text": ..}',
+    ),
+    "an axis of words": (
+        put("axes", 0, to="tp"),
+        "axes[0] 'tp': must be a mapping with name, size; write",
+    ),
+    "limits of words": (put("limits", to="none"), "limits 'none': must be a mapping with solver"),
     "no list": (put("restrictions", to={}), "restrictions"),
     "no restrictions": (drop("restrictions"), "restrictions: this key is missing"),
     "no length": (drop("restrictions", LENGTH), "lack max-length"),
@@ -136,6 +145,10 @@ BAD: dict[str, tuple[Change, str]] = {
 }
 
 
+PYDANTIC = ("Input ", "Unable to", "should ", "model_type", "correct the value")
+"""Words of the library that reads the file, which say nothing to a user."""
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_what_breaks_the_format_is_bad_input(restricted: Plan, tmp_path: Path, name: str) -> None:
     change, message = BAD[name]
@@ -148,3 +161,4 @@ def test_what_breaks_the_format_is_bad_input(restricted: Plan, tmp_path: Path, n
         assert_one_error(outcome)
         assert message in outcome.err, outcome.err
         assert "plan.json" in outcome.err
+        assert not any(words in outcome.err for words in PYDANTIC), outcome.err

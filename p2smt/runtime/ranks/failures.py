@@ -38,9 +38,13 @@ def _end(event: Event) -> str:
     code, where = event["code"], event["where"] or "its start"
     if code >= 0:
         return f"ended by itself with exit code {code} during {where}"
+    return f"{_killed(-code)} during {where}"
+
+
+def _killed(number: int) -> str:
     with contextlib.suppress(ValueError):
-        return f"was killed by {signal.Signals(-code).name} during {where}"
-    return f"was killed by signal {-code} during {where}"
+        return f"was killed by {signal.Signals(number).name}"
+    return f"was killed by signal {number}"
 
 
 def failure_of(event: Event) -> Exception:
@@ -58,12 +62,12 @@ def failure_of(event: Event) -> Exception:
 
 
 def no_start(code: int, last_words: str) -> Exception:
-    """The error of a process that ended before it could start its ranks."""
+    """The error of a process that ended before it had started its ranks, or while they ran."""
     if "No module named 'torch'" in last_words:
         return BackendError(
             "torch: is not installed; install p2smt with its torch extra, "
             "or use --backend reference"
         )
-    return ExecutionError(
-        f"the process that starts the ranks ended with code {code}: {last_words or 'no message'}"
-    )
+    end = _killed(-code) if code < 0 else f"ended with exit code {code}"
+    words = f": {last_words}" if last_words else ""
+    return ExecutionError(f"the process that starts the ranks {end}{words}")

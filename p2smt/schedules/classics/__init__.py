@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
+from p2smt.files.validation import did_you_mean
 from p2smt.schedules.classics import all_to_all, doubling, grids, rings, trees
 
 if TYPE_CHECKING:
@@ -177,8 +178,9 @@ def classic(name: str, ranks: int, **parameters: Value) -> Schedule:
         InputError: no such algorithm or parameter, or values that it does not accept.
     """
     if name not in CLASSICS:
-        known = ", ".join(CLASSICS)
-        raise InputError(f"algorithm {name[:60]!r}", "is not known", f"one of {known}")
+        near = did_you_mean(name, CLASSICS)
+        remedy = "`p2smt classics` lists them" + (f"; {near}" if near else "")
+        raise InputError(f"algorithm {name[:60]!r}", "is not known", remedy)
     found = CLASSICS[name]
     for key, value in parameters.items():
         _check_parameter(found, key, value)
