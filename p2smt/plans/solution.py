@@ -103,13 +103,15 @@ class RankOrder:
     """Ranks on devices in some order, one collective per request: what answers are compared with.
 
     ``seconds`` are times per execution of each request.  ``matrix`` is the one that expresses the
-    order, or None if there is none.
+    order, or None if there is none.  ``breaks``: the restrictions that keep it from being an
+    answer, in words.
     """
 
     name: str
     seconds: tuple[float, ...]
     objective_s: float
     matrix: Matrix | None = None
+    breaks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,8 @@ class Solution:
     if the alternatives are proved to be the best ones in order.  ``conflict``: where it is
     infeasible, restrictions that exclude each other (none of them can be left out), in words.
     ``notes``: what else is to be known of the answer, in words.  ``limits`` and ``top`` are those
-    that the search was given.
+    that the search was given.  ``matrices``: where the answer is a rank order, what was proved of
+    the best matrix.
     """
 
     problem: Problem
@@ -162,6 +165,12 @@ class Solution:
     notes: tuple[str, ...] = ()
     limits: SearchLimits = field(default_factory=SearchLimits)
     top: int = 1
+    matrices: Status | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the search over matrices came to its end: with the best one, or with none."""
+        return (self.matrices or self.status) in (Status.OPTIMAL, Status.INFEASIBLE)
 
     @property
     def best(self) -> Alternative | None:
@@ -172,7 +181,7 @@ class Solution:
 class ProofStatus(Enum):
     """What solving again says of a plan."""
 
-    PROVED = "proved"  # no plan of the problem is faster, by more than a tick
+    PROVED = "proved"  # no matrix of the problem is faster, by more than a tick
     REFUTED = "refuted"  # one is, or a bound in the plan is false
     OPEN = "open"  # the search ended at a limit, or the plan is a rank list and none is known
 
@@ -181,10 +190,11 @@ class ProofStatus(Enum):
 class PlanProof:
     """What solving a plan's problem again says of it.
 
-    ``objective_s`` is the plan's, ``bound_s`` what no plan of the problem beats (where the plan
-    is proved, at least its objective less one tick; 0 for a rank list, which nothing bounds).
-    ``better`` is a faster answer, ``false`` says which bounds and statuses in the plan the search
-    contradicts; ``listed``: the plan is a rank list.
+    ``objective_s`` is the plan's, ``bound_s`` what no matrix with its programs beats (where the
+    plan is proved, at least its objective less one tick; 0 for a rank list, which nothing bounds).
+    Of rank orders that no matrix expresses the default one alone is tried.  ``better`` is a faster
+    answer, ``false`` says which bounds in the plan the search contradicts, ``unsettled`` which it
+    neither contradicts nor proves; ``listed``: the plan is a rank list.
     """
 
     status: ProofStatus
@@ -194,6 +204,7 @@ class PlanProof:
     false: tuple[str, ...]
     solution: Solution
     listed: bool = False
+    unsettled: tuple[str, ...] = ()
 
 
 def faster_orders(solution: Solution) -> tuple[RankOrder, ...]:

@@ -48,7 +48,7 @@ def _nothing(solution: Solution) -> str:
 def _infeasible(solution: Solution) -> str:
     """The restrictions that exclude each other, if they are known."""
     if not solution.conflict:
-        return "infeasible: no placement obeys the rules and has a program for every request"
+        return "infeasible: no matrix obeys the restrictions with a program for every request"
     return f"infeasible: these restrictions exclude each other: {'; '.join(solution.conflict)}"
 
 
@@ -75,9 +75,11 @@ def _headline(solution: Solution, best: Alternative) -> str:
 
 
 def _kept_out(order: RankOrder) -> str:
-    """Why a faster rank order is not the answer: else it would have been searched."""
-    if order.matrix is not None or order.name == "default":
-        return "but the restrictions exclude it"
+    """Why a faster rank order is not the answer."""
+    if order.breaks:
+        return f"but the restrictions exclude it: {'; '.join(order.breaks)}"
+    if order.matrix is not None:
+        return "but the search ended before it was tried"
     return "but no matrix expresses it, and of such orders only the default layout is tried"
 
 

@@ -60,6 +60,9 @@ class ComparedLayout(OutputPart):
     seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
     objective_s: Seconds
     matrix: Annotated[RankMatrix | None, Field(description="That expresses it; null: none does.")]
+    breaks: Annotated[
+        list[str], Field(description="Restrictions that keep it from being an answer.")
+    ]
 
 
 class ChangedBandwidth(OutputPart):
