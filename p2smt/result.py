@@ -108,3 +108,11 @@ class StopWatch:
     def left(self) -> SearchLimits:
         """The same limits with the time that is left."""
         return replace(self.limits, time_limit_s=self.remaining_s())
+
+
+def known_bound(bound_s: float, objective_s: float | None) -> float | None:
+    """The bound, or None if it says nothing: 0, which stands where none was proved.
+
+    ``objective_s`` is what it bounds, None where there is no answer; of 0 the bound 0 is one.
+    """
+    return bound_s if bound_s > 0 or objective_s == 0 else None

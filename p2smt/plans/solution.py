@@ -141,7 +141,8 @@ class Solution:
     """The answer to a problem.
 
     ``bound_s`` is the solver's proved bound on the objective of this problem,
-    ``physical_bound_s`` the least objective that the links allow.  ``ranking`` is COMPLETE
+    ``physical_bound_s`` the least objective that the links allow; 0 where none was proved
+    (:func:`~p2smt.result.known_bound`).  ``ranking`` is COMPLETE
     if the alternatives are proved to be the best ones in order.  ``conflict``: where it is
     infeasible, restrictions that exclude each other (none of them can be left out), in words.
     ``notes``: what else is to be known of the answer, in words.  ``limits`` and ``top`` are those

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from p2smt.report.tables import gap
+from p2smt.report.tables import bound_text
 from p2smt.search.joint import ProgressCallback
 from p2smt.units import format_time
 
@@ -21,9 +21,6 @@ def live_line(screen: Console) -> Iterator[ProgressCallback]:
             if best_s is None:
                 status.update(f"searching; bound {format_time(bound_s)}")
                 return
-            distance = gap(best_s, bound_s)
-            status.update(
-                f"best {format_time(best_s)}; bound {format_time(bound_s)}; gap {distance}"
-            )
+            status.update(f"best {format_time(best_s)}; {bound_text('proved', bound_s, best_s)}")
 
         yield show

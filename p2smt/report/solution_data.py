@@ -7,20 +7,22 @@ from typing import Any
 
 from p2smt.plans.file import plan_data
 from p2smt.plans.solution import Alternative, RankOrder, RequestAnswer, Solution, faster_orders
+from p2smt.result import known_bound
 
 
 def solution_data(solution: Solution) -> dict[str, Any]:
     """The fields that tools rely on; ``plan`` is the plan file of the best alternative."""
     best = solution.best
+    objective_s = None if best is None else best.objective_s
     return {
         "status": solution.status.value,
         "interrupted": solution.interrupted,
         "conflict": list(solution.conflict),
         "notes": list(solution.notes),
         "objective": solution.problem.objective,
-        "objective_s": None if best is None else best.objective_s,
-        "bound_s": solution.bound_s,
-        "physical_bound_s": solution.physical_bound_s,
+        "objective_s": objective_s,
+        "bound_s": known_bound(solution.bound_s, objective_s),
+        "physical_bound_s": known_bound(solution.physical_bound_s, objective_s),
         "plan": None if best is None else plan_data(solution, best),
         "ranking": solution.ranking.value,
         "alternatives": [alternative_data(a) for a in solution.alternatives],

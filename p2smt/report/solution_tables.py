@@ -10,7 +10,7 @@ from p2smt.collectives.names import RequestKind
 from p2smt.plans.solution import Alternative, RankOrder, RequestAnswer, Solution, faster_orders
 from p2smt.report.comparisons import alternatives, comparison_table, sensitivity
 from p2smt.report.costs.request_table import answered, layout_table, peak_line, request_table
-from p2smt.report.tables import gap
+from p2smt.report.tables import bound_text
 from p2smt.result import Status
 from p2smt.units import format_time
 
@@ -53,14 +53,14 @@ def _infeasible(solution: Solution) -> str:
 
 
 def _headline(solution: Solution, best: Alternative) -> str:
-    bound, physical = solution.bound_s, solution.physical_bound_s
+    bounds = bound_text("proved", solution.bound_s, best.objective_s)
+    if best.matrix is not None:
+        links = bound_text("link-level", solution.physical_bound_s, best.objective_s)
+        bounds = f"{bounds}, {links}"
     what = "total" if solution.problem.objective == "sum" else "largest request"
     lines = [
         f"{solution.status.value}: {format_time(best.objective_s)} per iteration ({what})",
-        f"proved bound {format_time(bound)} (gap {gap(best.objective_s, bound)}), "
-        f"link-level bound {format_time(physical)} (gap {gap(best.objective_s, physical)})"
-        if best.matrix is not None
-        else "proved bound none",
+        bounds,
         peak_line(best.peak_bytes),
     ]
     if solution.interrupted:

@@ -10,6 +10,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from p2smt.result import known_bound
+from p2smt.units import format_time
+
 _PIPE_WIDTH = 10_000
 _BLANKS = re.compile(r"[ \t]+((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 
@@ -41,6 +44,13 @@ def gap(value: float, bound: float) -> str:
     if value <= 0 or bound >= value * (1 - 1e-9):
         return "0 %"
     return f"{100 * (value - bound) / value:.3g} %"
+
+
+def bound_text(name: str, bound_s: float, value_s: float) -> str:
+    """A bound on a time by its name, with the gap to it; "none" where none is known."""
+    if known_bound(bound_s, value_s) is None:
+        return f"{name} bound none"
+    return f"{name} bound {format_time(bound_s)} (gap {gap(value_s, bound_s)})"
 
 
 def console(stderr: bool = False) -> Console:

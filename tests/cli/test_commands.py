@@ -220,6 +220,26 @@ def test_no_time_at_all_is_not_settled(tiny: str) -> None:
     assert (none["status"], none["plan"], none["alternatives"]) == ("unknown", None, [])
 
 
+def test_a_bound_that_was_not_found_is_none(tiny: str, tmp_path: Path) -> None:
+    """A plan holds 0 in its place, and reads as it was shown."""
+    path = tmp_path / "plan.json"
+    shown = solve(tiny, "--time-limit", "0", "-o", str(path)).out.splitlines()
+    assert shown[1] == "proved bound none, link-level bound none"
+    data = solve(tiny, "--time-limit", "0", "--json").json()
+    assert (data["bound_s"], data["physical_bound_s"]) == (None, None)
+    assert (data["plan"]["bound_s"], data["plan"]["physical_bound_s"]) == (0.0, 0.0)
+    assert "link-level bound none" in cli("cost", str(path)).out.splitlines()
+    assert cli("verify", str(path)).code == 0
+
+
+def test_nothing_to_send_is_bounded_by_0(tiny: str) -> None:
+    asked = ("--axes", "dp=8,pp=1", "--reduce", "pp=1MiB")
+    outcome = cli("solve", "-t", tiny, *asked).out
+    assert "proved bound 0 s (gap 0 %), link-level bound 0 s (gap 0 %)" in outcome
+    data = cli("solve", "-t", tiny, *asked, "--json").json()
+    assert (data["status"], data["bound_s"], data["physical_bound_s"]) == ("optimal", 0.0, 0.0)
+
+
 def test_an_interrupt_without_any_plan_is_said(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -10,16 +10,15 @@ from rich.console import RenderableType
 from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.file_model import AnyPlan, RequestModel
 from p2smt.report.costs.request_table import layout_table, peak_line, planned, request_table
-from p2smt.report.tables import gap
+from p2smt.report.tables import bound_text
 from p2smt.units import format_time
 
 
 def plan_tables(plan: AnyPlan) -> Iterator[RenderableType]:
     """Time per iteration, placement, and the requests step by step, as `solve` shows them."""
     what = "total" if plan.objective == "sum" else "largest request"
-    physical = plan.physical_bound_s
     yield f"{format_time(plan.objective_s)} per iteration ({what})"
-    yield f"link-level bound {format_time(physical)} (gap {gap(plan.objective_s, physical)})"
+    yield bound_text("link-level", plan.physical_bound_s, plan.objective_s)
     yield peak_line(plan.peak_bytes)
     yield ""
     levels = [level.name for level in plan.topology.levels]

@@ -98,7 +98,7 @@ class SolveOutput(Output):
         Seconds | None, Field(description="Seconds: proved bound on this problem; null: none.")
     ]
     physical_bound_s: Annotated[
-        Seconds | None, Field(description="Seconds: what the links allow at best.")
+        Seconds | None, Field(description="Seconds: what the links allow; null: not known.")
     ]
     plan: Annotated[PlanModel | None, Field(description="The plan file of the best alternative.")]
     ranking: Annotated[
