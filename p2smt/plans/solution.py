@@ -143,7 +143,7 @@ class Solution:
     ``bound_s`` is the solver's proved bound on the objective of this problem,
     ``physical_bound_s`` the least objective that the links allow.  ``ranking`` is COMPLETE
     if the alternatives are proved to be the best ones in order.  ``conflict``: where it is
-    infeasible, restrictions that exclude each other (none of them can be left out), in words.
+    infeasible, restrictions that leave no answer (none of them can be left out), in words.
     ``notes``: what else is to be known of the answer, in words.  ``limits`` and ``top`` are those
     that the search was given.  ``matrices``: where the answer is a rank order, what was proved of
     the best matrix.
@@ -165,6 +165,11 @@ class Solution:
     limits: SearchLimits = field(default_factory=SearchLimits)
     top: int = 1
     matrices: Status | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the bounds are of the answer: a rank list has none, nothing bounds it."""
+        return self.best is None or self.best.matrix is not None
 
     @property
     def finished(self) -> bool:
