@@ -11,7 +11,10 @@ from p2smt.result import known_bound
 
 
 def solution_data(solution: Solution) -> dict[str, Any]:
-    """The fields that tools rely on; ``plan`` is the plan file of the best alternative."""
+    """The fields that tools rely on; ``plan`` is the plan file of the best alternative.
+
+    The bounds are null for a rank list, which has none; its plan file has 0 there.
+    """
     best = solution.best
     objective_s = None if best is None else best.objective_s
     return {

@@ -50,4 +50,4 @@ def test_check_plan_of_1024_devices(benchmark: BenchmarkFixture, tmp_path: Path)
     path.write_text(json.dumps(plan_data(solution, solution.best)))
     report = benchmark.pedantic(lambda: check_plan(read_plan(str(path)), "plan"), rounds=3)
     assert report.valid
-    assert report.checked == ("devices",)
+    assert report.checked_on == ("devices",)
