@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from datetime import date
 
 from p2smt.calibration.build import Calibration
+from p2smt.calibration.yaml_file import calibrated_yaml
 from p2smt.cluster.file import dump_topology
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
@@ -77,7 +79,8 @@ def write_schedule(schedule: Schedule, path: StrPath, *, force: bool = False) ->
         force: also where the runtime of that format would not run it.
 
     Raises:
-        InputError: the format is not known, or cannot express the schedule without loss.
+        InputError: the format is not known, cannot express the schedule without loss, or has a
+            runtime that would not run the file.
     """
     name = os.fspath(path)
     write_atomically(name, schedule_files.written(schedule, name, force=force))
@@ -86,8 +89,13 @@ def write_schedule(schedule: Schedule, path: StrPath, *, force: bool = False) ->
 def write_topology(found: Topology | Calibration, path: StrPath) -> None:
     """Write a topology file that :func:`~p2smt.cluster.file.load_topology` reads back.
 
+    That of a calibration says in comments what it was fitted to, how well, and today's date.
+
     Raises:
         InputError: the file cannot be written.
     """
-    topology = found.topology if isinstance(found, Calibration) else found
-    write_atomically(os.fspath(path), dump_yaml(dump_topology(topology)))
+    if isinstance(found, Calibration):
+        text = calibrated_yaml(found, date.today().isoformat())
+    else:
+        text = dump_yaml(dump_topology(found))
+    write_atomically(os.fspath(path), text)

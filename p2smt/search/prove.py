@@ -59,7 +59,10 @@ def prove(
     if not report.valid:
         raise InputError(source, "is not valid, so that there is nothing to prove", "verify it")
     problem, where = plan_problem(plan, source)
-    solver, watch = solver_of(plan.limits.solver), StopWatch.start(limits or limits_of(plan.limits))
+    solver, watch = (
+        solver_of(plan.limits.solver),
+        StopWatch.start(limits or stated_limits(plan.limits)),
+    )
     found = solve(problem, top=1, limits=watch.limits, solver=solver, progress=progress)
     if found.status is Status.INFEASIBLE and plan.matrix is not None:
         raise EncodingBug("a valid plan answers it", problem, plan.matrix)
@@ -71,7 +74,7 @@ def prove(
     return replace(proof, status=status, false=tuple(claims))
 
 
-def limits_of(model: LimitsModel) -> SearchLimits:
+def stated_limits(model: LimitsModel) -> SearchLimits:
     """The limits of the search that found a plan."""
     return SearchLimits(model.time_limit_s, None, model.seed, model.workers)
 

@@ -40,7 +40,7 @@ def nops(count: int) -> list[str]:
 def reasons(text: str, name: str) -> tuple[str, ...]:
     """Why a runtime would not run an XML file."""
     schedule = read_schedule(text, "f.xml", AS_IT_STANDS)
-    return runnable(schedule, text, "f.xml", runtime_named(name)).reasons
+    return runnable(schedule, name, text, "f.xml").reasons
 
 
 def test_correct_files_are_run() -> None:
@@ -145,7 +145,7 @@ def test_what_the_runtime_would_not_run_is_written_only_if_forced() -> None:
 
 def test_a_schedule_of_another_format_is_judged_as_it_would_be_written() -> None:
     def why(schedule: Schedule, name: str) -> tuple[str, ...]:
-        return runnable(schedule, dump_schedule(schedule), "f.yaml", runtime_named(name)).reasons
+        return runnable(schedule, name, dump_schedule(schedule), "f.yaml").reasons
 
     assert why(classic("ring-all-reduce", 4), "msccl") == ()
     assert "256 steps" in why(classic("chain-broadcast", 2, chunks=257), "msccl")[0]
@@ -154,7 +154,7 @@ def test_a_schedule_of_another_format_is_judged_as_it_would_be_written() -> None
 
 
 def test_p2smt_alone_runs_yaml() -> None:
-    found = runnable(classic("chain-broadcast", 2, chunks=257), "", "f.yaml", None)
+    found = runnable(classic("chain-broadcast", 2, chunks=257))
     assert found
     assert found.runtime is None
 
