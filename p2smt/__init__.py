@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from p2smt.api.files import read_plan as read_plan
     from p2smt.api.files import read_schedule as read_schedule
     from p2smt.api.files import write_plan as write_plan
+    from p2smt.api.files import write_plan_schedules as write_plan_schedules
     from p2smt.api.files import write_schedule as write_schedule
     from p2smt.api.files import write_topology as write_topology
+    from p2smt.api.run import run as run
+    from p2smt.api.run import run_programs as run_programs
     from p2smt.api.verify import verify as verify
     from p2smt.api.verify import verify_family as verify_family
     from p2smt.api.verify import verify_program as verify_program
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from p2smt.errors import ExecutionError as ExecutionError
     from p2smt.errors import InputError as InputError
     from p2smt.errors import TooLarge as TooLarge
+    from p2smt.interop.runtimes import runnable as runnable
     from p2smt.parallelism.placement import AxisRule as AxisRule
     from p2smt.parallelism.placement import FixedEntry as FixedEntry
     from p2smt.parallelism.placement import ParallelismAxis as ParallelismAxis
@@ -74,13 +78,18 @@ if TYPE_CHECKING:
     from p2smt.result import SearchLimits as SearchLimits
     from p2smt.result import Status as Status
     from p2smt.runtime.options import RunOptions as RunOptions
+    from p2smt.runtime.ranks.run_schedule import ScheduleResult as ScheduleResult
+    from p2smt.runtime.summary import RunResult as RunResult
     from p2smt.schedules.classics import classic as classic
     from p2smt.schedules.cost.predict import schedule_cost as schedule_cost
     from p2smt.schedules.families.family import ParametricReport as ParametricReport
+    from p2smt.schedules.lower.exported import PlanExport as PlanExport
     from p2smt.schedules.model import Schedule as Schedule
     from p2smt.schedules.verify.repair import find_repair as find_repair
     from p2smt.schedules.verify.report import Report as Report
+    from p2smt.schedules.verify.report import Runnable as Runnable
     from p2smt.schedules.verify.report import Verdict as Verdict
+    from p2smt.search.conflict import rule_conflict as rule_conflict
     from p2smt.search.placements import placements as placements
     from p2smt.search.programs import ProgramList as ProgramList
     from p2smt.search.programs import request_programs as request_programs
@@ -171,6 +180,7 @@ _HOMES = {
     "p2smt.schedules.verify.repair": ("find_repair",),
     "p2smt.schedules.verify.report": (
         "Report",
+        "Runnable",
         "Verdict",
     ),
     "p2smt.solvers.solver": ("Solver",),
@@ -183,9 +193,19 @@ _HOMES = {
         "read_plan",
         "read_schedule",
         "write_plan",
+        "write_plan_schedules",
         "write_schedule",
         "write_topology",
     ),
+    "p2smt.api.run": (
+        "run",
+        "run_programs",
+    ),
+    "p2smt.interop.runtimes": ("runnable",),
+    "p2smt.search.conflict": ("rule_conflict",),
+    "p2smt.schedules.lower.exported": ("PlanExport",),
+    "p2smt.runtime.summary": ("RunResult",),
+    "p2smt.runtime.ranks.run_schedule": ("ScheduleResult",),
     "p2smt.api.verify": (
         "verify",
         "verify_family",

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from datetime import date
 
 from p2smt.calibration.build import Calibration
+from p2smt.calibration.yaml_file import calibrated_yaml
 from p2smt.cluster.file import dump_topology
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
-from p2smt.files.write import write_atomically
+from p2smt.files.write import write_all_atomically, write_atomically
 from p2smt.files.yaml_text import dump_yaml
 from p2smt.interop import schedule_files
+from p2smt.interop.plan_export import export_plan
 from p2smt.interop.reading import Reading
 from p2smt.plans import file as plan_file
 from p2smt.plans.file_model import AnyPlan
 from p2smt.plans.solution import Solution
+from p2smt.schedules.lower.exported import PlanExport
 from p2smt.schedules.model import Schedule
 
 StrPath = str | os.PathLike[str]
@@ -77,17 +81,54 @@ def write_schedule(schedule: Schedule, path: StrPath, *, force: bool = False) ->
         force: also where the runtime of that format would not run it.
 
     Raises:
-        InputError: the format is not known, or cannot express the schedule without loss.
+        InputError: the format is not known, cannot express the schedule without loss, or has a
+            runtime that would not run the file.
     """
     name = os.fspath(path)
     write_atomically(name, schedule_files.written(schedule, name, force=force))
 
 
+def write_plan_schedules(
+    plan: AnyPlan,
+    path: StrPath,
+    *,
+    request: int = 1,
+    group: int | None = None,
+    algorithm: str | None = None,
+    force: bool = False,
+) -> PlanExport:
+    """Write the groups of a request of a plan as schedules, as ``convert`` does.
+
+    Args:
+        plan: by :func:`read_plan`.
+        path: .xml or .json: a file for each group, with its number before the ending; .yaml: all
+            groups in one.
+        request, group: which ones, counted from 1; without a group: all, with one: just ``path``.
+        algorithm: ring, tree or direct; None: the one that is predicted to be fastest.
+        force: also where the runtime of that format would not run it.
+
+    Returns:
+        What was written, and its predicted time.
+
+    Raises:
+        InputError: no such request or group, it cannot be said in the format, or a file cannot
+            be written; then none is.
+    """
+    made = export_plan(plan, request - 1, os.fspath(path), group, algorithm, force=force)
+    write_all_atomically({file.path: file.text for file in made.files})
+    return made
+
+
 def write_topology(found: Topology | Calibration, path: StrPath) -> None:
     """Write a topology file that :func:`~p2smt.cluster.file.load_topology` reads back.
+
+    That of a calibration says in comments what it was fitted to, how well, and today's date.
 
     Raises:
         InputError: the file cannot be written.
     """
-    topology = found.topology if isinstance(found, Calibration) else found
-    write_atomically(os.fspath(path), dump_yaml(dump_topology(topology)))
+    if isinstance(found, Calibration):
+        text = calibrated_yaml(found, date.today().isoformat())
+    else:
+        text = dump_yaml(dump_topology(found))
+    write_atomically(os.fspath(path), text)

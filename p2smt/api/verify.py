@@ -16,7 +16,7 @@ from p2smt.interop.reading import Reading
 from p2smt.plans.check import PlanReport, check_plan
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel
 from p2smt.programs.program import Program
-from p2smt.schedules.families.family import ParametricReport, prove
+from p2smt.schedules.families.family import ParametricReport, prove_family
 from p2smt.schedules.families.program_family import prove_program
 from p2smt.schedules.language.file import parse_symbolic
 from p2smt.schedules.lower.assemble import Lowering
@@ -76,7 +76,7 @@ def verify_family(
     """
     name = os.fspath(path)
     text = read_text(name, "schedule", schedule_files.MAX_BYTES)
-    return prove(parse_symbolic(text, name), upto, fifo_depth, time_limit_s)
+    return prove_family(parse_symbolic(text, name), upto, fifo_depth, time_limit_s)
 
 
 def verify_program(

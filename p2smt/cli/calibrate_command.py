@@ -78,7 +78,7 @@ def _measure(
 
     cluster = given.topology_of(topology)
     if ranks is not None:
-        run_options.check_ranks(given.count_of(ranks, "ranks"), cluster.devices)
+        run_options.check_started(given.count_of(ranks, "ranks"), cluster.devices)
     payloads = [parse_bytes(size.strip(), "sizes") for size in sizes.split(",")]
     options = run_options.options_of(backend, None, "float32", "1", repeat, limit, "0", "1")
     return measure(cluster, options, payloads)
@@ -120,20 +120,17 @@ def _collective(name: str) -> Collective:
 
 def _finish(found: Measurements, algorithm: str, output: str | None, as_json: bool) -> int:
     """Fit, write the topology, and report."""
-    from datetime import date
-
     from p2smt.api.calibrate import calibrate as fit
-    from p2smt.calibration.yaml_file import calibrated_yaml
+    from p2smt.api.files import write_topology
     from p2smt.cli import restrictions
     from p2smt.cli.output import print_json
-    from p2smt.files.write import write_atomically
     from p2smt.report.calibration_tables import calibration_data, calibration_tables
     from p2smt.report.tables import show
     from p2smt.report.text import printable
 
     calibration = fit(found, restrictions.algorithms(algorithm))
     if output is not None:
-        write_atomically(output, calibrated_yaml(calibration, date.today().isoformat()))
+        write_topology(calibration, output)
     if as_json:
         print_json(calibration_data(calibration, found.wrong))
         return 0

@@ -49,20 +49,22 @@ def _make(
     from p2smt.cli import given
     from p2smt.cli.output import print_json
     from p2smt.files.write import write_atomically
-    from p2smt.interop.schedule_files import written
+    from p2smt.interop.schedule_files import steps_in, written
     from p2smt.schedules.classics import classic
     from p2smt.schedules.language.write import dump_schedule
 
     parameters = dict(_parameter(text) for text in sizes)
     schedule = classic(name, given.count_of(ranks, "ranks", 4096), **parameters)
-    if output is not None:
-        write_atomically(output, written(schedule, output, force=force))
+    text = None if output is None else written(schedule, output, force=force)
+    if output is not None and text is not None:
+        write_atomically(output, text)
     if as_json:
         print_json(_made(schedule, output))
-    elif output is None:
+    elif output is None or text is None:
         typer.echo(dump_schedule(schedule), nl=False)
     else:
-        typer.echo(f"{len(schedule.steps)} steps of {schedule.ranks} ranks written to {output}")
+        count = steps_in(text, output, schedule)
+        typer.echo(f"{count} steps of {schedule.ranks} ranks written to {output}")
     return 0
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from p2smt.cli import schedule_options as so
-
-if TYPE_CHECKING:
-    from p2smt.schedules.model import Schedule
 
 
 def convert(
@@ -50,7 +47,7 @@ def convert(
     """Write a schedule, or the groups of a plan's request, in another format: what it computes
     is kept."""
     from p2smt.files.write import write_atomically
-    from p2smt.interop.schedule_files import read_schedule, schedule_text, written
+    from p2smt.interop.schedule_files import read_schedule, schedule_text, steps_in, written
 
     asked = so.ScheduleOptions(
         collective=collective, root=root, out_of_place=out_of_place, sizes=tuple(sizes or ())
@@ -62,10 +59,11 @@ def convert(
         return 0
     _refuse(request, group, algorithm)
     schedule = read_schedule(text, source, asked.reading())
-    _refuse_loss(schedule)
-    write_atomically(target, written(schedule, target, force=force))
+    made = written(schedule, target, force=force)
+    write_atomically(target, made)
     _note_loss(text)
-    typer.echo(f"{len(schedule.steps)} steps of {schedule.ranks} ranks written to {target}")
+    count = steps_in(made, target, schedule)
+    typer.echo(f"{count} steps of {schedule.ranks} ranks written to {target}")
     return 0
 
 
@@ -92,23 +90,6 @@ def _export(
     write_all_atomically({file.path: file.text for file in made.files})
     for line in export_lines(made):
         typer.echo(line)
-
-
-def _refuse_loss(schedule: Schedule) -> None:
-    """Pipelines are unrolled and in-switch operations spelt out when they are read.
-
-    Raises:
-        InputError: the schedule has any.
-    """
-    from p2smt.errors import InputError
-
-    switch = any(step.kind in ("glres", "gstore", "gstorepkt") for step in schedule.steps)
-    if switch or any("pipelines are checked" in warning for warning in schedule.warnings):
-        raise InputError(
-            f"schedule {schedule.name[:60]!r}",
-            "has pipelines or in-switch operations, which no other file can express",
-            "verify it as it is",
-        )
 
 
 def _note_loss(text: str) -> None:

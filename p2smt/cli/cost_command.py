@@ -10,6 +10,7 @@ from p2smt.cli import options as o
 
 if TYPE_CHECKING:
     from p2smt.cli.scene_options import PlacedRequests
+    from p2smt.plans.file_model import AnyPlan
 
 
 def cost(
@@ -118,28 +119,47 @@ def _plan(path: str, as_json: bool) -> int:
     """The verdict on a plan, and its times as `solve` shows them where it is valid."""
     from p2smt.cli.codes import OK
     from p2smt.cli.verify_command import verify_plan
-    from p2smt.plans.file import read_plan
     from p2smt.report.costs.plan_tables import plan_tables
     from p2smt.report.tables import show
 
+    plan = _read(path)
     if as_json:
-        return _plan_json(path)
+        return _plan_json(plan, path)
     code = verify_plan(path, json=False)
     if code == OK:
-        show("", *plan_tables(read_plan(path)))
+        show("", *plan_tables(plan))
     return code
 
 
-def _plan_json(path: str) -> int:
+def _read(path: str) -> AnyPlan:
+    """The plan in a file.
+
+    Raises:
+        InputError: there is none; of a schedule it says how to predict its time.
+    """
+    from p2smt.errors import InputError
+    from p2smt.interop.schedule_files import format_of, schedule_text
+    from p2smt.plans.file import read_plan
+
+    try:
+        return read_plan(path)
+    except InputError as error:
+        found = format_of(schedule_text(path) or "")
+        if found is None:
+            raise
+        remedy = "use `p2smt verify FILE --cost SIZE --topology NAME`"
+        rule = f"is a schedule ({found.title}), not a plan"
+        raise InputError(error.given, rule, remedy) from None
+
+
+def _plan_json(plan: AnyPlan, path: str) -> int:
     """What `verify` gives, and of a valid plan the requests."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
     from p2smt.plans.check import check_plan
-    from p2smt.plans.file import read_plan
     from p2smt.report.costs.plan_tables import plan_requests
     from p2smt.report.plan_data import report_data
 
-    plan = read_plan(path)
     report = check_plan(plan, f"plan {path[:200]!r}")
     requests = plan_requests(plan, report.checked_on) if report.valid else []
     print_json({**report_data(report), "requests": requests})

@@ -118,7 +118,7 @@ def _run(
     from p2smt.runtime.schedules.job import ScheduleJob
 
     if ranks is not None:
-        run_options.check_ranks(given.count_of(ranks, "ranks"), work.ranks)
+        run_options.check_started(given.count_of(ranks, "ranks"), work.ranks)
     number = given.count_of(port, "port", 65_535, least=0)
     match work:
         case Job():

@@ -136,7 +136,7 @@ def refuse_for_plan(asked: ScheduleOptions, unverified: bool) -> None:
         raise InputError("--unverified", "is for schedules: programs are not checked before")
 
 
-def check_ranks(ranks: int, devices: int) -> None:
+def check_started(ranks: int, devices: int) -> None:
     """There must be a rank for each device, or for each rank of a schedule."""
     if ranks != devices:
         raise InputError(f"{ranks} ranks", f"there are {devices} devices", "start as many")

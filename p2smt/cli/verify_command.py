@@ -73,7 +73,7 @@ def verify(
 def _verify_file(file: str, asked: so.ScheduleOptions, prove: bool, json: bool) -> int:
     from dataclasses import replace
 
-    from p2smt.cli.verify_schedule import verify_family, verify_schedule
+    from p2smt.cli.verify_schedule import check_family, verify_schedule
     from p2smt.errors import InputError
     from p2smt.interop.schedule_files import require_json, schedule_text
 
@@ -85,7 +85,7 @@ def _verify_file(file: str, asked: so.ScheduleOptions, prove: bool, json: bool) 
         replace(asked, time_limit=None).refuse_for_plan()
         return verify_plan(file, json, prove, asked.time_limit)
     _refuse_proof(prove)
-    return (verify_schedule if asked.upto is None else verify_family)(text, file, asked, json)
+    return (verify_schedule if asked.upto is None else check_family)(text, file, asked, json)
 
 
 def _refuse_proof(prove: bool) -> None:
@@ -119,9 +119,9 @@ def _proof(plan: AnyPlan, source: str, report: PlanReport, time_limit: str | Non
     from p2smt.cli import given
     from p2smt.cli.solve_command import live
     from p2smt.plans.file_model import PlanModel
-    from p2smt.search.prove import limits_of, prove
+    from p2smt.search.prove import prove, stated_limits
 
-    limits = limits_of(plan.limits) if isinstance(plan, PlanModel) else None
+    limits = stated_limits(plan.limits) if isinstance(plan, PlanModel) else None
     if limits is not None and time_limit is not None:
         seconds = given.limits_of(time_limit, "0").time_limit_s
         limits = replace(limits, time_limit_s=seconds)

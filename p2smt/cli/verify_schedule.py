@@ -26,7 +26,7 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
 
     depth, limit_s, scene, wanted = asked.depth(), asked.limit_s(), asked.scene(), asked.wanted()
     schedule = read_schedule(text, source, asked.reading())
-    runs = runnable(schedule, text, source, wanted)
+    runs = runnable(schedule, wanted, text, source)
     report = verify(schedule, depth, limit_s)
     search = _repair(schedule, report, asked.repair_s()) if asked.fix else None
     cost = _cost(schedule, report, scene)
@@ -41,11 +41,11 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
     return exit_code_of(report.verdict) or int(wanted is not None and not runs)
 
 
-def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
+def check_family(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
     """Check a symbolic schedule at every size up to a bound, and seek a proof for all."""
     from p2smt.errors import InputError
     from p2smt.interop.schedule_files import format_of
-    from p2smt.schedules.families.family import prove
+    from p2smt.schedules.families.family import prove_family
     from p2smt.schedules.language.file import parse_symbolic
 
     upto = asked.bound()
@@ -54,7 +54,7 @@ def verify_family(text: str, source: str, asked: ScheduleOptions, json: bool) ->
         rule = "is for symbolic YAML schedules and for --program"
         raise InputError("--upto", rule, "drop it; this file has one size")
     asked.refuse_for_family()
-    found = prove(parse_symbolic(text, source), upto, asked.depth(), asked.limit_s())
+    found = prove_family(parse_symbolic(text, source), upto, asked.depth(), asked.limit_s())
     return show_family(found, json)
 
 

@@ -16,7 +16,7 @@ from p2smt.errors import InputError
 from p2smt.interop.msccl.parse import PROTOCOLS
 from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
 from p2smt.interop.mscclpp.runtime_warnings import MAX_OPERATIONS
-from p2smt.interop.schedule_files import format_named, written
+from p2smt.interop.schedule_files import format_named, steps_in, written
 from p2smt.plans.problem import plan_problem
 from p2smt.schedules.cost.predict import schedule_cost
 from p2smt.schedules.lower.assemble import Lowering
@@ -113,7 +113,8 @@ class _Source:
 
     def _file(self, path: str, number: int | None, content: GroupSchedule) -> ExportedFile:
         text = written(content.schedule, path, force=self.force)
-        return ExportedFile(path, text, number, content)
+        steps = steps_in(text, path, content.schedule)
+        return ExportedFile(path, text, steps, number, content)
 
 
 def export_plan(

@@ -58,20 +58,32 @@ def runtime_of(form: str) -> Runtime | None:
     return next((runtime for runtime in RUNTIMES if runtime.form == form), None)
 
 
-def runnable(schedule: Schedule, text: str, source: str, runtime: Runtime | None) -> Runnable:
-    """Whether a runtime would run what was read from a text.
+def runnable(
+    schedule: Schedule,
+    runtime: Runtime | str | None = None,
+    text: str | None = None,
+    source: str = "schedule",
+) -> Runnable:
+    """Whether a runtime would run a schedule.
 
-    A schedule of another format is judged as it would be written for the runtime.
+    A schedule of another format, or one without its text, is judged as it would be written for
+    the runtime; one of the runtime's own format always as the file that it was read from.
 
-    runtime: None: that of the schedule's own format.
+    Args:
+        schedule: what is judged.
+        runtime: msccl, rccl or mscclpp; None: that of the schedule's own format.
+        text, source: what it was read from, and what messages call that.
+
+    Raises:
+        InputError: no such runtime.
     """
     own = runtime_of(schedule.form)
-    runtime = runtime or own
+    runtime = runtime_named(runtime) if isinstance(runtime, str) else runtime or own
     if runtime is None:
         return Runnable()
     if runtime is own:
         return Runnable(runtime.name, runtime.title, schedule.refused)
-    if runtime.form == schedule.form:
+    if text is not None and runtime.form == schedule.form:
         return Runnable(runtime.name, runtime.title, runtime.refusals(text, source))
     try:
         reasons = runtime.refusals(runtime.write(schedule), f"as {runtime.form}")

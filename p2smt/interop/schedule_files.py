@@ -17,6 +17,7 @@ from p2smt.interop.msccl.write import write_msccl
 from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
 from p2smt.interop.mscclpp.read import read_mscclpp
 from p2smt.interop.mscclpp.write import write_mscclpp
+from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.interop.runtimes import runtime_of
 from p2smt.schedules.language.instance import parse_schedule
 from p2smt.schedules.language.write import dump_schedule
@@ -224,6 +225,7 @@ def written(schedule: Schedule, path: str, *, force: bool = False) -> str:
             runtime would not run the file.
     """
     named = format_named(path)
+    _refuse_loss(schedule)
     for step in schedule.steps:
         if step.unannounced:
             rule = "waits for a step that is never announced, which no other file could say"
@@ -232,6 +234,27 @@ def written(schedule: Schedule, path: str, *, force: bool = False) -> str:
     if not force:
         _require_runnable(text, path, named)
     return text
+
+
+def _refuse_loss(schedule: Schedule) -> None:
+    """Pipelines are unrolled and in-switch operations spelt out when they are read."""
+    switch = any(step.kind in ("glres", "gstore", "gstorepkt") for step in schedule.steps)
+    if switch or any("pipelines are checked" in warning for warning in schedule.warnings):
+        raise InputError(
+            f"schedule {schedule.name[:60]!r}",
+            "has pipelines or in-switch operations, which no other file can express",
+            "verify it as it is",
+        )
+
+
+def steps_in(text: str, path: str, schedule: Schedule) -> int:
+    """How many steps a file has that was written from a schedule, as they are read back.
+
+    Formats of runtimes may say one step by several; YAML has them as they are.
+    """
+    if not format_named(path).runtime:
+        return len(schedule.steps)
+    return len(read_schedule(text, path, AS_IT_STANDS).steps)
 
 
 def format_named(path: str) -> Format:

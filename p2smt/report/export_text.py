@@ -24,7 +24,7 @@ def export_lines(made: PlanExport) -> Iterator[str]:
 
 def _file(file: ExportedFile, groups: int) -> str:
     schedule = file.content.schedule
-    text = f"{len(schedule.steps)} steps of {schedule.ranks} ranks written to {file.path}"
+    text = f"{file.steps} steps of {schedule.ranks} ranks written to {file.path}"
     if file.group is None:
         return f"{text}: all {groups} groups, rank r is device r"
     devices = file.content.devices

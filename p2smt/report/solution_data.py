@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from p2smt.plans.file import plan_data
+from p2smt.plans.file import plan_data, timed_steps
 from p2smt.plans.solution import Alternative, RankOrder, RequestAnswer, Solution, faster_orders
 from p2smt.result import known_bound
 
@@ -62,22 +62,9 @@ def alternative_data(alternative: Alternative) -> dict[str, Any]:
 
 
 def _steps(answer: RequestAnswer) -> list[dict[str, Any]]:
-    """Per step: instruction, time, and the level whose worst link bounds it with its load.
-
-    The numbers are those of one chunk.
-    """
-    levels = [name for name, _ in answer.hierarchy.aliases[1:]]
-    fixed = (answer.request.kind.value,) * len(answer.steps)
-    names = map(str, answer.program.instructions if answer.program else fixed)
-    return [
-        {
-            "instruction": name,
-            "seconds": step.seconds,
-            "bottleneck": None if step.level is None else levels[step.level],
-            "load_bytes": step.load_bytes,
-        }
-        for name, step in zip(names, answer.steps, strict=True)
-    ]
+    """Per step: instruction, time, and the level whose worst link bounds it with its load."""
+    keys = ("instruction", "seconds", "bottleneck", "load_bytes")
+    return [{key: step[key] for key in keys} for step in timed_steps(answer)]
 
 
 def _rank_order(order: RankOrder | None) -> dict[str, Any] | None:

@@ -63,7 +63,10 @@ def prove(
     if not report.valid:
         raise InputError(source, "is not valid, so that there is nothing to prove", "verify it")
     problem, where = plan_problem(plan, source)
-    solver, watch = solver_of(plan.limits.solver), StopWatch.start(limits or limits_of(plan.limits))
+    solver, watch = (
+        solver_of(plan.limits.solver),
+        StopWatch.start(limits or stated_limits(plan.limits)),
+    )
     found = solve(problem, top=1, limits=watch.limits, solver=solver, progress=progress)
     if plan.matrix is not None:
         _check_agreement(report.objective_s, plan.matrix, found)
@@ -73,7 +76,7 @@ def prove(
     return _with_claims(proof, [_link_claim(plan, found), *_requests(plan, where, found, watch)])
 
 
-def limits_of(model: LimitsModel) -> SearchLimits:
+def stated_limits(model: LimitsModel) -> SearchLimits:
     """The limits of the search that found a plan."""
     return SearchLimits(model.time_limit_s, None, model.seed, model.workers)
 

@@ -21,11 +21,12 @@ PIECES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL
 # Types of what others return, and functions that need what a test has not: they are named in
 # signatures and in the text.
 UNSHOWN = {
-    *("measure", "RunOptions", "find_repair", "verify_family", "preset_names", "Request"),
+    *("measure", "find_repair", "verify_family", "preset_names", "Request"),
     *("Measurements", "Calibration", "Alternative", "Solution", "Program", "Schedule"),
     *("Report", "ParametricReport", "ProgramList", "Verdict", "Status", "Solver"),
     *("AxisRule", "FixedEntry", "ParallelismAxis", "Topology", "Level", "Link", "LinkKind"),
     *("Piece", "Collective", "RequestKind", "EncodingBug", "ExecutionError", "BackendError"),
+    *("PlanExport", "RunResult", "ScheduleResult", "Runnable"),
     *("TooLarge", "reduce_scatter", "all_gather", "all_to_all", "send"),
 }
 

@@ -285,3 +285,16 @@ def test_messages_of_solve_name_what_was_given_and_the_remedy(tiny: str) -> None
         outcome = cli(*solve, *more)
         assert_one_error(outcome)
         assert all(word in outcome.err for word in words), outcome.err
+
+
+@pytest.mark.parametrize(("end", "title"), [("xml", "MSCCL XML"), ("json", "MSCCL++ JSON")])
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_cost_of_a_schedule_says_where_it_is_predicted(
+    tmp_path: Path, end: str, title: str, more: tuple[str, ...]
+) -> None:
+    path = str(tmp_path / f"ring.{end}")
+    assert cli("classics", "ring-all-reduce", "--ranks", "4", "-o", path).code == 0
+    outcome = cli("cost", path, *more)
+    assert_one_error(outcome)
+    assert f"is a schedule ({title}), not a plan" in outcome.err
+    assert "`p2smt verify FILE --cost SIZE --topology NAME`" in outcome.err

@@ -242,3 +242,13 @@ def test_a_classic_as_a_plan_of_mscclpp(tmp_path: Path) -> None:
     outcome = cli("verify", file)
     assert outcome.code == 0
     assert "mscclpp-json" in said(outcome)
+
+
+@pytest.mark.parametrize("end", ["xml", "json", "yaml"])
+def test_as_many_steps_are_written_as_are_read(tmp_path: Path, end: str) -> None:
+    first, path = str(tmp_path / "first.yaml"), str(tmp_path / f"ring.{end}")
+    assert cli("classics", "ring-all-reduce", "--ranks", "4", "-o", first).code == 0
+    made = cli("classics", "ring-all-reduce", "--ranks", "4", "-o", path)
+    count = cli("verify", path, "--json").json()["schedule"]["steps"]
+    assert made.out == f"{count} steps of 4 ranks written to {path}\n"
+    assert cli("convert", first, path).out == made.out

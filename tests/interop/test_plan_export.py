@@ -20,7 +20,6 @@ from p2smt.report.export_text import export_lines
 from p2smt.schedules.classics import classic
 from p2smt.schedules.cost.predict import schedule_cost
 from p2smt.schedules.lower.exported import PlanExport
-from p2smt.schedules.lower.plan import lower_plan
 from p2smt.schedules.lower.ports import machine_of, rings_of
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Verdict
@@ -150,7 +149,7 @@ def test_a_ring_for_every_port(flat: AnyPlan) -> None:
         (found,) = schedules(made)
         priced = schedule_cost(found, topology, bytes_).time_s
         assert priced == pytest.approx(made.exported_s, rel=0.01)
-    cards = schedule_cost(lower_plan(flat), topology, bytes_).links
+    cards = schedule_cost(found, topology, bytes_).links
     assert len({load.link for load in cards if load.link.level == "node"}) == 2 * 2 * 8
     single = schedule_cost(classic("ring-all-reduce", 16), topology, bytes_)
     assert single.time_s > 7 * flat.requests[0].seconds

@@ -41,7 +41,7 @@ def nops(count: int) -> list[str]:
 def reasons(text: str, name: str) -> tuple[str, ...]:
     """Why a runtime would not run an XML file."""
     schedule = read_schedule(text, "f.xml", AS_IT_STANDS)
-    return runnable(schedule, text, "f.xml", runtime_named(name)).reasons
+    return runnable(schedule, name, text, "f.xml").reasons
 
 
 def test_correct_files_are_run() -> None:
@@ -182,7 +182,7 @@ def test_yaml_that_was_converted_is_judged_as_yaml(
 
 
 def test_p2smt_alone_runs_yaml() -> None:
-    found = runnable(classic("chain-broadcast", 2, chunks=257), "", "f.yaml", None)
+    found = runnable(classic("chain-broadcast", 2, chunks=257))
     assert found
     assert found.runtime is None
 

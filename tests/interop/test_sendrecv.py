@@ -10,7 +10,7 @@ from p2smt.interop.mscclpp.read import read_mscclpp
 from p2smt.interop.mscclpp.write import write_mscclpp
 from p2smt.interop.schedule_files import written
 from p2smt.runtime.schedules.reference import run_reference
-from p2smt.schedules.families.family import prove
+from p2smt.schedules.families.family import prove_family
 from p2smt.schedules.language.file import parse_symbolic
 from p2smt.schedules.language.instance import parse_schedule
 from p2smt.schedules.language.write import dump_schedule
@@ -96,10 +96,10 @@ def test_yaml_keeps_its_name_and_the_reference_executor_runs_it() -> None:
 
 
 def test_every_size_of_it() -> None:
-    found = prove(parse_symbolic(FAMILY, "f"), 5)
+    found = prove_family(parse_symbolic(FAMILY, "f"), 5)
     assert found.verdict is Verdict.VALID
     wrong = FAMILY.replace("(rank + 1)", "(rank + 2)").replace("(rank - 1)", "(rank - 2)")
-    assert prove(parse_symbolic(wrong, "f"), 5).verdict is Verdict.INVALID
+    assert prove_family(parse_symbolic(wrong, "f"), 5).verdict is Verdict.INVALID
 
 
 @pytest.mark.parametrize("key", ["inputChunks", "chunkGroups"])

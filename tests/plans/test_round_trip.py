@@ -19,7 +19,7 @@ from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.plans.problem import plan_problem
 from p2smt.plans.restrictions import restriction_data
 from p2smt.result import SearchLimits
-from p2smt.search.prove import limits_of
+from p2smt.search.prove import stated_limits
 from tests.cli.tools import TINY, cli
 
 DATA = Path(__file__).parent / "data"
@@ -81,7 +81,7 @@ def test_the_limits_come_back(cluster: p2smt.Topology, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(plan_data(found, found.best)))
     plan = read_plan(str(tmp_path / "plan.json"))
     assert isinstance(plan, PlanModel)
-    assert limits_of(plan.limits) == limits
+    assert stated_limits(plan.limits) == limits
     assert (plan.limits.solver, plan.limits.top) == ("cpsat", 2)
 
 

@@ -18,9 +18,10 @@ from p2smt.parallelism.placement import Placement
 from p2smt.plans.file import read_plan
 from p2smt.plans.file_model import AnyPlan
 from p2smt.programs.program import Hierarchy, parse_program
-from p2smt.schedules.lower.assemble import Lowering, schedule_of_steps
-from p2smt.schedules.lower.plan import lower_plan
+from p2smt.schedules.lower.assemble import DEFAULT, Lowering, schedule_of_steps
+from p2smt.schedules.lower.plan import lower_groups
 from p2smt.schedules.lower.program import lower_program
+from p2smt.schedules.lower.together import together
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify
@@ -160,9 +161,14 @@ def model(folder: Path, plan: dict[str, Any]) -> AnyPlan:
     return read_plan(str(path))
 
 
+def in_one(plan: AnyPlan, request: int, how: Lowering = DEFAULT) -> Schedule:
+    """All groups of a request as one schedule, in which rank r is device r."""
+    return together(lower_groups(plan, request, how), len(plan.ranks))
+
+
 def test_every_request_of_a_plan(tmp_path: Path, plan: dict[str, Any]) -> None:
     read = model(tmp_path, plan)
-    found = [lower_plan(read, number) for number in range(len(read.requests))]
+    found = [in_one(read, number) for number in range(len(read.requests))]
     for schedule in found:
         right(schedule)
         assert schedule.ranks == 8
@@ -178,7 +184,7 @@ def test_pieces_of_a_pipelined_plan(tmp_path: Path, tiny: str) -> None:
     assert any(request.chunks > 1 and len(request.steps) > 1 for request in read.requests)
     for number, request in enumerate(read.requests):
         for algorithm in ALGORITHMS:
-            schedule = lower_plan(read, number, Lowering(algorithm))
+            schedule = in_one(read, number, Lowering(algorithm))
             right(schedule)
             whole = max(schedule.sizes[0].input, schedule.sizes[0].output)
             if len(request.steps) > 1:
@@ -189,7 +195,7 @@ def test_a_plan_that_claims_other_shards_is_refuted(tmp_path: Path, plan: dict[s
     changed = copy.deepcopy(plan)
     shards = changed["requests"][1]["shards"]
     shards[0], shards[1] = shards[1], shards[0]
-    report = verify(lower_plan(model(tmp_path, changed), 1))
+    report = verify(in_one(model(tmp_path, changed), 1))
     assert report.verdict is Verdict.INVALID
 
 
@@ -220,10 +226,10 @@ def test_plans_that_do_not_fit(
         changed["requests"][number]["steps"][0]["groups"] = change["groups"]
     read = model(tmp_path, changed)
     if words is None:
-        assert verify(lower_plan(read, number)).verdict is Verdict.INVALID
+        assert verify(in_one(read, number)).verdict is Verdict.INVALID
         return
     with pytest.raises(InputError, match=words):
-        lower_plan(read, number)
+        in_one(read, number)
 
 
 def test_a_program_on_a_placement(tiny: str) -> None:

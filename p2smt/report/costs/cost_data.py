@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from p2smt.parallelism.request import Problem
+from p2smt.plans.file import timed_steps
 from p2smt.plans.solution import Alternative, RequestAnswer
 from p2smt.plans.sweep import Sweep
-from p2smt.report.costs.request_table import step_names
 
 
 def cost_data(problem: Problem, candidates: Sequence[Alternative]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def request_data(answer: RequestAnswer) -> dict[str, Any]:
 
     ``program`` is None where there is one fixed step, or nothing to do.
     """
-    request, levels = answer.request, [name for name, _ in answer.hierarchy.aliases[1:]]
+    request = answer.request
     return {
         "kind": request.kind.value,
         "axes": list(request.axes),
@@ -50,15 +50,5 @@ def request_data(answer: RequestAnswer) -> dict[str, Any]:
         "single_collective_s": answer.single_s,
         "physical_bound_s": answer.physical_bound_s,
         "checked": answer.checked,
-        "steps": [
-            {
-                "instruction": name,
-                "seconds": step.seconds,
-                "algorithm": step.algorithm,
-                "protocol": step.protocol,
-                "bottleneck": None if step.level is None else levels[step.level],
-                "load_bytes": step.load_bytes,
-            }
-            for name, step in zip(step_names(answer), answer.steps, strict=True)
-        ],
+        "steps": timed_steps(answer),
     }

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from p2smt.parallelism.rank_list import RankList
+from p2smt.plans.file import TIMED_STEP
 from p2smt.plans.file_model import AnyPlan, RequestModel
 from p2smt.report.costs.request_table import layout_table, peak_line, planned, request_table
 from p2smt.report.tables import bound_text
@@ -39,7 +40,6 @@ def plan_requests(plan: AnyPlan, checked_on: Sequence[str]) -> list[dict[str, An
 
 def _request(model: RequestModel, checked: str) -> dict[str, Any]:
     keys = ("program", "chunks", "seconds", "single_collective_s", "physical_bound_s")
-    step = ("instruction", "seconds", "algorithm", "protocol", "bottleneck", "load_bytes")
     return {
         "kind": model.kind.value,
         "axes": model.axes,
@@ -48,5 +48,5 @@ def _request(model: RequestModel, checked: str) -> dict[str, Any]:
         "total_s": model.times * model.seconds,
         **{key: getattr(model, key) for key in keys},
         "checked": checked,
-        "steps": [{key: getattr(s, key) for key in step} for s in model.steps],
+        "steps": [{key: getattr(s, key) for key in TIMED_STEP} for s in model.steps],
     }

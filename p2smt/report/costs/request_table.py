@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Group
 
 from p2smt.parallelism.request import Request
+from p2smt.plans.file import TIMED_STEP, timed_steps
 from p2smt.plans.file_model import RequestModel
 from p2smt.plans.solution import RequestAnswer, in_chunks
 from p2smt.report.tables import table, times_title
@@ -43,26 +45,16 @@ class ShownRequest:
     steps: tuple[ShownStep, ...]
 
 
-def step_names(answer: RequestAnswer) -> tuple[str, ...]:
-    """The instructions of an answer; the name of its kind where it is one fixed step."""
-    if answer.program is None:
-        return (answer.request.kind.value,) * len(answer.steps)
-    return tuple(map(str, answer.program.instructions))
+def _shown(step: Mapping[str, Any]) -> ShownStep:
+    """A step with the keys of TIMED_STEP in words."""
+    how = f"{step['algorithm']} {step['protocol']}".strip()
+    bottleneck, load = step["bottleneck"], step["load_bytes"]
+    return ShownStep(step["instruction"], step["seconds"], how, bottleneck, load)
 
 
 def shown_steps(answer: RequestAnswer) -> tuple[ShownStep, ...]:
     """The steps of an answer in words."""
-    levels = [name for name, _ in answer.hierarchy.aliases[1:]]
-    return tuple(
-        ShownStep(
-            name,
-            step.seconds,
-            f"{step.algorithm} {step.protocol}".strip(),
-            None if step.level is None else levels[step.level],
-            step.load_bytes,
-        )
-        for name, step in zip(step_names(answer), answer.steps, strict=True)
-    )
+    return tuple(map(_shown, timed_steps(answer)))
 
 
 def answered(answer: RequestAnswer) -> ShownRequest:
@@ -74,11 +66,7 @@ def answered(answer: RequestAnswer) -> ShownRequest:
 def planned(model: RequestModel) -> ShownRequest:
     """A request of a plan file, its numbers as the file states them."""
     request = Request(model.kind, tuple(model.axes), model.bytes, model.times)
-    steps = tuple(
-        ShownStep(s.instruction, s.seconds, f"{s.algorithm} {s.protocol}".strip(), *worst)
-        for s in model.steps
-        for worst in [(s.bottleneck, s.load_bytes)]
-    )
+    steps = tuple(_shown({key: getattr(step, key) for key in TIMED_STEP}) for step in model.steps)
     label = f"{request}{in_chunks(model.chunks)}{_open(model.status)}"
     return ShownRequest(label, model.times * model.seconds, model.chunks, steps)
 

@@ -1,4 +1,4 @@
-"""`verify --json` of a plan; `cost --json` of a plan prints the same."""
+"""`verify --json` of a plan; `cost --json` of one adds its requests, and seeks no proof."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _listed(sizes: list[Instance]) -> str:
     return f"{names[0]} = {values[0]}..{values[-1]}"
 
 
-def prove(
+def prove_family(
     family: Symbolic | Family,
     upto: int,
     fifo_depth: int = DEFAULT_DEPTH,

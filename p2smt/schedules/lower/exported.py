@@ -11,10 +11,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportedFile:
-    """A file to be written, and the schedule in it: of one group, counted from 1, or of all."""
+    """A file to be written, and the schedule in it: of one group, counted from 1, or of all.
+
+    steps: how many the file has, as they are read back.
+    """
 
     path: str
     text: str
+    steps: int
     group: int | None
     content: GroupSchedule
 

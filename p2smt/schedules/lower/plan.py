@@ -1,4 +1,4 @@
-"""Lowers a request of a plan: each reduction group as a communicator of its own, or all at once.
+"""Lowers a request of a plan: each reduction group as a communicator of its own.
 
 Rank i of a group is its i-th device, unless the members of a reduce-scatter end with shards in
 another order: then rank i is the device that ends with shard i.  So the schedule has the
@@ -22,9 +22,9 @@ from p2smt.schedules.lower.assemble import (
     schedule_of_steps,
 )
 from p2smt.schedules.lower.ports import rings_of
-from p2smt.schedules.lower.program import check_ranks
+from p2smt.schedules.lower.program import check_most_ranks
 from p2smt.schedules.lower.rows import group_steps
-from p2smt.schedules.lower.together import GroupSchedule, together
+from p2smt.schedules.lower.together import GroupSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def lower_groups(
     problem, where = plan_problem(plan, source)
     groups = where.groups(problem.axis_indices(problem.requests[request]))
     check_send(problem, problem.requests[request], where, source)
-    check_ranks(groups.shape[1])
+    check_most_ranks(groups.shape[1])
     if groups.shape[1] == 1:
         given = f"{source}: request {request + 1}"
         raise InputError(given, "its groups are single devices, which have nothing to exchange")
@@ -64,22 +64,6 @@ def lower_groups(
         _group(problem.topology, model, devices, steps, how, known)
         for devices, steps in zip(members, _steps(model, members), strict=True)
     ]
-
-
-def lower_plan(
-    plan: AnyPlan, request: int = 0, how: Lowering = DEFAULT, source: str = "plan"
-) -> Schedule:
-    """All groups of :func:`lower_groups` in one schedule, in which rank r is device r.
-
-    Raises:
-        InputError: as there, or too many devices.
-    """
-    problem, _ = plan_problem(plan, source)
-    check_ranks(problem.topology.devices)
-    groups = lower_groups(plan, request, how, source)
-    everyone = tuple(range(problem.topology.devices))
-    whole = groups[0].devices == everyone
-    return groups[0].schedule if whole else together(groups, problem.topology.devices)
 
 
 def request_of(plan: AnyPlan, request: int, source: str) -> RequestModel:

@@ -39,7 +39,7 @@ def lower_program(
     Raises:
         InputError: unknown levels, members that hold different rows, or too large a schedule.
     """
-    check_ranks(hierarchy.size * len(groups or [()]))
+    check_most_ranks(hierarchy.size * len(groups or [()]))
     own = np.array(groups or [tuple(range(hierarchy.size))], dtype=np.int64)
     steps = [
         (i.collective, _tuples(lower(own, hierarchy.factors, hierarchy.grouping(i))))
@@ -48,7 +48,7 @@ def lower_program(
     return schedule_of_steps(str(program), kind, _tuples(own), steps, how)
 
 
-def check_ranks(ranks: int) -> None:
+def check_most_ranks(ranks: int) -> None:
     """Raise InputError if there are too many ranks for a schedule."""
     if ranks > MAX_RANKS:
         raise InputError(f"{ranks} ranks", f"schedules are made for at most {MAX_RANKS}")

@@ -8,7 +8,7 @@ import pytest
 
 from p2smt.collectives.contract import contract
 from p2smt.errors import InputError, TooLarge
-from p2smt.schedules.families.family import prove, sizes_of
+from p2smt.schedules.families.family import prove_family, sizes_of
 from p2smt.schedules.language.file import Symbolic, parse_symbolic, read_symbolic
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step
 from p2smt.schedules.verify.report import Verdict
@@ -23,7 +23,7 @@ def example(name: str) -> Symbolic:
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_examples_are_right_at_every_small_size(path: Path) -> None:
-    report = prove(read_symbolic(str(path)), 6)
+    report = prove_family(read_symbolic(str(path)), 6)
     assert report.verdict is Verdict.VALID
     assert {instance.report.verdict for instance in report.instances} == {Verdict.VALID}
 
@@ -42,21 +42,21 @@ def test_the_sizes_up_to_a_bound(name: str, upto: int, sizes: list[dict[str, int
 
 
 def test_what_is_claimed_is_said() -> None:
-    ring = prove(example("ring_all_reduce"), 4)
+    ring = prove_family(example("ring_all_reduce"), 4)
     assert ring.claims()[0] == "valid (each instance checked): n = 2..4"
     assert ring.claims()[1].startswith("valid (inductive proof, ")
     assert ring.claims()[1].endswith(": all n >= 2")
-    halving = prove(example("halving_doubling"), 8)
+    halving = prove_family(example("halving_doubling"), 8)
     assert halving.claims()[0] == "valid (each instance checked): k = 1..3"
     assert halving.claims()[1].startswith("nothing is claimed about other sizes: ")
-    chain = prove(example("chain_broadcast"), 2)
+    chain = prove_family(example("chain_broadcast"), 2)
     assert chain.claims()[0].endswith(": n = 2, m = 1; n = 2, m = 2")
 
 
 def test_the_first_invalid_size_is_the_last() -> None:
     text = (FOLDER / "ring_all_reduce.yaml").read_text()
     text = text.replace("{t: 0..n-2}", "{t: 0..(n if n < 4 else 4) - 2}")
-    report = prove(parse_symbolic(text), 9)
+    report = prove_family(parse_symbolic(text), 9)
     assert report.verdict is Verdict.INVALID
     assert [i.report.verdict for i in report.instances] == [Verdict.VALID] * 3 + [Verdict.INVALID]
     assert str(report.instances[-1]) == "n = 5"
@@ -78,7 +78,7 @@ def test_a_function_is_a_family_too() -> None:
         into = [Step(r, 0, 0, "receive", 1, (), (span[r],), Connection(0, r, 0)) for r in peers]
         return Schedule("x", wanted, (Sizes(1, 1, 0),) * ranks, (*out, *into))
 
-    report = prove(pairs_only, 6)
+    report = prove_family(pairs_only, 6)
     assert [instance.ranks for instance in report.instances] == [2, 4, 6]
     assert report.verdict is Verdict.VALID
     assert report.claims()[0] == "valid (each instance checked): n = 2; n = 4; n = 6"
@@ -88,12 +88,12 @@ def test_a_function_is_a_family_too() -> None:
 def test_a_size_without_a_schedule_is_named() -> None:
     text = (FOLDER / "all_pairs.yaml").read_text().replace("i[0] to", "i[0 // (3 - n)] to")
     with pytest.raises(InputError, match=r"^with n = 3: .*line 16: .*divisor"):
-        prove(parse_symbolic(text), 4)
+        prove_family(parse_symbolic(text), 4)
 
 
 def test_no_size_in_the_bound() -> None:
     with pytest.raises(InputError, match="no schedule of such a size"):
-        prove(example("ring_all_reduce"), 1)
+        prove_family(example("ring_all_reduce"), 1)
 
 
 def test_too_many_sizes() -> None:

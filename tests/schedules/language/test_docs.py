@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.schedules.families.family import prove
+from p2smt.schedules.families.family import prove_family
 from p2smt.schedules.language.contract_text import GoalText
 from p2smt.schedules.language.file import parse_symbolic
 from p2smt.schedules.language.file_model import (
@@ -31,13 +31,13 @@ MODELS = (BlockModel, BuffersModel, CollectiveModel, FileModel, GroupModel, Para
 
 @pytest.mark.parametrize("text", [text for text in EXAMPLES if "blocks:" in text])
 def test_the_examples_are_right(text: str) -> None:
-    report = prove(parse_symbolic(text), 5)
+    report = prove_family(parse_symbolic(text), 5)
     assert report.verdict is Verdict.VALID
 
 
 def test_which_example_is_proved_for_all_sizes() -> None:
     whole = [text for text in EXAMPLES if "blocks:" in text]
-    assert [prove(parse_symbolic(text), 2).induction.proved for text in whole] == [
+    assert [prove_family(parse_symbolic(text), 2).induction.proved for text in whole] == [
         False,
         False,
         True,
