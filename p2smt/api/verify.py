@@ -21,34 +21,44 @@ from p2smt.schedules.families.program_family import prove_program
 from p2smt.schedules.language.file import parse_symbolic
 from p2smt.schedules.lower.assemble import Lowering
 from p2smt.schedules.model import DEFAULT_DEPTH, Schedule
+from p2smt.schedules.races.decide import DEFAULT_EFFORT
 from p2smt.schedules.verify import verify as schedule_checks
 from p2smt.schedules.verify.report import Report
-
-LIMIT_S = 60.0
 
 
 @overload
 def verify(subject: AnyPlan) -> PlanReport: ...
 @overload
 def verify(
-    subject: Schedule, *, fifo_depth: int = DEFAULT_DEPTH, time_limit_s: float = LIMIT_S
+    subject: Schedule,
+    *,
+    fifo_depth: int = DEFAULT_DEPTH,
+    time_limit_s: float | None = None,
+    effort: int | None = DEFAULT_EFFORT,
 ) -> Report: ...
 @overload
 def verify(
-    subject: StrPath, *, fifo_depth: int = DEFAULT_DEPTH, time_limit_s: float = LIMIT_S
+    subject: StrPath,
+    *,
+    fifo_depth: int = DEFAULT_DEPTH,
+    time_limit_s: float | None = None,
+    effort: int | None = DEFAULT_EFFORT,
 ) -> PlanReport | Report: ...
 def verify(
     subject: AnyPlan | Schedule | StrPath,
     *,
     fifo_depth: int = DEFAULT_DEPTH,
-    time_limit_s: float = LIMIT_S,
+    time_limit_s: float | None = None,
+    effort: int | None = DEFAULT_EFFORT,
 ) -> PlanReport | Report:
     """Check a plan, a schedule in every interleaving, or a file with either.
 
     Args:
         subject: what is checked, or the path of its file.
         fifo_depth: of a schedule, the messages that a connection holds before its sender waits.
-        time_limit_s: of a schedule, for the solver; reached, the verdict is unknown.
+        time_limit_s: of a schedule, wall seconds for trying and solving; None: no limit.
+        effort: of a schedule, what the solver may spend, in its own units, the same on every
+            machine; None: no limit.  Either limit reached, the verdict is unknown.
 
     Raises:
         InputError: the file cannot be read, or is neither plan nor schedule.
@@ -56,27 +66,34 @@ def verify(
     if isinstance(subject, PlanModel | OldPlanModel):
         return check_plan(subject, "plan")
     if isinstance(subject, Schedule):
-        return schedule_checks.verify(subject, fifo_depth, time_limit_s)
+        return schedule_checks.verify(subject, fifo_depth, time_limit_s, effort)
     path = os.fspath(subject)
     text = schedule_files.schedule_text(path)
     if text is None:
         schedule_files.require_json(path)
         return check_plan(read_plan(path), f"plan {path[:200]!r}")
     schedule = schedule_files.read_schedule(text, path, Reading())
-    return schedule_checks.verify(schedule, fifo_depth, time_limit_s)
+    return schedule_checks.verify(schedule, fifo_depth, time_limit_s, effort)
 
 
 def verify_family(
-    path: StrPath, upto: int, *, fifo_depth: int = DEFAULT_DEPTH, time_limit_s: float = LIMIT_S
+    path: StrPath,
+    upto: int,
+    *,
+    fifo_depth: int = DEFAULT_DEPTH,
+    time_limit_s: float | None = None,
+    effort: int | None = DEFAULT_EFFORT,
 ) -> ParametricReport:
     """Check a symbolic schedule file at every size up to so many ranks; seek a proof for all.
+
+    Limits are for each size, as those of :func:`verify`.
 
     Raises:
         InputError: the file is no symbolic schedule, or no size is in the bound.
     """
     name = os.fspath(path)
     text = read_text(name, "schedule", schedule_files.MAX_BYTES)
-    return prove_family(parse_symbolic(text, name), upto, fifo_depth, time_limit_s)
+    return prove_family(parse_symbolic(text, name), upto, fifo_depth, time_limit_s, effort)
 
 
 def verify_program(

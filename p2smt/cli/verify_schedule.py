@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
-    from p2smt.schedules.model import Schedule
+    from p2smt.schedules.model import Runnable, Schedule
     from p2smt.schedules.verify.repair import RepairSearch
-    from p2smt.schedules.verify.report import Report, Runnable, Verdict
+    from p2smt.schedules.verify.report import Report, Verdict
 
 
 def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:

@@ -12,7 +12,7 @@ from p2smt.interop.msccl.write import write_msccl
 from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
 from p2smt.interop.mscclpp.runtime_warnings import mscclpp_refusals
 from p2smt.interop.mscclpp.write import write_mscclpp
-from p2smt.schedules.verify.report import Runnable
+from p2smt.schedules.model import Runnable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
-    from p2smt.schedules.model import Schedule, Step
+    from p2smt.schedules.model import Runnable, Schedule, Step
     from p2smt.schedules.verify.repair import RepairSearch
-    from p2smt.schedules.verify.report import Report, Runnable, Violation
+    from p2smt.schedules.verify.report import Report, Violation
 
 # Violations, ways of contributions and steps of an interleaving that are printed.
 _VIOLATIONS, _DETAILS, _STEPS = 3, 4, 40

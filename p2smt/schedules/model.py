@@ -197,3 +197,21 @@ class Schedule:
     def in_place(self) -> bool:
         """Whether output and input share memory."""
         return self.contract.in_place
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """Whether a runtime would run a schedule: it has no ``reasons`` not to.  Not about meaning.
+
+    runtime, title: its name for options, and for people.  None: p2smt alone runs schedules of
+        that format, and all of them.
+    rewritten: whether it would have to be written in the runtime's format first.
+    """
+
+    runtime: str | None = None
+    title: str = "p2smt"
+    reasons: tuple[str, ...] = ()
+    rewritten: bool = False
+
+    def __bool__(self) -> bool:
+        return not self.reasons

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import p2smt
+from p2smt.result import OUT_OF_EFFORT
 from tests.cli.tools import TINY
+from tests.schedules.races.test_decide import updates
 
 SYMBOLIC = Path(__file__).parents[1] / "schedules" / "symbolic"
 
@@ -107,3 +109,13 @@ def test_a_calibration_needs_links_and_sizes() -> None:
         p2smt.measure(cluster, p2smt.RunOptions(backend="reference"))
     with pytest.raises(p2smt.InputError, match="a fit needs at least"):
         p2smt.measure(cluster, sizes=(1024, 1024))
+
+
+def test_effort_limits_what_the_solver_spends(tmp_path: Path) -> None:
+    schedule, path = updates(3, lock=False), tmp_path / "race.yaml"
+    p2smt.write_schedule(schedule, path)
+    for report in (p2smt.verify(schedule, effort=0), p2smt.verify(path, effort=0)):
+        assert isinstance(report, p2smt.Report)
+        assert report.verdict is p2smt.Verdict.UNKNOWN
+        assert OUT_OF_EFFORT in report.reason
+    assert p2smt.verify(schedule, time_limit_s=None).verdict is p2smt.Verdict.INVALID

@@ -14,6 +14,7 @@ from p2smt.schedules.language.file import Symbolic
 from p2smt.schedules.language.instance import instantiate
 from p2smt.schedules.language.parameters import parameter_values
 from p2smt.schedules.model import DEFAULT_DEPTH
+from p2smt.schedules.races.decide import DEFAULT_EFFORT
 from p2smt.schedules.verify.report import Report, Verdict
 from p2smt.schedules.verify.verify import verify
 
@@ -97,6 +98,7 @@ def prove_family(
     upto: int,
     fifo_depth: int = DEFAULT_DEPTH,
     time_limit_s: float | None = None,
+    effort: int | None = DEFAULT_EFFORT,
 ) -> ParametricReport:
     """Checks every size of a family with at most ``upto`` ranks; then seeks a proof for all.
 
@@ -109,6 +111,7 @@ def prove_family(
         upto: ranks, and the largest value of a parameter.
         fifo_depth: messages that a connection holds.
         time_limit_s: wall seconds for each size; None: as long as the solver's effort lasts.
+        effort: what the solver may spend on each size, in its own units; None: no limit.
 
     Raises:
         InputError: no size is in the bound, or the file is wrong at one; names the size.
@@ -116,7 +119,7 @@ def prove_family(
     """
     instances: list[Instance] = []
     for parameters, schedule in _schedules(family, upto):
-        report = verify(schedule, fifo_depth, time_limit_s)
+        report = verify(schedule, fifo_depth, time_limit_s, effort)
         instances.append(Instance(parameters, schedule.ranks, report))
         if report.verdict is Verdict.INVALID:
             break

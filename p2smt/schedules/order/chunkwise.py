@@ -6,7 +6,8 @@ that no span of the schedule tells apart.  A step becomes a beginning (what it w
 pieces in no order among each other, and an end (what it signals), which stands for it where others
 come after it.  Steps of one lane are in order piece by piece.
 
-Sound for the order of data only.  Progress is judged on whole steps, which wait for more.
+Sound for the order of data.  For progress see :mod:`p2smt.schedules.verify.turns`: a thread may
+handle several chunks, one after the other.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ Apart = tuple[list[range], int | None]
 
 
 @dataclass(slots=True)
-class _Pieces:
+class _Renumbering:
     """Steps while they are numbered anew.
 
     ends: old place -> the new step that stands for it.  begins, parts: of steps in pieces: where
@@ -219,8 +220,8 @@ def _cut(spans: Sequence[Span], part: range) -> tuple[Span, ...]:
 
 
 def _taken_apart(schedule: Schedule, apart: Mapping[int, Apart]) -> Pieces:
-    pieces = _Pieces(schedule, apart)
-    pieces.number()
-    made = list(pieces.made())
+    steps_anew = _Renumbering(schedule, apart)
+    steps_anew.number()
+    made = list(steps_anew.made())
     origin, chunks, steps = (tuple(column) for column in zip(*made, strict=True))
     return Pieces(replace(schedule, steps=steps), origin, chunks)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from p2smt.schedules.races.replay import ItemKind
 from p2smt.schedules.races.shown_flow import ShownFlow
 from p2smt.schedules.verify.report import Kind, Violation
-from p2smt.schedules.verify.wrong_values import classify
+from p2smt.schedules.verify.values import classify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

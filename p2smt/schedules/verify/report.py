@@ -89,7 +89,7 @@ class Report:
     min_depth: the smallest connection depth at which every step gets its turn; None if there is
         none, or if it was not looked for.
     unused: steps whose messages carry data that no output needs, once for each message; None: not
-        looked for, as the schedule is not proved valid.
+        looked for, as the schedule is not proved valid, or whole steps never get their turn.
     reason: why the verdict is unknown.
     memory_rule: by which the order of data was judged where packets are used; else empty.
     """
@@ -104,21 +104,3 @@ class Report:
     unused: tuple[int, ...] | None = None
     reason: str = ""
     memory_rule: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Runnable:
-    """Whether a runtime would run a schedule: it has no ``reasons`` not to.  Not about meaning.
-
-    runtime, title: its name for options, and for people.  None: p2smt alone runs schedules of
-        that format, and all of them.
-    rewritten: whether it would have to be written in the runtime's format first.
-    """
-
-    runtime: str | None = None
-    title: str = "p2smt"
-    reasons: tuple[str, ...] = ()
-    rewritten: bool = False
-
-    def __bool__(self) -> bool:
-        return not self.reasons

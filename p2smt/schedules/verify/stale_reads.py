@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p2smt.schedules.verify.report import Kind, Violation
-from p2smt.schedules.verify.values import DataState, wrong_goals
-from p2smt.schedules.verify.wrong_values import classify
+from p2smt.schedules.verify.values import DataState, classify, wrong_goals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

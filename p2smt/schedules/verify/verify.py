@@ -1,7 +1,8 @@
 """Is a schedule right in every interleaving?  The checks in their order, and the verdict.
 
 1. Structure: bounds, counts, peers, references, matching.  If broken, nothing more can be said.
-2. Progress: every step gets its turn, with connections of the given depth.
+2. Progress: every step gets its turn, with connections of the given depth; where packets keep
+   whole steps from it, chunk by chunk.
 3. Order, chunk by chunk where there are packets: every pair of conflicting accesses is ordered by
    happens-before; then one run shows what every interleaving gives.
 4. Where accesses are not ordered, the solver decides whether some interleaving is wrong.
@@ -26,26 +27,27 @@ from p2smt.schedules.order.unpublished import find_unpublished
 from p2smt.schedules.races.decide import DEFAULT_EFFORT, Outcome, decide
 from p2smt.schedules.unused_messages import unused_messages, unused_warning
 from p2smt.schedules.verify.competing import TooManyOutcomes
-from p2smt.schedules.verify.deadlock import deadlock, longest_queue, run_or_stick, smallest_depth
+from p2smt.schedules.verify.deadlock import deadlock, longest_queue, smallest_depth
 from p2smt.schedules.verify.explain import depends_on, explained
 from p2smt.schedules.verify.progress import local_order, run
 from p2smt.schedules.verify.race_violation import race_violation
 from p2smt.schedules.verify.report import Report, Verdict, memory_rule_of
 from p2smt.schedules.verify.stale_reads import RULE, stale_reads
 from p2smt.schedules.verify.structure import broken_steps, unmatched
-from p2smt.schedules.verify.values import run_values
+from p2smt.schedules.verify.turns import DEPENDS, turns_of, turns_of_pieces
+from p2smt.schedules.verify.values import run_values, wrong_values
 from p2smt.schedules.verify.whole_steps import of_whole_steps
-from p2smt.schedules.verify.wrong_values import wrong_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from p2smt.schedules.index import Index
     from p2smt.schedules.model import Schedule
+    from p2smt.schedules.order.chunkwise import Pieces
     from p2smt.schedules.order.happens_before import Edges
     from p2smt.schedules.order.unordered_accesses import Race
-    from p2smt.schedules.verify.progress import LocalOrder
     from p2smt.schedules.verify.report import Violation
+    from p2smt.schedules.verify.turns import Turns
 
 # Violations of one check that are reported; more of the same help nobody.
 _MOST = 100
@@ -85,16 +87,10 @@ def verify(
         broken = tuple(islice(unmatched(index), _MOST))
     if broken:
         return Report(Verdict.INVALID, broken, schedule.warnings, fifo_depth)
-    local = local_order(index)
     try:
-        progress = run_or_stick(index, local, fifo_depth, time_limit_s)
+        return _turns(index, fifo_depth, limits)
     except TooManyOutcomes as error:
         return _unknown(schedule, fifo_depth, str(error))
-    if not progress.finished:
-        depth = smallest_depth(index, local, longest_queue(index))
-        found = (deadlock(index, progress),)
-        return Report(Verdict.INVALID, found, schedule.warnings, fifo_depth, depth)
-    return _data(index, local, tuple(progress.order), fifo_depth, limits)
 
 
 def some_run(schedule: Schedule, fifo_depth: int = DEFAULT_DEPTH) -> tuple[int, ...]:
@@ -109,6 +105,29 @@ def _unknown(schedule: Schedule, depth: int, reason: str) -> Report:
     return Report(Verdict.UNKNOWN, (), schedule.warnings, depth, reason=reason)
 
 
+def _turns(whole: Index, depth: int, limits: SearchLimits) -> Report:
+    """The checks of a schedule of sound structure.
+
+    Raises:
+        TooManyOutcomes: of competing waits, to try them all in time.
+    """
+    steps = turns_of(whole, depth, limits.time_limit_s)
+    pieces = in_pieces(whole.schedule)
+    if steps.finished:
+        return _data(whole, pieces, steps, limits)
+    tried = [steps]
+    if not pieces.whole:
+        tried = list(turns_of_pieces(whole, pieces, depth, limits.time_limit_s))
+    strict, last = tried[0], tried[-1]
+    if strict.finished:
+        return _data(whole, pieces, strict, limits)
+    if last.finished:
+        return _unknown(whole.schedule, depth, DEPENDS)
+    least = smallest_depth(strict.index, strict.local, longest_queue(whole))
+    found = (deadlock(whole, steps.progress),)
+    return Report(Verdict.INVALID, found, whole.schedule.warnings, depth, least)
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """A run with connections of this depth, the races along it, and the smallest depth."""
@@ -119,13 +138,13 @@ class _Found:
     smallest: int | None
 
 
-def _data(
-    whole: Index, local: LocalOrder, steps: tuple[int, ...], depth: int, limits: SearchLimits
-) -> Report:
-    """The checks of a schedule in which every step gets its turn."""
-    pieces = in_pieces(whole.schedule)
-    index = whole if pieces.whole else index_of(pieces.schedule)
-    order, edges, warnings = pieces.run(steps), edges_of(index), list(whole.schedule.warnings)
+def _data(whole: Index, pieces: Pieces, turns: Turns, limits: SearchLimits) -> Report:
+    """The checks of a schedule in which every step gets its turn, or every piece."""
+    depth, run_of_steps = turns.depth, turns.index is whole
+    index = index_of(pieces.schedule) if run_of_steps and not pieces.whole else turns.index
+    steps = tuple(turns.progress.order)
+    order = pieces.run(steps) if run_of_steps else steps
+    edges, warnings = edges_of(index), list(whole.schedule.warnings)
     races = find_races(index, edges, order)
     if races:
         edges = edges_of(index, depth)
@@ -136,7 +155,7 @@ def _data(
                 f"order the accesses to {_cells(races)} chunks"
             )
         races = still
-    found = _Found(order, tuple(races), depth, smallest_depth(whole, local, depth))
+    found = _Found(order, tuple(races), depth, smallest_depth(turns.index, turns.local, depth))
     violations = _wrong(index, found)
     report = Report(
         Verdict.INVALID if violations else Verdict.VALID,
@@ -155,7 +174,8 @@ def _data(
     if report.verdict is not Verdict.INVALID:
         report = _published(index, found, edges, report)
     shown = tuple(of_whole_steps(pieces, violation) for violation in report.violations)
-    return _noting_unused(whole, steps, races, replace(report, violations=shown))
+    report = replace(report, violations=shown)
+    return _noting_unused(whole, steps, races, report) if run_of_steps else report
 
 
 def _noting_unused(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def of_whole_steps(pieces: Pieces, violation: Violation) -> Violation:
     """The violation with numbers of whole steps; which chunks of a step is said as its part.
 
-    A shortest order of pieces need not be a shortest one of steps, so that is no longer claimed.
+    A shortest order of pieces need not be a shortest one of steps, so that is not claimed.
     """
     if pieces.whole:
         return violation
