@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from p2smt.report.text import MAX_MESSAGE, one_line
 
-NAMES = [f"{kind}-all-reduce-of-{n}" for n in range(20) for kind in ("ring", "tree", "hierarchical")]
+NAMES = [
+    f"{kind}-all-reduce-of-{n}" for n in range(20) for kind in ("ring", "tree", "hierarchical")
+]
 
 
 @given(st.integers(0, 200), st.integers(200, 900))
