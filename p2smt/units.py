@@ -50,12 +50,19 @@ MAX_TEXT = 63
 """The most characters of a quantity."""
 
 
-def _match(pattern: re.Pattern[str], text: object, what: str, example: str) -> re.Match[str]:
+_SIZE_UNITS = "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
+_RATE_UNITS = "B/s, b/s or bit/s after k, M, G, T, Ki, Mi, Gi, Ti or nothing"
+_TIME_UNITS = "s, ms, us, ns"
+
+
+def _match(
+    pattern: re.Pattern[str], text: object, what: str, example: str, units: str
+) -> re.Match[str]:
     found = pattern.fullmatch(text) if isinstance(text, str) and len(text) <= MAX_TEXT else None
     if found is None:
         raise InputError(
             f"{what} {_shown(text)}",
-            "is not a non-negative decimal number with a unit",
+            f"is not a non-negative decimal number with a unit ({units})",
             f"write it like {example}",
         )
     return found
@@ -86,7 +93,7 @@ def parse_bytes(text: object, what: str = "size") -> int:
 
     Half a byte is rounded up.
     """
-    found = _match(_SIZE, text, what, "512MiB or 2GB")
+    found = _match(_SIZE, text, what, "512MiB or 2GB", _SIZE_UNITS)
     exact = Fraction(found["number"]) * _prefix(found, text, what)
     value = _bounded(Fraction(math.floor(exact + Fraction(1, 2))), text, what)
     if exact < 1:
@@ -98,38 +105,48 @@ MAX_SIZES = 256
 
 
 def parse_sizes(text: str, what: str = "sizes") -> tuple[int, ...]:
-    """Bytes in a text like ``1MiB,1GiB``, ``1KiB..8GiB`` or ``1KiB..8GiB*4``: ascending, each once.
+    """Bytes in a text like ``1MiB,1GiB``, ``1KiB..8GiB`` or ``1KiB..8GiB*4``, ascending.
 
     A range has its first size, each time twice the size before (``*4``: four times), and its last.
+
+    Raises:
+        InputError: one is no size, or there twice; a range does not grow; there are too many.
     """
     found: set[int] = set()
     for part in text.split(","):
-        first, dots, rest = part.partition("..")
-        if not dots:
-            found.add(parse_bytes(part.strip(), what))
-            continue
-        last, star, times = rest.partition("*")
-        factor = parse_count(times, f"factor in {what}", 2**20) if star else 2
-        low, high = parse_bytes(first.strip(), what), parse_bytes(last.strip(), what)
-        if low > high or factor < 2:
-            raise InputError(
-                f"{what} {_shown(part)}",
-                "must grow, by a factor of 2 or more",
-                "write it like 1KiB..8GiB or 1KiB..8GiB*4",
-            )
-        found.add(high)
-        while low < high:
-            found.add(low)
-            low *= factor
+        more = _range(part, what) if ".." in part else {parse_bytes(part.strip(), what)}
+        if twice := found & more:
+            given, rule = f"{what} {_shown(text)}", f"have {format_bytes(min(twice))} twice"
+            raise InputError(given, rule, "name each size once")
+        found |= more
     if len(found) > MAX_SIZES:
         rule = f"are {len(found)}, more than {MAX_SIZES}"
         raise InputError(f"{what} {_shown(text)}", rule, "give fewer")
     return tuple(sorted(found))
 
 
+def _range(text: str, what: str) -> set[int]:
+    """The sizes of ``1KiB..8GiB*4``."""
+    first, _, rest = text.partition("..")
+    last, star, times = rest.partition("*")
+    factor = parse_count(times, f"factor in {what}", 2**20) if star else 2
+    low, high = parse_bytes(first.strip(), what), parse_bytes(last.strip(), what)
+    if low >= high or factor < 2:
+        raise InputError(
+            f"{what} {_shown(text)}",
+            "must grow, by a factor of 2 or more",
+            "write it like 1KiB..8GiB or 1KiB..8GiB*4",
+        )
+    found = {high}
+    while low < high:
+        found.add(low)
+        low *= factor
+    return found
+
+
 def parse_bandwidth(text: object, what: str = "bandwidth") -> float:
     """Bytes per second in a text like ``25 GB/s``, ``200 Gb/s`` or ``100 Gbit/s``: positive."""
-    found = _match(_RATE, text, what, "25 GB/s or 200 Gb/s")
+    found = _match(_RATE, text, what, "25 GB/s or 200 Gb/s", _RATE_UNITS)
     bits = 1 if found["unit"] == "B" else 8
     value = _bounded(Fraction(found["number"]) * _prefix(found, text, what) / bits, text, what)
     if value < 1:
@@ -141,7 +158,7 @@ def parse_bandwidth(text: object, what: str = "bandwidth") -> float:
 
 def parse_time(text: object, what: str = "time") -> float:
     """Seconds in a text like ``3 us`` or ``1.5ms``: zero or more."""
-    found = _match(_SPAN, text, what, "3 us or 1.5 ms")
+    found = _match(_SPAN, text, what, "3 us or 1.5 ms", _TIME_UNITS)
     return float(_bounded(Fraction(found["number"]) * _TIME[found["unit"]], text, what))
 
 

@@ -88,8 +88,7 @@ def test_time(text: str, expected: float) -> None:
         ("1KiB..8GiB", tuple(2**n for n in range(10, 34))),
         ("1KB..5KB", (1000, 2000, 4000, 5000)),
         ("1KiB..1MiB*32", (2**10, 2**15, 2**20)),
-        ("1KiB..1KiB", (1024,)),
-        ("1MiB, 1KiB .. 2KiB ,1KiB", (2**10, 2**11, 2**20)),
+        ("1MiB, 1KiB .. 2KiB ,1B", (1, 2**10, 2**11, 2**20)),
         ("1.5GB,8.2GiB", (1_500_000_000, 8_804_682_957)),
     ],
 )
@@ -101,7 +100,8 @@ def test_sizes(text: str, expected: tuple[int, ...]) -> None:
     "text",
     [
         *("", ",", "..", "1KiB..", "..1KiB", "1KiB..2KiB..4KiB", "2KiB..1KiB", "1KiB..1MiB*1"),
-        *("1KiB..1MiB*", "1KiB..1MiB*2.5", "1KiB*2", "1..8", "8KiB;9KiB"),
+        *("1KiB..1MiB*", "1KiB..1MiB*2.5", "1KiB*2", "1..8", "8KiB;9KiB", "1KiB..1KiB"),
+        *("1MiB,1MiB", "1KiB..8KiB,4KiB", "1KiB..4KiB,2KiB..8KiB", "1KiB,1024B"),
         ",".join(f"{n} B" for n in range(1, MAX_SIZES + 2)),
     ],
 )
@@ -111,9 +111,22 @@ def test_refuses_lists_of_sizes(text: str) -> None:
     assert caught.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1MiB,1MiB", "sizes '1MiB,1MiB': have 1 MiB twice; name each size once"),
+        ("1KiB..1KiB", "sizes '1KiB..1KiB': must grow"),
+        ("1B..1EiB*2", "sizes '1EiB': is not a .* with a unit .B, kB, MB, GB, TB, KiB, MiB, GiB,"),
+    ],
+)
+def test_a_list_of_sizes_that_is_refused_says_why(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        parse_sizes(text)
+
+
 @given(st.integers(1, 2**50), st.integers(1, 2**50), st.integers(2, 64))
-def test_a_range_grows_by_its_factor_to_its_end(one: int, other: int, factor: int) -> None:
-    low, high = sorted((one, other))
+def test_a_range_grows_by_its_factor_to_its_end(one: int, more: int, factor: int) -> None:
+    low, high = one, one + more
     *grown, last = parse_sizes(f"{low}B..{high}B*{factor}")
     assert last == high
     assert grown == [low * factor**n for n in range(len(grown))]

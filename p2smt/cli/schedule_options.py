@@ -67,7 +67,11 @@ RuntimeOption = Annotated[
 ]
 UptoOption = Annotated[
     str | None,
-    typer.Option("--upto", metavar="N", help="Symbolic files: check every size up to N."),
+    typer.Option(
+        "--upto",
+        metavar="N",
+        help="Symbolic files, and --program: check every size of at most N ranks.",
+    ),
 ]
 SizesOption = Annotated[
     list[str] | None,

@@ -189,6 +189,10 @@ def test_the_list_of_classics() -> None:
         (("verify", "RING", "--cost", "1GiB"), "go together"),
         (("verify", "RING", "--topology", "dgx-a100:1"), "go together"),
         (("verify", "RING", "--upto", "4"), "YAML"),
+        (
+            ("verify", "--program", BLUE, "--levels", "2,2", "--upto", "3"),
+            "upto 3: counts ranks; 2 levels have at least 4, two a level; give 4 or more",
+        ),
         (("verify", "RING", "--set", "n"), "n=8"),
         (("verify", "RING", "--collective", "allgatherx"), "allgatherx"),
         (("convert", "RING", "out.txt"), "formats are"),

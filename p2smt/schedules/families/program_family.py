@@ -35,8 +35,8 @@ def all_factors(levels: int, upto: int) -> list[tuple[int, ...]]:
         TooLarge: there are more than 1000.
     """
     if 2**levels > upto:
-        rule = f"{levels} levels need at least {2**levels} ranks"
-        raise InputError(f"up to {upto} ranks", rule, "raise it")
+        rule = f"counts ranks; {levels} levels have at least {2**levels}, two a level"
+        raise InputError(f"upto {upto}", rule, f"give {2**levels} or more")
     found = list(_factors(levels, upto))
     if len(found) > MAX_SIZES:
         raise TooLarge(f"up to {upto} ranks", f"are more than {MAX_SIZES} choices of sizes")
