@@ -64,5 +64,7 @@ def placements(
         f"{', '.join(f'{n}={s}' for n, s in zip(names, sizes, strict=True))}"
     )
     if texts:
-        typer.echo(f"these rules exclude each other: {'; '.join(texts)}")
+        from p2smt.plans.restrictions import conflict_text
+
+        typer.echo(conflict_text(texts, "rule"))
     return exit_code(result.status)

@@ -144,7 +144,7 @@ class Solution:
     ``physical_bound_s`` the least objective that the links allow; 0 where none was proved
     (:func:`~p2smt.result.known_bound`).  ``ranking`` is COMPLETE
     if the alternatives are proved to be the best ones in order.  ``conflict``: where it is
-    infeasible, restrictions that exclude each other (none of them can be left out), in words.
+    infeasible, restrictions that leave no answer (none of them can be left out), in words.
     ``notes``: what else is to be known of the answer, in words.  ``limits`` and ``top`` are those
     that the search was given.  ``matrices``: where the answer is a rank order, what was proved of
     the best matrix.
@@ -166,6 +166,11 @@ class Solution:
     limits: SearchLimits = field(default_factory=SearchLimits)
     top: int = 1
     matrices: Status | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the bounds are of the answer: a rank list has none, nothing bounds it."""
+        return self.best is None or self.best.matrix is not None
 
     @property
     def finished(self) -> bool:

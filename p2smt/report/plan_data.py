@@ -40,7 +40,7 @@ def _proof_data(proof: PlanProof) -> dict[str, Any]:
     return {
         "status": proof.status.value,
         "objective_s": proof.objective_s,
-        "bound_s": proof.bound_s,
+        "bound_s": None if proof.listed else proof.bound_s,
         "better": None if proof.better is None else alternative_data(proof.better),
         "false": proof.false,
         "unsettled": proof.unsettled,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 
 from p2smt.collectives.names import RequestKind
+from p2smt.plans.restrictions import conflict_text
 from p2smt.plans.solution import Alternative, RankOrder, RequestAnswer, Solution, faster_orders
 from p2smt.report.comparisons import alternatives, comparison_table, sensitivity
 from p2smt.report.costs.request_table import answered, layout_table, peak_line, request_table
@@ -46,15 +47,15 @@ def _nothing(solution: Solution) -> str:
 
 
 def _infeasible(solution: Solution) -> str:
-    """The restrictions that exclude each other, if they are known."""
+    """The restrictions that leave no answer, if they are known."""
     if not solution.conflict:
         return "infeasible: no matrix obeys the restrictions with a program for every request"
-    return f"infeasible: these restrictions exclude each other: {'; '.join(solution.conflict)}"
+    return f"infeasible: {conflict_text(solution.conflict)}"
 
 
 def _headline(solution: Solution, best: Alternative) -> str:
     bounds = bound_text("proved", solution.bound_s, best.objective_s)
-    if best.matrix is not None:
+    if solution.bounded:
         links = bound_text("link-level", solution.physical_bound_s, best.objective_s)
         bounds = f"{bounds}, {links}"
     what = "total" if solution.problem.objective == "sum" else "largest request"

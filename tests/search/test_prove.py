@@ -317,6 +317,8 @@ def test_a_rank_list_is_refuted_or_open(cluster: Topology, tmp_path: Path) -> No
         proof = prove(model(tmp_path, data_of(made)))
         assert (proof.status, proof.bound_s) == (status, 0.0)
         assert (proof.better is None) is (found.objective_s <= best.objective_s * (1 + TICK))
+        told = cli("verify", str(tmp_path / "plan.json"), "--prove", "--json").json()["proof"]
+        assert (told["status"], told["bound_s"]) == (status.value, None)
         outcome = cli("verify", str(tmp_path / "plan.json"), "--prove")
         assert outcome.code == (3 if status is OPEN else 1)
         assert ("other rank orders were not tried" in outcome.out) is (status is OPEN)

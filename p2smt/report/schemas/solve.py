@@ -95,10 +95,11 @@ class SolveOutput(Output):
     objective: Literal["sum", "max"]
     objective_s: Seconds | None
     bound_s: Annotated[
-        Seconds | None, Field(description="Seconds: proved bound on this problem; null: none.")
+        Seconds | None,
+        Field(description="Seconds: proved of all matrices; null: none, or for a rank list."),
     ]
     physical_bound_s: Annotated[
-        Seconds | None, Field(description="Seconds: what the links allow; null: not known.")
+        Seconds | None, Field(description="Seconds: what the links allow at best; null: as above.")
     ]
     plan: Annotated[PlanModel | None, Field(description="The plan file of the best alternative.")]
     ranking: Annotated[
@@ -106,7 +107,7 @@ class SolveOutput(Output):
     ]
     alternatives: list[RankedPlacement]
     conflict: Annotated[
-        list[str], Field(description="Restrictions that exclude each other; of an infeasible one.")
+        list[str], Field(description="Restrictions that leave no answer; of an infeasible one.")
     ]
     notes: Annotated[list[str], Field(description="What else is to be known, in words.")]
     default_layout: ComparedLayout | None

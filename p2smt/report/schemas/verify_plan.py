@@ -31,7 +31,10 @@ class ProofOfPlan(OutputPart):
         ProofStatus, Field(description="proved: none is faster; refuted; open: a limit was met.")
     ]
     objective_s: Annotated[Seconds, Field(description="Seconds of the plan.")]
-    bound_s: Annotated[Seconds, Field(description="Seconds that no placement matrix beats.")]
+    bound_s: Annotated[
+        Seconds | None,
+        Field(description="Seconds that no placement matrix beats; null: of a rank list."),
+    ]
     better: Annotated[RankedPlacement | None, Field(description="A faster answer.")]
     false: Annotated[list[str], Field(description="Bounds that are contradicted.")]
     unsettled: Annotated[
