@@ -84,10 +84,10 @@ if TYPE_CHECKING:
     from p2smt.schedules.cost.predict import schedule_cost as schedule_cost
     from p2smt.schedules.families.family import ParametricReport as ParametricReport
     from p2smt.schedules.lower.exported import PlanExport as PlanExport
+    from p2smt.schedules.model import Runnable as Runnable
     from p2smt.schedules.model import Schedule as Schedule
     from p2smt.schedules.verify.repair import find_repair as find_repair
     from p2smt.schedules.verify.report import Report as Report
-    from p2smt.schedules.verify.report import Runnable as Runnable
     from p2smt.schedules.verify.report import Verdict as Verdict
     from p2smt.search.conflict import rule_conflict as rule_conflict
     from p2smt.search.placements import placements as placements
@@ -176,13 +176,9 @@ _HOMES = {
     "p2smt.schedules.classics": ("classic",),
     "p2smt.schedules.cost.predict": ("schedule_cost",),
     "p2smt.schedules.families.family": ("ParametricReport",),
-    "p2smt.schedules.model": ("Schedule",),
+    "p2smt.schedules.model": ("Runnable", "Schedule"),
     "p2smt.schedules.verify.repair": ("find_repair",),
-    "p2smt.schedules.verify.report": (
-        "Report",
-        "Runnable",
-        "Verdict",
-    ),
+    "p2smt.schedules.verify.report": ("Report", "Verdict"),
     "p2smt.solvers.solver": ("Solver",),
     "p2smt.api.calibrate": (
         "calibrate",

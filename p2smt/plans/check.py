@@ -18,7 +18,10 @@ from p2smt.plans.rank_answer import rank_answer, rank_step_groups
 from p2smt.plans.solution import objective
 from p2smt.programs.semantics import Violation
 
-CHECKED = ("groups", "meaning", "ranks", "times", "memory", "link-level bounds", "restrictions")
+OPTIMALITY, LINKS_OF_PLAN = "optimality", "link-level bound of the plan"
+"""What only a search can check: both are the least over all placements."""
+_NUMBERS = ("ranks", "times", "memory", "link-level bounds of requests")
+CHECKED = ("groups", "meaning", *_NUMBERS, "restrictions")
 """What is held against the plan, in the order in which a person would."""
 
 
@@ -144,7 +147,9 @@ def _expected(
 
 
 def _not_checked(plan: AnyPlan, found: Sequence[_Found]) -> Iterator[str]:
-    yield "optimality"
+    yield OPTIMALITY
+    if plan.matrix is not None:
+        yield LINKS_OF_PLAN
     if isinstance(plan, OldPlanModel):
         yield "restrictions"
     for n, one in enumerate(found, start=1):

@@ -168,6 +168,11 @@ class Solution:
     matrices: Status | None = None
 
     @property
+    def bounded(self) -> bool:
+        """Whether the bounds are of the answer: a rank list has none, nothing bounds it."""
+        return self.best is None or self.best.matrix is not None
+
+    @property
     def finished(self) -> bool:
         """Whether the search over matrices came to its end: with the best one, or with none."""
         return (self.matrices or self.status) in (Status.OPTIMAL, Status.INFEASIBLE)
@@ -194,7 +199,8 @@ class PlanProof:
     plan is proved, at least its objective less one tick; 0 for a rank list, which nothing bounds).
     Of rank orders that no matrix expresses the default one alone is tried.  ``better`` is a faster
     answer, ``false`` says which bounds in the plan the search contradicts, ``unsettled`` which it
-    neither contradicts nor proves; ``listed``: the plan is a rank list.
+    neither contradicts nor proves, ``weaker`` which are true but less than it proves;
+    ``listed``: the plan is a rank list.
     """
 
     status: ProofStatus
@@ -205,6 +211,17 @@ class PlanProof:
     solution: Solution
     listed: bool = False
     unsettled: tuple[str, ...] = ()
+    weaker: tuple[str, ...] = ()
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known that no matrix is faster, or that the plan claims what is false."""
+        return self.status is not ProofStatus.OPEN
+
+    @property
+    def links_settled(self) -> bool:
+        """Whether the link-level bound of the plan was compared with what was proved."""
+        return self.settled and self.better is None and not self.listed
 
 
 def faster_orders(solution: Solution) -> tuple[RankOrder, ...]:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, assert_never
 
-from p2smt.plans.check import Note, PlanReport
+from p2smt.plans.check import LINKS_OF_PLAN, OPTIMALITY, Note, PlanReport
 from p2smt.plans.solution import Alternative, PlanProof, ProofStatus
 from p2smt.programs.semantics import Violation
 from p2smt.report.solution_data import alternative_data
 from p2smt.report.text import one_line
 from p2smt.units import format_time
 
-OPTIMALITY = "optimality"
-
 
 def report_data(report: PlanReport, proof: PlanProof | None = None) -> dict[str, Any]:
     """The fields that tools rely on; what is misstated is a violation with a kind of its own."""
-    settled = proof is not None and proof.status is not ProofStatus.OPEN
+    settled = _settled(proof)
     violations = [_violation(n, broken) for n, broken in report.violations]
     violations += [_note(note) for note in report.notes]
     return {
@@ -25,11 +23,17 @@ def report_data(report: PlanReport, proof: PlanProof | None = None) -> dict[str,
         "violations": violations,
         "objective_s": report.objective_s,
         "seconds": report.seconds,
-        "checked": [*report.checked, *[OPTIMALITY] * settled],
-        "not_checked": [x for x in report.not_checked if not (settled and x == OPTIMALITY)],
+        "checked": [*report.checked, *settled],
+        "not_checked": [what for what in report.not_checked if what not in settled],
         "checked_on": report.checked_on,
         "proof": None if proof is None else _proof_data(proof),
     }
+
+
+def _settled(proof: PlanProof | None) -> list[str]:
+    """What a proof has checked besides."""
+    optimality = [OPTIMALITY] * (proof is not None and proof.settled)
+    return optimality + [LINKS_OF_PLAN] * (proof is not None and proof.links_settled)
 
 
 def _proof_data(proof: PlanProof) -> dict[str, Any]:
@@ -40,6 +44,7 @@ def _proof_data(proof: PlanProof) -> dict[str, Any]:
         "better": None if proof.better is None else alternative_data(proof.better),
         "false": proof.false,
         "unsettled": proof.unsettled,
+        "weaker": proof.weaker,
     }
 
 
@@ -50,11 +55,13 @@ def report_lines(report: PlanReport, proof: PlanProof | None = None) -> Iterator
         yield f"{broken['kind']}: {_where(broken)}{one_line(broken['message'], 2000)}"
     on, count = ", ".join(dict.fromkeys(report.checked_on)), len(report.checked_on)
     yield f"{data['verdict']}: {count} request{'s' * (count != 1)}, checked on {on}"
-    yield f"checked: {', '.join(report.checked)}"
-    open_ = [what for what in report.not_checked if proof is None or what != OPTIMALITY]
+    links = [what for what in _settled(proof) if what != OPTIMALITY]  # that has a line of its own
+    yield f"checked: {', '.join([*report.checked, *links])}"
+    open_ = [what for what in data["not_checked"] if proof is None or what != OPTIMALITY]
     yield from (f"{what}: not checked" for what in open_)
     if proof is not None:
         yield from _proof_lines(proof)
+        yield from (f"  weaker than proved: {text}" for text in proof.weaker)
 
 
 def _proof_lines(proof: PlanProof) -> Iterator[str]:

@@ -13,10 +13,11 @@ from p2smt.result import known_bound
 def solution_data(solution: Solution) -> dict[str, Any]:
     """The fields that tools rely on; ``plan`` is the plan file of the best alternative.
 
-    The bounds are null for a rank list, which has none; its plan file has 0 there.
+    The bounds are null where none is known, as for a rank list; the plan file has 0 there.
     """
     best = solution.best
     objective_s = None if best is None else best.objective_s
+    bounded, links_s = solution.bounded, solution.physical_bound_s
     return {
         "status": solution.status.value,
         "interrupted": solution.interrupted,
@@ -24,8 +25,8 @@ def solution_data(solution: Solution) -> dict[str, Any]:
         "notes": list(solution.notes),
         "objective": solution.problem.objective,
         "objective_s": objective_s,
-        "bound_s": known_bound(solution.bound_s, objective_s),
-        "physical_bound_s": known_bound(solution.physical_bound_s, objective_s),
+        "bound_s": known_bound(solution.bound_s, objective_s) if bounded else None,
+        "physical_bound_s": known_bound(links_s, objective_s) if bounded else None,
         "plan": None if best is None else plan_data(solution, best),
         "ranking": solution.ranking.value,
         "alternatives": [alternative_data(a) for a in solution.alternatives],

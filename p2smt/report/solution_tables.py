@@ -55,7 +55,7 @@ def _infeasible(solution: Solution) -> str:
 
 def _headline(solution: Solution, best: Alternative) -> str:
     bounds = bound_text("proved", solution.bound_s, best.objective_s)
-    if best.matrix is not None:
+    if solution.bounded:
         links = bound_text("link-level", solution.physical_bound_s, best.objective_s)
         bounds = f"{bounds}, {links}"
     what = "total" if solution.problem.objective == "sum" else "largest request"

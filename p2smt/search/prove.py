@@ -73,7 +73,8 @@ def prove(
     proof = _proof(report.objective_s, found, plan.matrix is None)
     if proof.status is not ProofStatus.PROVED:
         return proof
-    return _with_claims(proof, [_link_claim(plan, found), *_requests(plan, where, found, watch)])
+    claims = [_link_claim(plan, found), *_requests(plan, where, found, watch)]
+    return _with_low(_with_claims(proof, claims), plan)
 
 
 def stated_limits(model: LimitsModel) -> SearchLimits:
@@ -138,6 +139,25 @@ def _with_claims(proof: PlanProof, claims: Sequence[_Claim]) -> PlanProof:
     status = ProofStatus.OPEN if unsettled else proof.status
     status = ProofStatus.REFUTED if texts else status
     return replace(proof, status=status, false=texts, unsettled=unsettled)
+
+
+def _with_low(proof: PlanProof, plan: PlanModel) -> PlanProof:
+    """The proof with the bounds in the plan that are less than is proved, to rounding by ticks.
+
+    They are true, but one is none: a search that finds the optimum knows what the links allow.
+    """
+    proved = {"bound_s": proof.bound_s, "physical_bound_s": proof.solution.physical_bound_s}
+    rounded = 1 - 1e-6 - len(plan.requests) * TICK
+    low = {
+        name: f"{name} says {getattr(plan, name)}, the search proves {least_s}"
+        for name, least_s in proved.items()
+        if getattr(plan, name) < least_s * rounded
+    }
+    false = proof.false
+    if plan.status is Status.OPTIMAL and "physical_bound_s" in low:
+        false = (*false, low.pop("physical_bound_s"))
+    status = ProofStatus.REFUTED if false else proof.status
+    return replace(proof, status=status, false=false, weaker=tuple(low.values()))
 
 
 def _link_claim(plan: PlanModel, found: Solution) -> _Claim:

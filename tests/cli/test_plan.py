@@ -47,8 +47,10 @@ def test_verify_says_valid(plan: Plan, tmp_path: Path) -> None:
     assert data["seconds"] == pytest.approx([r["seconds"] for r in plan["requests"]])
     text = (
         "valid: 5 requests, checked on devices, one fixed step\n"
-        "checked: groups, meaning, ranks, times, memory, link-level bounds, restrictions\n"
+        "checked: groups, meaning, ranks, times, memory, link-level bounds of requests, "
+        "restrictions\n"
         "optimality: not checked\n"
+        "link-level bound of the plan: not checked\n"
     )
     assert verify(tmp_path, plan) == Outcome(0, text, "")
     costs = cli("cost", str(tmp_path / "plan.json")).out
@@ -201,8 +203,9 @@ def test_a_changed_plan_is_refuted(plan: Plan, tmp_path: Path, name: str) -> Non
         assert set(broken) == {"kind", "request", "step", "rank", "chunk", "message"}
     assert data["violations"]
     lines = verify(tmp_path, changed).out.splitlines()
-    assert len(lines) == len(data["violations"]) + 3
-    assert lines[-3].startswith("invalid: 5 requests")
+    closing = lines[len(data["violations"]) :]
+    assert closing[0].startswith("invalid: 5 requests")
+    assert len(closing) == 2 + len(data["not_checked"])
 
 
 def test_a_violation_names_devices_of_the_cluster(plan: Plan, tmp_path: Path) -> None:

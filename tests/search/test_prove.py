@@ -17,7 +17,7 @@ from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import AxisRule
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.check import check_plan
+from p2smt.plans.check import LINKS_OF_PLAN, check_plan
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.file_model import PlanModel
 from p2smt.plans.rank_answer import rank_alternative
@@ -256,6 +256,53 @@ def test_a_link_level_bound_that_no_search_finds_is_false(
     proof = prove(plan)
     assert (proof.status, proof.better) == (REFUTED, None)
     assert proof.false[0].startswith("physical_bound_s says")
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.9])
+def test_a_smaller_link_level_bound_of_an_optimal_plan_is_false(
+    cluster: Topology, tmp_path: Path, factor: float
+) -> None:
+    """Who knows the optimum knows the least that the links allow."""
+    data = data_of(p2smt.solve(ask(cluster)))
+    assert data["physical_bound_s"] > 0
+    data["physical_bound_s"] *= factor
+    plan = model(tmp_path, data)
+    report = check_plan(plan, "plan")
+    assert report.valid
+    assert LINKS_OF_PLAN in report.not_checked
+    proof = prove(plan)
+    assert (proof.status, proof.better) == (REFUTED, None)
+    assert proof.false[0].startswith("physical_bound_s says")
+    assert proof.weaker == ()
+
+
+def test_smaller_bounds_of_a_feasible_plan_are_named(cluster: Topology, tmp_path: Path) -> None:
+    """A search that was cut short may have found no better ones."""
+    found = p2smt.solve(ask(cluster))
+    data = data_of(found) | {"status": "feasible", "bound_s": 0.0, "physical_bound_s": 0.0}
+    plan = model(tmp_path, data)
+    proof = prove(plan)
+    assert (proof.status, proof.false) == (PROVED, ())
+    said = [text.split(" says ")[0] for text in proof.weaker]
+    assert said == ["bound_s", "physical_bound_s"]
+    lines = list(report_lines(check_plan(plan, "plan"), proof))
+    assert lines[-2:] == [f"  weaker than proved: {text}" for text in proof.weaker]
+    assert report_data(check_plan(plan, "plan"), proof)["proof"]["weaker"] == proof.weaker
+
+
+def test_the_link_level_bound_of_a_plan_is_checked_by_its_proof(
+    cluster: Topology, tmp_path: Path
+) -> None:
+    plan = model(tmp_path, data_of(p2smt.solve(ask(cluster))))
+    report = check_plan(plan, "plan")
+    proved = report_data(report, prove(plan))
+    cut = report_data(report, prove(plan, limits=SearchLimits(time_limit_s=0.0)))
+    assert LINKS_OF_PLAN in proved["checked"]
+    assert LINKS_OF_PLAN not in proved["not_checked"]
+    assert LINKS_OF_PLAN not in cut["checked"]
+    assert LINKS_OF_PLAN in cut["not_checked"]
+    assert f"{LINKS_OF_PLAN}: not checked" in report_lines(report)
+    assert f"{LINKS_OF_PLAN}: not checked" not in report_lines(report, prove(plan))
 
 
 def test_a_rank_list_is_refuted_or_open(cluster: Topology, tmp_path: Path) -> None:

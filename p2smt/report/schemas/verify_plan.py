@@ -40,6 +40,7 @@ class ProofOfPlan(OutputPart):
     unsettled: Annotated[
         list[str], Field(description="Bounds that are neither contradicted nor proved.")
     ]
+    weaker: Annotated[list[str], Field(description="True bounds that are less than is proved.")]
 
 
 class VerifyPlanOutput(Output):
