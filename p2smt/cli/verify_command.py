@@ -39,7 +39,8 @@ def verify(
     kind: o.KindOption = None,
     algorithm: so.LoweringOption = None,
     prove: Annotated[
-        bool, typer.Option("--prove", help="Plans: solve again, to settle that it is the best.")
+        bool,
+        typer.Option("--prove", help="Plans: solve again, to settle that no matrix is better."),
     ] = False,
     time_limit: o.TimeOption = None,
     json: o.JsonOption = False,

@@ -57,6 +57,16 @@ def _spans(problem: Problem, groups: IntArray, level: int) -> IntArray:
     return (entities != entities[:, :1]).any(axis=1)  # type: ignore[no-any-return]
 
 
+def broken_by_singles(problem: Problem, where: RankMap) -> Iterator[str]:
+    """What ranks break with one collective per request, as a rank list has them."""
+    yield from broken_rules(problem, where)
+    for request in problem.requests:
+        groups = where.groups(problem.axis_indices(request))
+        if request.kind.has_programs and groups.shape[1] > 1:
+            for text in _broken_by_one(problem, groups):
+                yield f"{request.name}: {text}"
+
+
 def broken_by_program(
     problem: Problem, number: int, model: RequestModel, where: RankMap
 ) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never
 
 from p2smt.cluster.topology import Algorithm
 from p2smt.collectives.names import Form
@@ -22,6 +22,15 @@ from p2smt.plans.file_model import (
     StepLimitModel,
 )
 
+_Kind = Literal[
+    "axis-rule",
+    "fixed-entry",
+    "max-length",
+    "forbidden-form",
+    "step-limit",
+    "algorithms",
+    "pipeline",
+]
 _ONCE = ("max-length", "algorithms", "pipeline")
 
 
@@ -53,7 +62,8 @@ def _data(problem: Problem) -> list[dict[str, Any]]:
 
 def restriction_text(data: dict[str, Any]) -> str:
     """A restriction in words; rules read as ``--require`` and ``--fix`` take them."""
-    match data["kind"]:
+    kind: _Kind = data["kind"]
+    match kind:
         case "axis-rule":
             return f"{data['axis']} {'within' if data['within'] else 'across'} {data['level']}"
         case "fixed-entry":
@@ -66,9 +76,18 @@ def restriction_text(data: dict[str, Any]) -> str:
             return f"at most {_counted(data['at_most'], 'step')} across {data['level']}"
         case "algorithms":
             return f"collectives run by {' or '.join(data['algorithms'])}"
-        case _:
+        case "pipeline":
             counts = " or ".join(map(str, chunk_counts(data["chunks"], steps=2)))
             return f"programs of several steps in {counts} chunk{'s' * (data['chunks'] != 1)}"
+        case _:
+            assert_never(kind)
+
+
+def conflict_text(restrictions: Sequence[str], what: str = "restriction") -> str:
+    """Restrictions (at least one) that leave no answer, as a clause."""
+    if len(restrictions) == 1:
+        return f"nothing obeys the {what} {restrictions[0]}"
+    return f"these {what}s exclude each other: {'; '.join(restrictions)}"
 
 
 def _counted(count: int, what: str) -> str:

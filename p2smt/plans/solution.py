@@ -103,13 +103,15 @@ class RankOrder:
     """Ranks on devices in some order, one collective per request: what answers are compared with.
 
     ``seconds`` are times per execution of each request.  ``matrix`` is the one that expresses the
-    order, or None if there is none.
+    order, or None if there is none.  ``breaks``: the restrictions that keep it from being an
+    answer, in words.
     """
 
     name: str
     seconds: tuple[float, ...]
     objective_s: float
     matrix: Matrix | None = None
+    breaks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +143,10 @@ class Solution:
     ``bound_s`` is the solver's proved bound on the objective of this problem,
     ``physical_bound_s`` the least objective that the links allow.  ``ranking`` is COMPLETE
     if the alternatives are proved to be the best ones in order.  ``conflict``: where it is
-    infeasible, restrictions that exclude each other (none of them can be left out), in words.
+    infeasible, restrictions that leave no answer (none of them can be left out), in words.
     ``notes``: what else is to be known of the answer, in words.  ``limits`` and ``top`` are those
-    that the search was given.
+    that the search was given.  ``matrices``: where the answer is a rank order, what was proved of
+    the best matrix.
     """
 
     problem: Problem
@@ -161,6 +164,17 @@ class Solution:
     notes: tuple[str, ...] = ()
     limits: SearchLimits = field(default_factory=SearchLimits)
     top: int = 1
+    matrices: Status | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the bounds are of the answer: a rank list has none, nothing bounds it."""
+        return self.best is None or self.best.matrix is not None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the search over matrices came to its end: with the best one, or with none."""
+        return (self.matrices or self.status) in (Status.OPTIMAL, Status.INFEASIBLE)
 
     @property
     def best(self) -> Alternative | None:
@@ -171,7 +185,7 @@ class Solution:
 class ProofStatus(Enum):
     """What solving again says of a plan."""
 
-    PROVED = "proved"  # no plan of the problem is faster, by more than a tick
+    PROVED = "proved"  # no matrix of the problem is faster, by more than a tick
     REFUTED = "refuted"  # one is, or a bound in the plan is false
     OPEN = "open"  # the search ended at a limit, or the plan is a rank list and none is known
 
@@ -180,10 +194,11 @@ class ProofStatus(Enum):
 class PlanProof:
     """What solving a plan's problem again says of it.
 
-    ``objective_s`` is the plan's, ``bound_s`` what no plan of the problem beats (where the plan
-    is proved, at least its objective less one tick; 0 for a rank list, which nothing bounds).
-    ``better`` is a faster answer, ``false`` says which bounds and statuses in the plan the search
-    contradicts; ``listed``: the plan is a rank list.
+    ``objective_s`` is the plan's, ``bound_s`` what no matrix with its programs beats (where the
+    plan is proved, at least its objective less one tick; 0 for a rank list, which nothing bounds).
+    Of rank orders that no matrix expresses the default one alone is tried.  ``better`` is a faster
+    answer, ``false`` says which bounds in the plan the search contradicts, ``unsettled`` which it
+    neither contradicts nor proves; ``listed``: the plan is a rank list.
     """
 
     status: ProofStatus
@@ -193,6 +208,7 @@ class PlanProof:
     false: tuple[str, ...]
     solution: Solution
     listed: bool = False
+    unsettled: tuple[str, ...] = ()
 
 
 def faster_orders(solution: Solution) -> tuple[RankOrder, ...]:

@@ -36,9 +36,10 @@ def _proof_data(proof: PlanProof) -> dict[str, Any]:
     return {
         "status": proof.status.value,
         "objective_s": proof.objective_s,
-        "bound_s": proof.bound_s,
+        "bound_s": None if proof.listed else proof.bound_s,
         "better": None if proof.better is None else alternative_data(proof.better),
         "false": proof.false,
+        "unsettled": proof.unsettled,
     }
 
 
@@ -61,7 +62,7 @@ def _proof_lines(proof: PlanProof) -> Iterator[str]:
     own = format_time(proof.objective_s)
     match proof.status:
         case ProofStatus.PROVED:
-            yield f"{OPTIMALITY}: proved, no plan takes less than {own}"
+            yield f"{OPTIMALITY}: proved, no placement matrix takes less than {own}"
         case ProofStatus.OPEN:
             yield f"{OPTIMALITY}: open, {_why_open(proof)}; this one takes {own}"
         case ProofStatus.REFUTED if proof.better is None:
@@ -74,10 +75,14 @@ def _proof_lines(proof: PlanProof) -> Iterator[str]:
 
 
 def _why_open(proof: PlanProof) -> str:
+    ended = "it was interrupted" if proof.solution.interrupted else "the search ended at its limit"
     if proof.listed:
-        return "nothing faster was found, but other rank orders were not tried"
-    why = "it was interrupted" if proof.solution.interrupted else "the search ended at its limit"
-    return f"{why}; no plan takes less than {format_time(proof.bound_s)}"
+        how = "" if proof.solution.finished else f"{ended}: "
+        return f"{how}nothing faster was found, but other rank orders were not tried"
+    bound = f"no placement matrix takes less than {format_time(proof.bound_s)}"
+    if proof.unsettled:
+        return f"{bound}, but not settled: {', '.join(proof.unsettled)}"
+    return f"{ended}; {bound}"
 
 
 def _better_lines(proof: PlanProof, better: Alternative) -> Iterator[str]:

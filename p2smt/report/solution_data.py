@@ -10,7 +10,10 @@ from p2smt.plans.solution import Alternative, RankOrder, RequestAnswer, Solution
 
 
 def solution_data(solution: Solution) -> dict[str, Any]:
-    """The fields that tools rely on; ``plan`` is the plan file of the best alternative."""
+    """The fields that tools rely on; ``plan`` is the plan file of the best alternative.
+
+    The bounds are null for a rank list, which has none; its plan file has 0 there.
+    """
     best = solution.best
     return {
         "status": solution.status.value,
@@ -19,8 +22,8 @@ def solution_data(solution: Solution) -> dict[str, Any]:
         "notes": list(solution.notes),
         "objective": solution.problem.objective,
         "objective_s": None if best is None else best.objective_s,
-        "bound_s": solution.bound_s,
-        "physical_bound_s": solution.physical_bound_s,
+        "bound_s": solution.bound_s if solution.bounded else None,
+        "physical_bound_s": solution.physical_bound_s if solution.bounded else None,
         "plan": None if best is None else plan_data(solution, best),
         "ranking": solution.ranking.value,
         "alternatives": [alternative_data(a) for a in solution.alternatives],

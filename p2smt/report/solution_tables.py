@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 
 from p2smt.collectives.names import RequestKind
+from p2smt.plans.restrictions import conflict_text
 from p2smt.plans.solution import Alternative, RankOrder, RequestAnswer, Solution, faster_orders
 from p2smt.report.comparisons import alternatives, comparison_table, sensitivity
 from p2smt.report.costs.request_table import answered, layout_table, peak_line, request_table
@@ -46,10 +47,10 @@ def _nothing(solution: Solution) -> str:
 
 
 def _infeasible(solution: Solution) -> str:
-    """The restrictions that exclude each other, if they are known."""
+    """The restrictions that leave no answer, if they are known."""
     if not solution.conflict:
-        return "infeasible: no placement obeys the rules and has a program for every request"
-    return f"infeasible: these restrictions exclude each other: {'; '.join(solution.conflict)}"
+        return "infeasible: no matrix obeys the restrictions with a program for every request"
+    return f"infeasible: {conflict_text(solution.conflict)}"
 
 
 def _headline(solution: Solution, best: Alternative) -> str:
@@ -59,7 +60,7 @@ def _headline(solution: Solution, best: Alternative) -> str:
         f"{solution.status.value}: {format_time(best.objective_s)} per iteration ({what})",
         f"proved bound {format_time(bound)} (gap {gap(best.objective_s, bound)}), "
         f"link-level bound {format_time(physical)} (gap {gap(best.objective_s, physical)})"
-        if best.matrix is not None
+        if solution.bounded
         else "proved bound none",
         peak_line(best.peak_bytes),
     ]
@@ -75,9 +76,11 @@ def _headline(solution: Solution, best: Alternative) -> str:
 
 
 def _kept_out(order: RankOrder) -> str:
-    """Why a faster rank order is not the answer: else it would have been searched."""
-    if order.matrix is not None or order.name == "default":
-        return "but the restrictions exclude it"
+    """Why a faster rank order is not the answer."""
+    if order.breaks:
+        return f"but the restrictions exclude it: {'; '.join(order.breaks)}"
+    if order.matrix is not None:
+        return "but the search ended before it was tried"
     return "but no matrix expresses it, and of such orders only the default layout is tried"
 
 

@@ -1,8 +1,13 @@
 """Which restrictions exclude each other, where a problem has no answer.
 
 A solver names a core of the rules, by assumptions; rules that it does not take are left out one by
-one; the other solver confirms what remains.  Restrictions of programs are left out one by one too,
-with a whole search for each.  What cannot be settled in time is not claimed.
+one; the other solver confirms what remains of the rules.  Where rules alone have matrices, all
+restrictions are left out one by one, with a whole search for each, by the solver that was asked.
+What cannot be settled in time is not claimed.
+
+The length of programs excludes nothing: whatever leaves a request a program leaves it the single
+collective.  Some step must join the innermost level's devices, with the form of that collective,
+and some step must cross each level that a group crosses.
 """
 
 from __future__ import annotations
@@ -100,9 +105,10 @@ def _excluded(question: PlacementProblem, solver: Solver, watch: StopWatch) -> b
 
 
 def conflict(problem: Problem, limits: SearchLimits, solver: Solver) -> tuple[str, ...]:
-    """The restrictions of an infeasible problem that exclude each other, in words.
+    """The restrictions of an infeasible problem that leave no matrix an answer, in words.
 
-    Without any one of them there is an answer.  Empty if they were not found in time.
+    Without any one of them a matrix has one (rules alone: a matrix obeys the others).  Empty if
+    they were not found in time.
     """
     watch = StopWatch.start(limits)
     sizes = problem.topology.sizes, problem.axis_sizes
@@ -111,10 +117,7 @@ def conflict(problem: Problem, limits: SearchLimits, solver: Solver) -> tuple[st
     if not found and not problem.forbidden_forms and not problem.step_limits:
         return ()
     kept = found or _least(problem, watch, solver)
-    texts = tuple(_text(problem, one) for one in kept)
-    programs = any(not isinstance(one, AxisRule | FixedEntry) for one in kept)
-    length = restriction_text({"kind": "max-length", "instructions": problem.max_length})
-    return (*texts, length) if programs else texts
+    return tuple(_text(problem, one) for one in kept)
 
 
 def _least(problem: Problem, watch: StopWatch, solver: Solver) -> tuple[_Restriction, ...]:

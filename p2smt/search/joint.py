@@ -105,8 +105,8 @@ class JointSearch:
         """Take what is known beforehand, and use the time left; whether it was interrupted."""
         estimates = Estimates(self.problem)
         fallback = Fallback(self.problem, self.solver, answers, estimates, self.orders)
-        fallback.start(ranking, watch)
         try:
+            fallback.start(ranking, watch)
             if not quick:
                 fallback.improve(ranking, watch)
         except KeyboardInterrupt:

@@ -96,12 +96,6 @@ def single_answer(
     return _searched(request, scene, best, unproved)
 
 
-def single_allowed(problem: Problem, request: Request, hierarchy: Hierarchy) -> bool:
-    """Whether the restrictions allow the one collective that answers a request."""
-    task = _task(problem, request, hierarchy, Solver.CPSAT)
-    return task is None or task.allows(_whole(task))
-
-
 def _task(problem: Problem, request: Request, hierarchy: Hierarchy, solver: Solver) -> Task | None:
     """The program synthesis of a request; None where there is one fixed step, or nothing to do."""
     if hierarchy.size == 1 or not request.kind.has_programs:

@@ -6,18 +6,20 @@ search knows nothing of the plan's answer, so what it proves is evidence of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from p2smt.cost.scene import Scene
 from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.rank_list import RankMap
-from p2smt.parallelism.request import Problem
+from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.answers import physical_bound_s
 from p2smt.plans.check import PlanReport, check_plan
-from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel, RequestModel
+from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel
 from p2smt.plans.problem import plan_problem
-from p2smt.plans.solution import PlanProof, ProofStatus, RequestAnswer, Solution
+from p2smt.plans.solution import PlanProof, ProofStatus, Solution
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.one_request import answer_request
@@ -48,9 +50,11 @@ def prove(
 
     Raises:
         InputError: the plan is not valid, or is of version 1, whose restrictions are words.
-        EncodingBug: an answer failed its check, or the search finds a valid plan impossible.
+        EncodingBug: an answer failed its check, or the search finds a valid plan impossible, or
+            its time below the bound.
 
-    An interrupt leaves the plan open, with the best bound until then.
+    An interrupt leaves the plan open, with the best bound until then; so do bounds of the plan
+    that the search did not settle.
     """
     if not isinstance(plan, PlanModel):
         rule = "of version 1 has its restrictions in words, under which nothing can be solved again"
@@ -64,14 +68,12 @@ def prove(
         StopWatch.start(limits or stated_limits(plan.limits)),
     )
     found = solve(problem, top=1, limits=watch.limits, solver=solver, progress=progress)
-    if found.status is Status.INFEASIBLE and plan.matrix is not None:
-        raise EncodingBug("a valid plan answers it", problem, plan.matrix)
+    if plan.matrix is not None:
+        _check_agreement(report.objective_s, plan.matrix, found)
     proof = _proof(report.objective_s, found, plan.matrix is None)
-    if proof.status is not ProofStatus.PROVED or found.interrupted:
+    if proof.status is not ProofStatus.PROVED:
         return proof
-    claims = [*_false_bound(plan, found), *_false_requests(plan, problem, where, watch, solver)]
-    status = ProofStatus.REFUTED if claims else proof.status
-    return replace(proof, status=status, false=tuple(claims))
+    return _with_claims(proof, [_link_claim(plan, found), *_requests(plan, where, found, watch)])
 
 
 def stated_limits(model: LimitsModel) -> SearchLimits:
@@ -93,35 +95,102 @@ def _proof(objective_s: float, found: Solution, listed: bool) -> PlanProof:
     return PlanProof(status, objective_s, bound_s, None, (), found, listed)
 
 
-def _false_bound(plan: PlanModel, found: Solution) -> Iterator[str]:
-    """The least that the links allow over all placements comes of a finished search alone."""
-    least_s = found.physical_bound_s
-    if found.status is Status.OPTIMAL and plan.physical_bound_s > least_s * (1 + 1e-6):
-        yield f"physical_bound_s says {plan.physical_bound_s}, the search finds {least_s}"
+def _check_agreement(objective_s: float, matrix: Sequence[Sequence[int]], found: Solution) -> None:
+    """Nothing proved of matrices may speak against a valid plan on one.
+
+    Raises:
+        EncodingBug: the search finds that there is none, or none as fast.
+    """
+    if found.status is Status.INFEASIBLE:
+        raise EncodingBug("a valid plan answers it", found.problem, matrix)
+    if found.bound_s > objective_s * (1 + TICK):
+        text = f"a valid plan takes {objective_s} s, less than the bound {found.bound_s} s"
+        raise EncodingBug(text, found.problem, matrix)
 
 
-def _false_requests(
-    plan: PlanModel, problem: Problem, where: RankMap, watch: StopWatch, solver: Solver
-) -> Iterator[str]:
-    """Requests whose own programs are not what the plan says: the largest hides the others.
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A bound that a plan tells beside that of its time.
+
+    ``least_s`` is no less than what it bounds: a larger one is false.  ``proved_s`` is no more: a
+    smaller one is true.  What lies between is not settled.
+    """
+
+    name: str
+    said_s: float
+    proved_s: float
+    least_s: float
+
+    @property
+    def false(self) -> bool:
+        return self.said_s > self.least_s
+
+    @property
+    def settled(self) -> bool:
+        return self.false or self.said_s <= self.proved_s
+
+
+def _with_claims(proof: PlanProof, claims: Sequence[_Claim]) -> PlanProof:
+    """The proof of a plan's time with what is known of its other bounds."""
+    false = [one for one in claims if one.false]
+    unsettled = tuple(one.name for one in claims if not one.settled)
+    texts = tuple(f"{x.name} says {x.said_s}, the search finds {x.least_s}" for x in false)
+    status = ProofStatus.OPEN if unsettled else proof.status
+    status = ProofStatus.REFUTED if texts else status
+    return replace(proof, status=status, false=texts, unsettled=unsettled)
+
+
+def _link_claim(plan: PlanModel, found: Solution) -> _Claim:
+    """The least that the links allow over all placements; a finished search has it."""
+    proved_s = found.physical_bound_s * (1 + 1e-6)
+    least_s = proved_s if found.status is Status.OPTIMAL else math.inf
+    return _Claim("physical_bound_s", plan.physical_bound_s, proved_s, least_s)
+
+
+def _requests(
+    plan: PlanModel, where: RankMap, found: Solution, watch: StopWatch
+) -> Iterator[_Claim]:
+    """The bounds of requests whose own programs need not be the best: the largest hides them.
 
     Where the objective is the sum, each program of a best plan is the best one.
     """
+    problem = found.problem
     if problem.objective == "sum" or not isinstance(where, Placement):
         return
-    listings = Listings()
+    ask, stopped = _Programs(problem, solver_of(plan.limits.solver), Listings()), found.interrupted
     for n, model in enumerate(plan.requests):
         request = problem.requests[n]
         scene = Scene.of(problem.topology, where, problem.axis_indices(request))
+        proved_s, least_s = physical_bound_s(scene, request), math.inf
         try:
-            answer = answer_request(problem, request, scene, watch.left(), solver, listings)
+            if not stopped and model.bound_s > proved_s * (1 + TICK):
+                proved_s, least_s = ask.between(request, scene, watch.left())
+        except KeyboardInterrupt:
+            stopped = True
+        name = f"request {n + 1} bound_s"
+        yield _Claim(name, model.bound_s, proved_s * (1 + TICK), least_s * (1 + TICK))
+
+
+@dataclass(frozen=True, slots=True)
+class _Programs:
+    """Asks for the best programs of a problem's requests on scenes on which they have one."""
+
+    problem: Problem
+    solver: Solver
+    listings: Listings
+
+    def between(self, request: Request, scene: Scene, limits: SearchLimits) -> tuple[float, float]:
+        """What no program beats, and the time of the best one found: seconds.
+
+        Raises:
+            EncodingBug: none is said to be possible.
+        """
+        try:
+            answer = answer_request(
+                self.problem, request, scene, limits, self.solver, self.listings
+            )
         except OutOfTimeError:
-            return
-        if answer is not None and answer.status is Status.OPTIMAL:
-            yield from _false_request(n, model, answer)
-
-
-def _false_request(n: int, model: RequestModel, answer: RequestAnswer) -> Iterator[str]:
-    least_s = answer.seconds * (1 + TICK)
-    if model.bound_s > least_s:
-        yield f"request {n + 1} bound_s says {model.bound_s}, a program takes {answer.seconds}"
+            return physical_bound_s(scene, request), math.inf
+        if answer is None:
+            raise EncodingBug("a valid program answers it", request, str(scene))
+        return answer.bound_s, answer.seconds

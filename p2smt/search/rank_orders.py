@@ -14,12 +14,12 @@ from p2smt.cost.rank_list import single_time
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Matrix, Placement, default_ranks
-from p2smt.parallelism.rank_list import RankList
+from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.rank_answer import flat_hierarchy, rank_alternative
+from p2smt.plans.check_restrictions import broken_by_singles
+from p2smt.plans.rank_answer import rank_alternative
 from p2smt.plans.solution import RankOrder, Solution, objective
 from p2smt.result import Status
-from p2smt.search.one_request import single_allowed
 from p2smt.search.weaker.starts import matrix_of
 from p2smt.units import format_time
 
@@ -32,7 +32,16 @@ def rank_order(problem: Problem, ranks: IntArray, name: str) -> RankOrder:
     """The rank order of a tensor (shape: axis sizes; entries: device ids)."""
     matrix = matrix_of(ranks, problem.topology.sizes)
     seconds = tuple(_seconds(problem, request, ranks, matrix) for request in problem.requests)
-    return RankOrder(name, seconds, objective(problem, seconds), matrix)
+    where: RankMap = RankList(_devices(ranks), problem.axis_sizes)
+    if matrix is not None:
+        where = Placement(matrix)
+    breaks = tuple(broken_by_singles(problem, where))
+    return RankOrder(name, seconds, objective(problem, seconds), matrix, breaks)
+
+
+def _devices(ranks: IntArray) -> tuple[int, ...]:
+    """The device of each rank, ranks being row-major over the axes."""
+    return tuple(ranks.ravel().tolist())
 
 
 def _seconds(problem: Problem, request: Request, ranks: IntArray, matrix: Matrix | None) -> float:
@@ -45,15 +54,15 @@ def _seconds(problem: Problem, request: Request, ranks: IntArray, matrix: Matrix
 def with_default(found: Solution, default: RankOrder, top: int) -> Solution:
     """The solution beside the default layout, which leads it where it is faster than any matrix.
 
-    No matrix then expresses it.  Rules speak of matrices, so under rules it is no answer.  What is
-    proved of matrices does not bound rank orders: status FEASIBLE, and no bound.
+    No matrix then expresses it.  Under restrictions that it breaks it is no answer.  What is proved
+    of matrices does not bound rank orders: status FEASIBLE, and no bound.
     """
     found, problem, best = replace(found, default=default), found.problem, found.best
     slower = best is None or default.objective_s < best.objective_s * (1 - _SAME)
-    if default.matrix is not None or problem.rules or not slower or not _singles_allowed(problem):
+    if default.matrix is not None or default.breaks or not slower:
         return found
-    devices = default_ranks(problem.axis_sizes).ravel().tolist()
-    answer = rank_alternative(problem, RankList(tuple(devices), problem.axis_sizes))
+    devices = _devices(default_ranks(problem.axis_sizes))
+    answer = rank_alternative(problem, RankList(devices, problem.axis_sizes))
     return replace(
         found,
         status=Status.FEASIBLE,
@@ -61,6 +70,7 @@ def with_default(found: Solution, default: RankOrder, top: int) -> Solution:
         bound_s=0.0,
         physical_bound_s=0.0,
         ranking=Status.TRUNCATED,
+        matrices=found.status,
         notes=(*found.notes, _beside(found)),
     )
 
@@ -68,18 +78,12 @@ def with_default(found: Solution, default: RankOrder, top: int) -> Solution:
 def _beside(found: Solution) -> str:
     """Why a rank order is the answer, and what is known of the matrices."""
     text = "the answer is the default layout, which no matrix expresses"
+    if found.status is Status.INFEASIBLE:
+        text += "; no matrix obeys the restrictions (proved)"
     if found.best is not None:
         proved = " (proved)" if found.status is Status.OPTIMAL else ""
         text += f"; the best matrix takes {format_time(found.best.objective_s)}{proved}"
     return f"{text}; bounds hold for matrices, and other rank orders were not tried"
-
-
-def _singles_allowed(problem: Problem) -> bool:
-    """Whether the restrictions allow one collective for each request."""
-    return all(
-        single_allowed(problem, request, flat_hierarchy(problem, request))
-        for request in problem.requests
-    )
 
 
 def given_ranks(problem: Problem, given: object) -> IntArray:

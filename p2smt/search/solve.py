@@ -71,7 +71,7 @@ def solve(
 
 
 def _with_conflict(found: Solution, watch: StopWatch, solver: Solver) -> Solution:
-    """The solution with the restrictions that exclude each other; an interrupt keeps the proof."""
+    """The solution with the restrictions that leave no answer; an interrupt keeps the proof."""
     try:
         return replace(found, conflict=conflict(found.problem, watch.left(), solver))
     except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,17 +13,20 @@ from hypothesis import strategies as st
 import p2smt
 from p2smt.collectives.names import Form
 from p2smt.parallelism.placement import AxisRule, FixedEntry
+from p2smt.parallelism.request import Problem
+from p2smt.plans.restrictions import restriction_text
 from p2smt.problems.placement import PlacementProblem
 from p2smt.report.solution_data import solution_data
 from p2smt.result import SearchLimits, Status
 from p2smt.search.conflict import list_placements, rule_conflict
+from p2smt.search.joint import JointSearch
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Conflict
 from p2smt.solvers.solver import Solver
 from tests.cli.tools import cli
 from tests.oracles.placements import all_matrices, obeys
 from tests.search.test_scene_table import rules_on
-from tests.search.test_solve import problem
+from tests.search.test_solve import problem, problems
 from tests.search.test_without_proof import text_of
 from tests.strategies.placements import sizes
 from tests.tiers import examples_of
@@ -85,7 +89,7 @@ CASES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"rules": (FixedEntry(1, 0, 3),)}, ("tp=node:3",)),
     (
         {"step_limits": (("node", 0), ("gpu", 5)), "axes": p2smt.parse_axes("dp=32")},
-        ("at most 0 steps across node", "programs of at most 5 instructions"),
+        ("at most 0 steps across node",),
     ),
     (
         {
@@ -93,14 +97,14 @@ CASES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
             "step_limits": (("node", 0),),
             "forbidden_forms": frozenset({Form.MASTER}),
         },
-        ("dp across node", "at most 0 steps across node", "programs of at most 5 instructions"),
+        ("dp across node", "at most 0 steps across node"),
     ),
     (
         {
             "forbidden_forms": frozenset({Form.INSIDE_GROUP, Form.MASTER, Form.PARALLEL}),
             "max_length": 2,
         },
-        ("no inside", "programs of at most 2 instructions"),
+        ("no inside",),
     ),
 ]
 
@@ -113,8 +117,35 @@ def test_an_infeasible_problem_names_what_excludes_each_other(
     assert found.status is Status.INFEASIBLE
     assert found.conflict == expected
     assert solution_data(found)["conflict"] == list(expected)
-    said = f"infeasible: these restrictions exclude each other: {'; '.join(expected)}"
-    assert text_of(found) == said
+    said = f"these restrictions exclude each other: {'; '.join(expected)}"
+    alone = f"nothing obeys the restriction {expected[0]}"
+    assert text_of(found) == f"infeasible: {said if len(expected) > 1 else alone}"
+
+
+@settings(max_examples=examples_of(60), deadline=None)
+@given(problems(12), st.data())
+def test_the_length_of_programs_leaves_no_request_without_one(
+    question: Problem, data: st.DataObject
+) -> None:
+    """Where some program is allowed, so is one collective: no core needs to name the length."""
+    level = st.sampled_from(question.topology.names)
+    limited = data.draw(st.lists(st.tuples(level, st.integers(0, 1)), max_size=2))
+    forms = data.draw(st.frozensets(st.sampled_from(Form), max_size=2))
+    none = []
+    for length in (1, 4):
+        under: dict[str, Any] = {
+            "max_length": length,
+            "step_limits": tuple(limited),
+            "forbidden_forms": forms,
+        }
+        search = JointSearch(replace(question, **under), UNLIMITED)
+        none.append(search.run(1).status is Status.INFEASIBLE)
+    assert none[0] is none[1]
+
+
+def test_a_restriction_of_no_known_kind_has_no_text() -> None:
+    with pytest.raises(AssertionError, match="at-most"):
+        restriction_text({"kind": "at-most", "chunks": 8})
 
 
 def test_a_feasible_problem_has_no_conflict() -> None:
@@ -131,6 +162,8 @@ def test_placements_names_the_rules() -> None:
     assert "these rules exclude each other: dp within l1; tp within l1" in done.out
     data = cli(*options, "--json").json()
     assert data["conflict"] == list(wanted)
+    alone = cli("placements", "--levels", "4,8", "--axes", "dp=8,tp=4", "--fix", "dp=l1:3")
+    assert "\nnothing obeys the rule dp=l1:3\n" in alone.out
     free = cli(*options[:5], "--json").json()
     assert free["conflict"] == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,20 @@ import pytest
 import p2smt
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Form
+from p2smt.cost.scene import Scene
+from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import AxisRule
 from p2smt.parallelism.rank_list import RankList
-from p2smt.parallelism.request import Problem
+from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.check import check_plan
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.file_model import PlanModel
 from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import ProofStatus, Solution
+from p2smt.plans.solution import ProofStatus, RequestAnswer, Solution
+from p2smt.report.plan_data import report_data, report_lines
 from p2smt.result import SearchLimits, SolveStats, Status
+from p2smt.search import prove as prove_module
+from p2smt.search.one_request import answer_request
 from p2smt.search.prove import TICK, prove
 from tests.cli.tools import TINY, cli
 
@@ -171,6 +177,71 @@ def test_the_other_requests_of_max_are_held_to_their_bounds(
     assert proof.false[0].startswith("request 2 bound_s says")
 
 
+@pytest.mark.parametrize("stop", ["limit", "interrupt"])
+def test_bounds_that_the_time_left_does_not_settle_leave_it_open(
+    cluster: Topology, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: str
+) -> None:
+    """The time ends after the search has proved the largest request, before the other one."""
+    requests = (p2smt.reduce("tp=64MiB"), p2smt.reduce("tp=1MiB"))
+    axes = p2smt.parse_axes("dp=2,tp=4")
+    problem = Problem(cluster, axes, requests, "max", rules=(ACROSS,))
+    shorter = Problem(cluster, axes, requests, "max", rules=(ACROSS,), max_length=1)
+    data, slow = data_of(p2smt.solve(problem)), data_of(p2smt.solve(shorter))
+    data["requests"][1] = slow["requests"][1]
+    plan = model(tmp_path, data)
+
+    def stopped(
+        asked: Problem, request: Request, scene: Scene, _: SearchLimits, *more: Any
+    ) -> RequestAnswer | None:
+        if stop == "interrupt":
+            raise KeyboardInterrupt
+        return answer_request(asked, request, scene, SearchLimits(time_limit_s=0.0), *more)
+
+    monkeypatch.setattr(prove_module, "answer_request", stopped)
+    proof = prove(plan)
+    assert (proof.status, proof.better, proof.false) == (OPEN, None, ())
+    assert proof.unsettled[-1] == "request 2 bound_s"
+    assert proof.bound_s >= proof.objective_s * (1 - TICK)
+    (line,) = [
+        text for text in report_lines(check_plan(plan, "plan"), proof) if "optimality" in text
+    ]
+    assert "not settled: " in line
+    assert "request 2 bound_s" in line
+    assert report_data(check_plan(plan, "plan"), proof)["proof"]["unsettled"] == proof.unsettled
+
+
+def test_a_bound_above_a_valid_plan_is_a_contradiction(
+    cluster: Topology, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a false bound of an encoding would be: it must not read as a proof."""
+    found = p2smt.solve(ask(cluster))
+    for factor, wrong in ((1 + TICK / 2, False), (1 + 4 * TICK, True)):
+        told = replace(found, bound_s=found.bound_s * factor)
+        monkeypatch.setattr(prove_module, "solve", lambda *_, told=told, **__: told)
+        plan = model(tmp_path, data_of(found))
+        if wrong:
+            with pytest.raises(EncodingBug, match="less than the bound"):
+                prove(plan)
+        else:
+            assert prove(plan).status is PROVED
+
+
+def test_a_rank_list_at_a_limit_says_that_the_matrices_are_not_done(tmp_path: Path) -> None:
+    (tmp_path / "sixes.yaml").write_text(SIXES)
+    cluster = p2smt.load_topology(str(tmp_path / "sixes.yaml"))
+    problem = Problem(cluster, p2smt.parse_axes("tp=9,dp=4"), (p2smt.reduce("dp=64MiB"),))
+    model(tmp_path, data_of(p2smt.solve(problem)))
+    path = str(tmp_path / "plan.json")
+    said = "nothing faster was found, but other rank orders were not tried"
+    whole, cut = (
+        cli("verify", path, "--prove"),
+        cli("verify", path, "--prove", "--time-limit", "0.000001"),
+    )
+    assert (whole.code, cut.code) == (3, 3)
+    assert f"open, {said}" in whole.out
+    assert f"open, the search ended at its limit: {said}" in cut.out
+
+
 def test_a_link_level_bound_that_no_search_finds_is_false(
     cluster: Topology, tmp_path: Path
 ) -> None:
@@ -199,6 +270,8 @@ def test_a_rank_list_is_refuted_or_open(cluster: Topology, tmp_path: Path) -> No
         proof = prove(model(tmp_path, data_of(made)))
         assert (proof.status, proof.bound_s) == (status, 0.0)
         assert (proof.better is None) is (found.objective_s <= best.objective_s * (1 + TICK))
+        told = cli("verify", str(tmp_path / "plan.json"), "--prove", "--json").json()["proof"]
+        assert (told["status"], told["bound_s"]) == (status.value, None)
         outcome = cli("verify", str(tmp_path / "plan.json"), "--prove")
         assert outcome.code == (3 if status is OPEN else 1)
         assert ("other rank orders were not tried" in outcome.out) is (status is OPEN)
@@ -219,9 +292,7 @@ def test_a_rank_list_that_solve_answers_refutes_every_matrix(tmp_path: Path) -> 
     assert proof.better.ranks == tuple(range(36))
 
 
-def test_what_is_not_valid_or_has_words_is_not_solved_again(
-    cluster: Topology, tmp_path: Path
-) -> None:
+def test_what_is_not_valid_is_not_solved_again(cluster: Topology, tmp_path: Path) -> None:
     data = data_of(p2smt.solve(ask(cluster)))
     data["objective_s"] *= 2
     with pytest.raises(p2smt.InputError, match="is not valid"):
@@ -246,11 +317,11 @@ def test_the_command_says_it_and_exits_with_it(cluster: Topology, tmp_path: Path
         assert ("optimality" in data["checked"]) is (name != "open")
         assert data["proof"]["bound_s"] <= data["proof"]["objective_s"]
         assert (data["proof"]["better"] is None) is (name != "refuted")
-    assert "optimality: proved, no plan takes less than" in text["proved"]
+    assert "optimality: proved, no placement matrix takes less than" in text["proved"]
     assert "optimality: refuted, a better plan takes" in text["refuted"]
     assert f"  placement {found.alternatives[0].placement.text()}\n" in text["refuted"]
     assert "optimality: open" in text["open"]
-    assert "no plan takes less than" in text["open"]
+    assert "no placement matrix takes less than" in text["open"]
 
 
 def test_an_invalid_plan_is_told_before_it_is_solved_again(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from p2smt.parallelism.placement import ParallelismAxis, Placement
+from p2smt.plans.restrictions import conflict_text
 from p2smt.search.conflict import PlacementList, rule_text
 
 
@@ -36,7 +37,7 @@ def placements_lines(
         f"{', '.join(f'{n}={s}' for n, s in zip(levels, found.problem.levels, strict=True))}"
     )
     if texts := _conflict(found, axes, levels):
-        yield f"these rules exclude each other: {'; '.join(texts)}"
+        yield conflict_text(texts, "rule")
 
 
 def _conflict(

@@ -22,7 +22,7 @@ class PlacementsOutput(Output):
         list[RankMatrix], Field(description="A row per axis, an entry per level.")
     ]
     conflict: Annotated[
-        list[str], Field(description="Restrictions that exclude each other; of an infeasible one.")
+        list[str], Field(description="Restrictions that leave no answer; of an infeasible one.")
     ]
 
 

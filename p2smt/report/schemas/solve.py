@@ -60,6 +60,9 @@ class ComparedLayout(OutputPart):
     seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
     objective_s: Seconds
     matrix: Annotated[RankMatrix | None, Field(description="That expresses it; null: none does.")]
+    breaks: Annotated[
+        list[str], Field(description="Restrictions that keep it from being an answer.")
+    ]
 
 
 class ChangedBandwidth(OutputPart):
@@ -92,10 +95,11 @@ class SolveOutput(Output):
     objective: Literal["sum", "max"]
     objective_s: Seconds | None
     bound_s: Annotated[
-        Seconds | None, Field(description="Seconds: proved bound on this problem; null: none.")
+        Seconds | None,
+        Field(description="Seconds: proved of all matrices; null: the answer is a rank list."),
     ]
     physical_bound_s: Annotated[
-        Seconds | None, Field(description="Seconds: what the links allow at best.")
+        Seconds | None, Field(description="Seconds: what the links allow at best; null: as above.")
     ]
     plan: Annotated[PlanModel | None, Field(description="The plan file of the best alternative.")]
     ranking: Annotated[
@@ -103,7 +107,7 @@ class SolveOutput(Output):
     ]
     alternatives: list[RankedPlacement]
     conflict: Annotated[
-        list[str], Field(description="Restrictions that exclude each other; of an infeasible one.")
+        list[str], Field(description="Restrictions that leave no answer; of an infeasible one.")
     ]
     notes: Annotated[list[str], Field(description="What else is to be known, in words.")]
     default_layout: ComparedLayout | None

@@ -31,9 +31,15 @@ class ProofOfPlan(OutputPart):
         ProofStatus, Field(description="proved: none is faster; refuted; open: a limit was met.")
     ]
     objective_s: Annotated[Seconds, Field(description="Seconds of the plan.")]
-    bound_s: Annotated[Seconds, Field(description="Seconds that no plan of the problem beats.")]
+    bound_s: Annotated[
+        Seconds | None,
+        Field(description="Seconds that no placement matrix beats; null: of a rank list."),
+    ]
     better: Annotated[RankedPlacement | None, Field(description="A faster answer.")]
-    false: Annotated[list[str], Field(description="Bounds and statuses that are contradicted.")]
+    false: Annotated[list[str], Field(description="Bounds that are contradicted.")]
+    unsettled: Annotated[
+        list[str], Field(description="Bounds that are neither contradicted nor proved.")
+    ]
 
 
 class VerifyPlanOutput(Output):

@@ -41,12 +41,18 @@ class Fallback:
     orders: tuple[IntArray, ...] = ()
 
     def start(self, ranking: Ranking, watch: StopWatch) -> None:
-        """Price the best of the known matrices with one collective per request."""
+        """Price the best of the known matrices with one collective per request.
+
+        The first one, the default layout if a matrix expresses it, is an answer before the others
+        are looked at: an interrupt then finds one.
+        """
         starts = start_matrices(self.problem, self.orders) or self._any(watch)
         for n, matrix in enumerate(starts):
             if n >= _AT_ONCE and watch.expired():
                 break
             self.estimates.of(matrix)
+            if n == 0:
+                self._take_singles(ranking, 1)
         self._take_singles(ranking, 1)
 
     def improve(self, ranking: Ranking, watch: StopWatch) -> None:
