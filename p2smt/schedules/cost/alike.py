@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Pair = tuple[int, int]
 """Two ranks of a schedule, or two devices: from one to the other."""
-Kind = tuple[int, Pair]
+PairKind = tuple[int, Pair]
 """What goes between two ranks of the groups of a class."""
 
 
@@ -110,9 +110,9 @@ def _numbered(values: Iterable[Hashable]) -> list[int]:
     return [known.setdefault(value, len(known)) for value in values]
 
 
-def _met(kinds: Sequence[int], ways: Sequence[dict[Pair, Route]]) -> dict[int, Counter[Kind]]:
+def _met(kinds: Sequence[int], ways: Sequence[dict[Pair, Route]]) -> dict[int, Counter[PairKind]]:
     """How often each link is on the way of each kind of message."""
-    found: dict[int, Counter[Kind]] = defaultdict(Counter)
+    found: dict[int, Counter[PairKind]] = defaultdict(Counter)
     for kind, way in zip(kinds, ways, strict=True):
         for pair, route in way.items():
             for link in dict.fromkeys(route.links):
@@ -120,7 +120,7 @@ def _met(kinds: Sequence[int], ways: Sequence[dict[Pair, Route]]) -> dict[int, C
     return found
 
 
-def _link_classes(met: dict[int, Counter[Kind]], routes: Routes) -> dict[int, int]:
+def _link_classes(met: dict[int, Counter[PairKind]], routes: Routes) -> dict[int, int]:
     bandwidths = (routes.links[link].bandwidth_bytes_per_s for link in met)
     contents = (frozenset(counted.items()) for counted in met.values())
     return dict(zip(met, _numbered(zip(bandwidths, contents, strict=True)), strict=True))
@@ -139,7 +139,11 @@ def _one_of_each(links: dict[int, int], routes: Routes) -> list[DirectedLink]:
 
 
 def _shared(
-    route: Route, kind: Kind, met: dict[int, Counter[Kind]], links: dict[int, int], routes: Routes
+    route: Route,
+    kind: PairKind,
+    met: dict[int, Counter[PairKind]],
+    links: dict[int, int],
+    routes: Routes,
 ) -> Route:
     """The route on classes of links, with how many of its kind meet on each."""
     times = {links[link]: met[link][kind] for link in route.links}
