@@ -18,7 +18,9 @@ from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
 from p2smt.interop.mscclpp.runtime_warnings import MAX_OPERATIONS
 from p2smt.interop.schedule_files import format_named, steps_in, written
 from p2smt.plans.problem import plan_problem
-from p2smt.schedules.cost.predict import schedule_cost
+from p2smt.schedules.cost.alike import alike
+from p2smt.schedules.cost.links import Routes
+from p2smt.schedules.cost.predict import cost_on
 from p2smt.schedules.lower.assemble import Lowering
 from p2smt.schedules.lower.exported import ExportedFile, PlanExport
 from p2smt.schedules.lower.one_sided import one_sided
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
     from p2smt.plans.file_model import AnyPlan, RequestModel
     from p2smt.schedules.model import Schedule
 
-MAX_PRICED_STEPS = 250_000
+MAX_PRICED_STEPS = 100_000
+"""Of one group of each kind."""
 MANY_STEPS = 20_000
 """From so many on, other algorithms are tried only if the first takes longer than the plan."""
 ALGORITHMS = ("ring", "direct", "tree")
@@ -79,10 +82,11 @@ class _Source:
             groups = _with_puts(groups, topology)
         else:
             groups = _with_protocol(groups, self.model)
-        steps = sum(len(group.schedule.steps) for group in groups)
-        if steps > MAX_PRICED_STEPS:
+        some = alike(groups, Routes(topology, groups[0].schedule.protocol))
+        if some.steps > MAX_PRICED_STEPS:
             return _Candidate(algorithm, groups, None)
-        cost = schedule_cost(together(groups, topology.devices), topology, self.model.bytes)
+        whole = together(some.groups, topology.devices)
+        cost = cost_on(some.routes, whole, self.model.bytes)
         return _Candidate(algorithm, groups, cost.time_s)
 
     def _check(self, group: GroupSchedule) -> None:

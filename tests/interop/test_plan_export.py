@@ -11,7 +11,7 @@ from p2smt.cluster.file import load_topology
 from p2smt.collectives.contract import contract
 from p2smt.errors import InputError
 from p2smt.interop.mscclpp.parse import parse_mscclpp
-from p2smt.interop.plan_export import ALGORITHMS, export_plan
+from p2smt.interop.plan_export import ALGORITHMS, MAX_PRICED_STEPS, export_plan
 from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.interop.schedule_files import read_schedule
 from p2smt.plans.file import read_plan
@@ -153,6 +153,16 @@ def test_a_ring_for_every_port(flat: AnyPlan) -> None:
     assert len({load.link for load in cards if load.link.level == "node"}) == 2 * 2 * 8
     single = schedule_cost(classic("ring-all-reduce", 16), topology, bytes_)
     assert single.time_s > 7 * flat.requests[0].seconds
+
+
+def test_groups_that_are_alike_are_priced_by_one_of_them(tmp_path: Path) -> None:
+    """All together have more steps than are priced."""
+    asked = ("--axes", "dp=128,tp=8", "--reduce", "dp=1GiB", "--fix", "dp=node:128")
+    plan = solved(tmp_path, "dgx-a100:128", *asked)
+    made = export_plan(plan, 0, "out.xml", 8, "ring")
+    (file,) = made.files
+    assert len(file.content.schedule.steps) * made.groups > 2 * MAX_PRICED_STEPS
+    assert made.exported_s == pytest.approx(made.plan_s, rel=0.05)
 
 
 def test_the_fastest_algorithm_is_taken(every_kind: AnyPlan) -> None:

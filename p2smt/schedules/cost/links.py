@@ -40,11 +40,16 @@ class DirectedLink(NamedTuple):
 
 
 class Route(NamedTuple):
-    """The links of a message, by number, its latency and the least of their bandwidths."""
+    """The links of a message, by number, its latency and the least of their bandwidths.
+
+    times: where it stands for several that run alike, how many of them are on each link, and the
+        bandwidth is what each of them gets; empty: it is one.
+    """
 
     links: tuple[int, ...]
     latency_s: float
     bandwidth_bytes_per_s: float
+    times: tuple[int, ...] = ()
 
 
 NOWHERE = Route((), 0.0, math.inf)
@@ -62,6 +67,12 @@ class Routes:
     links: list[DirectedLink] = field(default_factory=list)
     _numbers: dict[DirectedLink, int] = field(default_factory=dict)
     _routes: dict[tuple[int, int], Route] = field(default_factory=dict)
+    _under: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Counts the devices under an entity of each level."""
+        levels = range(len(self.topology.levels))
+        self._under = tuple(self.topology.devices_under(j) for j in levels)
 
     def between(self, source: int, target: int) -> Route:
         """The route from one device to another."""
@@ -108,7 +119,7 @@ class Routes:
 
     def _uplink(self, j: int, device: int, direction: str) -> Iterator[DirectedLink]:
         """A device's ports of its entity at a level, and the most that it draws from them."""
-        level, under = self.topology.levels[j], self.topology.devices_under(j)
+        level, under = self.topology.levels[j], self._under[j]
         ports, entity, at = level.link.ports, device // under, device % under
         width = max(1, ports // under)
         first = at * ports // under
@@ -121,7 +132,7 @@ class Routes:
 
     def _cap(self, j: int, device: int, direction: str) -> Iterator[DirectedLink]:
         """The most that a device sends or receives over a level, as a link of its own."""
-        level, entity = self.topology.levels[j], device // self.topology.devices_under(j)
+        level, entity = self.topology.levels[j], device // self._under[j]
         if draw := level.link.device_bandwidth_bytes_per_s:
             yield DirectedLink(level.name, entity, f"device {device}", direction, draw)
 
@@ -137,7 +148,7 @@ class Routes:
         return next((p for p in pieces if p.name.lower() == self.protocol.lower()), pieces[0])
 
     def _entity(self, j: int, device: int) -> int:
-        return device // self.topology.devices_under(j)
+        return device // self._under[j]
 
     def _number(self, link: DirectedLink) -> int:
         number = self._numbers.setdefault(link, len(self.links))

@@ -110,13 +110,24 @@ def schedule_cost(
             f"topology {topology.name} has {topology.devices} devices",
             "give a larger one",
         )
+    routes = Routes(topology, schedule.protocol if protocol is None else protocol)
+    return cost_on(routes, schedule, payload_bytes, fifo_depth)
+
+
+def cost_on(
+    routes: Routes, schedule: Schedule, payload_bytes: float, fifo_depth: int = DEFAULT_DEPTH
+) -> ScheduleCost:
+    """The same on routes that are known.
+
+    Raises:
+        InputError: as there.
+    """
     if not 0 < payload_bytes < math.inf:
         raise InputError(f"payload of {payload_bytes} bytes", "must be positive and finite")
-    protocol = schedule.protocol if protocol is None else protocol
     chunk_bytes = payload_bytes / payload_chunks(schedule.contract)
     index = index_of(schedule)
     _check(index)
-    run = run_on(index, local_order(index), Routes(topology, protocol), chunk_bytes, fifo_depth)
+    run = run_on(index, local_order(index), routes, chunk_bytes, fifo_depth)
     if not run.finished:
         rule = f"does not run to its end with connections of depth {fifo_depth}"
         raise InputError(f"schedule {schedule.name[:60]}", rule, "verify it first")
@@ -126,7 +137,7 @@ def schedule_cost(
         max(arrived, default=0.0),
         payload_bytes,
         chunk_bytes,
-        protocol,
+        routes.protocol,
         tuple(run.starts_s),
         tuple(run.ends_s),
         () if last is None else _critical(run, last),

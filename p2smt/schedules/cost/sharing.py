@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from p2smt.errors import TooLarge
@@ -55,7 +56,7 @@ class Foretold(NamedTuple):
 
 @dataclass(slots=True)
 class Sharing:
-    """All transfers under way, by number.
+    """All transfers under way, by number; one may stand for several (``Route.times``).
 
     loads: bytes that each link (by number) has to carry in all.
     fair_work, most_work: how much to do for fair rates, and in all.
@@ -70,20 +71,22 @@ class Sharing:
     most_work: int = MOST_WORK
     rough: bool = False
     work: int = 0
-    _on: dict[int, dict[int, None]] = field(default_factory=dict)
+    _on: dict[int, dict[int, int]] = field(default_factory=dict)
+    _many: dict[int, int] = field(default_factory=dict)
 
     def begin(self, number: int, route: Route, size: float, now: float) -> None:
         """A transfer of ``size`` > 0 bytes begins; it moves once :meth:`settle` is called."""
         self.transfers[number] = Transfer(route, size, now)
-        for link in route.links:
-            self.loads[link] = self.loads.get(link, 0.0) + size
-            self._on.setdefault(link, {})[number] = None
+        for link, times in zip(route.links, route.times or repeat(1), strict=False):
+            self.loads[link] = self.loads.get(link, 0.0) + size * times
+            self._on.setdefault(link, {})[number] = times
+            self._many[link] = self._many.get(link, 0) + times
             self.changed[link] = None
 
     def end(self, number: int) -> None:
         """A transfer is over."""
         for link in self.transfers.pop(number).route.links:
-            del self._on[link][number]
+            self._many[link] -= self._on[link].pop(number)
             if self._on[link]:
                 self.changed[link] = None
 
@@ -107,7 +110,7 @@ class Sharing:
         for number in numbers:
             links = self.transfers[number].route.links
             self.work += len(links)
-            part = min(self.links[k].bandwidth_bytes_per_s / len(self._on[k]) for k in links)
+            part = min(self.links[k].bandwidth_bytes_per_s / self._many[k] for k in links)
             yield from self._set(number, part, now)
 
     def _fairly(self, now: float) -> Iterator[Foretold]:
@@ -148,7 +151,7 @@ class Sharing:
     def _fair(self, links: Sequence[int]) -> dict[int, float]:
         """Fills the links: the one with the least to give to each fixes its transfers first."""
         free = {link: self.links[link].bandwidth_bytes_per_s for link in links}
-        open_ = {link: len(self._on[link]) for link in links}
+        open_ = {link: self._many[link] for link in links}
         queue = [(free[link] / open_[link], link) for link in links]
         heapify(queue)
         rates: dict[int, float] = {}
@@ -162,8 +165,9 @@ class Sharing:
                     rates[number] = share
                     self.work += len(self.transfers[number].route.links)
                     for other in self.transfers[number].route.links:
-                        free[other] -= share
-                        open_[other] -= 1
+                        times = self._on[other][number]
+                        free[other] -= share * times
+                        open_[other] -= times
                         touched[other] = None
             for other in touched:
                 if open_[other]:

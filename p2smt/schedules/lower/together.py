@@ -34,9 +34,7 @@ def together(groups: Sequence[GroupSchedule], devices: int) -> Schedule:
     goals: list[Goal] = []
     for group in groups:
         wanted = group.schedule.contract
-        goals += (
-            Goal(group.devices[g.rank], g.chunk, _moved(g.parts, group)) for g in wanted.goals
-        )
+        goals += _goals(group)
         for rank, device in enumerate(group.devices):
             sizes[device] = group.schedule.sizes[rank]
             starts[device] = tuple(
@@ -49,6 +47,15 @@ def together(groups: Sequence[GroupSchedule], devices: int) -> Schedule:
     goal = Contract(CUSTOM, tuple(starts), tuple(sorted(goals)), in_place, places)
     steps = tuple(step for n, group in enumerate(groups) for step in _steps(n, group))
     return replace(first, contract=goal, sizes=tuple(sizes), steps=steps)
+
+
+def _goals(group: GroupSchedule) -> Iterator[Goal]:
+    """The goals of a group on its devices; many have the same parts."""
+    moved: dict[int, tuple[Contribution, ...]] = {}
+    for goal in group.schedule.contract.goals:
+        if id(goal.parts) not in moved:
+            moved[id(goal.parts)] = _moved(goal.parts, group)
+        yield Goal(group.devices[goal.rank], goal.chunk, moved[id(goal.parts)])
 
 
 def _moved(parts: Iterable[Contribution], group: GroupSchedule) -> tuple[Contribution, ...]:
