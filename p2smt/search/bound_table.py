@@ -14,17 +14,15 @@ from dataclasses import dataclass, field
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.scene import Scene
-from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
+from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.answers import matrix_alternative, physical_bound_s
 from p2smt.plans.solution import Alternative, RequestAnswer, objective
 from p2smt.problems.placement import CostTable, PlacementProblem
 from p2smt.result import Result, Status, StopWatch
-from p2smt.search.placements import is_answer
+from p2smt.search.placements import best_matrix
 from p2smt.search.scene_table import SceneTable, TermValues, scene_table
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Optimum
 from p2smt.solvers.solver import Solver
 
 _RESOLUTION = 2**44  # ticks of the largest single collective, at first
@@ -235,11 +233,7 @@ class BoundTable:
             problem.objective == "max",
             excluded,
         )
-        result = ask(question, Optimum(), self.solver, watch.left())
-        if result.value is not None and not is_answer(question, result.value):
-            sizes = {"levels": question.levels, "axes": question.axes, "rules": question.rules}
-            raise EncodingBug("a decoded placement is not an answer", sizes, result.value)
-        return result
+        return best_matrix(question, self.solver, watch)
 
 
 def _filled(request: Request, columns: SceneTable, watch: StopWatch) -> tuple[_Rows, float]:

@@ -22,9 +22,9 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.restrictions import restriction_text
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.placements import is_answer, placements
+from p2smt.search.placements import best_matrix, placements
 from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Conflict, Optimum
+from p2smt.solvers.questions import Conflict
 from p2smt.solvers.solver import Solver, solver_of
 
 _Rule = AxisRule | FixedEntry
@@ -96,9 +96,7 @@ def rule_conflict(
 
 def _excluded(question: PlacementProblem, solver: Solver, watch: StopWatch) -> bool | None:
     """Whether no matrix obeys the rules of a question; None if it was not settled in time."""
-    found = ask(question, Optimum(), solver, watch.left())
-    if found.value is not None and not is_answer(question, found.value):
-        raise EncodingBug("a decoded placement is not an answer", question, found.value)
+    found = best_matrix(question, solver, watch)
     if found.value is not None:
         return False
     return True if found.status is Status.INFEASIBLE else None

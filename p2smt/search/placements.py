@@ -37,10 +37,19 @@ def obeys(matrix: Matrix, rules: Sequence[AxisRule | FixedEntry]) -> bool:
 def any_matrix(problem: Problem, solver: Solver, watch: StopWatch) -> Result[Matrix]:
     """A matrix that obeys the rules of a problem, whatever it costs; or the proof of none."""
     sizes = problem.topology.sizes, problem.axis_sizes
-    question = PlacementProblem(*sizes, problem.rules)
+    return best_matrix(PlacementProblem(*sizes, problem.rules), solver, watch)
+
+
+def best_matrix(question: PlacementProblem, solver: Solver, watch: StopWatch) -> Result[Matrix]:
+    """The matrix of least cost of a question, checked; or the proof that there is none.
+
+    Raises:
+        EncodingBug: what the solver says is not an answer.
+    """
     found = ask(question, Optimum(), solver, watch.left())
     if found.value is not None and not is_answer(question, found.value):
-        raise EncodingBug("a decoded placement is not an answer", question, found.value)
+        sizes = {"levels": question.levels, "axes": question.axes, "rules": question.rules}
+        raise EncodingBug("a decoded placement is not an answer", sizes, found.value)
     return found
 
 

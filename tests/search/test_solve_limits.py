@@ -13,7 +13,7 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.report.solution_data import solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search import bound_table
+from p2smt.search import placements
 from p2smt.search.sensitivity import perturbations
 from p2smt.solvers import ask as solvers
 from p2smt.solvers.questions import Optimum
@@ -82,7 +82,7 @@ def test_an_unsettled_proposal_is_no_end_of_the_ranking(monkeypatch: pytest.Monk
             return Result(Status.UNKNOWN, stats=SolveStats("unsure"))
         return solvers.ask(asked, question, solver, limits)
 
-    monkeypatch.setattr(bound_table, "ask", unsure)
+    monkeypatch.setattr(placements, "ask", unsure)
     found = p2smt.solve(problem, top=3)
     assert found.status is Status.OPTIMAL
     assert len(found.alternatives) == 1
