@@ -135,7 +135,7 @@ class AxisRule:
     axis: int
     level: int
     inside: bool
-    by_opposite: bool = field(default=False, compare=False)
+    by_opposite: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
