@@ -3,15 +3,22 @@
 A solver holds the calling thread inside C++, where a KeyboardInterrupt does not arrive.  So it
 runs in a thread of its own while the caller's thread waits in short steps; on an interrupt the
 search is stopped, awaited, and the interrupt goes on to the caller.
+
+An interrupt arrives between any two lines of Python.  Inside ``threading`` it would leave a lock
+held that the solver's thread waits for, for ever.  So signals wait while the thread is started,
+and the caller's thread then waits for a lock alone, whose ``acquire`` an interrupt cannot split.
 """
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
 _POLL_S = 0.05
+_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGALRM})
 T = TypeVar("T")
 
 
@@ -23,30 +30,44 @@ def run_interruptibly(search: Callable[[], T], stop: Callable[[], None]) -> T:
     """
     outcome: list[T] = []
     failure: list[BaseException] = []
-    stopped, done = threading.Event(), threading.Event()
+    stopped: list[bool] = []
+    ended: list[bool] = []
+    over = threading.Lock()
+    over.acquire()
 
     def work() -> None:
         try:
-            if not stopped.is_set():
+            if not stopped:
                 outcome.append(search())
         except BaseException as error:  # handed to the caller's thread below
             failure.append(error)
         finally:
-            done.set()
+            ended.append(True)
+            over.release()
 
-    # Waiting for the event, not for the thread: an interrupted Thread.join takes a running
+    # Waiting for the lock, not for the thread: an interrupted Thread.join takes a running
     # thread for an ended one (in CPython 3.11).
     thread = threading.Thread(target=work, name="solver", daemon=True)
     try:
-        thread.start()
-        while not done.wait(_POLL_S):
+        _start(thread)
+        while not over.acquire(timeout=_POLL_S):
             pass
     except KeyboardInterrupt:
-        stopped.set()
-        while thread.ident is not None and not done.is_set():
+        stopped.append(True)
+        while thread.ident is not None and not ended:
             stop()  # again and again: before the search begins it has no effect
-            done.wait(_POLL_S)
+            time.sleep(_POLL_S)
         raise
     if failure:
         raise failure[0]
     return outcome[0]
+
+
+def _start(thread: threading.Thread) -> None:
+    """Start a thread whole: signals that come meanwhile are taken afterwards, by the caller."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
