@@ -77,13 +77,13 @@ class Level:
 class Topology:
     """A cluster: levels outermost first, the library that runs on it, and its algorithms.
 
-    ``library`` names what chooses algorithm and protocol of each step and what calls and hops cost
-    (:mod:`p2smt.cost.library`); empty: the fastest of ``algorithms`` by the links' own rates, the
-    textbook's costs.  With a library, ``restricted`` says that it may use no others of its own than
-    ``algorithms``, and ``best`` takes the cheapest way instead of its choice.  ``overrides`` names the one
-    algorithm that always runs a collective.  ``calls`` holds measured seconds per call by
-    operation (``CALL_NAMES``), which replace the library's.  ``calibrated``: rates and latencies
-    were fitted to measured times.
+    ``library`` names what chooses algorithm and protocol of each step and what calls and hops
+    cost (:mod:`p2smt.cost.library`); empty: the fastest of ``algorithms`` by the links' own
+    rates, the textbook's costs. With a library, ``restricted`` says that it may use no others
+    of its own than ``algorithms``, and ``best`` takes the cheapest way instead of its choice.
+    ``overrides`` names the one algorithm that always runs a collective.  ``calls`` holds
+    measured seconds per call by operation (``CALL_NAMES``), which replace the library's.
+    ``calibrated``: rates and latencies were fitted to measured times.
     """
 
     name: str

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from p2smt.cluster.topology import Algorithm
 from p2smt.collectives.names import Collective, RequestKind
@@ -95,7 +96,7 @@ def _peer_steps(footprint: Footprint, operation: Operation) -> list[Profile]:
     found = []
     for profile in footprint.profiles:
         inside = [footprint.members / entities for entities in (1, *profile)]
-        peers = [outer - inner for outer, inner in zip(inside, inside[1:], strict=False)]
+        peers = [outer - inner for outer, inner in pairwise(inside)]
         found.append(tuple(math.ceil(count / PEERS_AT_ONCE) for count in peers))
     return found
 
