@@ -61,6 +61,7 @@ def test_a_rank_that_ends_by_itself(tmp_path: Path, how: str) -> None:
     assert error.startswith(f"p2smt: error: {expected}")
 
 
+@pytest.mark.exhaustive
 def test_two_ranks_that_are_killed(busy: Running) -> None:
     ranks = busy.ranks()
     os.kill(ranks[1], signal.SIGSEGV)
@@ -100,12 +101,12 @@ def test_it_is_killed_and_a_rank_is_stopped(busy: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "word"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+    "case",
+    but_the_first((signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")),
+    ids=lambda case: case[2],
 )
-def test_a_signal_to_the_command_line(
-    busy: Running, number: signal.Signals, code: int, word: str
-) -> None:
+def test_a_signal_to_the_command_line(busy: Running, case: tuple[signal.Signals, int, str]) -> None:
+    number, code, word = case
     os.kill(busy.process.pid, number)
     assert busy.outcome() == Outcome(code, "", f"p2smt: {word}\n")
     busy.assert_nothing_left()
