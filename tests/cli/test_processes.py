@@ -300,7 +300,7 @@ def test_a_time_limit_is_no_proof(deep: str) -> None:
     data = outcome.json()
     assert (outcome.code, outcome.err) == (3, "")
     assert data["status"] in ("feasible", "unknown")
-    if data["plan"] is not None:
+    if None not in (data["bound_s"], data["objective_s"]):  # there was time for both
         assert data["bound_s"] <= data["objective_s"]
 
 
