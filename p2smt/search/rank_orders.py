@@ -18,12 +18,11 @@ from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.check_restrictions import broken_by_singles
 from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import RankOrder, Solution, objective
+from p2smt.plans.solution import SAME, RankOrder, Solution, objective
 from p2smt.result import Status
 from p2smt.search.weaker.starts import matrix_of
 from p2smt.units import format_time
 
-_SAME = 1e-9  # relative: times that differ by less are summed in another order
 GivenRanks = list[int] | list[list[int]]
 """The device of each rank in rank order, or a parallelism matrix."""
 
@@ -58,7 +57,7 @@ def with_default(found: Solution, default: RankOrder, top: int) -> Solution:
     of matrices does not bound rank orders: status FEASIBLE, and no bound.
     """
     found, problem, best = replace(found, default=default), found.problem, found.best
-    slower = best is None or default.objective_s < best.objective_s * (1 - _SAME)
+    slower = best is None or default.objective_s < best.objective_s * (1 - SAME)
     if default.matrix is not None or default.breaks or not slower:
         return found
     devices = _devices(default_ranks(problem.axis_sizes))
@@ -72,6 +71,7 @@ def with_default(found: Solution, default: RankOrder, top: int) -> Solution:
         ranking=Status.TRUNCATED,
         matrices=found.status,
         notes=(*found.notes, _beside(found)),
+        near=found.near and found.near.below(default.objective_s),
     )
 
 

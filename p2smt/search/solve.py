@@ -12,6 +12,7 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.conflict import conflict
 from p2smt.search.joint import JointSearch, ProgressCallback
+from p2smt.search.order.near import Nearness
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default
 from p2smt.search.sensitivity import FACTORS, perturbations
@@ -28,6 +29,7 @@ def solve(
     solver: Solver | str = Solver.CPSAT,
     compare: GivenRanks | None = None,
     sensitivity: bool = False,
+    within: float | Nearness | None = None,
     progress: ProgressCallback | None = None,
 ) -> Solution:
     """The placement and programs of least time, with proof; and the next best ones.
@@ -39,6 +41,9 @@ def solve(
         solver: ``cpsat`` or ``z3``, or a :class:`~p2smt.solvers.solver.Solver`.
         compare: a rank order of the caller's: a matrix, or the device of each rank.
         sensitivity: re-solve with each level's bandwidth 20 % off.
+        within: also list every placement that takes, with its best programs, at most so much
+            longer than the optimum (0.05: five per cent); ``near`` of the solution.  None: do not
+            look; :data:`~p2smt.search.order.near.BRIEFLY`: count, as the command does.
         progress: called with (best objective so far or None, proved bound), in seconds.
 
     Raises:
@@ -49,6 +54,7 @@ def solve(
     """
     if not 1 <= top <= MAX_TOP:
         raise InputError(f"top {top}", f"must be 1 to {MAX_TOP}")
+    near = Nearness(within) if isinstance(within, int | float) else within
     PlacementProblem(problem.topology.sizes, problem.axis_sizes)
     if problem.algorithms is not None:
         topology = problem.topology.running(problem.algorithms)
@@ -62,7 +68,8 @@ def solve(
     listings = Listings()
     chosen = solver_of(solver)
     known = tuple(orders.values())
-    found = JointSearch(problem, watch.left(), chosen, progress, listings, known).run(top)
+    search = JointSearch(problem, watch.left(), chosen, progress, listings, known, near)
+    found = search.run(top)
     found = replace(with_default(found, costed["default"], top), compared=costed.get("given"))
     found = replace(found, limits=limits, top=top)
     if found.status is Status.INFEASIBLE:
