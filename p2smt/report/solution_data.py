@@ -30,6 +30,7 @@ def solution_data(solution: Solution) -> dict[str, Any]:
         "plan": None if best is None else plan_data(solution, best),
         "ranking": solution.ranking.value,
         "alternatives": [alternative_data(a) for a in solution.alternatives],
+        **_near_data(solution),
         "default_layout": _rank_order(solution.default),
         "compared_layout": _rank_order(solution.compared),
         "faster_layouts": [order.name for order in faster_orders(solution)],
@@ -43,6 +44,30 @@ def solution_data(solution: Solution) -> dict[str, Any]:
         ],
         "stats": {**asdict(solution.stats), "counters": dict(solution.stats.counters)},
     }
+
+
+def _near_data(solution: Solution) -> dict[str, Any]:
+    """How many placements are near the optimum; each one, where they were asked for."""
+    near, best = solution.near, solution.best
+    if near is None:
+        keys = ("near_optimal", "near_optimal_status", "near_optimal_within")
+        return dict.fromkeys((*keys, "near_optimal_placements"))
+    least_s = best.objective_s if best is not None else 0.0
+    listed = [_near_placement(one, least_s) for one in near.alternatives]
+    return {
+        "near_optimal": len(near.alternatives),
+        "near_optimal_status": near.status.value,
+        "near_optimal_within": near.within,
+        "near_optimal_placements": listed if near.listed else None,
+    }
+
+
+def _near_placement(alternative: Alternative, least_s: float) -> dict[str, Any]:
+    """A placement with the programs that make it so fast, and how much slower than the best."""
+    keys = ("matrix", "objective_s", "status", "programs", "chunks", "seconds")
+    data = alternative_data(alternative)
+    gap = alternative.objective_s / least_s - 1 if least_s > 0 else 0.0
+    return {**{key: data[key] for key in keys}, "gap": max(0.0, gap)}
 
 
 def alternative_data(alternative: Alternative) -> dict[str, Any]:

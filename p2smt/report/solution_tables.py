@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from p2smt.collectives.names import RequestKind
 from p2smt.plans.restrictions import conflict_text
 from p2smt.plans.solution import Alternative, RankOrder, RequestAnswer, Solution, faster_orders
-from p2smt.report.comparisons import alternatives, comparison_table, sensitivity
+from p2smt.report.comparisons import alternatives, comparison_table, near_line, sensitivity
 from p2smt.report.costs.request_table import answered, layout_table, peak_line, request_table
 from p2smt.report.tables import bound_text
 from p2smt.result import Status
@@ -25,8 +25,9 @@ def solution_tables(solution: Solution) -> RenderableType:
         return _nothing(solution)
     parts: list[RenderableType] = [_headline(solution, best), "", _matrix_table(solution, best), ""]
     parts += [request_table(map(answered, best.requests)), "", *_notes(best)]
-    if len(solution.alternatives) > 1:
-        parts += alternatives(solution)
+    parts += alternatives(solution)
+    if solution.near is not None and not solution.near.listed:
+        parts += [near_line(solution), ""]
     parts.append(comparison_table(solution, best))
     if solution.sensitivity:
         parts += ["", *sensitivity(solution.sensitivity)]

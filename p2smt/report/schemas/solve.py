@@ -10,6 +10,7 @@ from p2smt.plans.file_model import PlanModel
 from p2smt.report.schemas.base import (
     Bytes,
     Count,
+    Gap,
     Output,
     OutputPart,
     PayloadBytes,
@@ -51,6 +52,20 @@ class RankedPlacement(OutputPart):
     seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
     steps: list[list[TimedStep]]
     checked_on: Annotated[list[str], Field(description="What each program was simulated on.")]
+
+
+class NearPlacement(OutputPart):
+    """A placement near the optimum with its best programs, in the order of the requests."""
+
+    matrix: RankMatrix
+    objective_s: Seconds
+    gap: Annotated[Gap, Field(description="Slower than the answer by: 0.05 is five per cent.")]
+    status: Annotated[Status, Field(description="optimal: each of its programs is.")]
+    programs: Annotated[
+        list[str | None], Field(description="null: all-to-all, send, or groups of one device.")
+    ]
+    chunks: list[Annotated[int, Field(ge=1)]]
+    seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
 
 
 class ComparedLayout(OutputPart):
@@ -110,6 +125,20 @@ class SolveOutput(Output):
         list[str], Field(description="Restrictions that leave no answer; of an infeasible one.")
     ]
     notes: Annotated[list[str], Field(description="What else is to be known, in words.")]
+    near_optimal: Annotated[
+        Count | None,
+        Field(description="Placement matrices near the optimum, itself among them."),
+    ]
+    near_optimal_status: Annotated[
+        Literal["complete", "truncated"] | None,
+        Field(description="complete: there are no others; truncated: there are at least these."),
+    ]
+    near_optimal_within: Annotated[
+        Gap | None, Field(description="How near: 0.05 is at most five per cent slower.")
+    ]
+    near_optimal_placements: Annotated[
+        list[NearPlacement] | None, Field(description="Those; null: --within was not given.")
+    ]
     default_layout: ComparedLayout | None
     compared_layout: ComparedLayout | None
     faster_layouts: Annotated[list[str], Field(description="Compared layouts that are faster.")]
