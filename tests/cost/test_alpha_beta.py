@@ -314,7 +314,7 @@ def test_a_library_always_runs_the_algorithm_of_a_collective() -> None:
         (Collective.REDUCE, Algorithm.SCATTER_GATHER),
         (Collective.ALL_GATHER, Algorithm.BINOMIAL),
     )
-    topology = replace(cluster((8, switch()), algorithms=ANY_ALGORITHM), library=library)
+    topology = replace(cluster((8, switch()), algorithms=ANY_ALGORITHM), overrides=library)
 
     def algorithm(of: Topology, operation: Operation) -> str:
         return regular_model(of, (((8, 1),),), Grouping(0, 1), operation).time(N).algorithm
