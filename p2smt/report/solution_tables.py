@@ -24,9 +24,11 @@ def solution_tables(solution: Solution) -> RenderableType:
     if best is None:
         return _nothing(solution)
     parts: list[RenderableType] = [_headline(solution, best), "", _matrix_table(solution, best), ""]
-    parts += [request_table(map(answered, best.requests)), "", *_notes(best)]
+    topology = solution.problem.topology
+    requests = [answered(answer, topology) for answer in best.requests]
+    parts += [request_table(requests), "", *_notes(best)]
     parts += alternatives(solution)
-    if solution.near is not None and not solution.near.listed:
+    if solution.near is not None and not (solution.near.listed and solution.near.alternatives):
         parts += [near_line(solution), ""]
     parts.append(comparison_table(solution, best))
     if solution.sensitivity:

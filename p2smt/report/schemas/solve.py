@@ -21,6 +21,14 @@ from p2smt.report.schemas.base import (
 )
 from p2smt.result import Status
 
+Regimes = Annotated[
+    list[str | None],
+    Field(
+        description="The largest part of each request's time: latency, cards (the nodes' network "
+        "cards), node links (inside a node), or a level further out; null: it takes none."
+    ),
+]
+
 
 class TimedStep(OutputPart):
     """A step of a program; of a pipelined one, the numbers of one chunk."""
@@ -50,6 +58,7 @@ class RankedPlacement(OutputPart):
     ]
     chunks: list[Annotated[int, Field(ge=1)]]
     seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
+    regime: Regimes
     steps: list[list[TimedStep]]
     checked_on: Annotated[list[str], Field(description="What each program was simulated on.")]
 
@@ -66,6 +75,7 @@ class NearPlacement(OutputPart):
     ]
     chunks: list[Annotated[int, Field(ge=1)]]
     seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
+    regime: Regimes
 
 
 class ComparedLayout(OutputPart):
