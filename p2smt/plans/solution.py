@@ -118,6 +118,20 @@ class RankOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class Gain:
+    """What the answer gains over the default layout: its time over the answer's, less one.
+
+    ``error`` is the relative error of predictions under ``library`` at these sizes, where one is
+    known.  ``measurable``: whether the gain reaches it; None: not known.
+    """
+
+    over_default: float
+    library: str = ""
+    error: float | None = None
+    measurable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Perturbation:
     """The winner on a cluster with one level's bandwidth changed.
 
@@ -173,6 +187,7 @@ class Solution:
     ``notes``: what else is to be known of the answer, in words.  ``limits`` and ``top`` are those
     that the search was given.  ``matrices``: where the answer is a rank order, what was proved of
     the best matrix.  ``near``: placements near the optimum, if they were looked for.
+    ``gain``: over the default layout, where there is an answer.
     """
 
     problem: Problem
@@ -192,6 +207,7 @@ class Solution:
     top: int = 1
     matrices: Status | None = None
     near: NearOptimal | None = None
+    gain: Gain | None = None
 
     @property
     def bounded(self) -> bool:

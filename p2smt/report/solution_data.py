@@ -8,7 +8,14 @@ from typing import Any
 from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import regime
 from p2smt.plans.file import plan_data, timed_steps
-from p2smt.plans.solution import Alternative, RankOrder, RequestAnswer, Solution, faster_orders
+from p2smt.plans.solution import (
+    Alternative,
+    Gain,
+    RankOrder,
+    RequestAnswer,
+    Solution,
+    faster_orders,
+)
 from p2smt.result import known_bound
 
 
@@ -32,6 +39,7 @@ def solution_data(solution: Solution) -> dict[str, Any]:
         "plan": None if best is None else plan_data(solution, best),
         "ranking": solution.ranking.value,
         "alternatives": [alternative_data(a, topology) for a in solution.alternatives],
+        **_gain_data(solution.gain),
         **_near_data(solution),
         "default_layout": _rank_order(solution.default),
         "compared_layout": _rank_order(solution.compared),
@@ -45,6 +53,15 @@ def solution_data(solution: Solution) -> dict[str, Any]:
             for p in solution.sensitivity
         ],
         "stats": {**asdict(solution.stats), "counters": dict(solution.stats.counters)},
+    }
+
+
+def _gain_data(gain: Gain | None) -> dict[str, Any]:
+    """What is gained over the default layout, and whether who measures would find it."""
+    return {
+        "gain": None if gain is None else gain.over_default,
+        "gain_measurable": None if gain is None else gain.measurable,
+        "accuracy": None if gain is None else gain.error,
     }
 
 

@@ -14,7 +14,7 @@ from p2smt.search.conflict import conflict
 from p2smt.search.joint import JointSearch, ProgressCallback
 from p2smt.search.order.near import Nearness
 from p2smt.search.programs_pipelined import Listings
-from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default
+from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default, with_gain
 from p2smt.search.sensitivity import FACTORS, perturbations
 from p2smt.solvers.solver import Solver, solver_of
 
@@ -71,7 +71,7 @@ def solve(
     search = JointSearch(problem, watch.left(), chosen, progress, listings, known, near)
     found = search.run(top)
     found = replace(with_default(found, costed["default"], top), compared=costed.get("given"))
-    found = replace(found, limits=limits, top=top)
+    found = with_gain(replace(found, limits=limits, top=top))
     if found.status is Status.INFEASIBLE:
         return _with_conflict(found, watch, chosen)
     return _with_sensitivity(found, watch, chosen, listings) if sensitivity else found

@@ -10,6 +10,7 @@ from p2smt.plans.file_model import PlanModel
 from p2smt.report.schemas.base import (
     Bytes,
     Count,
+    Error,
     Gap,
     Output,
     OutputPart,
@@ -135,6 +136,18 @@ class SolveOutput(Output):
         list[str], Field(description="Restrictions that leave no answer; of an infeasible one.")
     ]
     notes: Annotated[list[str], Field(description="What else is to be known, in words.")]
+    gain: Annotated[
+        float | None,
+        Field(ge=-1, description="Time of the default layout over the answer's, less one."),
+    ]
+    gain_measurable: Annotated[
+        bool | None,
+        Field(description="Whether the gain reaches the accuracy; null: that is not known."),
+    ]
+    accuracy: Annotated[
+        Error | None,
+        Field(description="Of predictions under this library at these sizes; null: not known."),
+    ]
     near_optimal: Annotated[
         Count | None,
         Field(description="Placement matrices near the optimum, itself among them."),
