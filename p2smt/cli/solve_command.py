@@ -53,7 +53,7 @@ def solve(
         str | None, typer.Option(metavar="LAYOUT", help="Your layout: a matrix or a rank list.")
     ] = None,
     sensitivity: Annotated[
-        bool, typer.Option("--sensitivity", help="Re-solve with bandwidths 20 % off.")
+        bool, typer.Option("--sensitivity", help="Re-solve with bandwidths 20 %, calls 50 % off.")
     ] = False,
     require: o.RequireOption = None,
     forbid: o.ForbidOption = None,

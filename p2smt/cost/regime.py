@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from p2smt.cluster.topology import Topology
-from p2smt.cost.alpha_beta import StepTime
+from p2smt.cost.step_time import StepTime
 
 LATENCY = "latency"
 CARDS = "cards"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Literal
 
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
@@ -133,17 +134,22 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Perturbation:
-    """The winner on a cluster with one level's bandwidth changed.
+    """The winner on a cluster with one level's bandwidth, or the cost of every call, changed.
 
-    ``winner_s`` is its objective there, ``optimum_s`` the proved optimum there (or the best
-    found, if ``status`` is not OPTIMAL).
+    ``level`` None: the calls'.  ``winner_s`` is its objective there, ``optimum_s`` the proved
+    optimum there (or the best found, if ``status`` is not OPTIMAL).
     """
 
-    level: str
+    level: str | None
     factor: float
     winner_s: float
     optimum_s: float
     status: Status
+
+    @property
+    def what(self) -> Literal["bandwidth", "call"]:
+        """What was changed."""
+        return "call" if self.level is None else "bandwidth"
 
     @property
     def holds(self) -> bool | None:

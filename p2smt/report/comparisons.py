@@ -1,4 +1,5 @@
-"""What an answer of `solve` is compared with: the next best ones, rank orders, other bandwidths."""
+"""What an answer of `solve` is compared with: the next best ones, rank orders, other
+bandwidths and call costs."""
 
 from __future__ import annotations
 
@@ -108,19 +109,21 @@ def comparison_table(solution: Solution, best: Alternative) -> Group:
 def _cases(cases: Sequence[Perturbation]) -> Group:
     rows = [
         [
-            f"{case.level} x {case.factor:g}",
+            f"{case.level or 'cost of a call'} x {case.factor:g}",
             format_time(case.winner_s),
             format_time(case.optimum_s),
             _verdict(case),
         ]
         for case in cases
     ]
-    columns = ["bandwidth", ">this answer", ">best there", "still the best"]
-    return table("if the bandwidth of a level is off", columns, rows)
+    calls = any(case.what == "call" for case in cases)
+    title = "if the bandwidth of a level" + ", or the cost of a call," * calls + " is off"
+    columns = ["changed" if calls else "bandwidth", ">this answer", ">best there", "still the best"]
+    return table(title, columns, rows)
 
 
 def sensitivity(cases: Sequence[Perturbation]) -> list[RenderableType]:
-    """How the answer stands once a bandwidth is off, and one line on all of it."""
+    """How the answer stands once something is off, and one line on all of it."""
     return [_cases(cases), _stability(cases)]
 
 

@@ -18,6 +18,8 @@ from p2smt.plans.solution import (
 )
 from p2smt.result import known_bound
 
+_CHANGED = ("what", "level", "factor", "winner_s", "optimum_s")
+
 
 def solution_data(solution: Solution) -> dict[str, Any]:
     """The fields that tools rely on; ``plan`` is the plan file of the best alternative.
@@ -46,7 +48,7 @@ def solution_data(solution: Solution) -> dict[str, Any]:
         "faster_layouts": [order.name for order in faster_orders(solution)],
         "sensitivity": [
             {
-                **{key: getattr(p, key) for key in ("level", "factor", "winner_s", "optimum_s")},
+                **{key: getattr(p, key) for key in _CHANGED},
                 "holds": p.holds,
                 "status": p.status.value,
             }

@@ -15,7 +15,7 @@ from p2smt.search.joint import JointSearch, ProgressCallback
 from p2smt.search.order.near import Nearness
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default, with_gain
-from p2smt.search.sensitivity import FACTORS, perturbations
+from p2smt.search.sensitivity import changes, perturbations
 from p2smt.solvers.solver import Solver, solver_of
 
 MAX_TOP = 1000
@@ -40,7 +40,8 @@ def solve(
         limits: wall-clock limit, seed and workers; a proved optimum depends on none of them.
         solver: ``cpsat`` or ``z3``, or a :class:`~p2smt.solvers.solver.Solver`.
         compare: a rank order of the caller's: a matrix, or the device of each rank.
-        sensitivity: re-solve with each level's bandwidth 20 % off.
+        sensitivity: re-solve with each level's bandwidth 20 % off, and with the cost of calls 50 %
+            off if the topology names a library.
         within: also list every placement that takes, with its best programs, at most so much
             longer than the optimum (0.05: five per cent); ``near`` of the solution.  None: do not
             look; :data:`~p2smt.search.order.near.BRIEFLY`: count, as the command does.
@@ -95,5 +96,5 @@ def _with_sensitivity(
         checks = perturbations(found.problem, found.best, watch, solver, listings)
     except KeyboardInterrupt:
         return replace(found, interrupted=True)
-    cut = len(checks) < len(FACTORS) * len(found.problem.topology.levels)
+    cut = len(checks) < len(changes(found.problem.topology))
     return replace(found, sensitivity=checks, interrupted=cut)

@@ -91,11 +91,12 @@ class ComparedLayout(OutputPart):
     ]
 
 
-class ChangedBandwidth(OutputPart):
-    """The winner on a cluster with one level's bandwidth changed."""
+class ChangedTopology(OutputPart):
+    """The winner on a cluster with one level's bandwidth, or the cost of every call, changed."""
 
-    level: str
-    factor: Annotated[Ratio, Field(description="New bandwidth over old.")]
+    what: Literal["bandwidth", "call"]
+    level: Annotated[str | None, Field(description="Whose bandwidth; null: the cost of calls.")]
+    factor: Annotated[Ratio, Field(description="New bandwidth, or cost of a call, over old.")]
     winner_s: Seconds
     optimum_s: Seconds
     holds: Annotated[bool | None, Field(description="Still optimal; null: not settled.")]
@@ -165,5 +166,5 @@ class SolveOutput(Output):
     default_layout: ComparedLayout | None
     compared_layout: ComparedLayout | None
     faster_layouts: Annotated[list[str], Field(description="Compared layouts that are faster.")]
-    sensitivity: list[ChangedBandwidth]
+    sensitivity: list[ChangedTopology]
     stats: SearchStats
