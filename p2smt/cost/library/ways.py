@@ -62,7 +62,8 @@ def _way(
         given = f"library {library.name}: {way.algorithm} for {operation.value}"
         raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
     hops = [_hop_s(topology, library, way, j) for j in range(len(topology.levels))]
-    by_level, worst = [0.0] * len(hops), (0.0, None, 0.0)
+    by_level = [0.0] * len(hops)
+    worst: tuple[float, int | None, float] = (0.0, None, 0.0)
     for use in footprint.uses:
         side = rule.across if use.level <= node else rule.inside
         link = topology.levels[use.level].link
