@@ -1,0 +1,108 @@
+"""What a fit may turn: constants that move together, from where the topology has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from p2smt.calibration.effective.constants import Constant, Quantity
+from p2smt.calibration.samples import Sample
+from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.collectives.names import RequestKind
+from p2smt.cost.library.model import family_of
+from p2smt.cost.library.registry import library_of
+from p2smt.cost.step_time import StepTime
+
+_SPREAD = {Quantity.EFFICIENCY: 0.5, Quantity.HOP: 1.0, Quantity.CALL: 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """Constants that one factor scales; ``starts`` are their values before."""
+
+    constants: tuple[Constant, ...]
+    starts: tuple[float, ...]
+
+    @property
+    def spread(self) -> float:
+        """How far from 1 the logarithm of the factor is expected to be."""
+        return _SPREAD[self.constants[0].quantity]
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Logarithms of the least and the largest factor."""
+        lows, highs = zip(*(constant.bounds for constant in self.constants), strict=True)
+        low = max(math.log(a / b) for a, b in zip(lows, self.starts, strict=True))
+        high = min(math.log(a / b) for a, b in zip(highs, self.starts, strict=True))
+        return min(low, 0.0), max(high, 0.0)
+
+    def values(self, factor: float) -> dict[Constant, float]:
+        """The constants scaled."""
+        return {c: factor * s for c, s in zip(self.constants, self.starts, strict=True)}
+
+
+def knobs_of(
+    topology: Topology, samples: Sequence[Sample], steps: Sequence[StepTime]
+) -> list[Knob]:
+    """What these samples could determine, by how each of them runs.
+
+    An efficiency for each algorithm that loads a link, one factor on the hops of each network
+    link, and the cost of a call for each operation.
+    """
+    runs = list(zip(samples, steps, strict=True))
+    parts = dict.fromkeys(found for run in runs for found in _efficiencies(*run))
+    calls = dict.fromkeys(sample.operation.value for sample in samples)
+    return [
+        *(Knob((c,), (_efficiency(topology, c),)) for c in parts),
+        *_hop_knobs(topology, runs),
+        *(knob for name in calls for knob in _call_knobs(topology, name)),
+    ]
+
+
+def _name(sample: Sample, step: StepTime) -> str:
+    """What the efficiency of a run is listed under."""
+    kind = sample.operation
+    return kind.value if isinstance(kind, RequestKind) else step.algorithm
+
+
+def _efficiencies(sample: Sample, step: StepTime) -> Iterator[Constant]:
+    for j, rate in enumerate(step.level_s_per_byte):
+        if rate > 0:
+            yield Constant(Quantity.EFFICIENCY, _name(sample, step), j)
+
+
+def _efficiency(topology: Topology, constant: Constant) -> float:
+    assert constant.level is not None
+    return topology.levels[constant.level].link.efficiency_of(constant.name)
+
+
+def _hop_knobs(topology: Topology, runs: Sequence[tuple[Sample, StepTime]]) -> Iterator[Knob]:
+    for j in range(topology.node_level + 1):
+        used = [step for _, step in runs if step.level_s_per_byte[j] > 0]
+        ways = dict.fromkeys((_family(step.algorithm), step.protocol) for step in used)
+        starts = {way: _hop_s(topology, j, *way) for way in ways}
+        known = {way: start for way, start in starts.items() if start > 0}
+        if known:
+            names = (Constant(Quantity.HOP, f"{family}-{name}", j) for family, name in known)
+            yield Knob(tuple(names), tuple(known.values()))
+
+
+def _family(algorithm: str) -> str:
+    known = {found.value: found for found in Algorithm}
+    return family_of(known.get(algorithm))
+
+
+def _hop_s(topology: Topology, level: int, family: str, protocol: str) -> float:
+    link = topology.levels[level].link
+    own = link.hop_of(protocol, family)
+    if own is not None:
+        return own
+    return library_of(topology.library).hop_s(link.fabric, family, protocol, across=True)
+
+
+def _call_knobs(topology: Topology, operation: str) -> Iterator[Knob]:
+    library = library_of(topology.library)
+    start = dict(topology.calls).get(operation, library.call_s(operation, 1))
+    if start > 0:
+        yield Knob((Constant(Quantity.CALL, operation),), (start,))
