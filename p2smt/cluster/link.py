@@ -186,10 +186,15 @@ class Link:
         """The largest part of the bandwidth that anything reaches."""
         return max(self.efficiency_of(), *(part for _, part in self.efficiency), 0.0)
 
-    def hop_of(self, protocol: str) -> float | None:
-        """The measured latency of a step in seconds by a protocol; None: not measured."""
+    def hop_of(self, protocol: str, family: str = "") -> float | None:
+        """The measured latency of a step in seconds by a protocol; None: not measured.
+
+        ``family`` is what a library lists an algorithm's hops under: an entry such as tree-ll holds
+        for it alone.
+        """
         known = dict(self.hops)
-        return known.get(protocol, known.get(ANY))
+        names = (f"{family}-{protocol}", protocol, ANY)
+        return next((known[name] for name in names if name in known), None)
 
     def pieces_for(self, collective: Collective | None) -> tuple[Piece, ...]:
         """The pieces that time ``collective`` (None: plain transfers) on this link."""

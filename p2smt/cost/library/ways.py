@@ -98,7 +98,7 @@ def _stage_s(rule: LibraryRule, hops: list[float], node: int) -> float:
 
 def _hop_s(topology: Topology, library: Library, way: LibraryWay, j: int) -> float:
     link, family = topology.levels[j].link, family_of(way.algorithm)
-    measured = link.hop_of(way.protocol)
+    measured = link.hop_of(way.protocol, family)
     if measured is not None:
         return measured
     return library.hop_s(link.fabric, family, way.protocol, across=j <= topology.node_level)
