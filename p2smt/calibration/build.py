@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from p2smt.calibration.effective.fit import FittedConstant, fit_constants
 from p2smt.calibration.levels import LevelFit, fit_levels
-from p2smt.calibration.limits import check_efficiencies, check_pieces
+from p2smt.calibration.limits import check_pieces, check_times
 from p2smt.calibration.predict import Predictor
 from p2smt.calibration.samples import Sample, usages
 from p2smt.calibration.tables import TableFit, table_fits
@@ -71,9 +71,9 @@ def calibrate(
 def _with_library(
     topology: Topology, samples: Sequence[Sample], sources: tuple[str, ...], allow: bool
 ) -> Calibration:
-    found = fit_constants(topology, samples, allow)
     if not allow:
-        check_efficiencies(topology, found.excess)
+        check_times(topology, samples)
+    found = fit_constants(topology, samples, allow)
 
     def again(seen: Sequence[Sample], asked: Sequence[Sample]) -> NDArray[np.float64]:
         return _predicted(fit_constants(topology, seen, allow).topology, asked)

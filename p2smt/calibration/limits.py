@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from p2smt.calibration.effective.constants import Constant
+from p2smt.calibration.predict import Predictor
+from p2smt.calibration.samples import Sample
 from p2smt.calibration.tables import TableFit
 from p2smt.cluster.link import MAX_EFFICIENCY
 from p2smt.cluster.topology import Topology
@@ -20,16 +22,29 @@ _REMEDY = (
 )
 
 
-def check_efficiencies(topology: Topology, excess: Sequence[tuple[float, Constant]]) -> None:
-    """Refuse efficiencies above 1.
+def check_times(topology: Topology, samples: Sequence[Sample]) -> None:
+    """Refuse times that nominal links would not allow the algorithms that run by the library.
+
+    A single time may be a slip; two of a kind are not.
 
     Raises:
-        InputError: there is one.
+        InputError: there are some.
     """
-    for factor, constant in excess:
-        if constant.level is not None:
-            nominal = topology.levels[constant.level].link.bandwidth_bytes_per_s
-            _refuse(topology, constant.level, constant.name, factor * nominal, nominal)
+    steps = Predictor.of(topology, samples).steps(_at_nominal_rates(topology))
+    excess: dict[tuple[int, str], list[float]] = {}
+    for sample, step in zip(samples, steps, strict=True):
+        if step.level is not None and step.wire_s > MAX_EFFICIENCY * sample.seconds:
+            what = f"{sample.operation.value} by {step.algorithm}"
+            excess.setdefault((step.level, what), []).append(step.wire_s / sample.seconds)
+    for (level, what), factors in excess.items():
+        if len(factors) > 1 or len(samples) == 1:
+            nominal = topology.levels[level].link.bandwidth_bytes_per_s
+            _refuse(topology, level, what, max(factors) * nominal, nominal)
+
+
+def _at_nominal_rates(topology: Topology) -> Topology:
+    levels = (replace(lv, link=replace(lv.link, efficiency=())) for lv in topology.levels)
+    return replace(topology, levels=tuple(levels))
 
 
 def check_pieces(before: Topology, after: Topology) -> None:

@@ -16,7 +16,6 @@ from p2smt.calibration.effective.constants import LEAST_S, Constant, Quantity, r
 from p2smt.calibration.effective.knobs import Knob, knobs_of
 from p2smt.calibration.predict import Predictor
 from p2smt.calibration.samples import Sample
-from p2smt.cluster.link import MAX_EFFICIENCY
 from p2smt.cluster.topology import Topology
 
 _OUTLYING, _SCALES, _MAD = 0.3, 5.0, 1.4826  # of abs(log(predicted / measured))
@@ -36,14 +35,12 @@ class EffectiveFit:
     """A topology fitted to samples, whose times it predicts as ``predicted_s``.
 
     ``outliers`` are the indices of those that it cannot explain; they count in every error.
-    ``excess`` is how far a fitted rate is above the nominal one, and where: (factor, constant).
     """
 
     topology: Topology
     constants: tuple[FittedConstant, ...]
     predicted_s: tuple[float, ...]
     outliers: tuple[int, ...]
-    excess: tuple[tuple[float, Constant], ...]
 
 
 def fit_constants(
@@ -56,13 +53,7 @@ def fit_constants(
     """
     predictor = Predictor.of(topology, samples)
     knobs = knobs_of(topology, samples, predictor.steps(topology))
-    free = _fit(predictor, topology, knobs, bounded=False)
-    excess = tuple(
-        (value, constant)
-        for constant, value in free.items()
-        if constant.quantity is Quantity.EFFICIENCY and value > MAX_EFFICIENCY
-    )
-    values = free if above_nominal else _fit(predictor, topology, knobs, bounded=True)
+    values = _fit(predictor, topology, knobs, bounded=not above_nominal)
     values = {constant: rounded(value) for constant, value in values.items()}
     fitted = with_constants(topology, values)
     predicted = predictor.seconds(fitted)
@@ -72,7 +63,7 @@ def fit_constants(
         for constant, start in zip(knob.constants, knob.starts, strict=True)
     ]
     return EffectiveFit(
-        fitted, tuple(constants), tuple(predicted.tolist()), _outliers(predicted, samples), excess
+        fitted, tuple(constants), tuple(predicted.tolist()), _outliers(predicted, samples)
     )
 
 

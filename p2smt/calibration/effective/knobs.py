@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from p2smt.calibration.effective.constants import Constant, Quantity
 from p2smt.calibration.samples import Sample
-from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.cluster.link import Algorithm, Link
+from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.library.model import family_of
 from p2smt.cost.library.registry import library_of
@@ -51,7 +52,7 @@ def knobs_of(
     link, and the cost of a call for each operation.
     """
     runs = list(zip(samples, steps, strict=True))
-    parts = dict.fromkeys(found for run in runs for found in _efficiencies(*run))
+    parts = dict.fromkeys(found for run in runs for found in _efficiencies(topology, *run))
     calls = dict.fromkeys(sample.operation.value for sample in samples)
     return [
         *(Knob((c,), (_efficiency(topology, c),)) for c in parts),
@@ -60,16 +61,25 @@ def knobs_of(
     ]
 
 
-def _name(sample: Sample, step: StepTime) -> str:
-    """What the efficiency of a run is listed under."""
-    kind = sample.operation
-    return kind.value if isinstance(kind, RequestKind) else step.algorithm
-
-
-def _efficiencies(sample: Sample, step: StepTime) -> Iterator[Constant]:
+def _efficiencies(topology: Topology, sample: Sample, step: StepTime) -> Iterator[Constant]:
     for j, rate in enumerate(step.level_s_per_byte):
         if rate > 0:
-            yield Constant(Quantity.EFFICIENCY, _name(sample, step), j)
+            name = _listed(topology.levels[j].link, sample, step)
+            yield Constant(Quantity.EFFICIENCY, name, j)
+
+
+def _listed(link: Link, sample: Sample, step: StepTime) -> str:
+    """What the efficiency of a run on a link is listed under.
+
+    A tree of nodes whose switches reduce shares that of a tree between them, that of reducing
+    switches inside, unless the link has one of its own.
+    """
+    kind = sample.operation
+    if isinstance(kind, RequestKind):
+        return kind.value
+    if step.algorithm != Algorithm.NVLS_TREE.value or step.algorithm in dict(link.efficiency):
+        return step.algorithm
+    return (Algorithm.TREE if link.network else Algorithm.NVLS).value
 
 
 def _efficiency(topology: Topology, constant: Constant) -> float:
@@ -78,14 +88,12 @@ def _efficiency(topology: Topology, constant: Constant) -> float:
 
 
 def _hop_knobs(topology: Topology, runs: Sequence[tuple[Sample, StepTime]]) -> Iterator[Knob]:
-    for j in range(topology.node_level + 1):
+    for j in range(len(topology.levels)):
         used = [step for _, step in runs if step.level_s_per_byte[j] > 0]
-        ways = dict.fromkeys((_family(step.algorithm), step.protocol) for step in used)
-        starts = {way: _hop_s(topology, j, *way) for way in ways}
-        known = {way: start for way, start in starts.items() if start > 0}
-        if known:
-            names = (Constant(Quantity.HOP, f"{family}-{name}", j) for family, name in known)
-            yield Knob(tuple(names), tuple(known.values()))
+        for family, protocol in dict.fromkeys((_family(s.algorithm), s.protocol) for s in used):
+            start = _hop_s(topology, j, family, protocol)
+            if start > 0:
+                yield Knob((Constant(Quantity.HOP, f"{family}-{protocol}", j),), (start,))
 
 
 def _family(algorithm: str) -> str:
@@ -98,7 +106,7 @@ def _hop_s(topology: Topology, level: int, family: str, protocol: str) -> float:
     own = link.hop_of(protocol, family)
     if own is not None:
         return own
-    return library_of(topology.library).hop_s(link.fabric, family, protocol, across=True)
+    return library_of(topology.library).hop_s(link.fabric, family, protocol, across=level <= topology.node_level)
 
 
 def _call_knobs(topology: Topology, operation: str) -> Iterator[Knob]:
