@@ -74,7 +74,7 @@ def test_every_folder_says_what_it_holds(name: str) -> None:
             assert opening.read_text().startswith('"""'), opening
 
 
-@pytest.mark.parametrize("name", ["encodings", "topologies"])
+@pytest.mark.parametrize("name", ["encodings", "libraries", "topologies"])
 def test_folders_of_the_root_are_relative_links(name: str) -> None:
     assert os.readlink(ROOT / "p2smt" / name) == f"../{name}"
     assert not (ROOT / name / "__init__.py").exists(), "with it PYTHONPATH=. stops Python"
@@ -102,5 +102,8 @@ def test_every_package_is_listed_for_installation() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packages = {module_of(path.parent / "__init__.py") for path in files_below(ROOT / "p2smt")}
     folders = {"p2smt" if name == "p2smt" else f"p2smt.{name}" for name in packages}
-    listed = set(project["tool"]["setuptools"]["packages"]) - {"p2smt.topologies"}
+    listed = set(project["tool"]["setuptools"]["packages"]) - {
+        "p2smt.topologies",
+        "p2smt.libraries",
+    }
     assert folders <= listed, "add the package to [tool.setuptools] in pyproject.toml"

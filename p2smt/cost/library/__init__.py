@@ -1,4 +1,8 @@
 """Communication libraries as data: what each can run, what it chooses, and what that costs.
 
-``accuracy``: how well predictions under a library held.
+In reading order: ``model`` (a library as a value), ``formula`` (a rule of choice made of estimated
+times), ``graphs`` (the channels that a library finds), ``estimate`` (the formula's times),
+``choice`` (the rule applied to groups), ``file_model`` and ``file`` (YAML), ``checks`` (what holds
+for every library), ``registry`` (libraries by name),
+``accuracy`` (how well predictions under a library held).
 """
