@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from p2smt.calibration.samples import Sample, footprint_of
 from p2smt.cluster.topology import Topology
-from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.algorithms import Operation
+from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.level_use import Footprint
 from p2smt.cost.step_time import StepTime
 from p2smt.programs.program import Grouping

@@ -50,7 +50,9 @@ def table_fits(
     """The errors of each table, in the order of their first rows."""
     tables = _tables(samples)
     return tuple(
-        _table_fit(samples, predicted_s, rows, again if 1 < len(tables) and i < MOST_LEFT_OUT else None)
+        _table_fit(
+            samples, predicted_s, rows, again if len(tables) > 1 and i < MOST_LEFT_OUT else None
+        )
         for i, rows in enumerate(tables)
     )
 

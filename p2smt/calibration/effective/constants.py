@@ -78,8 +78,7 @@ def _with_link(link: Link, values: Mapping[Constant, float]) -> Link:
 
 def _faster(link: Link, factor: float) -> Link:
     pieces = tuple(
-        replace(p, bandwidth_bytes_per_s=factor * p.bandwidth_bytes_per_s)
-        for p in link.pieces
+        replace(p, bandwidth_bytes_per_s=factor * p.bandwidth_bytes_per_s) for p in link.pieces
     )
     cap = link.device_bandwidth_bytes_per_s
     raised = None if cap is None else factor * cap

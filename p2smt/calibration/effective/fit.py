@@ -7,12 +7,18 @@ constants move.  A constant that the times do not determine keeps its value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from p2smt.calibration.effective.adjust import Adjusted, Box, Vector, adjust, determined
-from p2smt.calibration.effective.constants import LEAST_S, Constant, Quantity, rounded, with_constants
+from p2smt.calibration.effective.constants import (
+    LEAST_S,
+    Constant,
+    Quantity,
+    rounded,
+    with_constants,
+)
 from p2smt.calibration.effective.knobs import Knob, knobs_of
 from p2smt.calibration.predict import Predictor
 from p2smt.calibration.samples import Sample

@@ -106,7 +106,9 @@ def _hop_s(topology: Topology, level: int, family: str, protocol: str) -> float:
     own = link.hop_of(protocol, family)
     if own is not None:
         return own
-    return library_of(topology.library).hop_s(link.fabric, family, protocol, across=level <= topology.node_level)
+    return library_of(topology.library).hop_s(
+        link.fabric, family, protocol, across=level <= topology.node_level
+    )
 
 
 def _call_knobs(topology: Topology, operation: str) -> Iterator[Knob]:
