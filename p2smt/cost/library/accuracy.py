@@ -1,6 +1,6 @@
 """How well predictions under a library held: relative errors by operation and size, as data.
 
-The file ``p2smt/libraries/accuracy.yaml`` has, by the name of a library, classes of payloads with
+The file ``accuracy.yaml`` beside this one has, by the name of a library, classes of payloads with
 the median of abs(predicted / measured - 1) over published measurements; it is written by the
 study that compares all of them, never by hand:
 
@@ -25,7 +25,7 @@ from p2smt.errors import InputError
 from p2smt.files.yaml_text import Plain, load_yaml, read_text
 from p2smt.units import parse_bytes
 
-ACCURACY_FILE = Path(__file__).parents[2] / "libraries" / "accuracy.yaml"
+ACCURACY_FILE = Path(__file__).with_name("accuracy.yaml")
 MAX_ERROR = 10.0
 """The largest relative error: elevenfold."""
 

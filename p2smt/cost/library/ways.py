@@ -12,14 +12,13 @@ time to fill the pipeline with the best size of chunks.
 
 from __future__ import annotations
 
-from p2smt.cost.library.choice import LibraryWay, chooser
-from p2smt.cost.library.model import Library, family_of
-from p2smt.cost.library.registry import library_of
-
 from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.level_use import Footprint, Profile
+from p2smt.cost.library.choice import LibraryWay, chooser
+from p2smt.cost.library.model import Library, family_of
+from p2smt.cost.library.registry import library_of
 from p2smt.cost.library.rules import LibraryRule, library_rule
 from p2smt.cost.library.shape import group_shape
 from p2smt.cost.step_time import StepCostModel, Way
@@ -62,7 +61,8 @@ def _way(
         given = f"library {library.name}: {way.algorithm} for {operation.value}"
         raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
     hops = [_hop_s(topology, library, way, j) for j in range(len(topology.levels))]
-    by_level, worst = [0.0] * len(hops), (0.0, None, 0.0)
+    by_level = [0.0] * len(hops)
+    worst: tuple[float, int | None, float] = (0.0, None, 0.0)
     for use in footprint.uses:
         side = rule.across if use.level <= node else rule.inside
         link = topology.levels[use.level].link
