@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from p2smt.calibration.samples import Sample, footprint_of
 from p2smt.cluster.topology import Topology
-from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.level_use import Footprint
 from p2smt.cost.step_time import StepTime
-from p2smt.programs.program import Grouping
 
 Seconds = NDArray[np.float64]
-_Place = tuple[int | None, Grouping]
+
+
+def shape_of(sample: Sample) -> Sample:
+    """What samples have in common that differ in payload and time alone."""
+    return replace(sample, payload_bytes=1, seconds=1.0, spread_s=0.0, source="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class Predictor:
     """The times of some samples on topologies that differ in rates and latencies alone."""
 
     samples: tuple[Sample, ...]
-    footprints: dict[_Place, Footprint]
+    shapes: tuple[Sample, ...]
+    footprints: Mapping[Sample, Footprint]
 
     @staticmethod
     def of(topology: Topology, samples: Sequence[Sample]) -> Predictor:
@@ -34,25 +37,23 @@ class Predictor:
         Raises:
             InputError: the topology has no such groups.
         """
-        places = {(sample.outermost, sample.grouping): sample for sample in samples}
+        shapes = tuple(shape_of(sample) for sample in samples)
         footprints = {
-            place: footprint_of(sample.cluster(topology), sample.grouping)
-            for place, sample in places.items()
+            shape: footprint_of(shape.cluster(topology), shape.grouping)
+            for shape in dict.fromkeys(shapes)
         }
-        return Predictor(tuple(samples), footprints)
+        return Predictor(tuple(samples), shapes, footprints)
 
     def steps(self, topology: Topology) -> list[StepTime]:
         """How each sample runs, and for how long."""
-        models = {}
-        found = []
-        for sample in self.samples:
-            place = (sample.outermost, sample.grouping)
-            key: tuple[_Place, Operation] = (place, sample.operation)
-            if key not in models:
-                cluster = sample.cluster(topology)
-                models[key] = step_model(cluster, self.footprints[place], sample.operation)
-            found.append(models[key].time(sample.payload_bytes))
-        return found
+        models = {
+            shape: step_model(shape.cluster(topology), footprint, shape.operation)
+            for shape, footprint in self.footprints.items()
+        }
+        return [
+            models[shape].time(sample.payload_bytes)
+            for sample, shape in zip(self.samples, self.shapes, strict=True)
+        ]
 
     def seconds(self, topology: Topology) -> Seconds:
         """The predicted time of each sample."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from p2smt.calibration.predict import shape_of
 from p2smt.calibration.samples import Sample
 from p2smt.cost.algorithms import Operation
 
@@ -62,7 +63,7 @@ def _tables(samples: Sequence[Sample]) -> list[Rows]:
     found: dict[object, list[int]] = {}
     for i, sample in enumerate(samples):
         name, line, _ = sample.source.rpartition(":")
-        place = (name, sample.operation, sample.grouping, sample.outermost)
+        place = (name, shape_of(sample))
         found.setdefault(place if line else sample.source, []).append(i)
     return [tuple(rows) for rows in found.values()]
 

@@ -90,15 +90,19 @@ def _efficiency(topology: Topology, constant: Constant) -> float:
 def _hop_knobs(topology: Topology, runs: Sequence[tuple[Sample, StepTime]]) -> Iterator[Knob]:
     for j in range(len(topology.levels)):
         used = [step for _, step in runs if step.level_s_per_byte[j] > 0]
-        for family, protocol in dict.fromkeys((_family(s.algorithm), s.protocol) for s in used):
+        for family, protocol in dict.fromkeys(found for s in used for found in _hops(s)):
             start = _hop_s(topology, j, family, protocol)
             if start > 0:
                 yield Knob((Constant(Quantity.HOP, f"{family}-{protocol}", j),), (start,))
 
 
-def _family(algorithm: str) -> str:
+def _hops(step: StepTime) -> Iterator[tuple[str, str]]:
+    """Families and protocols whose hops a run may pay: a ring pays a tree's between single ranks."""
     known = {found.value: found for found in Algorithm}
-    return family_of(known.get(algorithm))
+    family = family_of(known.get(step.algorithm))
+    yield family, step.protocol
+    if family == family_of(Algorithm.RING):
+        yield family_of(Algorithm.TREE), step.protocol
 
 
 def _hop_s(topology: Topology, level: int, family: str, protocol: str) -> float:
