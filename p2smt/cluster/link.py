@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from p2smt.collectives.names import Collective
+from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import InputError
 
 NETWORK = (
@@ -59,8 +59,16 @@ ANY_ALGORITHM: tuple[Algorithm, ...] = tuple(
 )
 """What is chosen from, unless a topology says so; the others describe libraries that use them
 whatever they cost.  The last three are known to libraries only: without one nothing runs them."""
-EFFICIENCY_NAMES = (ANY, *(algorithm.value for algorithm in Algorithm), "send", "all-to-all")
-"""What a measured efficiency can hold for."""
+EFFICIENCY_NAMES = tuple(
+    dict.fromkeys(
+        (
+            ANY,
+            *(algorithm.value for algorithm in Algorithm),
+            *(operation.value for operation in (*Collective, *RequestKind)),
+        )
+    )
+)
+"""What a measured efficiency can hold for: an operation goes before the algorithm that runs it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,39 +52,45 @@ def knobs_of(
     link, and the cost of a call for each operation.
     """
     runs = list(zip(samples, steps, strict=True))
-    parts = dict.fromkeys(found for run in runs for found in _efficiencies(topology, *run))
+    parts = dict(found for run in runs for found in _efficiencies(topology, *run))
     calls = dict.fromkeys(sample.operation.value for sample in samples)
     return [
-        *(Knob((c,), (_efficiency(topology, c),)) for c in parts),
+        *(Knob((constant,), (start,)) for constant, start in parts.items()),
         *_hop_knobs(topology, runs),
         *(knob for name in calls for knob in _call_knobs(topology, name)),
     ]
 
 
-def _efficiencies(topology: Topology, sample: Sample, step: StepTime) -> Iterator[Constant]:
+def _efficiencies(
+    topology: Topology, sample: Sample, step: StepTime
+) -> Iterator[tuple[Constant, float]]:
+    """The efficiency that a run shows of each link that it loads, and what it is so far."""
     for j, rate in enumerate(step.level_s_per_byte):
         if rate > 0:
-            name = _listed(topology.levels[j].link, sample, step)
-            yield Constant(Quantity.EFFICIENCY, name, j)
+            link = topology.levels[j].link
+            name = _listed(topology, link, sample, step)
+            start = link.efficiency_of(name, step.algorithm)
+            yield Constant(Quantity.EFFICIENCY, name, j), start
 
 
-def _listed(link: Link, sample: Sample, step: StepTime) -> str:
+def _listed(topology: Topology, link: Link, sample: Sample, step: StepTime) -> str:
     """What the efficiency of a run on a link is listed under.
 
-    A tree of nodes whose switches reduce shares that of a tree between them, that of reducing
-    switches inside, unless the link has one of its own.
+    That is the algorithm, and the operation where a library has one algorithm for each.  A tree of
+    nodes whose switches reduce shares that of a tree between them, that of reducing switches
+    inside, unless the link has one of its own.
     """
-    kind = sample.operation
-    if isinstance(kind, RequestKind):
-        return kind.value
-    if step.algorithm != Algorithm.NVLS_TREE.value or step.algorithm in dict(link.efficiency):
+    operation, known = sample.operation.value, dict(link.efficiency)
+    if isinstance(sample.operation, RequestKind) or operation in known or _fixed(topology):
+        return operation
+    if step.algorithm != Algorithm.NVLS_TREE.value or step.algorithm in known:
         return step.algorithm
     return (Algorithm.TREE if link.network else Algorithm.NVLS).value
 
 
-def _efficiency(topology: Topology, constant: Constant) -> float:
-    assert constant.level is not None
-    return topology.levels[constant.level].link.efficiency_of(constant.name)
+def _fixed(topology: Topology) -> bool:
+    """Whether the library has nothing to choose."""
+    return all(len(runs) == 1 for _, runs in library_of(topology.library).runs)
 
 
 def _hop_knobs(topology: Topology, runs: Sequence[tuple[Sample, StepTime]]) -> Iterator[Knob]:

@@ -132,11 +132,11 @@ def _rate(
 
 
 def _part(link: Link, way: LibraryWay, operation: Operation) -> float:
-    """The measured part of a link's bandwidth for an algorithm, or for what it is made of."""
-    match way.algorithm:
-        case None:
-            return link.efficiency_of(operation.value)
-        case Algorithm.NVLS_TREE:
-            made_of = Algorithm.TREE if link.network else Algorithm.NVLS
-            return link.efficiency_of(way.algorithm.value, made_of.value)
-    return link.efficiency_of(way.algorithm.value)
+    """The measured part of a link's bandwidth for an operation, its algorithm, or its parts."""
+    if way.algorithm is None:
+        return link.efficiency_of(operation.value)
+    names = (operation.value, way.algorithm.value)
+    if way.algorithm is Algorithm.NVLS_TREE:
+        made_of = Algorithm.TREE if link.network else Algorithm.NVLS
+        return link.efficiency_of(*names, made_of.value)
+    return link.efficiency_of(*names)
