@@ -56,7 +56,7 @@ def _way(
     way: LibraryWay,
 ) -> Way:
     node = topology.node_level
-    rule = library_rule(way.algorithm, operation, footprint, node)
+    rule = library_rule(way.algorithm, library.sent_for(operation), footprint, node)
     if rule is None:
         given = f"library {library.name}: {way.algorithm} for {operation.value}"
         raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
