@@ -9,8 +9,8 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import step_model
-from p2smt.cost.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.library.registry import library_of
+from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import IntArray
 
@@ -27,7 +27,7 @@ def single_time(
 
     ``ranks`` is any rank tensor: shape = axis sizes, entries = device ids.  The members of a
     group are in the order of their ranks; ``joins_nodes``: see
-    :func:`p2smt.cost.footprint_explicit.explicit_footprint`.  None: as the topology's library
+    :func:`p2smt.cost.loads.footprint_explicit.explicit_footprint`.  None: as the topology's library
     does; without a library nodes are joined.
     """
     rest = [i for i in range(ranks.ndim) if i not in axes]
