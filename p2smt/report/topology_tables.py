@@ -13,7 +13,7 @@ from p2smt.report.text import printable
 from p2smt.units import format_bandwidth, format_time
 
 if TYPE_CHECKING:
-    from p2smt.cluster.topology import Level, Link, Topology
+    from p2smt.cluster.topology import Level, Topology
 
 
 def preset_table(presets: Sequence[Topology]) -> Group:
@@ -36,12 +36,12 @@ def topology_tables(topology: Topology) -> RenderableType:
         for j, level in enumerate(topology.levels)
         for row in _level_rows(level, topology.devices_under(j))
     ]
-    columns = ["level", ">size", "link", "fabric", "ports", "efficiency"]
-    columns += ["protocol", ">bandwidth/port", ">latency"]
+    columns = ["level", ">size", "link", "ports", "protocol", ">bandwidth/port", ">latency"]
     head = f"{topology.name}: {topology.devices} devices; {topology.description}".rstrip("; ")
+    runs = f"runs: {_runs(topology)}"
     sources = [f"source: {printable(source)}" for source in topology.sources]
     levels = table("levels, outermost first", columns, rows)
-    return Group(printable(head), "", levels, "", f"runs: {_runs(topology)}", *sources)
+    return Group(printable(head), "", levels, "", *map(_fabric, topology.levels), runs, *sources)
 
 
 def _runs(topology: Topology) -> str:
@@ -59,8 +59,7 @@ def _level_rows(level: Level, under: int) -> list[list[str]]:
     link = level.link
     dims = " " + "x".join(map(str, link.torus)) if link.torus else ""
     ports = f"{link.ports} per " + ("device" if under == 1 else f"{under} devices")
-    kind = link.kind.value + dims
-    shared = [level.name, str(level.size), kind, link.fabric, ports, _efficiency(link)]
+    shared = [level.name, str(level.size), link.kind.value + dims, ports]
     return [
         [
             *(shared if n == 0 else [""] * len(shared)),
@@ -72,8 +71,11 @@ def _level_rows(level: Level, under: int) -> list[list[str]]:
     ]
 
 
-def _efficiency(link: Link) -> str:
-    """Measured parts of the nominal bandwidth, by what runs: ``ring 0.92, any 0.8``."""
-    return ", ".join(
-        f"{part:.3g}" if name == ANY else f"{name} {part:.3g}" for name, part in link.efficiency
-    )
+def _fabric(level: Level) -> str:
+    """What joins the level: ``node: efa; reached of its bandwidth: 0.8, ring 0.92``."""
+    parts = [
+        f"{part:.3g}" if name == ANY else f"{name} {part:.3g}"
+        for name, part in level.link.efficiency
+    ]
+    reached = f"; reached of its bandwidth: {', '.join(parts)}" if parts else ""
+    return f"{level.name}: {level.link.fabric or 'fabric not said'}{reached}"

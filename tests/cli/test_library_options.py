@@ -154,5 +154,5 @@ def test_show_names_library_fabrics_and_efficiencies(tmp_path: Path) -> None:
     )
     out = cli("topology", "show", written(tmp_path, text + "library: nccl-2.20\n")).out
     assert "runs: as chosen by library nccl-2.20" in out
-    assert "efa" in out
-    assert "0.8, ring 0.9" in out
+    assert "node: efa; reached of its bandwidth: 0.8, ring 0.9" in out
+    assert "gpu: fabric not said" in out
