@@ -74,7 +74,7 @@ def test_every_folder_says_what_it_holds(name: str) -> None:
             assert opening.read_text().startswith('"""'), opening
 
 
-@pytest.mark.parametrize("name", ["encodings", "libraries", "topologies"])
+@pytest.mark.parametrize("name", ["encodings", "topologies"])
 def test_folders_of_the_root_are_relative_links(name: str) -> None:
     assert os.readlink(ROOT / "p2smt" / name) == f"../{name}"
     assert not (ROOT / name / "__init__.py").exists(), "with it PYTHONPATH=. stops Python"

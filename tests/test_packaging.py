@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = "import setuptools.build_meta as b; b.build_{0}('out')"  # PEP 517, without isolation
 FILES = ("pyproject.toml", "README.md", "LICENSE")
-FOLDERS = ("p2smt", "encodings", "libraries", "topologies")
+FOLDERS = ("p2smt", "encodings", "topologies")
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV", "PYTEST"))}
 
 
@@ -44,11 +44,8 @@ def package_files() -> set[str]:
     """What an installation must hold, as paths in it."""
     own = {f"{path.relative_to(ROOT)}" for path in (ROOT / "p2smt").rglob("*.py")}
     code = {f"p2smt/{path.relative_to(ROOT)}" for path in (ROOT / "encodings").rglob("*.py")}
-    data = {
-        f"p2smt/{folder}/{path.name}"
-        for folder in ("libraries", "topologies")
-        for path in (ROOT / folder).glob("*.yaml")
-    }
+    data = {f"p2smt/topologies/{path.name}" for path in (ROOT / "topologies").glob("*.yaml")}
+    data |= {f"{path.relative_to(ROOT)}" for path in (ROOT / "p2smt").rglob("*.yaml")}
     assert own
     assert code
     assert data
