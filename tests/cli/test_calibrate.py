@@ -76,7 +76,7 @@ def test_algorithms_of_the_fit_can_be_named(folder: Path) -> None:
         (("--from-nccl-tests", "inside.txt", "--ranks", "5"), "--topology"),
         (("--from-nccl-tests", "inside.txt", "--topology", "nope"), "neither a preset"),
         (("--from-nccl-tests", "inside.txt", "--topology", "gcp-a2-highgpu-16g"), "whole nodes"),
-        (("--from-nccl-tests", "inside.txt", "--algorithm", "x"), "must be auto or some of"),
+        (("--from-nccl-tests", "inside.txt", "--algorithm", "x"), "must be best or some of"),
         (("--from-nccl-tests", "inside.txt", "-o", "no/such/folder"), "existing folder"),
     ],
 )
