@@ -105,8 +105,9 @@ def _part(value: object) -> object:
     return float(value)
 
 
+Fraction = Annotated[float, BeforeValidator(_part)]
 Efficiencies = Annotated[
-    dict[str, Annotated[float, BeforeValidator(_part)]],
+    dict[str, Fraction],
     BeforeValidator(_for_any),
     WithJsonSchema(EFFICIENCIES_SCHEMA),
 ]
@@ -195,6 +196,7 @@ class TopologyModel(StrictModel):
     library: LibraryName = None
     overrides: dict[CollectiveName, AlgorithmName] = Field(default_factory=dict)
     best: bool = False
+    restricted: bool = False
     calls: Annotated[
         dict[str, Latency], Field(json_schema_extra={"propertyNames": {"enum": [*CALL_NAMES]}})
     ] = Field(default_factory=dict)
@@ -236,6 +238,7 @@ def build_topology(model: TopologyModel, source: str) -> Topology:
             overrides=tuple(model.overrides.items()),
             library="" if model.library == NO_LIBRARY else model.library or "",
             best=model.best,
+            restricted=model.restricted,
             calls=tuple((name, parse_time(text)) for name, text in model.calls.items()),
             calibrated=model.calibrated,
         )
@@ -306,6 +309,8 @@ def dump_topology(topology: Topology) -> dict[str, object]:
         found["overrides"] = {c.value: algorithm.value for c, algorithm in topology.overrides}
     if topology.best:
         found["best"] = True
+    if topology.restricted:
+        found["restricted"] = True
     if topology.calls:
         found["calls"] = {name: exact_time(seconds) for name, seconds in topology.calls}
     if topology.calibrated:

@@ -77,13 +77,15 @@ class Level:
 class Topology:
     """A cluster: levels outermost first, the library that runs on it, and its algorithms.
 
-    ``library`` names what chooses algorithm and protocol of each step and what calls and hops cost
-    (:mod:`p2smt.cost.library`); empty: the fastest of ``algorithms`` by the links' own rates, the
-    textbook's costs.  With a library ``algorithms`` are those of its own that it may use, and
-    ``best`` takes the cheapest of them instead of its choice.  ``overrides`` names the one
-    algorithm that always runs a collective.  ``calls`` holds measured seconds per call by
-    operation (``CALL_NAMES``), which replace the library's.  ``calibrated``: rates and latencies
-    were fitted to measured times.
+    ``library`` names what chooses algorithm and protocol of each step and what calls and hops
+    cost (:mod:`p2smt.cost.library`); empty: the fastest of ``algorithms`` by the links' own
+    rates, the textbook's costs.  With a library, ``restricted`` says that it may use no others
+    of its own than ``algorithms``, and ``best`` takes the cheapest way instead of its choice.
+    ``overrides`` names the one algorithm that always runs a collective.  ``calls`` holds
+    measured seconds per call by operation (``CALL_NAMES``), which replace the library's;
+    ``call_factor`` multiplies the cost of every call, measured or not (no file has it: it is to see
+    what an answer depends on).
+    ``calibrated``: rates and latencies were fitted to measured times.
     """
 
     name: str
@@ -94,8 +96,10 @@ class Topology:
     overrides: tuple[tuple[Collective, Algorithm], ...] = ()
     library: str = ""
     best: bool = False
+    restricted: bool = False
     calls: tuple[tuple[str, float], ...] = ()
     calibrated: bool = False
+    call_factor: float = 1.0
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]
@@ -129,6 +133,8 @@ class Topology:
             not re.fullmatch(_LIBRARY, self.library) or self.library == NO_LIBRARY
         ):
             raise InputError(f"library {self.library[:80]!r}", "is no name of a library")
+        if not 0 < self.call_factor < math.inf:
+            raise InputError(f"call factor {self.call_factor}", "must be positive and finite")
         names = [name for name, _ in self.calls]
         if any(name not in CALL_NAMES for name in names) or len(set(names)) != len(names):
             rule = f"name each of {', '.join(CALL_NAMES)} at most once"
@@ -153,8 +159,8 @@ class Topology:
         return frozenset(self.algorithms) | {algorithm for _, algorithm in self.overrides}
 
     def running(self, algorithms: tuple[Algorithm, ...]) -> Topology:
-        """The same cluster where every collective runs by one of these."""
-        return replace(self, algorithms=algorithms, overrides=())
+        """The same cluster where every collective runs by one of these, as far as they can."""
+        return replace(self, algorithms=algorithms, overrides=(), restricted=True)
 
     def under(self, library: str) -> Topology:
         """The same cluster with another library (``none`` or empty: without one)."""
@@ -219,6 +225,10 @@ class Topology:
                 "write a topology file with other dims",
             )
         return replace(self, levels=(replace(first, size=size), *self.levels[1:]))
+
+    def with_call_factor(self, factor: float) -> Topology:
+        """The same cluster with the cost of every call multiplied by ``factor``."""
+        return replace(self, call_factor=factor * self.call_factor)
 
     def with_bandwidth_factor(self, level: int, factor: float) -> Topology:
         """The same cluster with every bandwidth of one level multiplied by ``factor``.

@@ -21,20 +21,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from p2smt.cluster.topology import Topology
 from p2smt.cost.routing import FloatArray
 from p2smt.parallelism.placement import IntArray
 
 HALF = 0.5
 """Part of the payload in each of the two trees."""
-
-
-def node_level(topology: Topology) -> int:
-    """Index of the level whose entities are nodes, -1 if all devices are in one.
-
-    The outermost of several levels is taken to be the network.
-    """
-    return 0 if len(topology.levels) > 1 else -1
 
 
 @lru_cache(maxsize=256)
@@ -98,7 +89,7 @@ def chain_part(local: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeEdges:
+class GroupTrees:
     """The edges of the trees of many groups, between positions in the flattened array of groups.
 
     ``source``, ``target``, ``part``: each edge of a node's chain and the part of the channels that
@@ -134,7 +125,7 @@ class TreeEdges:
         return np.asarray(found + sum(np.bincount(e, weight, entity.max() + 1) for e in ends))
 
 
-def tree_edges_of(groups: IntArray, devices_per_node: int) -> TreeEdges:
+def group_trees(groups: IntArray, devices_per_node: int) -> GroupTrees:
     """The trees of groups whose rows have the members of each node side by side."""
     members = groups.shape[1]
     host = groups // devices_per_node
@@ -150,7 +141,7 @@ def tree_edges_of(groups: IntArray, devices_per_node: int) -> TreeEdges:
     part = np.where(one, np.where(last, 0.0, 1.0), (1 - 1 / local)[node])
     used = part > 0
     child, parent = _edges_between(nodes)
-    return TreeEdges(source[used], target[used], part[used], child, parent, head, node, local)
+    return GroupTrees(source[used], target[used], part[used], child, parent, head, node, local)
 
 
 def _edges_between(nodes: IntArray) -> tuple[IntArray, IntArray]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from p2smt.calibration.build import predicted_s
+from p2smt.calibration.predict import predicted_s
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.topology import Topology
@@ -46,8 +46,8 @@ START = parse_topology(
 name: start
 algorithms: [ring, tree]
 levels:
-  - {name: node, size: 4, link: {kind: switch, ports: 4, bandwidth: 1 GB/s, latency: 1 us}}
-  - {name: gpu, size: 8, link: {kind: switch, bandwidth: 1 GB/s, latency: 1 us}}
+  - {name: node, size: 4, link: {kind: switch, ports: 4, bandwidth: 25 GB/s, latency: 1 us}}
+  - {name: gpu, size: 8, link: {kind: switch, bandwidth: 225 GB/s, latency: 1 us}}
 """,
     "start",
 )
