@@ -262,7 +262,7 @@ def test_an_upward_import_is_found(module: str, source: str, message: str) -> No
         ("runtime.ranks.launch", "from p2smt.programs import check"),
         ("encodings.placement.primes", "from p2smt.programs.semantics import x"),
         ("encodings.placement.primes", "if TYPE_CHECKING:\n    from p2smt.cost import footprint"),
-        ("encodings.placement.primes", "from p2smt.cost.alpha_beta import StepTime"),
+        ("encodings.placement.primes", "from p2smt.cost.step_time import StepTime"),
         ("encodings.program.z3", "from p2smt.collectives.contract import Contract"),
         ("cli.solve_command", "from p2smt.encodings.placement import primes"),
         ("programs.check", "import p2smt.encodings.placement.primes as p"),

@@ -28,7 +28,7 @@ def with_library(topology: Topology, samples: Sequence[Sample]) -> Topology:
         (c, _best(topology, c, [sample for sample in samples if sample.collective is c]))
         for c in measured
     )
-    return replace(topology, library=found)
+    return replace(topology, overrides=found)
 
 
 def _best(topology: Topology, collective: Collective, samples: Sequence[Sample]) -> Algorithm:
@@ -42,7 +42,7 @@ def _best(topology: Topology, collective: Collective, samples: Sequence[Sample])
 
 
 def _with(topology: Topology, collective: Collective, algorithm: Algorithm) -> Topology:
-    return replace(topology, library=((collective, algorithm),))
+    return replace(topology, overrides=((collective, algorithm),))
 
 
 def _applies(topology: Topology, algorithm: Algorithm, samples: Sequence[Sample]) -> bool:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
-from pydantic.config import JsonDict
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from p2smt.cluster.file_schema import (
+    AT_LEAST_ONE,
+    EFFICIENCIES_SCHEMA,
+    HOPS_SCHEMA,
+    LIBRARY_SCHEMA,
+    LINK_RULES,
+    PART_PATTERN,
+)
+from p2smt.cluster.link import ANY, FABRICS
 from p2smt.cluster.topology import (
     ANY_ALGORITHM,
+    CALL_NAMES,
     MAX_DEVICES,
     MAX_LEVELS,
     NAME_PATTERN,
+    NO_LIBRARY,
     RESERVED,
     Algorithm,
     Level,
@@ -80,6 +91,32 @@ AlgorithmName = Annotated[Algorithm, Field(strict=False)]
 CollectiveName = Annotated[Collective, Field(strict=False)]
 
 
+def _for_any(value: object) -> object:
+    """One value for ``any`` may stand without its name."""
+    return value if isinstance(value, dict) else {ANY: value}
+
+
+def _part(value: object) -> object:
+    """Numbers with a point come as text from YAML, as whole numbers and units are what it has."""
+    if isinstance(value, str) and re.fullmatch(PART_PATTERN, value):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"value {str(value)[:60]!r}", "is no part of a bandwidth", "write 0.8")
+    return float(value)
+
+
+Efficiencies = Annotated[
+    dict[str, Annotated[float, BeforeValidator(_part)]],
+    BeforeValidator(_for_any),
+    WithJsonSchema(EFFICIENCIES_SCHEMA),
+]
+Hops = Annotated[
+    dict[str, Latency],
+    BeforeValidator(_for_any),
+    WithJsonSchema(HOPS_SCHEMA),
+]
+
+
 class PieceModel(StrictModel):
     """One protocol, or one piece of a measured fit: a latency and a bandwidth with units."""
 
@@ -96,50 +133,10 @@ class InSwitchModel(StrictModel):
     ]
 
 
-_GIVEN: JsonDict = {"not": {"type": "null"}}
-_ABSENT: JsonDict = {"type": "null"}
-_LINK_RULES: JsonDict = {
-    "$comment": "Not said here: names of protocols differ; a torus's dims multiply to the level's "
-    "size; ports spread evenly over the devices; a bandwidth is from 1 to 1e18 B/s, a latency "
-    "below 1e6 s.",
-    "allOf": [
-        {
-            "if": {"properties": {"kind": {"const": "torus"}}},
-            "then": {"properties": {"dims": {"minItems": 1}}, "required": ["dims"]},
-            "else": {"properties": {"dims": {"maxItems": 0}}},
-        },
-        {
-            "if": {"properties": {"kind": {"const": "switch"}}},
-            "else": {
-                "properties": {
-                    "ports": {"const": 1},
-                    "in_switch_reduction": {
-                        "anyOf": [_ABSENT, {"properties": {"min_members": {"const": 0}}}]
-                    },
-                }
-            },
-        },
-        {
-            "anyOf": [
-                {
-                    "properties": {"protocols": _GIVEN, "bandwidth": _ABSENT, "latency": _ABSENT},
-                    "required": ["protocols"],
-                },
-                {
-                    "properties": {"protocols": _ABSENT, "bandwidth": _GIVEN, "latency": _GIVEN},
-                    "required": ["bandwidth", "latency"],
-                },
-            ]
-        },
-    ],
-}
-AT_LEAST_ONE: JsonDict = {"minItems": 1}
-
-
 class LinkModel(StrictModel):
     """``bandwidth`` and ``latency``, or ``protocols``; the rest has defaults."""
 
-    model_config = ConfigDict(json_schema_extra=_LINK_RULES)
+    model_config = ConfigDict(json_schema_extra=LINK_RULES)
 
     kind: KindName
     ports: Annotated[int, Field(json_schema_extra={"minimum": 1})] = 1
@@ -154,6 +151,9 @@ class LinkModel(StrictModel):
     measured: dict[
         CollectiveName, Annotated[list[PieceModel], Field(json_schema_extra=AT_LEAST_ONE)]
     ] = Field(default_factory=dict)
+    fabric: Annotated[str, Field(json_schema_extra={"enum": ["", *FABRICS]})] = ""
+    efficiency: Efficiencies = Field(default_factory=dict)
+    hops: Hops = Field(default_factory=dict)
 
 
 class LevelModel(StrictModel):
@@ -164,6 +164,16 @@ class LevelModel(StrictModel):
     ]
     size: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_DEVICES})]
     link: LinkModel
+
+
+def _library(value: object) -> object:
+    if value is not None and not isinstance(value, str):
+        rule = "must be the name of a library"
+        raise InputError(f"value {str(value)[:60]!r}", rule, "write it like nccl-2.20, or none")
+    return value
+
+
+LibraryName = Annotated[str | None, BeforeValidator(_library), WithJsonSchema(LIBRARY_SCHEMA)]
 
 
 class TopologyModel(StrictModel):
@@ -182,10 +192,31 @@ class TopologyModel(StrictModel):
         default_factory=lambda: list(ANY_ALGORITHM),
         json_schema_extra={"minItems": 1, "uniqueItems": True},
     )
-    library: dict[CollectiveName, AlgorithmName] = Field(default_factory=dict)
+    library: LibraryName = None
+    overrides: dict[CollectiveName, AlgorithmName] = Field(default_factory=dict)
+    best: bool = False
+    calls: Annotated[
+        dict[str, Latency], Field(json_schema_extra={"propertyNames": {"enum": [*CALL_NAMES]}})
+    ] = Field(default_factory=dict)
+    calibrated: bool = False
     levels: Annotated[
         list[LevelModel], Field(json_schema_extra={"minItems": 1, "maxItems": MAX_LEVELS})
     ]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _overrides_of_old_files(cls, data: Any) -> Any:
+        """A mapping under ``library``, as older files have it, holds overrides.
+
+        Such a file says by itself what runs: it has no library.
+        """
+        if not isinstance(data, dict) or not isinstance(data.get("library"), dict):
+            return data
+        if "overrides" in data:
+            rule = "a mapping under library is what overrides holds today"
+            raise InputError("library and overrides", rule, "keep overrides, and name a library")
+        rest = {key: value for key, value in data.items() if key != "library"}
+        return rest | {"library": NO_LIBRARY, "overrides": data["library"]}
 
 
 def build_topology(model: TopologyModel, source: str) -> Topology:
@@ -202,7 +233,11 @@ def build_topology(model: TopologyModel, source: str) -> Topology:
             algorithms=tuple(model.algorithms),
             description=model.description,
             sources=tuple(model.sources),
-            library=tuple(model.library.items()),
+            overrides=tuple(model.overrides.items()),
+            library="" if model.library == NO_LIBRARY else model.library or "",
+            best=model.best,
+            calls=tuple((name, parse_time(text)) for name, text in model.calls.items()),
+            calibrated=model.calibrated,
         )
 
 
@@ -231,6 +266,9 @@ def _link(model: LinkModel, where: str) -> Link:
             torus=tuple(model.dims),
             in_switch_members=reduction.min_members if reduction else 0,
             measured=tuple((c, _protocols(pieces)) for c, pieces in model.measured.items()),
+            fabric=model.fabric,
+            efficiency=tuple(model.efficiency.items()),
+            hops=tuple((name, parse_time(text)) for name, text in model.hops.items()),
         )
 
 
@@ -263,8 +301,15 @@ def dump_topology(topology: Topology) -> dict[str, object]:
     if topology.sources:
         found["sources"] = list(topology.sources)
     found["algorithms"] = [algorithm.value for algorithm in topology.algorithms]
-    if topology.library:
-        found["library"] = {c.value: algorithm.value for c, algorithm in topology.library}
+    found["library"] = topology.library or NO_LIBRARY
+    if topology.overrides:
+        found["overrides"] = {c.value: algorithm.value for c, algorithm in topology.overrides}
+    if topology.best:
+        found["best"] = True
+    if topology.calls:
+        found["calls"] = {name: exact_time(seconds) for name, seconds in topology.calls}
+    if topology.calibrated:
+        found["calibrated"] = True
     found["levels"] = [
         {"name": level.name, "size": level.size, "link": _dump_link(level.link)}
         for level in topology.levels
@@ -274,6 +319,8 @@ def dump_topology(topology: Topology) -> dict[str, object]:
 
 def _dump_link(link: Link) -> dict[str, object]:
     found: dict[str, object] = {"kind": link.kind.value}
+    if link.fabric:
+        found["fabric"] = link.fabric
     if link.ports != 1:
         found["ports"] = link.ports
     if [piece.name for piece in link.pieces] == [SIMPLE]:
@@ -288,7 +335,17 @@ def _dump_link(link: Link) -> dict[str, object]:
         found["in_switch_reduction"] = {"min_members": link.in_switch_members}
     if link.measured:
         found["measured"] = {c.value: [_dump_piece(p) for p in ps] for c, ps in link.measured}
-    return found
+    return found | _dump_costs(link)
+
+
+def _dump_costs(link: Link) -> dict[str, object]:
+    """What was measured for use under a library; a single entry for all stands by itself."""
+    found: dict[str, dict[str, object]] = {}
+    if link.efficiency:
+        found["efficiency"] = dict(link.efficiency)
+    if link.hops:
+        found["hops"] = {name: exact_time(seconds) for name, seconds in link.hops}
+    return {key: value[ANY] if list(value) == [ANY] else value for key, value in found.items()}
 
 
 def _dump_piece(piece: Piece) -> dict[str, str]:

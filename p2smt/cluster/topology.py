@@ -9,10 +9,28 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from enum import Enum
 
-from p2smt.collectives.names import Collective
+from p2smt.cluster.link import ANY_ALGORITHM, Algorithm, Link, LinkKind, Piece
+from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import InputError
+
+__all__ = [
+    "ANY_ALGORITHM",
+    "CALL_NAMES",
+    "LIBRARY_PATTERN",
+    "MAX_DEVICES",
+    "MAX_LEVELS",
+    "NAME_PATTERN",
+    "NO_LIBRARY",
+    "RESERVED",
+    "ROOT",
+    "Algorithm",
+    "Level",
+    "Link",
+    "LinkKind",
+    "Piece",
+    "Topology",
+]
 
 ROOT = "root"
 MAX_DEVICES = 2**20
@@ -22,137 +40,12 @@ NAME_PATTERN = f"^{_NAME}$"
 """Names of levels, as JSON Schema says it (ECMA-262)."""
 RESERVED = (ROOT, "in", "inside", "parallel", "master", "within", "across")
 """Words of programs and rules, which are no names of levels."""
-
-
-class LinkKind(Enum):
-    """How the siblings of a level are joined."""
-
-    SWITCH = "switch"
-    RING = "ring"
-    TORUS = "torus"
-    FULL_MESH = "full-mesh"
-
-
-class Algorithm(Enum):
-    """How a collective is carried out inside a group (data of the cost model)."""
-
-    RING = "ring"
-    TREE = "tree"
-    HALVING_DOUBLING = "halving-doubling"
-    DIRECT = "direct"
-    ONE_SHOT = "one-shot"
-    IN_SWITCH = "in-switch"
-    BINOMIAL = "binomial"
-    SCATTER_GATHER = "scatter-gather"
-
-
-ANY_ALGORITHM: tuple[Algorithm, ...] = tuple(
-    algorithm
-    for algorithm in Algorithm
-    if algorithm not in (Algorithm.BINOMIAL, Algorithm.SCATTER_GATHER)
-)
-"""What a library is taken to choose from, unless its topology says so; the others describe
-libraries that use them whatever they cost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One (latency, bandwidth) pair of a link: a protocol, or a piece of a measured fit.
-
-    ``latency_s`` is paid per message, ``bandwidth_bytes_per_s`` is per port and direction.
-    """
-
-    name: str
-    latency_s: float
-    bandwidth_bytes_per_s: float
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.latency_s < 1e6:
-            raise InputError(
-                f"latency {self.latency_s} s", "must be from 0 to 1e6 s", "check its unit"
-            )
-        if not 1 <= self.bandwidth_bytes_per_s < 1e18:
-            raise InputError(
-                f"bandwidth {self.bandwidth_bytes_per_s} B/s",
-                "must be at least 1 B/s and below 1e18 B/s",
-                "check its unit",
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """The link that joins an entity of a level to its siblings.
-
-    ``pieces`` holds at least one (latency, bandwidth) pair; a step takes the protocol whose
-    time is least.  ``ports`` links of that bandwidth leave each entity (a node's NICs), spread
-    evenly over the devices under it.  ``device_bandwidth_bytes_per_s`` caps what one device
-    sends over all links of the level; on a ring, torus or full mesh for sends, and for groups
-    that span nothing outside it.  ``torus`` holds the dimensions of a torus.
-    ``in_switch_members`` is the least group size for which the switch reduces (0: it does not).
-    ``measured`` holds pieces that replace the link's own for one collective, as calibration finds
-    them.
-    """
-
-    kind: LinkKind
-    pieces: tuple[Piece, ...]
-    ports: int = 1
-    device_bandwidth_bytes_per_s: float | None = None
-    torus: tuple[int, ...] = ()
-    in_switch_members: int = 0
-    measured: tuple[tuple[Collective, tuple[Piece, ...]], ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.pieces or any(not pieces for _, pieces in self.measured):
-            raise InputError("a link without bandwidth", "needs at least one (latency, bandwidth)")
-        if self.kind is not LinkKind.SWITCH and (self.ports != 1 or self.in_switch_members):
-            raise InputError(
-                f"a {self.kind.value} link with ports or in_switch_reduction",
-                "only a switch link has them",
-                "remove them, or make the link a switch",
-            )
-        if (self.kind is LinkKind.TORUS) != bool(self.torus) or any(d < 1 for d in self.torus):
-            raise InputError(f"dims {list(self.torus)}", "a torus, and only a torus, has dims >= 1")
-        if self.ports < 1:
-            raise InputError(f"ports {self.ports}", "must be at least 1")
-        draw = self.device_bandwidth_bytes_per_s
-        if draw is not None and not 1 <= draw < 1e18:
-            raise InputError(f"device bandwidth {draw} B/s", "must be from 1 to 1e18 B/s")
-        if self.in_switch_members < 0 or self.in_switch_members == 1:
-            raise InputError(
-                f"in-switch reduction from {self.in_switch_members} members",
-                "a reduction has at least 2 members",
-                "give 2 or more, or 0 for none",
-            )
-        self._check_names()
-
-    def _check_names(self) -> None:
-        measured = [collective for collective, _ in self.measured]
-        if len(set(measured)) != len(measured):
-            raise InputError(
-                f"measured {[c.value for c in measured]}",
-                "a collective is named twice",
-                "merge them",
-            )
-        for pieces in (self.pieces, *(pieces for _, pieces in self.measured)):
-            names = [piece.name for piece in pieces]
-            if len(set(names)) != len(names):
-                raise InputError(f"protocols {names}", "a name is used twice", "rename one of them")
-
-    def pieces_for(self, collective: Collective | None) -> tuple[Piece, ...]:
-        """The pieces that time ``collective`` (None: plain transfers) on this link."""
-        return dict(self.measured).get(collective, self.pieces) if collective else self.pieces
-
-    @property
-    def bandwidth_bytes_per_s(self) -> float:
-        """The largest bandwidth of a port in one direction, over all pieces."""
-        every = [*self.pieces, *(p for _, pieces in self.measured for p in pieces)]
-        return max(piece.bandwidth_bytes_per_s for piece in every)
-
-    @property
-    def latency_s(self) -> float:
-        """The smallest latency of a message, over all pieces."""
-        every = [*self.pieces, *(p for _, pieces in self.measured for p in pieces)]
-        return min(piece.latency_s for piece in every)
+NO_LIBRARY = "none"
+"""How files and options say that there is no library."""
+_LIBRARY = r"[a-z0-9][a-z0-9._-]{0,63}"
+LIBRARY_PATTERN = f"^{_LIBRARY}$"
+CALL_NAMES = tuple(dict.fromkeys(kind.value for kind in (*Collective, *RequestKind)))
+"""Operations that a call's cost can be measured for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +75,15 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A cluster: levels outermost first, and the algorithms its library can run.
+    """A cluster: levels outermost first, the library that runs on it, and its algorithms.
 
-    ``library`` names the one algorithm that the library always runs for a collective; for the
-    others the fastest of ``algorithms`` is taken.
+    ``library`` names what chooses algorithm and protocol of each step and what calls and hops cost
+    (:mod:`p2smt.cost.library`); empty: the fastest of ``algorithms`` by the links' own rates, the
+    textbook's costs.  With a library ``algorithms`` are those of its own that it may use, and
+    ``best`` takes the cheapest of them instead of its choice.  ``overrides`` names the one
+    algorithm that always runs a collective.  ``calls`` holds measured seconds per call by
+    operation (``CALL_NAMES``), which replace the library's.  ``calibrated``: rates and latencies
+    were fitted to measured times.
     """
 
     name: str
@@ -193,7 +91,11 @@ class Topology:
     algorithms: tuple[Algorithm, ...] = ANY_ALGORITHM
     description: str = ""
     sources: tuple[str, ...] = ()
-    library: tuple[tuple[Collective, Algorithm], ...] = ()
+    overrides: tuple[tuple[Collective, Algorithm], ...] = ()
+    library: str = ""
+    best: bool = False
+    calls: tuple[tuple[str, float], ...] = ()
+    calibrated: bool = False
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]
@@ -202,9 +104,12 @@ class Topology:
         if not self.algorithms or len(set(self.algorithms)) != len(self.algorithms):
             shown = [algorithm.value for algorithm in self.algorithms]
             raise InputError(f"algorithms {shown}", "name at least one, each once", "edit the list")
-        if len(dict(self.library)) != len(self.library):
-            shown = [collective.value for collective, _ in self.library]
-            raise InputError(f"library {shown}", "a collective is named twice", "keep one of them")
+        if len(dict(self.overrides)) != len(self.overrides):
+            shown = [collective.value for collective, _ in self.overrides]
+            raise InputError(
+                f"overrides {shown}", "a collective is named twice", "keep one of them"
+            )
+        self._check_library()
         if not 1 <= len(names) <= MAX_LEVELS:
             raise InputError(f"{len(names)} levels", f"a topology has 1 to {MAX_LEVELS} levels")
         if len(set(names)) != len(names):
@@ -219,6 +124,19 @@ class Topology:
                     "ports must spread evenly: one number must divide the other",
                 )
 
+    def _check_library(self) -> None:
+        if self.library and (
+            not re.fullmatch(_LIBRARY, self.library) or self.library == NO_LIBRARY
+        ):
+            raise InputError(f"library {self.library[:80]!r}", "is no name of a library")
+        names = [name for name, _ in self.calls]
+        if any(name not in CALL_NAMES for name in names) or len(set(names)) != len(names):
+            rule = f"name each of {', '.join(CALL_NAMES)} at most once"
+            raise InputError(f"calls {[name[:40] for name in names]}", rule)
+        for name, seconds in self.calls:
+            if not 0 <= seconds < 1e6:
+                raise InputError(f"call {seconds} s of {name}", "must be from 0 to 1e6 s")
+
     @property
     def sizes(self) -> tuple[int, ...]:
         """Level sizes, outermost first."""
@@ -232,11 +150,45 @@ class Topology:
     @property
     def known_algorithms(self) -> frozenset[Algorithm]:
         """Every algorithm that some collective may run by."""
-        return frozenset(self.algorithms) | {algorithm for _, algorithm in self.library}
+        return frozenset(self.algorithms) | {algorithm for _, algorithm in self.overrides}
 
     def running(self, algorithms: tuple[Algorithm, ...]) -> Topology:
-        """The same cluster with a library that runs every collective by one of these."""
-        return replace(self, algorithms=algorithms, library=())
+        """The same cluster where every collective runs by one of these."""
+        return replace(self, algorithms=algorithms, overrides=())
+
+    def under(self, library: str) -> Topology:
+        """The same cluster with another library (``none`` or empty: without one)."""
+        return replace(self, library="" if library == NO_LIBRARY else library)
+
+    def cheapest(self) -> Topology:
+        """The same cluster where the cheapest way runs, not the one that the library chooses."""
+        return replace(self, best=True)
+
+    def nominal(self) -> Topology:
+        """The same hardware at its nominal rates, without a library and without measured costs."""
+        levels = tuple(
+            replace(level, link=replace(level.link, efficiency=(), hops=(), measured=()))
+            for level in self.levels
+        )
+        return replace(self, levels=levels, library="", best=False, calls=(), calibrated=False)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether something of it was fitted to measured times rather than published."""
+        links = [level.link for level in self.levels]
+        measured = any(link.measured or link.hops for link in links)
+        return self.calibrated or bool(self.calls) or measured
+
+    @property
+    def node_level(self) -> int:
+        """Index of the level whose entities are nodes: the innermost that a network joins.
+
+        Levels further in are inside a node.  -1: all devices are in one node, as no link is a
+        network.  Where no link says its fabric, the outermost of several levels is the network.
+        """
+        if not any(level.link.fabric for level in self.levels):
+            return 0 if len(self.levels) > 1 else -1
+        return max((j for j, level in enumerate(self.levels) if level.link.network), default=-1)
 
     @property
     def devices(self) -> int:

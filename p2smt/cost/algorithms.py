@@ -185,6 +185,10 @@ def _in_switch(op: Collective, _: int) -> Rule | None:
     return Rule(lambda _: 1.0, lambda _: math.inf, lambda profile: _outermost(profile, 2))
 
 
+def _of_libraries_only(_: Collective, __: int) -> Rule | None:
+    return None
+
+
 _RULES: dict[Algorithm, Callable[[Collective, int], Rule | None]] = {
     Algorithm.RING: _ring,
     Algorithm.TREE: _tree,
@@ -194,6 +198,7 @@ _RULES: dict[Algorithm, Callable[[Collective, int], Rule | None]] = {
     Algorithm.IN_SWITCH: _in_switch,
     Algorithm.BINOMIAL: _binomial,
     Algorithm.SCATTER_GATHER: _scatter_gather,
+    **dict.fromkeys((Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT), _of_libraries_only),
 }
 
 
@@ -206,7 +211,7 @@ def rules(topology: Topology, footprint: Footprint, operation: Operation) -> lis
     if operation is RequestKind.ALL_TO_ALL:
         return _exchanges(topology, footprint)
     found = []
-    fixed = dict(topology.library).get(operation)
+    fixed = dict(topology.overrides).get(operation)
     for algorithm in topology.algorithms if fixed is None else (fixed,):
         rule = _RULES[algorithm](operation, p)
         if rule is not None and _applies(algorithm, topology, footprint, operation):
@@ -249,6 +254,8 @@ def _applies(
             return (footprint.regular or not rooted) and all(link.kind in mesh for link in links)
         case Algorithm.IN_SWITCH:
             return switched and _one_switch(topology, footprint)
+        case Algorithm.NVLS | Algorithm.NVLS_TREE | Algorithm.PAT:
+            return False
 
 
 def _one_switch(topology: Topology, footprint: Footprint) -> bool:

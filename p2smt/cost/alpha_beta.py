@@ -1,102 +1,30 @@
 """Alpha-beta time of steps and programs on a topology.
 
-All groups of a step run together.  Its time is the worst link's load over its bandwidth,
-plus the latencies of its steps, each paid at one level.  Every objective that a solver
-reports is recomputed here.
+All groups of a step run together.  Its time is the worst link's load over its bandwidth, plus
+the latencies of its steps, each paid at one level, plus what its library takes for a call.  A
+topology without a library runs the fastest of its algorithms; with one, what that library would
+choose (:mod:`p2smt.cost.library`).  Every objective that a solver reports is recomputed here.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from p2smt.cluster.topology import LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation, Rule, rules
 from p2smt.cost.footprint import Digits, Footprint, LevelUse, regular_footprint, send_footprint
+from p2smt.cost.step_time import StepCostModel, Way
 from p2smt.programs.program import Grouping
-
-
-@dataclass(frozen=True, slots=True)
-class StepTime:
-    """Predicted time of one step, in seconds.
-
-    ``level`` is the index of the bottleneck level (None: nothing is sent), ``load_bytes``
-    what its worst link (port) carries in one direction, ``wire_s`` that load over bandwidth.
-    ``level_s_per_byte`` holds the same for the worst link of each level, per byte of payload.
-    """
-
-    seconds: float
-    wire_s: float
-    algorithm: str
-    protocol: str
-    level: int | None
-    load_bytes: float
-    payload_bytes: float
-    level_s_per_byte: tuple[float, ...]
-
-    @property
-    def level_wire_s(self) -> tuple[float, ...]:
-        """Wire seconds on the worst link of each level: how long the step occupies it."""
-        return tuple(rate * self.payload_bytes for rate in self.level_s_per_byte)
-
-
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """One algorithm with one protocol: seconds per payload byte, and latency.
-
-    ``seconds_per_byte`` is the largest of ``level_s_per_byte``, that of ``level``.
-    """
-
-    algorithm: str
-    protocol: str
-    passes: int
-    latency_s: float
-    seconds_per_byte: float
-    level: int | None
-    load_per_byte: float
-    level_s_per_byte: tuple[float, ...]
-
-    def seconds(self, payload: float) -> float:
-        """Time for a payload in bytes; ``passes`` > 0 marks a two-tree pipeline."""
-        wire = self.seconds_per_byte * payload
-        if not self.passes:
-            return wire + self.latency_s
-        latency = self.latency_s / self.passes  # one pass: w + 2A + sqrt(8 w A)
-        one = wire / self.passes
-        return self.passes * (one + 2 * latency + math.sqrt(8 * one * latency))
-
-
-@dataclass(frozen=True, slots=True)
-class StepCostModel:
-    """Everything about a step but its payload: the ways to run it."""
-
-    ways: tuple[_Way, ...]
-
-    def time(self, payload: float) -> StepTime:
-        """The cheapest way for a payload of so many bytes per device."""
-        seconds, way = min(((w.seconds(payload), w) for w in self.ways), key=lambda x: x[0])
-        wire = way.seconds_per_byte * payload
-        load = way.load_per_byte * payload
-        return StepTime(
-            seconds,
-            wire,
-            way.algorithm,
-            way.protocol,
-            way.level,
-            load,
-            payload,
-            way.level_s_per_byte,
-        )
 
 
 def step_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
     """The ways in which the groups of a footprint can run an operation."""
     if all(max(profile) == 1 for profile in footprint.profiles):
         silent = (0.0,) * len(topology.levels)
-        return StepCostModel((_Way("none", "", 0, 0.0, 0.0, None, 0.0, silent),))
+        return StepCostModel((Way("none", "", 0, 0.0, 0.0, None, 0.0, silent),))
     collective = operation if isinstance(operation, Collective) else None
     crossed = [
         j
@@ -128,7 +56,7 @@ def _way(
     rule: Rule,
     protocol: str,
     collective: Collective | None,
-) -> _Way:
+) -> Way:
     pieces = [_piece(topology, j, protocol, collective) for j in range(len(topology.levels))]
     latency = max(
         sum(n * piece.latency_s for n, piece in zip(rule.steps(profile), pieces, strict=True))
@@ -141,7 +69,7 @@ def _way(
         worst = max(worst, (seconds, use.level, load), key=lambda found: found[0])
         by_level[use.level] = seconds
     passes = 0 if not rule.pipelined else 2 if collective is Collective.ALL_REDUCE else 1
-    return _Way(algorithm, protocol, passes, latency, *worst, tuple(by_level))
+    return Way(algorithm, protocol, passes, latency, *worst, tuple(by_level))
 
 
 def _load(topology: Topology, use: LevelUse, rule: Rule, bandwidth: float) -> tuple[float, float]:

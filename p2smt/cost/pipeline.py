@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.cost.alpha_beta import StepTime
 from p2smt.cost.routing import FloatArray
+from p2smt.cost.step_time import StepTime
 
 CHUNK_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """The chunk counts that ``auto`` chooses from.  From 2 on each is at most 1.5 times the one

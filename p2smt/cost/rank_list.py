@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.alpha_beta import StepTime, step_model
+from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.footprint_explicit import explicit_footprint, explicit_send
+from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import IntArray, rank_groups
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from p2smt.cost.alpha_beta import StepTime
+from p2smt.cost.step_time import StepTime
 from p2smt.plans.expected import Expected
 from p2smt.plans.file_model import AnyPlan, RequestModel, StepModel
 from p2smt.result import Status

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from p2smt.cost.alpha_beta import StepTime
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.pipeline import program_s
 from p2smt.cost.scene import Scene, step_payloads
+from p2smt.cost.step_time import StepTime
 from p2smt.plans.file_model import RequestModel
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import parse_program

@@ -7,7 +7,7 @@ from typing import Any
 
 from p2smt.cluster.file_model import dump_topology
 from p2smt.cluster.topology import Topology
-from p2smt.cost.alpha_beta import StepTime
+from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from p2smt.cost.alpha_beta import StepTime
+from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.rank_list import RankList, RankMap

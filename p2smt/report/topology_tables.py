@@ -44,7 +44,7 @@ def topology_tables(topology: Topology) -> RenderableType:
 
 def _runs(topology: Topology) -> str:
     chosen = ", ".join(algorithm.value for algorithm in topology.algorithms)
-    always = ", ".join(f"{c.value} always {algorithm.value}" for c, algorithm in topology.library)
+    always = ", ".join(f"{c.value} always {algorithm.value}" for c, algorithm in topology.overrides)
     return f"{chosen}; {always}" if always else chosen
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, Form, RequestKind
-from p2smt.cost.alpha_beta import StepTime
 from p2smt.cost.pipeline import program_s
 from p2smt.cost.scene import Scene
+from p2smt.cost.step_time import StepTime
 from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request

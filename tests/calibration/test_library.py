@@ -42,11 +42,11 @@ def samples(topology: Topology, collective: Collective, noise: float = 0.0) -> l
 )
 @pytest.mark.parametrize("noise", [0.0, 0.03])
 def test_the_algorithm_is_found(collective: Collective, algorithm: Algorithm, noise: float) -> None:
-    truth = replace(cluster(), library=((collective, algorithm),))
+    truth = replace(cluster(), overrides=((collective, algorithm),))
     found = with_library(cluster(), samples(truth, collective, noise))
-    assert found.library == ((collective, algorithm),)
+    assert found.overrides == ((collective, algorithm),)
 
 
 def test_collectives_without_times_are_left_to_the_model() -> None:
     found = with_library(cluster(), samples(cluster(), Collective.ALL_GATHER))
-    assert [collective for collective, _ in found.library] == [Collective.ALL_GATHER]
+    assert [collective for collective, _ in found.overrides] == [Collective.ALL_GATHER]

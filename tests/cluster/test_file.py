@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from p2smt.cluster.file import (
@@ -14,6 +16,11 @@ from p2smt.errors import InputError
 from p2smt.files.yaml_text import MAX_BYTES
 from tests.cluster.texts import GOOD, LIBRARY
 
+OVERRIDES = (
+    (Collective.BROADCAST, Algorithm.BINOMIAL),
+    (Collective.REDUCE, Algorithm.SCATTER_GATHER),
+)
+
 
 def changed(old: str, new: str) -> str:
     assert old in GOOD
@@ -25,7 +32,7 @@ def test_reads_every_key() -> None:
     node, gpu = (level.link for level in topology.levels)
     assert (topology.name, topology.sizes, topology.names) == ("small", (2, 8), ("node", "gpu"))
     assert topology.algorithms == ANY_ALGORITHM
-    assert topology.library == ()
+    assert topology.overrides == ()
     assert (node.kind, node.ports) == (LinkKind.SWITCH, 4)
     assert node.pieces == (Piece("simple", 14e-6, 12.5e9),)
     assert gpu.device_bandwidth_bytes_per_s == 200e9
@@ -34,16 +41,96 @@ def test_reads_every_key() -> None:
     assert gpu.pieces == (Piece("simple", 3.4e-6, 300e9), Piece("ll", 600e-9, 87.7e9))
 
 
-def test_reads_the_library() -> None:
+def test_reads_a_library_and_overrides() -> None:
     topology = parse_topology(GOOD + LIBRARY, "small.yaml")
     assert topology.algorithms == ANY_ALGORITHM
-    assert topology.library == (
-        (Collective.BROADCAST, Algorithm.BINOMIAL),
-        (Collective.REDUCE, Algorithm.SCATTER_GATHER),
-    )
+    assert topology.library == "gloo"
+    assert topology.overrides == OVERRIDES
     dumped = dump_topology(topology)
-    assert dumped["library"] == {"broadcast": "binomial", "reduce": "scatter-gather"}
-    assert "library" not in dump_topology(parse_topology(GOOD, "small.yaml"))
+    assert dumped["library"] == "gloo"
+    assert dumped["overrides"] == {"broadcast": "binomial", "reduce": "scatter-gather"}
+
+
+def test_a_mapping_under_library_holds_overrides_as_in_older_files() -> None:
+    old = LIBRARY.replace("library: gloo\n", "").replace("overrides:", "library:")
+    topology = parse_topology(GOOD + old, "small.yaml")
+    assert (topology.library, topology.overrides) == ("", OVERRIDES)
+    assert dump_topology(topology)["library"] == "none"
+    with pytest.raises(InputError, match="keep overrides, and name a library"):
+        parse_topology(GOOD + old + "overrides: {}\n", "small.yaml")
+
+
+def test_no_library_is_written_as_none() -> None:
+    bare = parse_topology(GOOD, "small.yaml")
+    assert parse_topology(GOOD + "library: none\n", "small.yaml") == bare
+    assert bare.library == ""
+    assert dump_topology(bare)["library"] == "none"
+
+
+MEASURED = """
+library: nccl-2.20
+best: true
+calls: {all-reduce: 12 us, send: 3 us}
+calibrated: true
+"""
+
+
+def test_reads_what_was_measured() -> None:
+    link = "{kind: switch, ports: 4,"
+    text = changed(link, link + " fabric: efa, efficiency: 0.8, hops: {ll: 5 us, any: 20 us},")
+    topology = parse_topology(text + MEASURED, "small.yaml")
+    assert (topology.library, topology.best, topology.calibrated) == ("nccl-2.20", True, True)
+    assert topology.calls == (("all-reduce", 12e-6), ("send", 3e-6))
+    node = topology.levels[0].link
+    assert (node.fabric, node.efficiency, node.hops) == (
+        "efa",
+        (("any", 0.8),),
+        (("ll", 5e-6), ("any", 20e-6)),
+    )
+    assert dump_topology(topology)["calls"] == {"all-reduce": "12 us", "send": "3 us"}
+    written = dump_topology(topology)["levels"]
+    assert isinstance(written, list)
+    assert written[0]["link"]["efficiency"] == 0.8
+    assert parse_topology(json.dumps(dump_topology(topology)), "again") == topology
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("fabric: nvlink-4", "fabric 'nvlink-4': must be one of nvlink1, "),
+        ("efficiency: 1.2", "efficiency 1.2 of any: is a part of the bandwidth"),
+        ("efficiency: {nvls: 0}", "efficiency 0.0 of nvls: is a part of the bandwidth"),
+        ("efficiency: {nvsl: 0.5}", "efficiency of 'nvsl': must be one of any, ring"),
+        ("efficiency: fast", "efficiency.any: value 'fast': is no part of a bandwidth"),
+        ("hops: {ll: -5 us}", "hops.ll"),
+        ("hops: 5", "hops.any"),
+    ],
+)
+def test_bad_measured_values_are_one_line(keys: str, message: str) -> None:
+    link = "{kind: switch, ports: 4,"
+    with pytest.raises(InputError) as caught:
+        parse_topology(changed(link, f"{link} {keys},"), "small.yaml")
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("small.yaml: levels[0].link")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("library: NCCL 2", "library 'NCCL 2': is no name of a library"),
+        ("calls: {allreduce: 3 us}", "calls ['allreduce']: name each of all-reduce"),
+        ("calls: {send: -3 us}", "calls.send"),
+        ("library: 3", "library: value '3': must be the name of a library"),
+        ("library: {broadcast: fast}", "overrides.broadcast"),
+        ("best: 1", "best 1"),
+    ],
+)
+def test_bad_keys_of_the_library_are_one_line(keys: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_topology(f"{GOOD}{keys}\n", "small.yaml")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 BAD_QUANTITIES = {
@@ -217,24 +304,24 @@ BAD_FILES: dict[str, tuple[str, tuple[str, ...]]] = {
     "algorithms is a word": (GOOD + "algorithms: ring\n", ("algorithms 'ring'", "must be a list")),
     "unknown collective of the library": (
         GOOD + LIBRARY.replace("broadcast", "brodcast"),
-        ("library.brodcast", "did you mean 'broadcast'"),
+        ("overrides.brodcast", "did you mean 'broadcast'"),
     ),
     "a request in the library": (
         GOOD + "library: {all-to-all: ring}\n",
-        ("library.all-to-all", "all-gather"),
+        ("overrides.all-to-all", "all-gather"),
     ),
     "unknown algorithm of the library": (
         GOOD + LIBRARY.replace("binomial", "binomal"),
-        ("library.broadcast 'binomal'", "did you mean 'binomial'"),
+        ("overrides.broadcast 'binomal'", "did you mean 'binomial'"),
     ),
     "library twice": (
         GOOD + LIBRARY + "  broadcast: ring\n",
         ("'broadcast'", "twice", "line"),
     ),
-    "library is a list": (GOOD + "library: [binomial]\n", ("library", "must be a mapping")),
+    "library is a list": (GOOD + "library: [binomial]\n", ("library", "name of a library")),
     "several algorithms in the library": (
         GOOD + "library: {broadcast: [ring, tree]}\n",
-        ("library.broadcast",),
+        ("overrides.broadcast",),
     ),
     "no levels": ("name: x\nlevels: []", ("0 levels",)),
     "levels is a mapping": ("name: x\nlevels: {a: b}", ("levels", "must be a list")),

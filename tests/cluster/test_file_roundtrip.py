@@ -16,7 +16,16 @@ from p2smt.cluster.file import (
     preset_names,
     topology_from_data,
 )
-from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.cluster.link import EFFICIENCY_NAMES, FABRICS
+from p2smt.cluster.topology import (
+    CALL_NAMES,
+    Algorithm,
+    Level,
+    Link,
+    LinkKind,
+    Piece,
+    Topology,
+)
 from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 
@@ -50,6 +59,13 @@ PIECES = st.lists(
 MEASURED = st.dictionaries(st.sampled_from(Collective), PIECES, max_size=3).map(
     lambda found: tuple(found.items())
 )
+PARTS = st.dictionaries(st.sampled_from(EFFICIENCY_NAMES), st.floats(1e-6, 1.05), max_size=3).map(
+    lambda found: tuple(found.items())
+)
+HOPS = st.dictionaries(st.sampled_from(["any", "ll", "simple"]), st.floats(0, 1e5)).map(
+    lambda found: tuple(found.items())
+)
+FABRIC = st.sampled_from(["", *FABRICS])
 SWITCHES = st.builds(
     Link,
     st.just(LinkKind.SWITCH),
@@ -58,9 +74,16 @@ SWITCHES = st.builds(
     device_bandwidth_bytes_per_s=st.none() | RATES,
     in_switch_members=st.sampled_from([0, 2, 5]),
     measured=MEASURED,
+    fabric=FABRIC,
+    efficiency=PARTS,
+    hops=HOPS,
 )
 MESHES = st.builds(
-    Link, st.sampled_from([LinkKind.RING, LinkKind.FULL_MESH]), PIECES, measured=MEASURED
+    Link,
+    st.sampled_from([LinkKind.RING, LinkKind.FULL_MESH]),
+    PIECES,
+    measured=MEASURED,
+    fabric=FABRIC,
 )
 TORI = st.builds(Link, st.just(LinkKind.TORUS), PIECES, torus=st.just((2, 4)), measured=MEASURED)
 LEVELS = st.lists(
@@ -80,9 +103,15 @@ LEVELS = st.lists(
         algorithms=st.permutations(list(Algorithm)).map(lambda found: tuple(found[:3])),
         description=TEXTS,
         sources=st.lists(TEXTS, max_size=2).map(tuple),
-        library=st.dictionaries(st.sampled_from(Collective), st.sampled_from(Algorithm)).map(
+        overrides=st.dictionaries(st.sampled_from(Collective), st.sampled_from(Algorithm)).map(
             lambda found: tuple(found.items())
         ),
+        library=st.sampled_from(["", "gloo", "nccl-2.20"]),
+        best=st.booleans(),
+        calls=st.dictionaries(st.sampled_from(CALL_NAMES), st.floats(0, 1e5)).map(
+            lambda found: tuple(found.items())
+        ),
+        calibrated=st.booleans(),
     )
 )
 def test_every_topology_reads_back(topology: Topology) -> None:

@@ -88,7 +88,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         "algorithms",
     ),
     "library twice": (
-        lambda: replace(cluster(2), library=((Collective.BROADCAST, Algorithm.RING),) * 2),
+        lambda: replace(cluster(2), overrides=((Collective.BROADCAST, Algorithm.RING),) * 2),
         "broadcast.*twice",
     ),
     "device too large": (lambda: cluster(2, 3).coordinates(6), "0 to 5"),
@@ -171,13 +171,13 @@ def test_a_topology_offers_what_a_library_may_choose() -> None:
 def test_known_algorithms_are_those_of_every_collective() -> None:
     ring = replace(cluster(2), algorithms=(Algorithm.RING,))
     assert ring.known_algorithms == {Algorithm.RING}
-    fixed = replace(ring, library=GLOO)
+    fixed = replace(ring, overrides=GLOO)
     assert fixed.known_algorithms == {Algorithm.RING, Algorithm.BINOMIAL, Algorithm.SCATTER_GATHER}
 
 
-def test_running_replaces_the_library_too() -> None:
-    fixed = replace(cluster(2, 8), library=GLOO)
+def test_running_replaces_the_overrides_too() -> None:
+    fixed = replace(cluster(2, 8), overrides=GLOO)
     free = fixed.running((Algorithm.RING, Algorithm.TREE))
     assert free == replace(cluster(2, 8), algorithms=(Algorithm.RING, Algorithm.TREE))
-    assert free.library == ()
-    assert fixed.with_outermost(4).with_bandwidth_factor(0, 0.5).library == GLOO
+    assert free.overrides == ()
+    assert fixed.with_outermost(4).with_bandwidth_factor(0, 0.5).overrides == GLOO

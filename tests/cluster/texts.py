@@ -22,7 +22,8 @@ levels:
 """
 
 LIBRARY = """\
-library:
+library: gloo
+overrides:
   broadcast: binomial
   reduce: scatter-gather
 """

@@ -17,15 +17,10 @@ from hypothesis import strategies as st
 from p2smt.cluster.topology import ANY_ALGORITHM, Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.alpha_beta import (
-    StepCostModel,
-    regular_model,
-    relevant_digits,
-    send_model,
-    step_model,
-)
+from p2smt.cost.alpha_beta import regular_model, relevant_digits, send_model, step_model
 from p2smt.cost.footprint import Digits, digits_of
 from p2smt.cost.footprint_explicit import explicit_footprint, explicit_send
+from p2smt.cost.step_time import StepCostModel
 from p2smt.parallelism.placement import IntArray, Placement, rank_groups
 from p2smt.programs.program import Grouping, groupings, lower
 from tests.oracles import cost as oracle
@@ -314,7 +309,7 @@ def test_a_library_always_runs_the_algorithm_of_a_collective() -> None:
         (Collective.REDUCE, Algorithm.SCATTER_GATHER),
         (Collective.ALL_GATHER, Algorithm.BINOMIAL),
     )
-    topology = replace(cluster((8, switch()), algorithms=ANY_ALGORITHM), library=library)
+    topology = replace(cluster((8, switch()), algorithms=ANY_ALGORITHM), overrides=library)
 
     def algorithm(of: Topology, operation: Operation) -> str:
         return regular_model(of, (((8, 1),),), Grouping(0, 1), operation).time(N).algorithm

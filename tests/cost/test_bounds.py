@@ -238,12 +238,12 @@ def test_a_binomial_tree_pays_fewer_rounds_inside() -> None:
 
 def test_the_library_counts_for_the_bound() -> None:
     fixed = ((Collective.BROADCAST, Algorithm.BINOMIAL),)
-    library = cluster(8, algorithms=RING, library=fixed)
+    library = cluster(8, algorithms=RING, overrides=fixed)
     assert bound(library, ((8,), (1,)), ALL, 0) == 2 * 3
-    shot = replace(library, library=((Collective.ALL_REDUCE, Algorithm.ONE_SHOT),))
+    shot = replace(library, overrides=((Collective.ALL_REDUCE, Algorithm.ONE_SHOT),))
     assert bound(shot, ((8,), (1,)), ALL, 0) == 1
     reducing = with_link(cluster(4, algorithms=RING), 0, in_switch_members=2)
-    library = replace(reducing, library=((Collective.ALL_REDUCE, Algorithm.IN_SWITCH),))
+    library = replace(reducing, overrides=((Collective.ALL_REDUCE, Algorithm.IN_SWITCH),))
     assert bound(reducing, ((4,), (1,)), ALL) == 2 * 90 + 6
     assert bound(library, ((4,), (1,)), ALL) == 120 + 2
 

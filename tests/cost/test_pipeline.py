@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import p2smt
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.alpha_beta import StepTime
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.pipeline import CHUNK_COUNTS, best_chunks, chunk_counts, program_s
 from p2smt.cost.scene import Scene
+from p2smt.cost.step_time import StepTime
 from p2smt.programs.check import check_program
 from p2smt.programs.payload_rows import RowCounts
 from p2smt.programs.program import Hierarchy, Program

@@ -207,7 +207,7 @@ def best_seconds(
     elif operation is RequestKind.ALL_TO_ALL:
         ways = ["at-once"] if applies(topology, groups, operation, "at-once") else ["pairwise"]
     else:
-        fixed = [a for collective, a in topology.library if collective is operation]
+        fixed = [a for collective, a in topology.overrides if collective is operation]
         offered = fixed or topology.algorithms
         ways = [a for a in offered if applies(topology, groups, operation, a)]
     ways = ways or [Algorithm.RING]

@@ -88,7 +88,7 @@ def topologies(draw: st.DrawFn, sizes: tuple[int, ...]) -> Topology:
     chosen = draw(st.sets(st.sampled_from(Algorithm), min_size=1))
     some = draw(st.sampled_from([tuple(Algorithm), tuple(sorted(chosen, key=str))]))
     library = draw(st.just({}) | st.dictionaries(LIBRARY_KEYS, st.sampled_from(Algorithm)))
-    return Topology("random", levels, algorithms=some, library=tuple(library.items()))
+    return Topology("random", levels, algorithms=some, overrides=tuple(library.items()))
 
 
 @st.composite

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.alpha_beta import StepTime
 from p2smt.cost.pipeline import program_s
 from p2smt.cost.rank_list import single_time
 from p2smt.cost.scene import Scene
+from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.parallelism.rank_list import RankList, RankMap

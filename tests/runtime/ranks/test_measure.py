@@ -67,7 +67,7 @@ def test_calibrate_measures_real_ranks(tmp_path: Path, capsys: pytest.CaptureFix
     assert times[("gpu", "broadcast")] == 4
     found = load_topology(str(written))
     assert found.sizes == (2, 2)
-    assert {collective for collective, _ in found.library} == set(Collective)
+    assert {collective for collective, _ in found.overrides} == set(Collective)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,104 @@
+"""The time of one step as a function of its payload: the ways to run it, and which is taken."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Chooser(Protocol):
+    """A library's rule of choice for one collective on groups of one shape."""
+
+    def pick(self, payload: float) -> int:
+        """Index of the way that the library takes for a payload of so many bytes per device."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Predicted time of one step, in seconds.
+
+    ``level`` is the index of the bottleneck level (None: nothing is sent), ``load_bytes``
+    what its worst link (port) carries in one direction, ``wire_s`` that load over bandwidth.
+    ``level_s_per_byte`` holds the same for the worst link of each level, per byte of payload;
+    ``call_s`` what the call costs whatever it sends.
+    """
+
+    seconds: float
+    wire_s: float
+    algorithm: str
+    protocol: str
+    level: int | None
+    load_bytes: float
+    payload_bytes: float
+    level_s_per_byte: tuple[float, ...]
+    call_s: float = 0.0
+
+    @property
+    def level_wire_s(self) -> tuple[float, ...]:
+        """Wire seconds on the worst link of each level: how long the step occupies it."""
+        return tuple(rate * self.payload_bytes for rate in self.level_s_per_byte)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One algorithm with one protocol: seconds per payload byte, and latency.
+
+    ``seconds_per_byte`` is the largest of ``level_s_per_byte``, that of ``level``.  ``passes`` > 0
+    marks a two-tree pipeline of the textbook, ``stage_s`` > 0 a library's pipeline, whose chunks
+    spend so long in each of its stages.
+    """
+
+    algorithm: str
+    protocol: str
+    passes: int
+    latency_s: float
+    seconds_per_byte: float
+    level: int | None
+    load_per_byte: float
+    level_s_per_byte: tuple[float, ...]
+    call_s: float = 0.0
+    stage_s: float = 0.0
+
+    def seconds(self, payload: float) -> float:
+        """Time for a payload in bytes."""
+        wire = self.seconds_per_byte * payload
+        if not self.passes:
+            fill = math.sqrt(8 * wire * self.stage_s)
+            return self.call_s + wire + self.latency_s + fill
+        latency = self.latency_s / self.passes  # one pass: w + 2A + sqrt(8 w A)
+        one = wire / self.passes
+        return self.passes * (one + 2 * latency + math.sqrt(8 * one * latency))
+
+
+@dataclass(frozen=True, slots=True)
+class StepCostModel:
+    """Everything about a step but its payload: the ways to run it, and who chooses among them.
+
+    ``chooser`` is the rule of a library; without one the fastest way is taken.
+    """
+
+    ways: tuple[Way, ...]
+    chooser: Chooser | None = None
+
+    def time(self, payload: float) -> StepTime:
+        """The chosen way for a payload of so many bytes per device, and its time."""
+        if self.chooser is not None:
+            way = self.ways[self.chooser.pick(payload)]
+            seconds = way.seconds(payload)
+        else:
+            seconds, way = min(((w.seconds(payload), w) for w in self.ways), key=lambda x: x[0])
+        wire = way.seconds_per_byte * payload
+        load = way.load_per_byte * payload
+        return StepTime(
+            seconds,
+            wire,
+            way.algorithm,
+            way.protocol,
+            way.level,
+            load,
+            payload,
+            way.level_s_per_byte,
+            way.call_s,
+        )

@@ -1,0 +1,132 @@
+"""What a topology says for use under a library: fabrics, efficiencies, hops, calls, and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
+from p2smt.collectives.names import Collective
+from p2smt.errors import InputError
+
+PIECE = Piece("simple", 14e-6, 25e9)
+SWITCH = Link(LinkKind.SWITCH, (PIECE,))
+
+
+def cluster(*fabrics: str) -> Topology:
+    levels = (Level(f"l{j}", 2, replace(SWITCH, fabric=f)) for j, f in enumerate(fabrics))
+    return Topology("t", tuple(levels))
+
+
+@pytest.mark.parametrize(
+    ("fabrics", "level"),
+    [
+        (("infiniband", "nvlink4"), 0),
+        (("infiniband", "infiniband", "nvlink4"), 1),
+        (("infiniband", "pcie", "nvlink2"), 0),
+        (("ethernet", "ethernet"), 1),
+        (("nvlink4",), -1),
+        (("pcie", "nvlink2"), -1),
+        (("",), -1),
+        (("", ""), 0),
+        (("", "", ""), 0),
+        (("", "nvlink4"), -1),
+    ],
+)
+def test_nodes_are_what_the_innermost_network_joins(fabrics: tuple[str, ...], level: int) -> None:
+    assert cluster(*fabrics).node_level == level
+
+
+def test_devices_under_a_node() -> None:
+    found = cluster("infiniband", "nvlink4")
+    assert found.devices_under(found.node_level) == 2
+    alone = cluster("nvlink4", "nvlink4")
+    assert alone.devices_under(alone.node_level) == alone.devices == 4
+
+
+def test_an_efficiency_is_that_of_the_first_name_that_has_one() -> None:
+    link = replace(SWITCH, efficiency=(("any", 0.8), ("nvls", 0.7)))
+    assert link.efficiency_of("nvls") == 0.7
+    assert link.efficiency_of("ring") == 0.8
+    assert link.efficiency_of("nvls-tree", "nvls") == 0.7
+    assert SWITCH.efficiency_of("ring") == 1.0
+
+
+def test_a_hop_is_that_of_the_protocol_or_of_any() -> None:
+    link = replace(SWITCH, hops=(("ll", 1e-6), ("any", 3e-6)))
+    assert (link.hop_of("ll"), link.hop_of("simple")) == (1e-6, 3e-6)
+    assert replace(SWITCH, hops=(("ll", 1e-6),)).hop_of("simple") is None
+
+
+MEASURED = replace(SWITCH, measured=((Collective.REDUCE, (PIECE,)),), fabric="efa")
+
+
+def test_nominal_keeps_the_hardware_alone() -> None:
+    link = replace(MEASURED, efficiency=(("any", 0.8),), hops=(("ll", 1e-6),))
+    found = Topology(
+        "t",
+        (Level("node", 2, link),),
+        library="nccl-2.20",
+        best=True,
+        calls=(("send", 1e-6),),
+        calibrated=True,
+    )
+    level = Level("node", 2, replace(SWITCH, fabric="efa"))
+    assert found.nominal() == Topology("t", (level,))
+    assert not found.nominal().fitted
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        Topology("t", (Level("node", 2, MEASURED),)),
+        Topology("t", (Level("node", 2, replace(SWITCH, hops=(("ll", 1e-6),))),)),
+        Topology("t", (Level("node", 2, SWITCH),), calls=(("send", 1e-6),)),
+        Topology("t", (Level("node", 2, SWITCH),), calibrated=True),
+    ],
+)
+def test_what_was_measured_here_is_known_as_fitted(found: Topology) -> None:
+    assert found.fitted
+
+
+def test_published_efficiencies_are_not_fitted() -> None:
+    link = replace(SWITCH, efficiency=(("any", 0.8),))
+    assert not Topology("t", (Level("node", 2, link),), library="gloo").fitted
+
+
+def test_under_another_library() -> None:
+    found = cluster("efa").under("rccl")
+    assert (found.library, found.under("none"), found.under("")) == (
+        "rccl",
+        cluster("efa"),
+        cluster("efa"),
+    )
+    assert found.cheapest() == replace(found, best=True)
+
+
+BAD: dict[str, Callable[[], object]] = {
+    "library 'NCCL'": lambda: cluster("efa").under("NCCL"),
+    "library 'none'": lambda: replace(cluster("efa"), library="none"),
+    "calls ['allreduce']": lambda: replace(cluster("efa"), calls=(("allreduce", 1e-6),)),
+    "calls ['send', 'send']": lambda: replace(cluster("efa"), calls=(("send", 1e-6),) * 2),
+    "call -1.0 s of send": lambda: replace(cluster("efa"), calls=(("send", -1.0),)),
+    "call nan s of send": lambda: replace(cluster("efa"), calls=(("send", float("nan")),)),
+    "fabric 'nvlink'": lambda: replace(SWITCH, fabric="nvlink"),
+    "efficiency 0 of ring": lambda: replace(SWITCH, efficiency=(("ring", 0),)),
+    "efficiency 1.06 of any": lambda: replace(SWITCH, efficiency=(("any", 1.06),)),
+    "efficiency nan of any": lambda: replace(SWITCH, efficiency=(("any", float("nan")),)),
+    "efficiency of 'Ring'": lambda: replace(SWITCH, efficiency=(("Ring", 0.5),)),
+    "efficiency": lambda: replace(SWITCH, efficiency=(("ring", 0.5),) * 2),
+    "hop -1.0 s of ll": lambda: replace(SWITCH, hops=(("ll", -1.0),)),
+    "hop nan s of ll": lambda: replace(SWITCH, hops=(("ll", float("nan")),)),
+    "hops": lambda: replace(SWITCH, hops=(("ll", 1.0),) * 2),
+}
+
+
+@pytest.mark.parametrize("given", BAD)
+def test_each_rule_is_tripped(given: str) -> None:
+    with pytest.raises(InputError) as caught:
+        BAD[given]()
+    assert caught.value.given == given
