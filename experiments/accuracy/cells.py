@@ -14,10 +14,10 @@ import numpy as np
 from experiments.tables.tables import Published
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.alpha_beta import StepTime
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.footprint import Digits
 from p2smt.cost.rank_list import single_time
+from p2smt.cost.step_time import StepTime
 
 KIB, MIB = 2**10, 2**20
 Predictor = Callable[[int], StepTime]
