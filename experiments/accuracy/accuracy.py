@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.accuracy.cells import Cell, cells_of
+from experiments.accuracy.error_classes import yaml_text
 from experiments.accuracy.hold_out import HeldOut, held_out
 from experiments.accuracy.page import page
 from experiments.accuracy.pairs import comparisons, pair_target
@@ -25,6 +26,7 @@ from p2smt.errors import InputError
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results.json", HERE / "RESULTS.md"
+ERRORS = HERE.parents[1] / "p2smt/libraries/accuracy.yaml"
 COLUMNS = ("bytes", "measured_s", "predicted_s", "ratio", "algorithm", "protocol", "bound_s")
 DIGITS = 6
 """Significant digits: far finer than the model, and the same on every machine."""
@@ -106,6 +108,7 @@ def main(arguments: Sequence[str]) -> None:
     found, unseen = results(), held_out()
     RESULTS.write_text(written(data(found, unseen)), encoding="utf-8")
     PAGE.write_text(page(found, apart(), unseen), encoding="utf-8")
+    ERRORS.write_text(yaml_text(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from experiments.accuracy import accuracy
 from experiments.accuracy.cells import Cell, bound_s, cells_of, digits_of_first, predictor
+from experiments.accuracy.error_classes import error, yaml_text
 from experiments.accuracy.hold_out import held_out, samples_of
 from experiments.accuracy.page import bytes_text, page
 from experiments.accuracy.pairs import comparisons, pair_target
@@ -98,6 +100,21 @@ def test_a_whole_and_its_part() -> None:
     assert [one.tie for one in found] == [False, True, False]
     assert pair_target(found).found == "1"
     assert pair_target(found[1:]).met
+
+
+def test_error_classes() -> None:
+    """Four of five cells keep to the error of their class; operations come before all together."""
+    cells = [(2**10, 1.0, 1.0 + off) for off in (0.1, 0.2, 0.3, 0.4, 0.5)]
+    large = [(2**27, 1.0, 1.5)]
+    one = replace(result("one", 1, *cells, *large), library="lib")
+    text = yaml_text([one, result("none", 1, *cells)])
+    assert [line for line in text.splitlines() if line[:1] not in ("#", "")] == [
+        "lib:",
+        "  - {operation: all-reduce, up_to: 64 KiB, error: 0.4}",
+        "  - {up_to: 64 KiB, error: 0.4}",
+        "  - {error: 0.5}",
+    ]
+    assert error(result("more", 1, *cells, (2**11, 1.0, 3.0)).cells) == 0.5
 
 
 def test_parts_of_others() -> None:
