@@ -15,7 +15,8 @@ from functools import lru_cache
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Rule, rules
-from p2smt.cost.footprint import Digits, Footprint, LevelUse, regular_footprint
+from p2smt.cost.footprint import Digits, regular_footprint
+from p2smt.cost.level_use import Footprint, LevelUse
 from p2smt.errors import InputError
 from p2smt.programs.program import Grouping
 
@@ -144,7 +145,8 @@ def _usage(topology: Topology, footprint: Footprint, rule: Rule, collective: Col
         loads[use.level], drawn[use.level] = _load(topology, use, rule)
     level = next(j for j, entities in enumerate(profile) if entities > 1)
     passes = 0 if not rule.pipelined else 2 if collective is Collective.ALL_REDUCE else 1
-    return Usage(level, rule.steps(profile), tuple(loads), tuple(drawn), passes)
+    (steps,) = rule.latencies(footprint)
+    return Usage(level, steps, tuple(loads), tuple(drawn), passes)
 
 
 def _load(topology: Topology, use: LevelUse, rule: Rule) -> tuple[float, float]:

@@ -3,7 +3,8 @@
 Volumes are fractions of the payload n (bytes of the whole vector per device; all-gather: of
 its output).  Sources: Thakur, Rabenseifner, Gropp, IJHPCA 19(1) 2005 (ring, recursive
 halving and doubling, pairwise, binomial tree, scatter and all-gather); Sanders, Speck, Traff
-2009 (double binary tree).  Reduction arithmetic (gamma) is not modelled.
+2009 (double binary tree; what it loads: :mod:`p2smt.cost.trees`).  Reduction arithmetic (gamma)
+is not modelled.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from typing import Literal
 
 from p2smt.cluster.topology import Algorithm, LinkKind, Topology
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.footprint import Footprint, LevelUse
+from p2smt.cost.level_use import Along, Footprint, LevelUse, Profile, new_entities
 
 Operation = Collective | Literal[RequestKind.ALL_TO_ALL, RequestKind.SEND]
-Profile = tuple[int, ...]
 
 _PASSES = {Collective.ALL_REDUCE: 2}  # up and down, or scatter and gather
+
+
+def _nowhere(_: LevelUse) -> float:
+    return math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +33,22 @@ class Rule:
 
     ``crossing(q)``: fraction of n that leaves an entity holding q of the members.
     ``siblings(use)``: the same for the worst link of a ring, torus or full-mesh level.
-    ``steps(profile)``: latencies paid per level, for a group spanning these entities.
+    ``along``: instead of both, messages of ``crossing(1)`` n that follow the members' order.
+    ``steps(profile)``: latencies paid per level, for a group spanning these entities; for
+    messages along a ring or path, for one whose chain has so many edges at each level.
     ``pipelined``: the latency hides behind the transfer as in a two-tree pipeline.
     """
 
     crossing: Callable[[int], float]
     siblings: Callable[[LevelUse], float]
-    steps: Callable[[Profile], tuple[int, ...]]
+    steps: Callable[[Profile], Profile]
     pipelined: bool = False
+    along: Along | None = None
 
     def load(self, use: LevelUse, kind: LinkKind) -> float:
         """Fraction of n on the worst link of a level."""
+        if self.along is not None:
+            return self.crossing(1) * use.carried(self.along)
         return use.port_load(self.crossing) if kind is LinkKind.SWITCH else self.siblings(use)
 
     def drawn(self, use: LevelUse, kind: LinkKind) -> float:
@@ -48,13 +57,15 @@ class Rule:
         Between siblings that of groups which span nothing outside the level, for the others
         leave an entity over outer links too.
         """
+        if self.along is not None:
+            return self.crossing(1) * use.drawn(self.along)
         inside = use.least_inside if kind is LinkKind.SWITCH else use.closed_inside
         return self.crossing(inside) / inside if inside else 0.0
 
-
-def _new_entities(profile: Profile) -> tuple[int, ...]:
-    """Entities that each level adds: ring steps across it (all p - 1 steps in total)."""
-    return tuple(b - a for a, b in zip((1, *profile), profile, strict=False))
+    def latencies(self, footprint: Footprint) -> list[Profile]:
+        """Latencies paid per level, for each shape that a group of the footprint has."""
+        ordered = self.along in (Along.RING, Along.PATH)
+        return [self.steps(s) for s in (footprint.chains if ordered else footprint.profiles)]
 
 
 def _outermost(profile: Profile, count: int) -> tuple[int, ...]:
@@ -78,8 +89,9 @@ def _ring(op: Collective, p: int) -> Rule:
     volume = 1.0 if chain else passes * (p - 1) / p
     return Rule(
         lambda _: volume,
-        lambda use: volume * (use.path if chain else use.ring),
-        lambda profile: _times(_new_entities(profile), passes),
+        _nowhere,
+        lambda chain: _times(chain, passes),
+        along=Along.PATH if chain else Along.RING,
     )
 
 
@@ -88,10 +100,11 @@ def _tree(op: Collective, _: int) -> Rule | None:
         return None
     passes = _PASSES.get(op, 1)
     return Rule(
-        lambda _: float(passes),
-        lambda _: math.inf,
+        lambda _: 1.0,
+        _nowhere,
         lambda profile: _times(_doublings(profile), passes),
         pipelined=True,
+        along=Along.TREE if op is Collective.ALL_REDUCE else None,
     )
 
 
@@ -102,7 +115,7 @@ def _halving_doubling(op: Collective, p: int) -> Rule | None:
     passes = _PASSES.get(op, 1)
     return Rule(
         lambda q: passes * q * (1 - q / p),
-        lambda _: math.inf,
+        _nowhere,
         lambda profile: _times(_doublings(profile), passes),
     )
 
@@ -160,7 +173,7 @@ def _binomial(op: Collective, p: int) -> Rule | None:
         """
         return float(sum(max(0, min(q, d, p - d) - max(0, q - d)) for d in _distances(p)))
 
-    return Rule(crossing, lambda _: math.inf, _binomial_steps)
+    return Rule(crossing, _nowhere, _binomial_steps)
 
 
 def _scatter_gather(op: Collective, p: int) -> Rule | None:
@@ -173,16 +186,16 @@ def _scatter_gather(op: Collective, p: int) -> Rule | None:
         return None
 
     def steps(profile: Profile) -> tuple[int, ...]:
-        ring, last = _new_entities(profile), _outermost(profile, 1)
+        ring, last = new_entities(profile), _outermost(profile, 1)
         return tuple(a + b for a, b in zip(ring, last, strict=True))
 
-    return Rule(lambda q: (p - 1) / p + (p - q) / p, lambda _: math.inf, steps)
+    return Rule(lambda q: (p - 1) / p + (p - q) / p, _nowhere, steps)
 
 
 def _in_switch(op: Collective, _: int) -> Rule | None:
     if op is not Collective.ALL_REDUCE:
         return None
-    return Rule(lambda _: 1.0, lambda _: math.inf, lambda profile: _outermost(profile, 2))
+    return Rule(lambda _: 1.0, _nowhere, lambda profile: _outermost(profile, 2))
 
 
 def _of_libraries_only(_: Collective, __: int) -> Rule | None:
@@ -223,7 +236,7 @@ def _exchanges(topology: Topology, footprint: Footprint) -> list[tuple[str, Rule
     """All-to-all: pairwise rounds anywhere; all at once where every link allows it."""
     p = footprint.members
     pairwise = Rule(
-        lambda q: q * (p - q) / p, lambda use: use.pairs / p, lambda profile: _new_entities(profile)
+        lambda q: q * (p - q) / p, lambda use: use.pairs / p, lambda profile: new_entities(profile)
     )
     at_once = Rule(pairwise.crossing, pairwise.siblings, lambda profile: _outermost(profile, 1))
     if _applies(Algorithm.DIRECT, topology, footprint, RequestKind.ALL_TO_ALL):
@@ -263,7 +276,7 @@ def _one_switch(topology: Topology, footprint: Footprint) -> bool:
     crossed = {
         j
         for profile in footprint.profiles
-        for j, new in enumerate(_new_entities(profile))
+        for j, new in enumerate(new_entities(profile))
         if new > 0
     }
     if len(crossed) != 1:

@@ -15,7 +15,8 @@ from functools import lru_cache
 from p2smt.cluster.topology import LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation, Rule, rules
-from p2smt.cost.footprint import Digits, Footprint, LevelUse, regular_footprint, send_footprint
+from p2smt.cost.footprint import Digits, regular_footprint, send_footprint
+from p2smt.cost.level_use import Footprint, LevelUse
 from p2smt.cost.step_time import StepCostModel, Way
 from p2smt.programs.program import Grouping
 
@@ -59,8 +60,8 @@ def _way(
 ) -> Way:
     pieces = [_piece(topology, j, protocol, collective) for j in range(len(topology.levels))]
     latency = max(
-        sum(n * piece.latency_s for n, piece in zip(rule.steps(profile), pieces, strict=True))
-        for profile in footprint.profiles
+        sum(n * piece.latency_s for n, piece in zip(steps, pieces, strict=True))
+        for steps in rule.latencies(footprint)
     )
     worst: tuple[float, int | None, float] = (0.0, None, 0.0)
     by_level = [0.0] * len(pieces)

@@ -1,9 +1,8 @@
-"""How the groups of one step use the links of each level, whatever they compute.
+"""The footprint of the groups of a parallelism matrix, and of sends along its axes.
 
-A footprint says, per level, how many entities a group spans, how many members it has under
-one entity, and how the traffic of all concurrent groups meets on the worst port or link.
 The regular footprint is a closed form over the digits of a parallelism matrix; the one of
-arbitrary groups (:mod:`p2smt.cost.footprint_explicit`) looks at every device.
+arbitrary groups (:mod:`p2smt.cost.footprint_explicit`) looks at every device.  The members of a
+matrix's group are in device order.
 """
 
 from __future__ import annotations
@@ -17,55 +16,15 @@ from operator import mul
 import numpy as np
 
 from p2smt.cluster.topology import Level, LinkKind, Topology
+from p2smt.cost.level_use import Footprint, LevelUse, message_footprint, new_entities
+from p2smt.cost.rings import even_load
 from p2smt.cost.routing import worst_link
+from p2smt.cost.trees import block_load, chain_part, inner_load, node_level
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.programs.program import Grouping
 
 Digits = tuple[tuple[int, int], ...]
 """Reduction digits of one level: (size, stride) each, the most significant first."""
-
-PortProfile = tuple[tuple[int, float], ...]
-"""Load of one port: (members a group has under the entity, summed shares of such groups)."""
-
-
-@dataclass(frozen=True, slots=True)
-class LevelUse:
-    """Use of one level by all groups of a step together.
-
-    Switch levels: ``ports`` lists the distinct port profiles.  Other levels: the worst link's
-    load when every ring edge (``ring``), every edge but the wrap-around (``path``) or every
-    ordered pair of members (``pairs``) carries one unit.  ``least_inside`` is the smallest
-    number of members that a group has under one entity; ``closed_inside`` the same of groups that
-    span siblings and nothing outside their level, 0 without such a group.  A send's messages are
-    each one device's: 1.
-    """
-
-    level: int
-    ports: tuple[PortProfile, ...] = ()
-    least_inside: int = 0
-    ring: float = 0.0
-    path: float = 0.0
-    pairs: float = 0.0
-    closed_inside: int = 0
-
-    def port_load(self, crossing: Callable[[int], float]) -> float:
-        """Worst port load, where a group with q members inside sends ``crossing(q)``."""
-        return max((sum(w * crossing(q) for q, w in port) for port in self.ports), default=0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """All groups of one step.
-
-    ``members`` per group; ``profiles`` the distinct vectors of entities a group spans, per
-    level from the outermost; ``uses`` the levels on which there is traffic; ``regular`` if
-    every group has the same number of members in each entity it spans.
-    """
-
-    members: int
-    profiles: tuple[tuple[int, ...], ...]
-    uses: tuple[LevelUse, ...]
-    regular: bool = True
 
 
 def digits_of(placement: Placement, axes: Sequence[int]) -> tuple[Digits, ...]:
@@ -120,9 +79,11 @@ def regular_footprint(
 ) -> Footprint:
     """Closed form for the groups of ``grouping`` in every reduction group at once."""
     spans = _spans(topology, digits, _roles(digits, grouping))
-    uses = _uses(topology, spans, _switch_use, closes=True)
+    uses = _uses(topology, spans, _switch_use, _sibling_use)
     entities = tuple(accumulate(_spread(spans), mul))
-    return Footprint(entities[-1], (entities,), uses)
+    nodes, local = _nodes(topology, spans)
+    chain = new_entities(entities)
+    return Footprint(entities[-1], (entities,), (chain,), uses, nodes, local)
 
 
 def _spans(topology: Topology, digits: Sequence[Digits], roles: Sequence[str]) -> list[_Span]:
@@ -135,20 +96,26 @@ def _spread(spans: Sequence[_Span]) -> list[int]:
     return [len(span.members) for span in spans]
 
 
-SwitchUse = Callable[[Topology, Sequence[_Span], int], LevelUse]
+def _nodes(topology: Topology, spans: Sequence[_Span]) -> tuple[int, int]:
+    """Nodes that a group spans, and its members in each."""
+    spread, first = _spread(spans), node_level(topology) + 1
+    return math.prod(spread[:first]), math.prod(spread[first:])
+
+
+_Use = Callable[[Topology, Sequence[_Span], int], LevelUse]
 
 
 def _uses(
-    topology: Topology, spans: Sequence[_Span], switch_use: SwitchUse, closes: bool
+    topology: Topology, spans: Sequence[_Span], switch_use: _Use, sibling_use: _Use
 ) -> tuple[LevelUse, ...]:
-    """The levels with traffic; ``closes``: rings have their wrap-around edge."""
+    """The levels with traffic."""
     spread, uses = _spread(spans), []
     for j, level in enumerate(topology.levels):
         outside = math.prod(spread[:j])
         if level.link.kind is LinkKind.SWITCH and outside * spread[j] > 1:
             uses.append(switch_use(topology, spans, j))
         elif level.link.kind is not LinkKind.SWITCH and spread[j] > 1:
-            uses.append(_sibling_use(level, j, spans, closed=closes and outside == 1))
+            uses.append(sibling_use(topology, spans, j))
     return tuple(uses)
 
 
@@ -172,7 +139,27 @@ def _switch_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse:
         share = under / (inside * ports)
     else:
         share = _shared_ports((members + groups[:, None]) * ports // under, ports)
-    return LevelUse(j, ports=(((inside, share),),), least_inside=inside)
+    tree, one = _tree_load(topology, spans, j), 1 / inside
+    return LevelUse(
+        j,
+        ports=(((inside, share),),),
+        least_inside=inside,
+        ring=share,
+        path=share,
+        tree=share * tree,
+        ring_drawn=one,
+        path_drawn=one,
+        tree_drawn=tree * one,
+    )
+
+
+def _tree_load(topology: Topology, spans: Sequence[_Span], j: int) -> float:
+    """What a group's trees send out of the worst entity that has some of its members."""
+    first, inside = node_level(topology) + 1, math.prod(_spread(spans)[j + 1 :])
+    nodes, local = _nodes(topology, spans)
+    if j < first:
+        return block_load(nodes, inside // local)
+    return inner_load(nodes, local, inside)
 
 
 def _shared_ports(port: IntArray, ports: int) -> float:
@@ -183,34 +170,76 @@ def _shared_ports(port: IntArray, ports: int) -> float:
     return float(share.sum(axis=0).max())
 
 
-def _sibling_use(level: Level, j: int, spans: Sequence[_Span], closed: bool) -> LevelUse:
-    span = spans[j]
+def _sibling_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse:
+    level, span, spread = topology.levels[j], spans[j], _spread(spans)
+    closed = math.prod(spread[:j]) == 1
     concurrent = math.prod(len(s.groups) for s in spans[j + 1 :])
-    inside = math.prod(len(s.members) for s in spans[j + 1 :])
+    inside = math.prod(spread[j + 1 :])
     rings = span.groups[:, None] + span.members
-    following = np.roll(rings, -1, axis=1)
-
-    def load(source: IntArray, target: IntArray) -> float:
-        weight = np.full(source.size, float(concurrent))
-        return worst_link(level, source.ravel(), target.ravel(), weight)
-
-    path = load(rings[:, :-1], following[:, :-1])
+    even = even_load(level, spread[j], closed)
+    path = _edges_load(level, rings, False) if even is None else even
+    ring = _edges_load(level, rings, True) if closed and even is None else path
     first, second = np.nonzero(~np.eye(len(span.members), dtype=bool))
-    pairs = load(rings[:, first], rings[:, second]) * inside**2
-    ring = load(rings, following) if closed else path
-    return LevelUse(j, (), inside, ring, path, pairs, closed_inside=inside if closed else 0)
+    pairs = _link_load(level, rings[:, first], rings[:, second])
+    one = 1 / inside if closed else 0.0
+    return LevelUse(
+        j,
+        least_inside=inside,
+        ring=concurrent * ring,
+        path=concurrent * path,
+        tree=concurrent * _sibling_tree(topology, spans, j, rings),
+        pairs=concurrent * pairs * inside**2,
+        closed_inside=inside if closed else 0,
+        ring_drawn=one,
+        path_drawn=one,
+        tree_drawn=_tree_load(topology, spans, j) * one,
+    )
+
+
+def _sibling_tree(topology: Topology, spans: Sequence[_Span], j: int, rings: IntArray) -> float:
+    """Load of the worst link by the chains of one group's trees: each edge is used both ways."""
+    spread, first = _spread(spans), node_level(topology) + 1
+    if j < first:
+        return math.inf
+    nodes, local = _nodes(topology, spans)
+    part = chain_part(local) if nodes > 1 else 1.0
+    cycle = nodes > 1 and math.prod(spread[first:j]) == 1
+    level = topology.levels[j]
+    if level.link.kind is LinkKind.FULL_MESH:
+        edges = spread[j] if cycle else spread[j] - 1
+        return 2 * part * edges / (spread[j] * (spread[j] - 1))
+    return part * _edges_load(level, rings, cycle, both=True)
+
+
+def _edges_load(level: Level, rings: IntArray, cycle: bool, both: bool = False) -> float:
+    """Worst link with one unit from each sibling to the next; ``both``: and one back."""
+    following = np.roll(rings, -1, axis=1)
+    edges = (rings, following) if cycle else (rings[:, :-1], following[:, :-1])
+    if both:
+        source, target = (np.concatenate([edges[i], edges[1 - i]]) for i in (0, 1))
+        return _link_load(level, source, target)
+    return _link_load(level, *edges)
+
+
+def _link_load(level: Level, source: IntArray, target: IntArray) -> float:
+    return worst_link(level, source.ravel(), target.ravel(), np.ones(source.size))
+
+
+def _send_sibling_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse:
+    """A message goes over its own link alone, whatever rings there are."""
+    concurrent = math.prod(len(s.groups) for s in spans[j + 1 :])
+    rings = spans[j].groups[:, None] + spans[j].members
+    return LevelUse(j, path=concurrent * _edges_load(topology.levels[j], rings, False))
 
 
 def send_footprint(topology: Topology, digits: Sequence[Digits]) -> Footprint:
     """Closed form for: every device sends to the next one of its group, without wrap-around."""
     spans = _spans(topology, digits, ["varying" if level else "fixed" for level in digits])
-    found = _uses(topology, spans, _send_switch_use, closes=False)
+    found = _uses(topology, spans, _send_switch_use, _send_sibling_use)
     uses = tuple(replace(use, least_inside=1, closed_inside=1) for use in found)
     spread = _spread(spans)
-    # A message meets at one level, where it pays its latency: a profile for each such level.
     meeting = [j for j, count in enumerate(spread) if count > 1]
-    profiles = [tuple(1 if i < j else 2 for i in range(len(spread))) for j in meeting]
-    return Footprint(math.prod(spread), tuple(profiles) or ((1,) * len(spread),), uses)
+    return message_footprint(topology, math.prod(spread), meeting, uses)
 
 
 def _send_switch_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse:

@@ -11,7 +11,7 @@ from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.step_time import StepTime
-from p2smt.parallelism.placement import IntArray, rank_groups
+from p2smt.parallelism.placement import IntArray
 
 
 def single_time(
@@ -20,17 +20,20 @@ def single_time(
     axes: Sequence[int],
     kind: RequestKind,
     payload_bytes: int,
+    joins_nodes: bool = True,
 ) -> StepTime:
     """Time of the one collective that answers a request along these axes (by index).
 
-    ``ranks`` is any rank tensor: shape = axis sizes, entries = device ids.
+    ``ranks`` is any rank tensor: shape = axis sizes, entries = device ids.  The members of a
+    group are in the order of their ranks; ``joins_nodes``: see
+    :func:`p2smt.cost.footprint_explicit.explicit_footprint`.
     """
+    rest = [i for i in range(ranks.ndim) if i not in axes]
+    members = math.prod(ranks.shape[i] for i in axes)
+    lines = ranks.transpose([*rest, *axes]).reshape(-1, members)
     if kind is RequestKind.SEND:
-        rest = [i for i in range(ranks.ndim) if i not in axes]
-        members = math.prod(ranks.shape[i] for i in axes)
-        lines = ranks.transpose([*rest, *axes]).reshape(-1, members)
         footprint = explicit_send(topology, lines[:, :-1].ravel(), lines[:, 1:].ravel())
         return step_model(topology, footprint, RequestKind.SEND).time(payload_bytes)
     operation: Operation = DIRECT.get(kind) or RequestKind.ALL_TO_ALL
-    footprint = explicit_footprint(topology, rank_groups(ranks, axes))
+    footprint = explicit_footprint(topology, lines, joins_nodes)
     return step_model(topology, footprint, operation).time(payload_bytes)
