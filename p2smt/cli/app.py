@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import cache
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
+from typer.main import get_command
 
 from p2smt.cli import (
     calibrate_command,
@@ -125,8 +127,14 @@ def _main(
 
 def call(arguments: list[str]) -> int:
     """Run a command; returns its exit code, or raises what it raised."""
-    code = app(arguments, prog_name="p2smt", standalone_mode=False)
+    code = _commands()(arguments, prog_name="p2smt", standalone_mode=False)
     return code if isinstance(code, int) else OK
+
+
+@cache
+def _commands() -> Any:
+    """Every command with its options, put together once in a process."""
+    return get_command(app)
 
 
 def usage(error: Exception) -> str:

@@ -181,6 +181,11 @@ class Link:
         known = dict(self.efficiency)
         return next((known[name] for name in (*names, ANY) if name in known), 1.0)
 
+    @property
+    def best_efficiency(self) -> float:
+        """The largest part of the bandwidth that anything reaches."""
+        return max(self.efficiency_of(), *(part for _, part in self.efficiency), 0.0)
+
     def hop_of(self, protocol: str) -> float | None:
         """The measured latency of a step in seconds by a protocol; None: not measured."""
         known = dict(self.hops)

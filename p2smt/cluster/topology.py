@@ -77,13 +77,13 @@ class Level:
 class Topology:
     """A cluster: levels outermost first, the library that runs on it, and its algorithms.
 
-    ``library`` names what chooses algorithm and protocol of each step and what calls and hops cost
-    (:mod:`p2smt.cost.library`); empty: the fastest of ``algorithms`` by the links' own rates, the
-    textbook's costs.  With a library ``algorithms`` are those of its own that it may use, and
-    ``best`` takes the cheapest of them instead of its choice.  ``overrides`` names the one
-    algorithm that always runs a collective.  ``calls`` holds measured seconds per call by
-    operation (``CALL_NAMES``), which replace the library's.  ``calibrated``: rates and latencies
-    were fitted to measured times.
+    ``library`` names what chooses algorithm and protocol of each step and what calls and hops
+    cost (:mod:`p2smt.cost.library`); empty: the fastest of ``algorithms`` by the links' own
+    rates, the textbook's costs. With a library, ``restricted`` says that it may use no others
+    of its own than ``algorithms``, and ``best`` takes the cheapest way instead of its choice.
+    ``overrides`` names the one algorithm that always runs a collective.  ``calls`` holds
+    measured seconds per call by operation (``CALL_NAMES``), which replace the library's.
+    ``calibrated``: rates and latencies were fitted to measured times.
     """
 
     name: str
@@ -94,6 +94,7 @@ class Topology:
     overrides: tuple[tuple[Collective, Algorithm], ...] = ()
     library: str = ""
     best: bool = False
+    restricted: bool = False
     calls: tuple[tuple[str, float], ...] = ()
     calibrated: bool = False
 
@@ -153,8 +154,8 @@ class Topology:
         return frozenset(self.algorithms) | {algorithm for _, algorithm in self.overrides}
 
     def running(self, algorithms: tuple[Algorithm, ...]) -> Topology:
-        """The same cluster where every collective runs by one of these."""
-        return replace(self, algorithms=algorithms, overrides=())
+        """The same cluster where every collective runs by one of these, as far as they can."""
+        return replace(self, algorithms=algorithms, overrides=(), restricted=True)
 
     def under(self, library: str) -> Topology:
         """The same cluster with another library (``none`` or empty: without one)."""

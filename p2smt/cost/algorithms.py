@@ -68,13 +68,13 @@ class Rule:
         return [self.steps(s) for s in (footprint.chains if ordered else footprint.profiles)]
 
 
-def _outermost(profile: Profile, count: int) -> tuple[int, ...]:
+def outermost(profile: Profile, count: int) -> tuple[int, ...]:
     """``count`` steps, paid at the outermost level that the group crosses."""
     first = next((j for j, n in enumerate(profile) if n > 1), 0)
     return tuple(count * (j == first) for j in range(len(profile)))
 
 
-def _doublings(profile: Profile) -> tuple[int, ...]:
+def doublings(profile: Profile) -> tuple[int, ...]:
     """Rounds of doubling at each level: ceil(log2) of the level's split."""
     return tuple(math.ceil(math.log2(b / a)) for a, b in zip((1, *profile), profile, strict=False))
 
@@ -102,7 +102,7 @@ def _tree(op: Collective, _: int) -> Rule | None:
     return Rule(
         lambda _: 1.0,
         _nowhere,
-        lambda profile: _times(_doublings(profile), passes),
+        lambda profile: _times(doublings(profile), passes),
         pipelined=True,
         along=Along.TREE if op is Collective.ALL_REDUCE else None,
     )
@@ -116,7 +116,7 @@ def _halving_doubling(op: Collective, p: int) -> Rule | None:
     return Rule(
         lambda q: passes * q * (1 - q / p),
         _nowhere,
-        lambda profile: _times(_doublings(profile), passes),
+        lambda profile: _times(doublings(profile), passes),
     )
 
 
@@ -128,12 +128,12 @@ def _direct(op: Collective, p: int) -> Rule:
             lambda q: float(p - q),
             # the root's entity sends (receives) the vector once per member of each sibling
             lambda use: use.pairs / max(use.least_inside, 1),
-            lambda profile: _outermost(profile, 1),
+            lambda profile: outermost(profile, 1),
         )
     return Rule(
         lambda q: passes * q * (p - q) / p,
         lambda use: passes * use.pairs / p,
-        lambda profile: _outermost(profile, passes),
+        lambda profile: outermost(profile, passes),
     )
 
 
@@ -141,7 +141,7 @@ def _one_shot(op: Collective, p: int) -> Rule | None:
     if op is not Collective.ALL_REDUCE:
         return None
     return Rule(
-        lambda q: float(q * (p - q)), lambda use: use.pairs, lambda profile: _outermost(profile, 1)
+        lambda q: float(q * (p - q)), lambda use: use.pairs, lambda profile: outermost(profile, 1)
     )
 
 
@@ -186,7 +186,7 @@ def _scatter_gather(op: Collective, p: int) -> Rule | None:
         return None
 
     def steps(profile: Profile) -> tuple[int, ...]:
-        ring, last = new_entities(profile), _outermost(profile, 1)
+        ring, last = new_entities(profile), outermost(profile, 1)
         return tuple(a + b for a, b in zip(ring, last, strict=True))
 
     return Rule(lambda q: (p - 1) / p + (p - q) / p, _nowhere, steps)
@@ -195,7 +195,7 @@ def _scatter_gather(op: Collective, p: int) -> Rule | None:
 def _in_switch(op: Collective, _: int) -> Rule | None:
     if op is not Collective.ALL_REDUCE:
         return None
-    return Rule(lambda _: 1.0, _nowhere, lambda profile: _outermost(profile, 2))
+    return Rule(lambda _: 1.0, _nowhere, lambda profile: outermost(profile, 2))
 
 
 def _of_libraries_only(_: Collective, __: int) -> Rule | None:
@@ -215,18 +215,23 @@ _RULES: dict[Algorithm, Callable[[Collective, int], Rule | None]] = {
 }
 
 
+def rule_of(algorithm: Algorithm, collective: Collective, members: int) -> Rule | None:
+    """The rule of an algorithm for a collective on so many members; None: it has none."""
+    return _RULES[algorithm](collective, members)
+
+
 def rules(topology: Topology, footprint: Footprint, operation: Operation) -> list[tuple[str, Rule]]:
     """The algorithms that can carry out an operation on these groups, by name."""
     p = footprint.members
     if operation is RequestKind.SEND:
-        one = Rule(lambda _: 1.0, lambda use: use.path, lambda profile: _outermost(profile, 1))
+        one = Rule(lambda _: 1.0, lambda use: use.path, lambda profile: outermost(profile, 1))
         return [("send", one)]
     if operation is RequestKind.ALL_TO_ALL:
         return _exchanges(topology, footprint)
     found = []
     fixed = dict(topology.overrides).get(operation)
     for algorithm in topology.algorithms if fixed is None else (fixed,):
-        rule = _RULES[algorithm](operation, p)
+        rule = rule_of(algorithm, operation, p)
         if rule is not None and _applies(algorithm, topology, footprint, operation):
             found.append((algorithm.value, rule))
     return found or [(Algorithm.RING.value, _ring(operation, p))]
@@ -238,7 +243,7 @@ def _exchanges(topology: Topology, footprint: Footprint) -> list[tuple[str, Rule
     pairwise = Rule(
         lambda q: q * (p - q) / p, lambda use: use.pairs / p, lambda profile: new_entities(profile)
     )
-    at_once = Rule(pairwise.crossing, pairwise.siblings, lambda profile: _outermost(profile, 1))
+    at_once = Rule(pairwise.crossing, pairwise.siblings, lambda profile: outermost(profile, 1))
     if _applies(Algorithm.DIRECT, topology, footprint, RequestKind.ALL_TO_ALL):
         return [("direct", at_once)]
     return [("pairwise", pairwise)]

@@ -17,6 +17,7 @@ from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation, Rule, rules
 from p2smt.cost.footprint import Digits, regular_footprint, send_footprint
 from p2smt.cost.level_use import Footprint, LevelUse
+from p2smt.cost.library.ways import library_model
 from p2smt.cost.step_time import StepCostModel, Way
 from p2smt.programs.program import Grouping
 
@@ -26,6 +27,8 @@ def step_model(topology: Topology, footprint: Footprint, operation: Operation) -
     if all(max(profile) == 1 for profile in footprint.profiles):
         silent = (0.0,) * len(topology.levels)
         return StepCostModel((Way("none", "", 0, 0.0, 0.0, None, 0.0, silent),))
+    if topology.library:
+        return library_model(topology, footprint, operation)
     collective = operation if isinstance(operation, Collective) else None
     crossed = [
         j

@@ -1,5 +1,10 @@
 """Proved lower bounds on the time of programs.
 
+Under a library there are two.  What the links allow (``request_bound_s``) knows nominal rates
+only: no library, no latency, no cost of a call.  What a search starts from
+(``priced_bound_s``) is closer: the links at the best rate that the library reaches, and one call.
+Without a library both are the bound proved here.
+
 The time bound holds for every program of the language and every choice of algorithms and
 protocols under the cost model, on all groups of a request at once.  Proof in short, with n
 the payload, f_j the request's split at level j, and M the number of entities of a level that
@@ -33,6 +38,8 @@ from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.alpha_beta import regular_model, send_model
 from p2smt.cost.footprint import Digits
+from p2smt.cost.library.ways import least_call_s
+from p2smt.cost.step_time import StepCostModel
 from p2smt.programs.program import Grouping
 
 
@@ -42,8 +49,11 @@ def request_bound_s(
     """Seconds that no program answering the request on all groups at once can beat.
 
     ``digits`` are the reduction digits of each level, ``payload_bytes`` the whole vector per
-    device.  An all-to-all and a send have one way to run, so their cost is the bound.
+    device.  An all-to-all and a send have one way to run, so their cost without a library is the
+    bound, and with one the part of it that the links take.
     """
+    if topology.library:
+        return _wire_bound_s(_scaled(topology, least=1.0), digits, kind, payload_bytes)
     if kind is RequestKind.SEND:
         return send_model(topology, digits, kind).time(payload_bytes).seconds
     factors = tuple(math.prod(size for size, _ in level) for level in digits)
@@ -53,6 +63,52 @@ def request_bound_s(
     spans = _spans(topology, digits, factors)
     wire = max((_wire_s(span, kind) for span in spans), default=0.0)
     return wire * payload_bytes + _latency_s(topology, spans, kind)
+
+
+def priced_bound_s(
+    topology: Topology, digits: tuple[Digits, ...], kind: RequestKind, payload_bytes: int
+) -> float:
+    """Seconds that no program can beat under the topology's library, as the model prices it."""
+    if not topology.library:
+        return request_bound_s(topology, digits, kind, payload_bytes)
+    if not any(digits):
+        return 0.0
+    if kind in (RequestKind.SEND, RequestKind.ALL_TO_ALL):
+        return _exchange_model(topology, digits, kind).time(payload_bytes).seconds
+    wire_s = _wire_bound_s(_scaled(topology, least=0.0), digits, kind, payload_bytes)
+    return wire_s + least_call_s(topology)
+
+
+def _scaled(topology: Topology, least: float) -> Topology:
+    """The links alone, each at the best part of its nominal rate that is measured, or ``least``."""
+    found = topology.nominal()
+    for j, level in enumerate(topology.levels):
+        found = found.with_bandwidth_factor(j, max(least, level.link.best_efficiency))
+    return found
+
+
+def _wire_bound_s(
+    nominal: Topology, digits: tuple[Digits, ...], kind: RequestKind, payload_bytes: int
+) -> float:
+    """Seconds that the links are busy at least, at the rates of a topology without library."""
+    if not any(digits):
+        return 0.0
+    if kind in (RequestKind.SEND, RequestKind.ALL_TO_ALL):
+        ways = _exchange_model(nominal, digits, kind).ways
+        return min(way.seconds_per_byte for way in ways) * payload_bytes
+    factors = tuple(math.prod(size for size, _ in level) for level in digits)
+    spans = _spans(nominal, digits, factors)
+    return max((_wire_s(span, kind) for span in spans), default=0.0) * payload_bytes
+
+
+def _exchange_model(
+    topology: Topology, digits: tuple[Digits, ...], kind: RequestKind
+) -> StepCostModel:
+    """How an all-to-all or a send runs."""
+    if kind is RequestKind.SEND:
+        return send_model(topology, digits, kind)
+    whole = Grouping(0, sum(len(level) > 0 for level in digits))
+    return regular_model(topology, digits, whole, RequestKind.ALL_TO_ALL)
 
 
 @dataclass(frozen=True, slots=True)

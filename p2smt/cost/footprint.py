@@ -19,7 +19,7 @@ from p2smt.cluster.topology import Level, LinkKind, Topology
 from p2smt.cost.level_use import Footprint, LevelUse, message_footprint, new_entities
 from p2smt.cost.rings import even_load
 from p2smt.cost.routing import worst_link
-from p2smt.cost.trees import block_load, chain_part, inner_load, node_level
+from p2smt.cost.trees import block_load, chain_part, inner_load
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.programs.program import Grouping
 
@@ -98,7 +98,7 @@ def _spread(spans: Sequence[_Span]) -> list[int]:
 
 def _nodes(topology: Topology, spans: Sequence[_Span]) -> tuple[int, int]:
     """Nodes that a group spans, and its members in each."""
-    spread, first = _spread(spans), node_level(topology) + 1
+    spread, first = _spread(spans), topology.node_level + 1
     return math.prod(spread[:first]), math.prod(spread[first:])
 
 
@@ -155,7 +155,7 @@ def _switch_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse:
 
 def _tree_load(topology: Topology, spans: Sequence[_Span], j: int) -> float:
     """What a group's trees send out of the worst entity that has some of its members."""
-    first, inside = node_level(topology) + 1, math.prod(_spread(spans)[j + 1 :])
+    first, inside = topology.node_level + 1, math.prod(_spread(spans)[j + 1 :])
     nodes, local = _nodes(topology, spans)
     if j < first:
         return block_load(nodes, inside // local)
@@ -198,7 +198,7 @@ def _sibling_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse
 
 def _sibling_tree(topology: Topology, spans: Sequence[_Span], j: int, rings: IntArray) -> float:
     """Load of the worst link by the chains of one group's trees: each edge is used both ways."""
-    spread, first = _spread(spans), node_level(topology) + 1
+    spread, first = _spread(spans), topology.node_level + 1
     if j < first:
         return math.inf
     nodes, local = _nodes(topology, spans)

@@ -17,7 +17,7 @@ from p2smt.cluster.topology import Level, LinkKind, Topology
 from p2smt.cost.level_use import Footprint, LevelUse, PortProfile, message_footprint
 from p2smt.cost.rings import chain_steps, mesh_load, node_order, parallel_rings
 from p2smt.cost.routing import FloatArray, worst_link
-from p2smt.cost.trees import TreeEdges, node_level, tree_edges_of
+from p2smt.cost.trees import TreeEdges, tree_edges_of
 from p2smt.parallelism.placement import IntArray
 
 BoolArray = npt.NDArray[np.bool_]
@@ -43,7 +43,7 @@ def explicit_footprint(topology: Topology, groups: IntArray, joins_nodes: bool =
     ``joins_nodes``: the library walks through the members node by node, and through each node in
     device order; otherwise its rings follow the communicator strictly.
     """
-    per_node = topology.devices_under(node_level(topology))
+    per_node = topology.devices_under(topology.node_level)
     chain = node_order(groups, per_node, by_device=joins_nodes)
     rows, trees = np.sort(groups, axis=1), tree_edges_of(chain, per_node)
     every = _Groups(rows, chain if joins_nodes else groups, chain, trees)
@@ -112,7 +112,7 @@ def _switch_use(topology: Topology, every: _Groups, j: int) -> LevelUse | None:
 
     runs, away, into = _runs(topology, every.ring, j, len(count))
     chain, _ = _entity_of(topology, every.chain, j)
-    ring, tree = worst(runs), worst(every.trees.sent(chain.ravel(), j > node_level(topology)))
+    ring, tree = worst(runs), worst(every.trees.sent(chain.ravel(), j > topology.node_level))
     path = [worst(direction) for direction in (away, into)]
     return LevelUse(
         j,
@@ -182,7 +182,7 @@ def _sibling_drawn(
     chosen = np.unique(where[closed])
     chain, _ = _entity_of(topology, every.chain, j)
     runs, away, into = _runs(topology, every.ring, j, len(count))
-    tree = every.trees.sent(chain.ravel(), j > node_level(topology))
+    tree = every.trees.sent(chain.ravel(), j > topology.node_level)
     ring, out, back, trees = (
         float((sent / count)[chosen].max()) for sent in (runs, away, into, tree)
     )
@@ -191,7 +191,7 @@ def _sibling_drawn(
 
 def _sibling_tree(topology: Topology, every: _Groups, j: int) -> float:
     """Load of the worst link by the chains inside nodes, each edge of which is used both ways."""
-    if j <= node_level(topology):
+    if j <= topology.node_level:
         return math.inf
     level, trees = topology.levels[j], every.trees
     sibling = (every.chain // topology.devices_under(j)).ravel()

@@ -12,7 +12,6 @@ from enum import Enum
 from typing import assert_never
 
 from p2smt.cluster.topology import Topology
-from p2smt.cost.trees import node_level
 
 Profile = tuple[int, ...]
 """A number for each level, from the outermost."""
@@ -127,6 +126,6 @@ def message_footprint(
     levels = range(len(topology.levels))
     profiles = [tuple(1 if i < j else 2 for i in levels) for j in meeting]
     found = tuple(sorted(profiles)) or ((1,) * len(levels),)
-    nodes = 2 if any(j <= node_level(topology) for j in meeting) else 1
+    nodes = 2 if any(j <= topology.node_level for j in meeting) else 1
     chains = tuple(new_entities(profile) for profile in found)
     return Footprint(members, found, chains, uses, nodes, local=1)

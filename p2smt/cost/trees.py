@@ -21,20 +21,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from p2smt.cluster.topology import Topology
 from p2smt.cost.routing import FloatArray
 from p2smt.parallelism.placement import IntArray
 
 HALF = 0.5
 """Part of the payload in each of the two trees."""
-
-
-def node_level(topology: Topology) -> int:
-    """Index of the level whose entities are nodes, -1 if all devices are in one.
-
-    The outermost of several levels is taken to be the network.
-    """
-    return 0 if len(topology.levels) > 1 else -1
 
 
 @lru_cache(maxsize=256)

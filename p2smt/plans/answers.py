@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.bounds import priced_bound_s, request_bound_s
 from p2smt.cost.pipeline import Pipelined
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.errors import EncodingBug
@@ -17,6 +17,11 @@ from p2smt.result import Status
 def physical_bound_s(scene: Scene, request: Request) -> float:
     """Least time of one execution that the links of the scene allow."""
     return request_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
+
+
+def least_s(scene: Scene, request: Request) -> float:
+    """Least time of one execution that any program can have, as the model prices it."""
+    return priced_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
 
 
 def program_answer(
@@ -56,6 +61,7 @@ def fixed_answer(request: Request, scene: Scene) -> RequestAnswer:
     moved = hierarchy.size > 1
     step = scene.fixed_time(request.kind, request.payload_bytes)
     twice = 2 if moved else 1  # what is sent and what is received
+    physical = physical_bound_s(scene, request)
     return RequestAnswer(
         request,
         hierarchy,
@@ -64,7 +70,7 @@ def fixed_answer(request: Request, scene: Scene) -> RequestAnswer:
         step.seconds,
         step.seconds,
         step.seconds,
-        step.seconds,
+        min(physical, step.seconds),
         (step,) if moved else (),
         (float(request.payload_bytes),) if moved else (),
         twice * request.payload_bytes,

@@ -17,7 +17,7 @@ from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.answers import matrix_alternative, physical_bound_s
+from p2smt.plans.answers import least_s, matrix_alternative
 from p2smt.plans.solution import Alternative, RequestAnswer, objective
 from p2smt.problems.placement import CostTable, PlacementProblem
 from p2smt.result import Result, Status, StopWatch
@@ -90,7 +90,7 @@ class _Loose:
         """The entry that a matrix falls into."""
         values = self.values(matrix)
         if values not in self.entries:
-            bound_s = physical_bound_s(self.scene(values), self.request)
+            bound_s = least_s(self.scene(values), self.request)
             self.entries[values] = _Entry(bound_s)
         return self.entries[values]
 
@@ -140,7 +140,7 @@ class BoundTable:
     _tick_s: float = 1.0
 
     def fill(self, watch: StopWatch) -> None:
-        """Physical bounds for every scene of every request, and the first tick.
+        """Lower bounds for every scene of every request, and the first tick.
 
         Raises:
             OutOfTimeError: the time ran out.
@@ -237,12 +237,12 @@ class BoundTable:
 
 
 def _filled(request: Request, columns: SceneTable, watch: StopWatch) -> tuple[_Rows, float]:
-    """Physical bounds on the scenes of a table, and the longest of their single collectives."""
+    """Lower bounds on the scenes of a table, and the longest of their single collectives."""
     entries, longest_s = {}, 0.0
     for values, scene in columns.scenes.items():
         if watch.expired():
             raise OutOfTimeError
-        entries[values] = _Entry(physical_bound_s(scene, request))
+        entries[values] = _Entry(least_s(scene, request))
         single_s = scene.fixed_time(request.kind, request.payload_bytes).seconds
         longest_s = max(longest_s, single_s)
     return _Rows(request, columns, entries), longest_s

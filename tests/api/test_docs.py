@@ -44,7 +44,7 @@ def test_the_pieces_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.Monk
         assert out.getvalue() == shown
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_pieces_are_typed(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("\n".join(code for code, _ in PIECES))

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import but_the_first
+
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    ("script", "arguments", "message"),
-    [
+    "case",
+    but_the_first(
         (
             "placement_448x.model.study",
             ["UNKNOWN"],
@@ -36,9 +38,11 @@ ROOT = Path(__file__).parents[2]
             ["--nodes", "2", "--ranks-per-node", "2", "--rate", "fast", "--out", "x.json"],
             "error: --rate",
         ),
-    ],
+    ),
+    ids=lambda case: case[0],
 )
-def test_bad_arguments(script: str, arguments: list[str], message: str) -> None:
+def test_bad_arguments(case: tuple[str, list[str], str]) -> None:
+    script, arguments, message = case
     command = [sys.executable, "-m", f"experiments.{script}", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")

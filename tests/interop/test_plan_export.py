@@ -10,8 +10,9 @@ import pytest
 from p2smt.cluster.file import load_topology
 from p2smt.collectives.contract import contract
 from p2smt.errors import InputError
+from p2smt.interop import plan_export
 from p2smt.interop.mscclpp.parse import parse_mscclpp
-from p2smt.interop.plan_export import ALGORITHMS, MAX_PRICED_STEPS, export_plan
+from p2smt.interop.plan_export import ALGORITHMS, export_plan
 from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.interop.schedule_files import read_schedule
 from p2smt.plans.file import read_plan
@@ -41,11 +42,29 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> AnyPlan:
     return solved(folder, str(folder / "tiny.yaml"), *EVERY_KIND)
 
 
+CARDS = """
+name: cards
+algorithms: [ring]
+levels:
+  - name: node
+    size: 2
+    link: {kind: switch, bandwidth: 100 GB/s, latency: 5 us, ports: 4}
+  - {name: gpu, size: 4, link: {kind: switch, bandwidth: 270 GB/s, latency: 2 us}}
+"""
+
+
 @pytest.fixture(scope="module")
-def flat(tmp_path_factory: pytest.TempPathFactory) -> AnyPlan:
-    """One ring over two nodes with eight cards each."""
-    folder = tmp_path_factory.mktemp("flat")
-    return solved(folder, "dgx-a100:2", "--axes", "dp=16", "--reduce", "dp=1GiB")
+def cards(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A topology file of two nodes with four devices and a card for each."""
+    path = tmp_path_factory.mktemp("cards") / "cards.yaml"
+    path.write_text(CARDS)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def flat(cards: str) -> AnyPlan:
+    """One ring over them."""
+    return solved(Path(cards).parent, cards, "--axes", "dp=8", "--reduce", "dp=1GiB")
 
 
 def schedules(made: PlanExport) -> list[Schedule]:
@@ -139,9 +158,9 @@ def test_shards_in_another_order_are_ranks_in_another_order(tmp_path: Path) -> N
     assert found.contract.collective == "reduce_scatter"
 
 
-def test_a_ring_for_every_port(flat: AnyPlan) -> None:
-    """With a single ring it takes 80.5 ms instead of 10.2 ms: one card of eight is used."""
-    topology, bytes_ = load_topology("dgx-a100:2"), flat.requests[0].bytes
+def test_a_ring_for_every_port(flat: AnyPlan, cards: str) -> None:
+    """With a single ring it takes 18.8 ms instead of 7.0 ms: one card of four is used."""
+    topology, bytes_ = load_topology(cards), flat.requests[0].bytes
     for ending in ("xml", "json", "yaml"):
         made = export_plan(flat, 0, f"out.{ending}", algorithm="ring")
         assert made.exported_s is not None
@@ -149,19 +168,23 @@ def test_a_ring_for_every_port(flat: AnyPlan) -> None:
         (found,) = schedules(made)
         priced = schedule_cost(found, topology, bytes_).time_s
         assert priced == pytest.approx(made.exported_s, rel=0.01)
-    cards = schedule_cost(found, topology, bytes_).links
-    assert len({load.link for load in cards if load.link.level == "node"}) == 2 * 2 * 8
-    single = schedule_cost(classic("ring-all-reduce", 16), topology, bytes_)
-    assert single.time_s > 7 * flat.requests[0].seconds
+    used = schedule_cost(found, topology, bytes_).links
+    assert len({load.link for load in used if load.link.level == "node"}) == 2 * 2 * 4
+    single = schedule_cost(classic("ring-all-reduce", 8), topology, bytes_)
+    assert single.time_s > 2.5 * flat.requests[0].seconds
 
 
-def test_groups_that_are_alike_are_priced_by_one_of_them(tmp_path: Path) -> None:
+def test_groups_that_are_alike_are_priced_by_one_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All together have more steps than are priced."""
-    asked = ("--axes", "dp=128,tp=8", "--reduce", "dp=1GiB", "--fix", "dp=node:128")
-    plan = solved(tmp_path, "dgx-a100:128", *asked)
+    most = 2500
+    monkeypatch.setattr(plan_export, "MAX_PRICED_STEPS", most)
+    asked = ("--axes", "dp=32,tp=8", "--reduce", "dp=1GiB", "--fix", "dp=node:32")
+    plan = solved(tmp_path, "dgx-a100:32", *asked)
     made = export_plan(plan, 0, "out.xml", 8, "ring")
     (file,) = made.files
-    assert len(file.content.schedule.steps) * made.groups > 2 * MAX_PRICED_STEPS
+    assert most < len(file.content.schedule.steps) * made.groups
     assert made.exported_s == pytest.approx(made.plan_s, rel=0.05)
 
 
@@ -179,8 +202,8 @@ def test_ports_between_machines_only(flat: AnyPlan) -> None:
     for gpu in parse_mscclpp(file.text, file.path).gpus:
         for block in gpu.blocks:
             for op in block.operations:
-                far = {c.kind for c in op.channels if (c.peer < 8) != (gpu.rank < 8)}
-                near = {c.kind for c in op.channels if (c.peer < 8) == (gpu.rank < 8)}
+                far = {c.kind for c in op.channels if (c.peer < 4) != (gpu.rank < 4)}
+                near = {c.kind for c in op.channels if (c.peer < 4) == (gpu.rank < 4)}
                 assert far <= {"port"}
                 assert near <= {"memory"}
 

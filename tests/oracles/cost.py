@@ -28,7 +28,10 @@ from tests.oracles.loads import (
     sibling_loads,
     sibling_send_draws,
     switch_loads,
+    walk,
 )
+
+__all__ = ["applies", "best_seconds", "level_seconds", "step_seconds", "walk"]
 
 
 def entities(topology: Topology, group: Group) -> list[int]:
@@ -42,10 +45,12 @@ def latency_steps(topology: Topology, group: Group, operation: Operation, way: W
         return Counter()
     passes = 2 if operation is Collective.ALL_REDUCE else 1
     meets = Counter(meeting_level(topology, a, b) for a, b in pairwise(group))
-    outermost = meeting_level(topology, group[0], group[-1])
+    outermost = min(meeting_level(topology, group[0], b) for b in group[1:])
     match way:
-        case Algorithm.RING | "pairwise":  # an edge of the chain for each of the p - 1 steps
+        case Algorithm.RING:  # an edge of the chain for each of the p - 1 steps
             return Counter({j: passes * n for j, n in meets.items()})
+        case "pairwise":  # whatever the order of the members
+            return Counter(meeting_level(topology, a, b) for a, b in pairwise(sorted(group)))
         case Algorithm.TREE:
             counts = [1, *entities(topology, group)]
             splits = [b / a for a, b in pairwise(counts)]
@@ -71,11 +76,15 @@ def latency_steps(topology: Topology, group: Group, operation: Operation, way: W
 
 
 def even(topology: Topology, groups: Sequence[Group]) -> bool:
-    """Whether all groups have the same number of members in each entity that they touch."""
+    """Whether all groups have as many members in each entity that they touch, in one run each."""
     for j in range(len(topology.levels)):
         inside = [Counter(entity(topology, j, d) for d in group).values() for group in groups]
         if len({count for counts in inside for count in counts}) > 1:
             return False
+        for group in groups:
+            spots = [entity(topology, j, d) for d in group]
+            if 1 + sum(a != b for a, b in pairwise(spots)) > len(set(spots)):
+                return False
     return True
 
 
@@ -84,7 +93,7 @@ def applies(topology: Topology, groups: Sequence[Group], operation: Operation, w
     if way == "send":
         return True
     known = (way, operation) in GROUP_RULES
-    if not known and messages(groups[0], operation, way) is None:
+    if not known and messages(topology, groups[0], operation, way) is None:
         return False
     spans = [entities(topology, group) for group in groups]
     carrying = {
@@ -167,7 +176,7 @@ def level_seconds(
     payload: float,
 ) -> list[float]:
     """Seconds that the worst link of each level transfers in one step."""
-    sent = [m for group in groups for m in messages(group, operation, way) or []]
+    sent = [m for group in groups for m in messages(topology, group, operation, way) or []]
     loads = []
     for j, level in enumerate(topology.levels):
         if level.link.kind is not LinkKind.SWITCH:
@@ -175,7 +184,7 @@ def level_seconds(
                 draws = sibling_send_draws(topology, j, sent)
             else:
                 draws = sibling_draws(topology, j, groups, operation, way)
-            loads.append((sibling_loads(topology, j, sent), draws))
+            loads.append((sibling_loads(topology, j, groups, operation, way), draws))
         elif way == "send":
             loads.append(send_loads(topology, j, sent))
         else:

@@ -5,6 +5,8 @@ level is one whose ends first differ there.  Switch levels from the meeting leve
 the uplink of each end's entity; other levels carry only what meets at them, hop by hop.  A
 group's traffic out of (into) an entity is spread over the ports of its members inside; a
 send uses its own device's ports.
+
+A group is a list in the order in which a library walks through it (:func:`walk`).
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from functools import cache
+from itertools import pairwise, permutations
 from typing import Literal
 
 from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
@@ -26,7 +29,6 @@ Loads = defaultdict[object, float]
 
 CHAINS = (Collective.REDUCE, Collective.BROADCAST)
 GROUP_RULES: dict[tuple[Way, Operation], float] = {
-    (Algorithm.TREE, Collective.ALL_REDUCE): 2.0,
     (Algorithm.TREE, Collective.REDUCE): 1.0,
     (Algorithm.TREE, Collective.BROADCAST): 1.0,
     (Algorithm.IN_SWITCH, Collective.ALL_REDUCE): 1.0,
@@ -43,10 +45,80 @@ def meeting_level(topology: Topology, one: int, other: int) -> int:
     return next(j for j in levels if entity(topology, j, one) != entity(topology, j, other))
 
 
+def nodes_of(topology: Topology) -> int | None:
+    """The level whose entities are nodes; None: all is one node."""
+    told = any(level.link.fabric for level in topology.levels)
+    found = [j for j, level in enumerate(topology.levels) if level.link.network]
+    return max(found, default=None) if told else 0 if len(topology.levels) > 1 else None
+
+
+def by_node(topology: Topology, group: Group) -> list[list[int]]:
+    """The members of each node, in their order; nodes by first appearance."""
+    level, found = nodes_of(topology), defaultdict[int, list[int]](list)
+    for device in group:
+        found[0 if level is None else entity(topology, level, device)].append(device)
+    return list(found.values())
+
+
+def walk(topology: Topology, group: Group, joins_nodes: bool) -> list[int]:
+    """The order in which a library's ring visits a group that is given in communicator order."""
+    if not joins_nodes:
+        return list(group)
+    return [device for members in by_node(topology, group) for device in sorted(members)]
+
+
+# Trees ------------------------------------------------------------------------------------
+
+
+def binary_tree(nodes: int) -> list[tuple[int, int]]:
+    """(parent, child) pairs: the root is 0, its child the largest power of two below ``nodes``."""
+    found, power = [], 1
+    while 2 * power < nodes:
+        power *= 2
+    todo = [(power, power)] if nodes > 1 else []
+    found += [(0, power)] if nodes > 1 else []
+    while todo:
+        at, reach = todo.pop()
+        for side in (-1, 1):
+            step = reach // 2
+            while step and at + side * step >= nodes:
+                step //= 2
+            if step:
+                found.append((at, at + side * step))
+                todo.append((at + side * step, step))
+    return found
+
+
+def two_trees(nodes: int) -> list[tuple[int, int]]:
+    """The edges of both trees: the second mirrors the first, or for an odd number shifts it."""
+    first = binary_tree(nodes)
+    if nodes % 2:
+        return first + [((a + 1) % nodes, (b + 1) % nodes) for a, b in first]
+    return first + [(nodes - 1 - a, nodes - 1 - b) for a, b in first]
+
+
+def tree_messages(topology: Topology, group: Group) -> Messages:
+    """An all-reduce by two trees over nodes; in nodes of several, each member heads a chain."""
+    nodes = by_node(topology, group)
+    one_way: Messages = []
+    if len(nodes) == 1:
+        one_way = [(a, b, 1.0) for a, b in pairwise(group)]
+    else:
+        for members in nodes:  # the chain that starts at each of them in turn
+            q = len(members)
+            for head in range(q):
+                chain = [*members[head:], *members[:head]]
+                one_way += [(a, b, 1 / q) for a, b in pairwise(chain)]
+    for parent, child in two_trees(len(nodes)):
+        ends = [(a, b) for a in nodes[parent] for b in nodes[child]]
+        one_way += [(a, b, 0.5 / len(ends)) for a, b in ends]
+    return one_way + [(b, a, amount) for a, b, amount in one_way]
+
+
 # Messages ---------------------------------------------------------------------------------
 
 
-def messages(group: Group, operation: Operation, way: Way) -> Messages | None:
+def messages(topology: Topology, group: Group, operation: Operation, way: Way) -> Messages | None:
     """(source, target, fraction of n) of one group; None: no such algorithm."""
     p, passes = len(group), 2 if operation is Collective.ALL_REDUCE else 1
     edges = list(pairwise(group))
@@ -63,6 +135,8 @@ def messages(group: Group, operation: Operation, way: Way) -> Messages | None:
             return [(b, a, 1.0) for a, b in edges]
         case Algorithm.RING:
             return [(a, b, passes * (p - 1) / p) for a, b in edges + wrap]
+        case Algorithm.TREE if operation is Collective.ALL_REDUCE:
+            return tree_messages(topology, group)
         case Algorithm.DIRECT if operation is Collective.BROADCAST:
             return [(group[0], b, 1.0) for b in group[1:]]
         case Algorithm.DIRECT if operation is Collective.REDUCE:
@@ -140,14 +214,96 @@ def _coordinates(dims: Sequence[int], index: int) -> list[int]:
     return found
 
 
-def sibling_loads(topology: Topology, level: int, sent: Messages) -> Loads:
+def sibling_loads(
+    topology: Topology, level: int, groups: Sequence[Group], operation: Operation, way: Way
+) -> Loads:
     """Load of each link between siblings, per payload byte."""
+    loads = Loads(float)
+    for group in groups:
+        sent = messages(topology, group, operation, way) or []
+        if way is Algorithm.RING and operation in CHAINS:
+            closed = messages(topology, group, Collective.ALL_GATHER, way) or []
+            back = operation is Collective.REDUCE
+            turned = [(b, a, 1.0) if back else (a, b, 1.0) for a, b, _ in closed]
+        else:
+            turned = sent
+        here = [m for m in sent if meeting_level(topology, *m[:2]) == level]
+        if not here:
+            continue
+        kind = topology.levels[level].link.kind
+        if way in (Algorithm.RING, Algorithm.TREE) and kind is LinkKind.FULL_MESH:
+            found = all_orders(topology, level, turned)
+        elif way is Algorithm.RING and passes_each_once(topology, level, group):
+            found = all_cycles(topology, level, group, turned[0][2])
+        else:
+            found = routed(topology, level, here)
+        for link, amount in found.items():
+            loads[link] += amount
+    return loads
+
+
+def routed(topology: Topology, level: int, sent: Messages) -> Loads:
+    """Every message that meets at a level, by the shortest way."""
     size, loads = topology.levels[level].size, Loads(float)
     for a, b, amount in sent:
         if meeting_level(topology, a, b) == level:
             x, y = entity(topology, level, a), entity(topology, level, b)
             for hop in hops(topology.levels[level].link, size, x % size, y % size):
                 loads[(x // size, hop)] += amount
+    return loads
+
+
+@cache
+def orders(count: int) -> list[tuple[int, ...]]:
+    """Orders of so many, among which each one is followed by each other equally often."""
+    if count in (2, 3, 5, 7):  # multiply and add modulo a prime
+        both = [(a, b) for a in range(1, count) for b in range(count)]
+        return [tuple((a * i + b) % count for i in range(count)) for a, b in both]
+    return list(permutations(range(count)))
+
+
+def all_orders(topology: Topology, level: int, sent: Messages) -> Loads:
+    """A mesh: a ring for every order of the siblings, each with the same part of the payload.
+
+    A chain lacks one edge of the ring, which in each order falls on another link: away from the
+    root the links carry what the ring's do.
+    """
+    size, loads = topology.levels[level].size, Loads(float)
+    ends = [(entity(topology, level, a), entity(topology, level, b), x) for a, b, x in sent]
+    ends = [(a, b, x) for a, b, x in ends if a != b and a // size == b // size]
+    for parent in {a // size for a, _, _ in ends}:
+        here = [(a, b, x) for a, b, x in ends if a // size == parent]
+        spots = sorted({end for a, b, _ in here for end in (a, b)})
+        for order in orders(len(spots)):
+            other = {spot: spots[order[i]] for i, spot in enumerate(spots)}
+            for a, b, amount in here:
+                loads[(parent, (other[a] % size, other[b] % size))] += amount / len(
+                    orders(len(spots))
+                )
+    return loads
+
+
+def passes_each_once(topology: Topology, level: int, group: Group) -> bool:
+    """Whether a ring goes round all siblings of one set, no switch between them, and no others."""
+    link, size = topology.levels[level].link, topology.levels[level].size
+    spots = [entity(topology, level, device) for device in group]
+    turns = sum(a != b for a, b in zip(spots, [*spots[1:], spots[0]], strict=True))
+    whole = len(set(spots)) == turns == size and len({spot // size for spot in spots}) == 1
+    return whole and link.kind in (LinkKind.RING, LinkKind.TORUS)
+
+
+def all_cycles(topology: Topology, level: int, group: Group, amount: float) -> Loads:
+    """The rings that go side by side: two in each dimension longer than 2, or just one or two."""
+    one = topology.levels[level]
+    dims = one.link.torus or (one.size,)
+    rings = 1 if one.size == 2 else max(2, 2 * sum(length > 2 for length in dims))
+    parent = entity(topology, level, group[0]) // one.size
+    loads = Loads(float)
+    for at in range(one.size):
+        for d, length in enumerate(dims):
+            for step in (1, -1)[: min(length - 1, 2)]:
+                key = (parent, (tuple(_coordinates(dims, at)), d, step))
+                loads[key] = amount / rings
     return loads
 
 
@@ -160,7 +316,7 @@ def crossings(
         places = {entity(topology, level, d) for d in group}
         both = [(place, direction) for place in places for direction in ("out", "in")]
         return dict.fromkeys(both, GROUP_RULES[way, operation]) if len(places) > 1 else {}
-    for a, b, amount in messages(group, operation, way) or []:
+    for a, b, amount in messages(topology, group, operation, way) or []:
         if meeting_level(topology, a, b) <= level:
             found[entity(topology, level, a), "out"] += amount
             found[entity(topology, level, b), "in"] += amount

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 Plan = dict[str, Any]
@@ -21,50 +24,22 @@ STEP = (*FIRST, "steps", 0)
 
 def put(*path: str | int, to: object) -> Change:
     """Replace the value at a path."""
-
-    def change(plan: Plan) -> None:
-        at: Any = plan
-        for key in path[:-1]:
-            at = at[key]
-        at[path[-1]] = to
-
-    return change
+    return lambda plan: _holder(plan, path).__setitem__(path[-1], to)
 
 
 def scale(*path: str | int, by: float) -> Change:
     """Multiply the number at a path."""
-
-    def change(plan: Plan) -> None:
-        at: Any = plan
-        for key in path[:-1]:
-            at = at[key]
-        at[path[-1]] *= by
-
-    return change
+    return lambda plan: put(*path, to=_at(plan, path) * by)(plan)
 
 
 def more(*path: str | int, by: float) -> Change:
     """Add to the number at a path."""
-
-    def change(plan: Plan) -> None:
-        at: Any = plan
-        for key in path[:-1]:
-            at = at[key]
-        at[path[-1]] += by
-
-    return change
+    return lambda plan: put(*path, to=_at(plan, path) + by)(plan)
 
 
 def drop(*path: str | int) -> Change:
     """Take a key or an entry out."""
-
-    def change(plan: Plan) -> None:
-        at: Any = plan
-        for key in path[:-1]:
-            at = at[key]
-        del at[path[-1]]
-
-    return change
+    return lambda plan: _holder(plan, path).__delitem__(path[-1])
 
 
 def restrict(number: int, **more: object) -> Change:
@@ -86,9 +61,35 @@ def swap(*path: str | int) -> Change:
     """Exchange the first two entries of the list at a path."""
 
     def change(plan: Plan) -> None:
-        at: Any = plan
-        for key in path:
-            at = at[key]
-        at[0], at[1] = at[1], at[0]
+        entries = _at(plan, path)
+        entries[0], entries[1] = entries[1], entries[0]
 
     return change
+
+
+def _at(plan: Plan, path: Sequence[str | int]) -> Any:
+    """What stands at a path."""
+    found: Any = plan
+    for key in path:
+        found = found[key]
+    return found
+
+
+def _holder(plan: Plan, path: Sequence[str | int]) -> Any:
+    """The mapping or list that holds what stands at a path."""
+    return _at(plan, path[:-1])
+
+
+def written(plan: Plan, folder: Path) -> str:
+    """A plan as the file ``plan.json``: its path."""
+    path = folder / "plan.json"
+    path.write_text(json.dumps(plan))
+    return str(path)
+
+
+def changed(plan: Plan, change: Change, folder: Path) -> str:
+    """A plan that is not as it was, as the file ``plan.json``: its path."""
+    other = copy.deepcopy(plan)
+    change(other)
+    assert json.dumps(other) != json.dumps(plan)
+    return written(other, folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from pathlib import Path
 
 import pytest
@@ -23,6 +21,7 @@ from tests.plans.tampering import (
     Plan,
     add,
     both,
+    changed,
     drop,
     put,
     restrict,
@@ -152,12 +151,9 @@ PYDANTIC = ("Input ", "Unable to", "should ", "model_type", "correct the value")
 @pytest.mark.parametrize("name", BAD)
 def test_what_breaks_the_format_is_bad_input(restricted: Plan, tmp_path: Path, name: str) -> None:
     change, message = BAD[name]
-    changed = copy.deepcopy(restricted)
-    change(changed)
-    path = tmp_path / "plan.json"
-    path.write_text(json.dumps(changed))
+    path = changed(restricted, change, tmp_path)
     for command in ("verify", "cost"):
-        outcome = cli(command, str(path))
+        outcome = cli(command, path)
         assert_one_error(outcome)
         assert message in outcome.err, outcome.err
         assert "plan.json" in outcome.err

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from pathlib import Path
 
 import pytest
@@ -23,11 +21,13 @@ from tests.plans.tampering import (
     Change,
     Plan,
     add,
+    changed,
     drop,
     put,
     restrict,
     scale,
     swap,
+    written,
 )
 
 
@@ -52,79 +52,51 @@ def optimal_of_feasible(plan: Plan) -> None:
     plan["requests"][0]["status"] = "feasible"
 
 
-# What it is called: the change, the kind of violation, and a part of its message.
-INVALID: dict[str, tuple[Change, str, str]] = {
+Case = tuple[Change, str, str]
+"""The change, the kind of violation, and a part of its message."""
+
+
+def breaks(number: int, text: str, why: str, **data: object) -> Case:
+    """Another restriction in place of one of the plan's, which does not keep it."""
+    return restrict(number, text=text, **data), "restriction", f"{text}: {why}"
+
+
+def another(text: str, why: str, **data: object) -> Case:
+    """One more restriction, which the plan does not keep."""
+    return add(text=text, **data), "restriction", f"{text}: {why}"
+
+
+INVALID: dict[str, Case] = {
     # restrictions
-    "rule within": (
-        restrict(RULE, within=True, text="tp within node"),
-        "restriction",
-        "tp within node: some group spans several",
+    "rule within": breaks(RULE, "tp within node", "some group spans several", within=True),
+    "rule of the other axis": breaks(RULE, "dp across node", "some group lies in one", axis="dp"),
+    "rule at the other level": another(
+        "dp within gpu",
+        "some group spans several",
+        kind="axis-rule",
+        axis="dp",
+        level="gpu",
+        within=True,
     ),
-    "rule of the other axis": (
-        restrict(RULE, axis="dp", text="dp across node"),
-        "restriction",
-        "dp across node: some group lies in one",
+    "fixed entry": breaks(ENTRY, "tp=node:4", "the matrix has 2 there", entry=4),
+    "fixed entry of the other axis": breaks(
+        ENTRY, "dp=node:2", "the matrix has 1 there", axis="dp"
     ),
-    "rule at the other level": (
-        add(kind="axis-rule", text="dp within gpu", axis="dp", level="gpu", within=True),
-        "restriction",
-        "dp within gpu: some group spans several",
+    "length": breaks(LENGTH, "programs of at most 2 instructions", "it has 3", instructions=2),
+    "length of one": breaks(
+        LENGTH, "programs of at most 1 instruction", "it has 2", instructions=1
     ),
-    "fixed entry": (
-        restrict(ENTRY, entry=4, text="tp=node:4"),
-        "restriction",
-        "tp=node:4: the matrix has 2 there",
+    "form": breaks(FORM, "no parallel", "step 2 has this form", form="parallel"),
+    "one more form": another(
+        "no inside", "step 1 has this form", kind="forbidden-form", form="inside"
     ),
-    "fixed entry of the other axis": (
-        restrict(ENTRY, axis="dp", text="dp=node:2"),
-        "restriction",
-        "dp=node:2: the matrix has 1 there",
+    "steps": breaks(STEPS, "at most 0 steps across node", "it has 1", at_most=0),
+    "steps at the other level": breaks(STEPS, "at most 1 step across gpu", "it has 3", level="gpu"),
+    "algorithms": breaks(ALGORITHMS, "collectives run by tree", "", algorithms=["tree"]),
+    "one more algorithm": breaks(
+        ALGORITHMS, "collectives run by ring or tree", "", algorithms=["ring", "tree"]
     ),
-    "length": (
-        restrict(LENGTH, instructions=2, text="programs of at most 2 instructions"),
-        "restriction",
-        "programs of at most 2 instructions: it has 3",
-    ),
-    "length of one": (
-        restrict(LENGTH, instructions=1, text="programs of at most 1 instruction"),
-        "restriction",
-        "programs of at most 1 instruction: it has 2",
-    ),
-    "form": (
-        restrict(FORM, form="parallel", text="no parallel"),
-        "restriction",
-        "no parallel: step 2 has this form",
-    ),
-    "one more form": (
-        add(kind="forbidden-form", text="no inside", form="inside"),
-        "restriction",
-        "no inside: step 1 has this form",
-    ),
-    "steps": (
-        restrict(STEPS, at_most=0, text="at most 0 steps across node"),
-        "restriction",
-        "at most 0 steps across node: it has 1",
-    ),
-    "steps at the other level": (
-        restrict(STEPS, level="gpu", text="at most 1 step across gpu"),
-        "restriction",
-        "at most 1 step across gpu: it has 3",
-    ),
-    "algorithms": (
-        restrict(ALGORITHMS, algorithms=["tree"], text="collectives run by tree"),
-        "restriction",
-        "collectives run by tree",
-    ),
-    "one more algorithm": (
-        restrict(ALGORITHMS, algorithms=["ring", "tree"], text="collectives run by ring or tree"),
-        "restriction",
-        "collectives run by ring or tree",
-    ),
-    "pipeline": (
-        restrict(PIPELINE, chunks=8, text="programs of several steps in 8 chunks"),
-        "restriction",
-        "programs of several steps in 8 chunks: it has 4",
-    ),
+    "pipeline": breaks(PIPELINE, "programs of several steps in 8 chunks", "it has 4", chunks=8),
     "no pipeline": (
         drop("restrictions", PIPELINE),
         "restriction",
@@ -225,20 +197,14 @@ INVALID: dict[str, tuple[Change, str, str]] = {
 @pytest.mark.parametrize("name", INVALID)
 def test_what_is_not_true_is_told(restricted: Plan, tmp_path: Path, name: str) -> None:
     change, kind, message = INVALID[name]
-    changed = copy.deepcopy(restricted)
-    change(changed)
-    assert changed != restricted
-    path = tmp_path / "plan.json"
-    path.write_text(json.dumps(changed))
-    outcome = cli("verify", str(path), "--json")
+    path = changed(restricted, change, tmp_path)
+    outcome = cli("verify", path, "--json")
     data = outcome.json()
     assert (outcome.code, outcome.err, data["verdict"]) == (1, "", "invalid")
     found = [(broken["kind"], broken["message"]) for broken in data["violations"]]
     assert any(kind == k and message in text for k, text in found), found
-    assert cli("cost", str(path)).code == 1
+    assert cli("cost", path).code == 1
 
 
 def test_the_plan_itself_is_valid(restricted: Plan, tmp_path: Path) -> None:
-    path = tmp_path / "plan.json"
-    path.write_text(json.dumps(restricted))
-    assert cli("verify", str(path), "--prove").code == 0
+    assert cli("verify", written(restricted, tmp_path), "--prove").code == 0

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.cli.tools import cli
-from tests.plans.tampering import FIRST, STEP, Change, Plan, more
+from tests.plans.tampering import FIRST, STEP, Change, Plan, changed, more, written
 
 LARGE = ("--axes", "dp=2,tp=4", "--reduce", "tp=64GiB")
 
@@ -34,16 +32,10 @@ def large(tiny: str) -> Plan:
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_byte_is_told(large: Plan, tmp_path: Path, name: str) -> None:
     change, message = CHANGED[name]
-    changed = copy.deepcopy(large)
-    change(changed)
-    path = tmp_path / "plan.json"
-    path.write_text(json.dumps(changed))
-    outcome = cli("verify", str(path), "--json")
+    outcome = cli("verify", changed(large, change, tmp_path), "--json")
     assert outcome.code == 1
     assert any(one["message"].startswith(message) for one in outcome.json()["violations"])
 
 
 def test_the_plan_itself_is_valid(large: Plan, tmp_path: Path) -> None:
-    path = tmp_path / "plan.json"
-    path.write_text(json.dumps(large))
-    assert cli("verify", str(path)).code == 0
+    assert cli("verify", written(large, tmp_path)).code == 0

@@ -32,6 +32,12 @@ levels:
   - {name: node, size: 2, link: {kind: switch, bandwidth: 10 GB/s, latency: 10 us}}
   - {name: gpu, size: 2, link: {kind: switch, bandwidth: 100 GB/s, latency: 2 us}}
 """
+PAIR = """
+name: pair
+algorithms: [ring]
+levels:
+  - {name: node, size: 2, link: {kind: switch, bandwidth: 10 GB/s, latency: 10 us}}
+"""
 PROGRAM = "reduce-scatter inside node; all-reduce parallel node in root; all-gather inside node"
 T = TypeVar("T")
 
@@ -44,9 +50,21 @@ def on_pairs(folder: Path, *more: str, program: str = PROGRAM) -> tuple[str, ...
     return ("run", "-t", str(path), *place, "--program", program, *more)
 
 
+def on_two(folder: Path, *more: str) -> tuple[str, ...]:
+    """Arguments of `run` for a program on two ranks."""
+    path = folder / "pair.yaml"
+    path.write_text(PAIR)
+    place = ("--axes", "dp=2", "--placement", "[[2]]", "--reduce", "dp=1KiB")
+    return ("run", "-t", str(path), *place, "--program", "all-reduce inside root", *more)
+
+
+ENDLESS = ("--repeat", "100000")
+"""Options of a run that does not end by itself while a test lasts."""
+
+
 def endless(folder: Path, *more: str) -> tuple[str, ...]:
-    """A run that does not end by itself while a test lasts."""
-    return on_pairs(folder, "--repeat", "100000", *more)
+    """Such a run on four ranks."""
+    return on_pairs(folder, *ENDLESS, *more)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from p2smt.runtime.schedules.job import schedule_job
 from p2smt.runtime.summary import RunResult, summarize
 from tests.runtime.schedules.tools import ring
 from tests.runtime.tools import ALL, BLUE, GATHER, RAILS, program_request, request, whole
+from tests.tiers import but_the_first
 
 OPTIONS = RunOptions(repeat=4, warmup=1, time_limit_s=150)
 # In each rank before the repetitions: a call per check (integers, random numbers).  Then each
@@ -70,16 +71,17 @@ def blue() -> RunResult:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize(
-    ("call", "where"),
-    [
+    "at",
+    but_the_first(
         (6, "timed repetition 1 of 4, program"),
         (10, "timed repetition 2 of 4, "),
         (3, "warm-up 1 of 1, "),
-    ],
+    ),
 )
 def test_a_fault_in_one_repetition(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, call: int, where: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, at: tuple[int, str]
 ) -> None:
+    call, where = at
     faulty(monkeypatch, tmp_path, "all_reduce", call)
     (found,) = blue().requests
     assert not found.verified
@@ -99,7 +101,9 @@ def test_a_fault_in_a_schedule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("data_type", [DataType.FLOAT32, DataType.BFLOAT16, DataType.INT64])
+@pytest.mark.parametrize(
+    "data_type", but_the_first(DataType.FLOAT32, DataType.BFLOAT16, DataType.INT64)
+)
 def test_every_turn_of_what_is_right_passes(data_type: DataType) -> None:
     """Rows in one run and in several, pieces, every kind, groups side by side."""
     pairs = ((0, 2), (1, 3))

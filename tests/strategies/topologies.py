@@ -81,9 +81,12 @@ def placements(draw: st.DrawFn, devices: int = MAX_DEVICES) -> Placement:
 @st.composite
 def topologies(draw: st.DrawFn, sizes: tuple[int, ...]) -> Topology:
     """A cluster with these level sizes, some of the algorithms, and perhaps a library's own."""
+    nodes = draw(st.sampled_from([None, *range(-1, len(sizes))]))
+    fabrics = ["" if nodes is None else "efa" if j <= nodes else "pcie" for j in range(len(sizes))]
+    found = [draw(links(size, math.prod(sizes[j + 1 :]))) for j, size in enumerate(sizes)]
     levels = tuple(
-        Level(f"l{j}", size, draw(links(size, math.prod(sizes[j + 1 :]))))
-        for j, size in enumerate(sizes)
+        Level(f"l{j}", size, replace(link, fabric=fabric))
+        for j, (size, link, fabric) in enumerate(zip(sizes, found, fabrics, strict=True))
     )
     chosen = draw(st.sets(st.sampled_from(Algorithm), min_size=1))
     some = draw(st.sampled_from([tuple(Algorithm), tuple(sorted(chosen, key=str))]))

@@ -115,7 +115,8 @@ def test_every_type_and_kind(data_type: DataType) -> None:
     assert (True in agree) is (data_type is not DataType.INT64)
 
 
-def test_pipelined_pieces() -> None:
+@pytest.mark.parametrize("pieces", but_the_first((3, 40), (1, 2, 5)), ids=str)
+def test_pipelined_pieces(pieces: tuple[int, ...]) -> None:
     """More pieces than rows, and more than elements, too."""
     asked = [
         program_request(kind, text, factors, size, chunks)
@@ -126,7 +127,7 @@ def test_pipelined_pieces() -> None:
             (GATHER, "all-gather parallel l1 in root; all-gather inside l1", (2, 2)),
         )
         for size in (10, 4321)
-        for chunks in (1, 2, 3, 5, 40)
+        for chunks in pieces
     ]
     assert_verified(*asked)
 
@@ -213,6 +214,9 @@ def test_named_mistakes() -> None:
     masters = list(steps_of(MASTERS, (2, 2)))
     doubled = steps_of("all-reduce inside l1; all-reduce inside root", (2, 2))
     scatter = steps_of("reduce-scatter inside root", (2, 2))
+    # As in a plan file whose groups were swapped: the rows fit, the sums are of others.
+    groups, mixed = ((0, 1), (2, 3)), ((0, 2), (1, 3))
+    pairs = steps_of("all-reduce inside root", (2,))[0]
     asked = [
         request(ALL, [masters[0], replace(masters[1], groups=((1, 3),)), masters[2]], right),
         request(ALL, doubled, right),
@@ -221,6 +225,7 @@ def test_named_mistakes() -> None:
         request(ALL, [blue[0], swapped, blue[2]], right),
         request(ALL, [blue[0], others, blue[2]], right),
         request(SCATTER, scatter, right, shards=(0, 2, 1, 3)),
+        request(ALL, [replace(pairs, groups=mixed)], groups),
     ]
     texts = [
         "request: step 2: rank 1: holds nothing that it could contribute",
@@ -230,30 +235,17 @@ def test_named_mistakes() -> None:
         "request: step 2: rank 3: holds other rows than rank 0, with which it reduces",
         "request: step 2: rank 1: holds other rows than rank 0, with which it reduces",
         "request: rank 1: ends with part 1; the plan says part 2",
+        "request: rank 0, element 0: wrong value: expected ",
     ]
     for result in (gloo(*asked), reference(*asked)):
         for text, found in zip(texts, result.requests, strict=True):
             assert any(error.startswith(text) for error in found.errors), (text, found.errors)
 
 
-def test_groups_that_mix_two_reductions() -> None:
-    """As in a plan file whose groups were swapped: the rows fit, the sums are of others."""
-    groups, mixed = ((0, 1), (2, 3)), ((0, 2), (1, 3))
-    step = steps_of("all-reduce inside root", (2,))[0]
-    for run in (gloo, reference):
-        (found,) = run(request(ALL, [replace(step, groups=mixed)], groups)).requests
-        assert found.errors[0].startswith("request: rank 0, element 0: wrong value: expected ")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "all-reduce inside l1; all-reduce inside root",  # wrong on every rank
-        "reduce inside root",  # right on one
-    ],
-)
-def test_the_request_goes_on_after_a_wrong_one(text: str) -> None:
-    wrong = program_request(ALL, text, (2, 2))
-    result = gloo(wrong, program_request(ALL, BLUE, (2, 2)), options=replace(CHECK, repeat=1))
-    assert [found.verified for found in result.requests] == [False, True]
+def test_the_requests_go_on_after_a_wrong_one() -> None:
+    everywhere = "all-reduce inside l1; all-reduce inside root"  # wrong on every rank
+    elsewhere = "reduce inside root"  # right on one
+    asked = [program_request(ALL, text, (2, 2)) for text in (everywhere, BLUE, elsewhere, BLUE)]
+    result = gloo(*asked, options=replace(CHECK, repeat=1))
+    assert [found.verified for found in result.requests] == [False, True, False, True]
     assert not result.verified

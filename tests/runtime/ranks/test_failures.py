@@ -49,7 +49,7 @@ def test_a_rank_that_is_killed(busy: Running, rank: int) -> None:
     assert error.startswith(f"p2smt: error: rank {rank}: was killed by SIGKILL during request 1 ")
 
 
-@pytest.mark.parametrize("how", ["os._exit(3)", "os._exit(0)", "sys.exit(0)"])
+@pytest.mark.parametrize("how", but_the_first("os._exit(0)", "os._exit(3)", "sys.exit(0)"))
 def test_a_rank_that_ends_by_itself(tmp_path: Path, how: str) -> None:
     """Its neighbours say first that they have lost their connections."""
     place = that_end_on_a_signal(tmp_path, how)
@@ -61,6 +61,7 @@ def test_a_rank_that_ends_by_itself(tmp_path: Path, how: str) -> None:
     assert error.startswith(f"p2smt: error: {expected}")
 
 
+@pytest.mark.exhaustive
 def test_two_ranks_that_are_killed(busy: Running) -> None:
     ranks = busy.ranks()
     os.kill(ranks[1], signal.SIGSEGV)
@@ -71,6 +72,7 @@ def test_two_ranks_that_are_killed(busy: Running) -> None:
 STARTER_KILLED = "p2smt: error: the process that starts the ranks was killed by SIGKILL\n"
 
 
+@pytest.mark.exhaustive
 def test_the_process_that_starts_the_ranks_is_killed(busy: Running) -> None:
     os.kill(busy.nodes()[0], signal.SIGKILL)
     assert failed(busy).err == STARTER_KILLED
@@ -99,12 +101,12 @@ def test_it_is_killed_and_a_rank_is_stopped(busy: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "word"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+    "case",
+    but_the_first((signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")),
+    ids=lambda case: case[2],
 )
-def test_a_signal_to_the_command_line(
-    busy: Running, number: signal.Signals, code: int, word: str
-) -> None:
+def test_a_signal_to_the_command_line(busy: Running, case: tuple[signal.Signals, int, str]) -> None:
+    number, code, word = case
     os.kill(busy.process.pid, number)
     assert busy.outcome() == Outcome(code, "", f"p2smt: {word}\n")
     busy.assert_nothing_left()

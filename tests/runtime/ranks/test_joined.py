@@ -13,10 +13,12 @@ import pytest
 
 from tests.cli.tools import Outcome, assert_one_error
 from tests.runtime.processes import (
+    ENDLESS,
     Running,
     endless,
     free_port,
     on_pairs,
+    on_two,
     run_to_end,
     started,
     torchrun,
@@ -29,8 +31,8 @@ pytestmark = pytest.mark.cluster
 
 
 @contextmanager
-def by_hand(ranks: Sequence[int], *arguments: str) -> Iterator[dict[int, Running]]:
-    """Some of four ranks, each a process of its own."""
+def by_hand(ranks: Sequence[int], *arguments: str, size: int = 4) -> Iterator[dict[int, Running]]:
+    """Some of ``size`` ranks, each a process of its own."""
     port = str(free_port())
     with ExitStack() as stack:
         yield {
@@ -39,7 +41,7 @@ def by_hand(ranks: Sequence[int], *arguments: str) -> Iterator[dict[int, Running
                     *arguments,
                     environment={
                         "RANK": str(rank),
-                        "WORLD_SIZE": "4",
+                        "WORLD_SIZE": str(size),
                         "MASTER_ADDR": "127.0.0.1",
                         "MASTER_PORT": port,
                         "GLOO_SOCKET_IFNAME": "lo",
@@ -58,9 +60,9 @@ def outcomes(ranks: dict[int, Running]) -> dict[int, Outcome]:
     return found
 
 
-def wait_until_busy(ranks: dict[int, Running]) -> None:
-    """Until all have met and made a group of their own."""
-    wait_for(lambda: min(running.groups() for running in ranks.values()) > 1 or None)
+def wait_until_busy(ranks: dict[int, Running], groups: int = 2) -> None:
+    """Until all have met and, unless there is only one group, made a group of their own."""
+    wait_for(lambda: min(running.groups() for running in ranks.values()) >= groups or None)
 
 
 @pytest.mark.exhaustive
@@ -72,11 +74,13 @@ def test_only_rank_0_prints(tmp_path: Path) -> None:
     assert [found[rank] for rank in (1, 2, 3)] == [Outcome(0, "", "")] * 3
 
 
-@pytest.mark.parametrize("missing", but_the_first(0, 2))
-def test_a_rank_that_was_never_started(tmp_path: Path, missing: int) -> None:
+@pytest.mark.parametrize("others", but_the_first((1,), (1, 2, 3), (0, 1, 3)), ids=str)
+def test_a_rank_that_was_never_started(tmp_path: Path, others: tuple[int, ...]) -> None:
     """The others end within the limit, and name it."""
-    others = [rank for rank in range(4) if rank != missing]
-    with by_hand(others, *on_pairs(tmp_path, "--time-limit", "8")) as ranks:
+    size = len(others) + 1
+    (missing,) = set(range(size)) - set(others)
+    run = on_two if size == 2 else on_pairs
+    with by_hand(others, *run(tmp_path, "--time-limit", "8"), size=size) as ranks:
         found = outcomes(ranks)
     for rank, outcome in found.items():
         assert_one_error(outcome, 6)
@@ -98,8 +102,8 @@ def test_a_rank_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_ctrl_c(tmp_path: Path) -> None:
-    with by_hand(range(4), *endless(tmp_path, "--time-limit", "50")) as ranks:
-        wait_until_busy(ranks)
+    with by_hand(range(2), *on_two(tmp_path, *ENDLESS, "--time-limit", "50"), size=2) as ranks:
+        wait_until_busy(ranks, groups=1)
         for running in ranks.values():
             os.kill(running.process.pid, signal.SIGINT)
         for outcome in outcomes(ranks).values():
@@ -120,10 +124,10 @@ def listening_at(port: int) -> set[str]:
 
 
 def test_the_store_listens_on_the_address_that_is_given_only(tmp_path: Path) -> None:
-    with by_hand(range(4), *endless(tmp_path, "--time-limit", "50")) as ranks:
-        wait_until_busy(ranks)
+    """From the moment on at which rank 0 has come."""
+    with by_hand([0], *on_two(tmp_path), size=2) as ranks:
         port = int(ranks[0].environment["MASTER_PORT"])
-        found = listening_at(port)
+        found = wait_for(lambda: listening_at(port) or None)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.2", port), 5)
     assert found == {"0100007F"}  # 127.0.0.1
@@ -165,12 +169,12 @@ def test_another_number_of_ranks(tmp_path: Path) -> None:
 
 
 def test_torchrun(tmp_path: Path) -> None:
-    arguments = on_pairs(tmp_path, "--json", "--repeat", "1")
-    outcome = run_to_end(line=torchrun(4, *arguments))
+    arguments = on_two(tmp_path, "--json", "--repeat", "1")
+    outcome = run_to_end(line=torchrun(2, *arguments))
     assert outcome.code == 0, outcome.err
     data = outcome.json()
     assert data["verified"] is True
-    assert len(data["ranks"]) == 4
+    assert len(data["ranks"]) == 2
 
 
 @pytest.mark.exhaustive

@@ -1,0 +1,136 @@
+"""What an algorithm of a library loads and pays: inside nodes, and between them.
+
+Most algorithms are the textbook's (:mod:`p2smt.cost.algorithms`).  The others, and what differs
+here, after NCCL 2.30.7 (src/graph/tuning.cc, src/device): trees are chains inside a node, the
+reduction by switches (NVLS) works inside a node and hands over to a tree between nodes, and
+messages from peer to peer go to eight peers at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from p2smt.cluster.topology import Algorithm
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.algorithms import Operation, Rule, doublings, outermost, rule_of
+from p2smt.cost.level_use import Along, Footprint, LevelUse, Profile
+
+PEERS_AT_ONCE = 8
+"""Pairs of messages that one batch of a channel holds (NCCL, src/enqueue.cc)."""
+_PIPELINED = (Algorithm.TREE, Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryRule:
+    """One algorithm on groups of one shape: ``inside`` a node and ``across`` nodes.
+
+    ``steps`` holds the latencies paid per level, for each shape that a group has; ``pipelined``: a
+    chunk passes one stage of each kind of link before the next follows.
+    """
+
+    inside: Rule
+    across: Rule
+    steps: tuple[Profile, ...]
+    pipelined: bool
+
+
+def library_rule(
+    algorithm: Algorithm | None, operation: Operation, footprint: Footprint, node_level: int
+) -> LibraryRule | None:
+    """The rule of an algorithm (None: messages from peer to peer); None if it has none."""
+    if algorithm is None:
+        rule = _peers(operation, footprint.members)
+        steps = tuple(_peer_steps(footprint, operation))
+        return LibraryRule(rule, rule, steps, pipelined=False)
+    inside, across = _rules(algorithm, operation, footprint)
+    if inside is None or across is None:
+        return None
+    steps = tuple(_steps(algorithm, operation, across, footprint, node_level))
+    return LibraryRule(inside, across, steps, algorithm in _PIPELINED)
+
+
+def _rules(
+    algorithm: Algorithm, operation: Operation, footprint: Footprint
+) -> tuple[Rule | None, Rule | None]:
+    if not isinstance(operation, Collective):
+        return None, None
+    match algorithm:
+        case Algorithm.NVLS | Algorithm.NVLS_TREE:
+            inside = _in_switch(operation, footprint.local)
+            return inside, _along_trees() if algorithm is Algorithm.NVLS_TREE else inside
+        case Algorithm.PAT:
+            found = rule_of(Algorithm.HALVING_DOUBLING, operation, footprint.members)
+            return found, found
+    found = rule_of(algorithm, operation, footprint.members)
+    return found, found
+
+
+def _in_switch(operation: Collective, local: int) -> Rule:
+    """The switch reads every member's payload once and hands each its part of the result.
+
+    An all-reduce writes the result to all: n(1 + 1/p) leave a member, and reach it.
+    """
+    moved = 1 + 1 / local if operation is Collective.ALL_REDUCE else 1.0
+    return Rule(lambda q: q * moved, lambda _: math.inf, lambda profile: outermost(profile, 1))
+
+
+def _along_trees() -> Rule:
+    return Rule(lambda _: 1.0, lambda _: math.inf, doublings, along=Along.TREE)
+
+
+def _peers(operation: Operation, p: int) -> Rule:
+    """Every member to every other; or, of a send, to the next one."""
+    if operation is RequestKind.SEND:
+        return Rule(lambda _: 1.0, lambda use: use.path, lambda profile: outermost(profile, 1))
+    pairs: Callable[[LevelUse], float] = lambda use: use.pairs / p  # noqa: E731
+    return Rule(lambda q: q * (p - q) / p, pairs, lambda profile: profile)
+
+
+def _peer_steps(footprint: Footprint, operation: Operation) -> list[Profile]:
+    """A send pays its level once; an exchange once for each batch of peers that meet at a level."""
+    if operation is RequestKind.SEND:
+        return [outermost(profile, 1) for profile in footprint.profiles]
+    found = []
+    for profile in footprint.profiles:
+        inside = [footprint.members / entities for entities in (1, *profile)]
+        peers = [outer - inner for outer, inner in pairwise(inside)]
+        found.append(tuple(math.ceil(count / PEERS_AT_ONCE) for count in peers))
+    return found
+
+
+def _steps(
+    algorithm: Algorithm,
+    operation: Operation,
+    rule: Rule,
+    footprint: Footprint,
+    node_level: int,
+) -> list[Profile]:
+    passes = 2 if operation is Collective.ALL_REDUCE else 1
+    match algorithm:
+        case Algorithm.TREE:
+            return [_tree_steps(footprint, p, node_level, passes) for p in footprint.profiles]
+        case Algorithm.NVLS | Algorithm.NVLS_TREE:
+            return [_switch_steps(p, node_level, passes) for p in footprint.profiles]
+    return rule.latencies(footprint)
+
+
+def _tree_steps(footprint: Footprint, profile: Profile, node_level: int, passes: int) -> Profile:
+    """Rounds of doubling between nodes, the edges of a node's chain inside."""
+    nodes, found = footprint.nodes, list(doublings(profile))
+    before = (1, *profile)
+    for j in range(node_level + 1, len(profile)):
+        found[j] = math.ceil((profile[j] - before[j]) / nodes)
+    return tuple(passes * count for count in found)
+
+
+def _switch_steps(profile: Profile, node_level: int, passes: int) -> Profile:
+    """One step through the switch inside, and a tree's rounds between nodes."""
+    found = [passes * count for count in doublings(profile)]
+    inside, before = node_level + 1, (1, *profile)
+    crossed = [j for j in range(inside, len(profile)) if profile[j] > before[j]]
+    for j in range(inside, len(profile)):
+        found[j] = int(j == crossed[0]) if crossed else 0
+    return tuple(found)

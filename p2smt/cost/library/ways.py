@@ -1,0 +1,127 @@
+"""Prices of what a library can run, and its choice among it.
+
+A step takes what its call costs, the latencies of its steps and the transfer over the worst link:
+
+    T = call + sum of steps x hop + w,    w = max over links of load x n / rate
+
+The rate of a link is its nominal bandwidth, times the measured part of it that the algorithm
+reaches, times what the protocol leaves of it.  Where an algorithm pipelines (trees, reduction by
+switches), chunks follow each other through stages of A seconds each, which adds sqrt(8 w A), the
+time to fill the pipeline with the best size of chunks.
+"""
+
+from __future__ import annotations
+
+from p2smt.cost.library.choice import LibraryWay, chooser
+from p2smt.cost.library.model import Library, family_of
+from p2smt.cost.library.registry import library_of
+
+from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
+from p2smt.collectives.names import Collective
+from p2smt.cost.algorithms import Operation
+from p2smt.cost.level_use import Footprint, Profile
+from p2smt.cost.library.rules import LibraryRule, library_rule
+from p2smt.cost.library.shape import group_shape
+from p2smt.cost.step_time import StepCostModel, Way
+from p2smt.errors import InputError
+
+
+def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
+    """The ways in which a topology's library runs an operation, and its choice."""
+    library, name = library_of(topology.library), operation.value
+    choice = chooser(library, name, group_shape(topology, footprint), _allowed(topology, operation))
+    ways = tuple(_way(topology, library, footprint, operation, way) for way in choice.ways)
+    return StepCostModel(ways, None if topology.best else choice)
+
+
+def least_call_s(topology: Topology) -> float:
+    """The least seconds that a call of the topology's library costs, whatever it does."""
+    library, given = library_of(topology.library), dict(topology.calls)
+    costs = [given.get(op, library.call_s(op, n)) for op, _ in library.runs for n in (1, 2)]
+    return min(costs, default=0.0)
+
+
+def _allowed(topology: Topology, operation: Operation) -> tuple[Algorithm, ...] | None:
+    fixed = dict(topology.overrides).get(operation) if isinstance(operation, Collective) else None
+    if fixed is not None:
+        return (fixed,)
+    return topology.algorithms if topology.restricted else None
+
+
+def _way(
+    topology: Topology,
+    library: Library,
+    footprint: Footprint,
+    operation: Operation,
+    way: LibraryWay,
+) -> Way:
+    node = topology.node_level
+    rule = library_rule(way.algorithm, operation, footprint, node)
+    if rule is None:
+        given = f"library {library.name}: {way.algorithm} for {operation.value}"
+        raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
+    hops = [_hop_s(topology, library, way, j) for j in range(len(topology.levels))]
+    by_level, worst = [0.0] * len(hops), (0.0, None, 0.0)
+    for use in footprint.uses:
+        side = rule.across if use.level <= node else rule.inside
+        link = topology.levels[use.level].link
+        rate = _rate(link, library, way, operation, innermost=use.level == len(hops) - 1)
+        load = side.load(use, link.kind)
+        seconds = load / rate
+        if link.device_bandwidth_bytes_per_s:
+            drawn = side.drawn(use, link.kind) / link.device_bandwidth_bytes_per_s
+            seconds = max(seconds, drawn / _part(link, way, operation))
+        by_level[use.level] = seconds
+        worst = max(worst, (seconds, use.level, load), key=lambda found: found[0])
+    return Way(
+        way.algorithm.value if way.algorithm else operation.value,
+        way.protocol,
+        0,
+        max(_latency_s(steps, hops) for steps in rule.steps),
+        *worst,
+        tuple(by_level),
+        dict(topology.calls).get(operation.value, library.call_s(operation.value, footprint.nodes)),
+        _stage_s(rule, hops, node) if rule.pipelined else 0.0,
+    )
+
+
+def _latency_s(steps: Profile, hops: list[float]) -> float:
+    return sum(count * hop for count, hop in zip(steps, hops, strict=True))
+
+
+def _stage_s(rule: LibraryRule, hops: list[float], node: int) -> float:
+    """One hop between nodes and one inside, of those that are crossed."""
+    crossed = {j for steps in rule.steps for j, count in enumerate(steps) if count}
+    across = max((hops[j] for j in crossed if j <= node), default=0.0)
+    return across + max((hops[j] for j in crossed if j > node), default=0.0)
+
+
+def _hop_s(topology: Topology, library: Library, way: LibraryWay, j: int) -> float:
+    link, family = topology.levels[j].link, family_of(way.algorithm)
+    measured = link.hop_of(way.protocol)
+    if measured is not None:
+        return measured
+    return library.hop_s(link.fabric, family, way.protocol, across=j <= topology.node_level)
+
+
+def _rate(
+    link: Link, library: Library, way: LibraryWay, operation: Operation, innermost: bool
+) -> float:
+    """Bytes per second of a port (a link) with one algorithm and protocol."""
+    protocol = library.protocol(way.protocol)
+    rate = link.bandwidth_bytes_per_s * _part(link, way, operation) * protocol.efficiency
+    cap = dict(protocol.caps).get(link.fabric)
+    if cap is None or not innermost or link.kind is not LinkKind.SWITCH:
+        return rate
+    return min(rate, cap)
+
+
+def _part(link: Link, way: LibraryWay, operation: Operation) -> float:
+    """The measured part of a link's bandwidth for an algorithm, or for what it is made of."""
+    match way.algorithm:
+        case None:
+            return link.efficiency_of(operation.value)
+        case Algorithm.NVLS_TREE:
+            made_of = Algorithm.TREE if link.network else Algorithm.NVLS
+            return link.efficiency_of(way.algorithm.value, made_of.value)
+    return link.efficiency_of(way.algorithm.value)
