@@ -100,7 +100,7 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "cost",
         (
             *("errors", "units", "result", "cluster", "collectives", "parallelism", "cost"),
-            "programs.program",
+            *("programs.program", "files"),  # files: those of libraries
         ),
         "what a program costs does not depend on what it means",
     ),

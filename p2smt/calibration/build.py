@@ -10,32 +10,34 @@ asked for: they take up what the library really ran, so the calibrated topology 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from p2smt.calibration.fit import Fit, fit_kept, fit_pieces
-from p2smt.calibration.rows import Row, make_row
+from p2smt.calibration.rows import Row, make_row, pieces_of
 from p2smt.calibration.samples import Sample, footprint_of, usages
 from p2smt.cluster.topology import Algorithm, Link, Piece, Topology
-from p2smt.collectives.names import Collective
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import step_model
 from p2smt.errors import InputError
 
+OPERATIONS: tuple[Operation, ...] = (*Collective, RequestKind.ALL_TO_ALL, RequestKind.SEND)
 _CLEARLY = 0.02  # a mean held-out error that is higher by no more is no reason for own pieces
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveFit:
-    """One collective at one level.
+    """One operation at one level.
 
     ``own``: it has ``measured`` pieces, those of ``fit``; else it runs by the link's.
     ``predicted_s`` are the calibrated model's times of ``samples``, ``outliers`` the indices of
     those that were left out of the fit.
     """
 
-    collective: Collective
+    operation: Operation
     samples: tuple[Sample, ...]
     predicted_s: tuple[float, ...]
     outliers: tuple[int, ...]
@@ -115,8 +117,8 @@ def _calibrate_level(
     name = topology.levels[level].name
     if not samples:
         return topology, LevelFit(name, None)
-    groups = {c: [s for s in samples if s.collective is c] for c in Collective}
-    groups = {c: found for c, found in groups.items() if found}
+    measured = dict.fromkeys(s.operation for s in samples)
+    groups = {c: [s for s in samples if s.operation is c] for c in OPERATIONS if c in measured}
     rows = {c: [make_row(topology, sample) for sample in found] for c, found in groups.items()}
     alone = {
         c: fit_pieces(rows[c], _inner_names(topology, level, c), f"level {name}, {c.value}")
@@ -124,7 +126,7 @@ def _calibrate_level(
     }
     inner = _inner_names(topology, level, None)
     link, deviating = _shared_link(rows, alone, inner, name)
-    deviating = set(rows) if always_own else deviating
+    deviating = _collectives(rows) if always_own else deviating
     fitted = _with_link(topology, level, link, {c: alone[c] for c in deviating}, set(rows))
     reports = tuple(
         CollectiveFit(
@@ -140,36 +142,41 @@ def _calibrate_level(
     return fitted, LevelFit(name, link, reports)
 
 
-def _inner_names(topology: Topology, level: int, collective: Collective | None) -> tuple[str, ...]:
+def _inner_names(topology: Topology, level: int, operation: Operation | None) -> tuple[str, ...]:
     """Names of the pieces at the nearest inner level that has several."""
-    inside = (lv.link.pieces_for(collective) for lv in topology.levels[level + 1 :])
+    inside = (pieces_of(lv.link, operation) for lv in topology.levels[level + 1 :])
     names = (tuple(piece.name for piece in pieces) for pieces in inside)
     return next((found for found in names if len(found) > 1), ())
 
 
 def _shared_link(
-    rows: Mapping[Collective, list[Row]],
-    alone: Mapping[Collective, Fit],
+    rows: Mapping[Operation, list[Row]],
+    alone: Mapping[Operation, Fit],
     inner: tuple[str, ...],
     name: str,
-) -> tuple[Fit, set[Collective]]:
-    """The link that serves all collectives, and those that need pieces of their own.
+) -> tuple[Fit, list[Collective]]:
+    """The link that serves all operations, and the collectives that need pieces of their own.
 
-    The link is fitted again without those that deviate, if any collective remains.
+    The link is fitted again without those that deviate, if any operation remains.
     """
     if len(rows) == 1:
-        return next(iter(alone.values())), set()
+        return next(iter(alone.values())), []
     link = _pooled(rows, alone, inner, name)
-    deviating = {c for c in rows if _deviates(c, rows, alone, link)}
+    deviating = [c for c in _collectives(rows) if _deviates(c, rows, alone, link)]
     if 0 < len(deviating) < len(rows):
         rest = {c: found for c, found in rows.items() if c not in deviating}
         link = _pooled(rest, alone, inner, name)
     return link, deviating
 
 
+def _collectives(operations: Iterable[Operation]) -> list[Collective]:
+    """Those that can have pieces of their own."""
+    return [found for found in operations if isinstance(found, Collective)]
+
+
 def _pooled(
-    rows: Mapping[Collective, list[Row]],
-    alone: Mapping[Collective, Fit],
+    rows: Mapping[Operation, list[Row]],
+    alone: Mapping[Operation, Fit],
     inner: tuple[str, ...],
     name: str,
 ) -> Fit:
@@ -182,8 +189,8 @@ def _pooled(
 
 def _deviates(
     collective: Collective,
-    rows: Mapping[Collective, list[Row]],
-    alone: Mapping[Collective, Fit],
+    rows: Mapping[Operation, list[Row]],
+    alone: Mapping[Operation, Fit],
     link: Fit,
 ) -> bool:
     """Whether held-out errors with the link's pieces are clearly worse than with its own."""
@@ -203,7 +210,7 @@ def _with_link(
     level: int,
     link: Fit,
     own: Mapping[Collective, Fit],
-    measured: set[Collective],
+    measured: set[Operation],
 ) -> Topology:
     """The topology with fitted pieces at one level; other collectives keep what they have."""
     old = topology.levels[level]
@@ -219,4 +226,4 @@ def predicted_s(topology: Topology, sample: Sample) -> float:
     """The cost model's time of a sample on a topology."""
     cluster = sample.cluster(topology)
     footprint = footprint_of(cluster, sample.grouping)
-    return step_model(cluster, footprint, sample.collective).time(sample.payload_bytes).seconds
+    return step_model(cluster, footprint, sample.operation).time(sample.payload_bytes).seconds

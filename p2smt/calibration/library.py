@@ -23,9 +23,9 @@ _CLEARLY = 0.9  # a ring is believed unless another algorithm's error is below t
 
 def with_library(topology: Topology, samples: Sequence[Sample]) -> Topology:
     """The topology with the algorithm of each measured collective that explains its times best."""
-    measured = [c for c in Collective if any(sample.collective is c for sample in samples)]
+    measured = [c for c in Collective if any(sample.operation is c for sample in samples)]
     found = tuple(
-        (c, _best(topology, c, [sample for sample in samples if sample.collective is c]))
+        (c, _best(topology, c, [sample for sample in samples if sample.operation is c]))
         for c in measured
     )
     return replace(topology, overrides=found)
@@ -50,7 +50,7 @@ def _applies(topology: Topology, algorithm: Algorithm, samples: Sequence[Sample]
     for sample in samples:
         cluster = sample.cluster(topology)
         footprint = footprint_of(cluster, sample.grouping)
-        if [name for name, _ in rules(cluster, footprint, sample.collective)] != [algorithm.value]:
+        if [name for name, _ in rules(cluster, footprint, sample.operation)] != [algorithm.value]:
             return False
     return True
 

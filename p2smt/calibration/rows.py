@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from p2smt.calibration.samples import Sample, Usage, usages
 from p2smt.cluster.file_model import SIMPLE
-from p2smt.cluster.topology import Piece, Topology
+from p2smt.cluster.topology import Link, Piece, Topology
 from p2smt.collectives.names import Collective
+from p2smt.cost.algorithms import Operation
 
 Floats = NDArray[np.float64]
 _SIZES = ("large", "medium", "small")
@@ -66,36 +67,41 @@ class Row:
 
 def make_row(topology: Topology, sample: Sample) -> Row:
     """The row of a sample for the outermost level that it crosses."""
-    asks = tuple(_ask(topology, found, sample.collective) for found in usages(topology, sample))
+    asks = tuple(_ask(topology, found, sample.operation) for found in usages(topology, sample))
     return Row(sample.seconds, asks, sample.spread_s / sample.seconds)
 
 
-def _ask(topology: Topology, asked: Usage, collective: Collective) -> Ask:
+def _ask(topology: Topology, asked: Usage, operation: Operation) -> Ask:
     names = dict.fromkeys(
         piece.name
         for level in topology.levels[asked.level + 1 :]
-        for piece in level.link.pieces_for(collective)
+        for piece in pieces_of(level.link, operation)
     )
     return Ask(
         asked.steps[asked.level],
         asked.loads[asked.level],
         asked.passes,
-        _inside(topology, asked, collective, ""),
-        tuple((name, _inside(topology, asked, collective, name)) for name in names),
+        _inside(topology, asked, operation, ""),
+        tuple((name, _inside(topology, asked, operation, name)) for name in names),
     )
 
 
-def _inside(topology: Topology, asked: Usage, collective: Collective, name: str) -> Inside:
+def _inside(topology: Topology, asked: Usage, operation: Operation, name: str) -> Inside:
     latency = wire = 0.0
     for j, level in enumerate(topology.levels):
         draw = level.link.device_bandwidth_bytes_per_s
         if draw is not None:
             wire = max(wire, asked.drawn[j] / draw)
         if j > asked.level:
-            piece = named_piece(level.link.pieces_for(collective), name)
+            piece = named_piece(pieces_of(level.link, operation), name)
             latency += asked.steps[j] * piece.latency_s
             wire = max(wire, asked.loads[j] / piece.bandwidth_bytes_per_s)
     return Inside(latency, wire)
+
+
+def pieces_of(link: Link, operation: Operation | None) -> tuple[Piece, ...]:
+    """The pieces that time an operation; only collectives can have pieces of their own."""
+    return link.pieces_for(operation if isinstance(operation, Collective) else None)
 
 
 def named_piece(pieces: Sequence[Piece], name: str) -> Piece:

@@ -1,4 +1,4 @@
-"""A measured collective, and what it asks of the links under each algorithm.
+"""A measured operation, and what it asks of the links under each algorithm.
 
 A measurement names its groups as the cost model does: all devices of the topology are one axis,
 and a :class:`Grouping` over its levels (those of size 1 do not count) forms the groups, which
@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective
-from p2smt.cost.algorithms import Rule, rules
+from p2smt.cost.algorithms import Operation, Rule, rules
 from p2smt.cost.footprint import Digits, regular_footprint
 from p2smt.cost.level_use import Footprint, LevelUse
 from p2smt.errors import InputError
@@ -29,13 +29,14 @@ class Sample:
     """One measured time.
 
     ``payload_bytes`` is the whole vector per device (all-gather: its output; reduce-scatter:
-    its input), ``seconds`` the median or mean of the repetitions, ``spread_s`` how far they lie
+    its input; all-to-all: all that a device holds, for every member its part; send: the
+    message), ``seconds`` the median or mean of the repetitions, ``spread_s`` how far they lie
     apart (0: unknown).  ``outermost`` is the number of entities of the outermost level that
     took part where it is not the topology's (a run on 2 nodes of a cluster of 4).  ``source``
     says where it is from, for reports.
     """
 
-    collective: Collective
+    operation: Operation
     grouping: Grouping
     payload_bytes: int
     seconds: float
@@ -103,7 +104,7 @@ def usages(topology: Topology, sample: Sample) -> list[Usage]:
     Raises:
         InputError: the grouping is not one of the topology.
     """
-    units = _unit_usages(sample.cluster(topology), sample.grouping, sample.collective)
+    units = _unit_usages(sample.cluster(topology), sample.grouping, sample.operation)
     return [unit.times(sample.payload_bytes) for unit in units]
 
 
@@ -129,22 +130,20 @@ def footprint_of(topology: Topology, grouping: Grouping) -> Footprint:
 
 
 @lru_cache(maxsize=4096)
-def _unit_usages(
-    topology: Topology, grouping: Grouping, collective: Collective
-) -> tuple[Usage, ...]:
+def _unit_usages(topology: Topology, grouping: Grouping, operation: Operation) -> tuple[Usage, ...]:
     """The usages of one byte."""
     footprint = footprint_of(topology, grouping)
-    found = rules(topology, footprint, collective)
-    return tuple(_usage(topology, footprint, rule, collective) for _, rule in found)
+    found = rules(topology, footprint, operation)
+    return tuple(_usage(topology, footprint, rule, operation) for _, rule in found)
 
 
-def _usage(topology: Topology, footprint: Footprint, rule: Rule, collective: Collective) -> Usage:
+def _usage(topology: Topology, footprint: Footprint, rule: Rule, operation: Operation) -> Usage:
     (profile,) = footprint.profiles
     loads, drawn = [0.0] * len(profile), [0.0] * len(profile)
     for use in footprint.uses:
         loads[use.level], drawn[use.level] = _load(topology, use, rule)
     level = next(j for j, entities in enumerate(profile) if entities > 1)
-    passes = 0 if not rule.pipelined else 2 if collective is Collective.ALL_REDUCE else 1
+    passes = 0 if not rule.pipelined else 2 if operation is Collective.ALL_REDUCE else 1
     (steps,) = rule.latencies(footprint)
     return Usage(level, steps, tuple(loads), tuple(drawn), passes)
 

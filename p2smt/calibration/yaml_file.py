@@ -32,7 +32,7 @@ def _head(calibration: Calibration, date: str) -> Iterator[str]:
 def _line(found: CollectiveFit) -> str:
     pieces = "own pieces" if found.own else "the link's pieces"
     return (
-        f"{found.collective.value} by {pieces}: median {100 * found.median_error:.2g} %, "
+        f"{found.operation.value} by {pieces}: median {100 * found.median_error:.2g} %, "
         f"largest {100 * found.max_error:.2g} %; {len(found.samples)} times, "
         f"{len(found.outliers)} outliers left out"
     )

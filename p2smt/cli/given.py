@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from p2smt.search.rank_orders import GivenRanks
 
 _PLAIN_SECONDS = re.compile(r"\s*[0-9]+(\.[0-9]+)?\s*", re.ASCII)
+_PERCENT = re.compile(r"\s*(?P<number>[0-9]{1,9}(\.[0-9]{1,9})?)\s*%\s*", re.ASCII)
 _MAX_TIME_S = 10**6
 _MAX_ENTRY = 2**31
 
@@ -121,6 +122,19 @@ def pipeline_of(text: str | None) -> int | None:
     except InputError as error:
         rule = f"is neither a whole number from 1 to {MAX_CHUNKS} nor auto"
         raise InputError(error.given, rule, "write it like 8 or auto") from None
+
+
+def gap_of(text: str) -> float:
+    """A relative gap such as ``5%``, as a part of one."""
+    from p2smt.errors import InputError
+    from p2smt.search.order.near import MAX_GAP
+
+    found = _PERCENT.fullmatch(text)
+    gap = float(found["number"]) / 100 if found else -1.0
+    if not 0 <= gap <= MAX_GAP:
+        rule = f"is no percentage from 0% to {100 * MAX_GAP:g}%"
+        raise InputError(f"within {text[:60]!r}", rule, "write it like 5%")
+    return gap
 
 
 def limits_of(

@@ -41,11 +41,19 @@ def solve(
     ] = None,
     objective: Annotated[str, typer.Option(metavar="NAME", help="sum or max.")] = "sum",
     top: Annotated[str, typer.Option(metavar="N", help="How many placements to rank.")] = "3",
+    within: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P%",
+            help="List every placement at most so much slower than the best, such as 5%; "
+            "default: count those within 5%, for a fifth of the time.",
+        ),
+    ] = None,
     compare: Annotated[
         str | None, typer.Option(metavar="LAYOUT", help="Your layout: a matrix or a rank list.")
     ] = None,
     sensitivity: Annotated[
-        bool, typer.Option("--sensitivity", help="Re-solve with bandwidths 20 % off.")
+        bool, typer.Option("--sensitivity", help="Re-solve with bandwidths 20 %, calls 50 % off.")
     ] = False,
     require: o.RequireOption = None,
     forbid: o.ForbidOption = None,
@@ -67,6 +75,7 @@ def solve(
     """The best placement and programs, with a proof."""
     from p2smt.cli import given, restrictions
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH, Problem, parse_objective
+    from p2smt.search.order.near import BRIEFLY
     from p2smt.search.solve import MAX_TOP
     from p2smt.search.solve import solve as search
     from p2smt.solvers.solver import solver_of
@@ -92,6 +101,7 @@ def solve(
         restrictions.algorithms(algorithm),
         given.pipeline_of(pipeline),
     )
+    near = BRIEFLY if within is None else given.gap_of(within)
     order = None if compare is None else given.rank_order_of(compare)
     limits = given.limits_of(time_limit, seed, workers)
     restrictions.writable(output)
@@ -103,6 +113,7 @@ def solve(
             solver=solver_of(solver),
             compare=order,
             sensitivity=sensitivity,
+            within=near,
             progress=progress,
         )
     return _finish(solution, output, json)

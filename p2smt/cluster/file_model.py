@@ -105,8 +105,9 @@ def _part(value: object) -> object:
     return float(value)
 
 
+Fraction = Annotated[float, BeforeValidator(_part)]
 Efficiencies = Annotated[
-    dict[str, Annotated[float, BeforeValidator(_part)]],
+    dict[str, Fraction],
     BeforeValidator(_for_any),
     WithJsonSchema(EFFICIENCIES_SCHEMA),
 ]

@@ -12,7 +12,9 @@ from enum import Enum
 from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 
-NETWORK = (*("infiniband", "roce", "efa", "efa2", "gvnic", "tcpx", "fastrak", "ethernet", "dcn"),)
+NETWORK = (
+    *("infiniband", "roce", "efa", "efa2", "efa3", "gvnic", "tcpx", "fastrak", "ethernet", "dcn"),
+)
 """Fabrics that join nodes."""
 FABRICS = (
     *("nvlink1", "nvlink2", "nvlink3", "nvlink4", "nvlink5", "xgmi", "pcie", "ici"),

@@ -79,10 +79,12 @@ class Topology:
 
     ``library`` names what chooses algorithm and protocol of each step and what calls and hops
     cost (:mod:`p2smt.cost.library`); empty: the fastest of ``algorithms`` by the links' own
-    rates, the textbook's costs. With a library, ``restricted`` says that it may use no others
+    rates, the textbook's costs.  With a library, ``restricted`` says that it may use no others
     of its own than ``algorithms``, and ``best`` takes the cheapest way instead of its choice.
     ``overrides`` names the one algorithm that always runs a collective.  ``calls`` holds
-    measured seconds per call by operation (``CALL_NAMES``), which replace the library's.
+    measured seconds per call by operation (``CALL_NAMES``), which replace the library's; ``call_factor``
+    multiplies the cost of every call, measured or not (no file has it: it is to see what an
+    answer depends on).
     ``calibrated``: rates and latencies were fitted to measured times.
     """
 
@@ -97,6 +99,7 @@ class Topology:
     restricted: bool = False
     calls: tuple[tuple[str, float], ...] = ()
     calibrated: bool = False
+    call_factor: float = 1.0
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]
@@ -130,6 +133,8 @@ class Topology:
             not re.fullmatch(_LIBRARY, self.library) or self.library == NO_LIBRARY
         ):
             raise InputError(f"library {self.library[:80]!r}", "is no name of a library")
+        if not 0 < self.call_factor < math.inf:
+            raise InputError(f"call factor {self.call_factor}", "must be positive and finite")
         names = [name for name, _ in self.calls]
         if any(name not in CALL_NAMES for name in names) or len(set(names)) != len(names):
             rule = f"name each of {', '.join(CALL_NAMES)} at most once"
@@ -220,6 +225,10 @@ class Topology:
                 "write a topology file with other dims",
             )
         return replace(self, levels=(replace(first, size=size), *self.levels[1:]))
+
+    def with_call_factor(self, factor: float) -> Topology:
+        """The same cluster with the cost of every call multiplied by ``factor``."""
+        return replace(self, call_factor=factor * self.call_factor)
 
     def with_bandwidth_factor(self, level: int, factor: float) -> Topology:
         """The same cluster with every bandwidth of one level multiplied by ``factor``.

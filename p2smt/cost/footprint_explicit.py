@@ -17,7 +17,7 @@ from p2smt.cluster.topology import Level, LinkKind, Topology
 from p2smt.cost.level_use import Footprint, LevelUse, PortProfile, message_footprint
 from p2smt.cost.rings import chain_steps, mesh_load, node_order, parallel_rings
 from p2smt.cost.routing import FloatArray, worst_link
-from p2smt.cost.trees import TreeEdges, tree_edges_of
+from p2smt.cost.trees import GroupTrees, group_trees
 from p2smt.parallelism.placement import IntArray
 
 BoolArray = npt.NDArray[np.bool_]
@@ -34,7 +34,7 @@ class _Groups:
     rows: IntArray
     ring: IntArray
     chain: IntArray
-    trees: TreeEdges
+    trees: GroupTrees
 
 
 def explicit_footprint(topology: Topology, groups: IntArray, joins_nodes: bool = True) -> Footprint:
@@ -45,7 +45,7 @@ def explicit_footprint(topology: Topology, groups: IntArray, joins_nodes: bool =
     """
     per_node = topology.devices_under(topology.node_level)
     chain = node_order(groups, per_node, by_device=joins_nodes)
-    rows, trees = np.sort(groups, axis=1), tree_edges_of(chain, per_node)
+    rows, trees = np.sort(groups, axis=1), group_trees(chain, per_node)
     every = _Groups(rows, chain if joins_nodes else groups, chain, trees)
     uses = []
     for j, level in enumerate(topology.levels):

@@ -89,7 +89,7 @@ def chain_part(local: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeEdges:
+class GroupTrees:
     """The edges of the trees of many groups, between positions in the flattened array of groups.
 
     ``source``, ``target``, ``part``: each edge of a node's chain and the part of the channels that
@@ -125,7 +125,7 @@ class TreeEdges:
         return np.asarray(found + sum(np.bincount(e, weight, entity.max() + 1) for e in ends))
 
 
-def tree_edges_of(groups: IntArray, devices_per_node: int) -> TreeEdges:
+def group_trees(groups: IntArray, devices_per_node: int) -> GroupTrees:
     """The trees of groups whose rows have the members of each node side by side."""
     members = groups.shape[1]
     host = groups // devices_per_node
@@ -141,7 +141,7 @@ def tree_edges_of(groups: IntArray, devices_per_node: int) -> TreeEdges:
     part = np.where(one, np.where(last, 0.0, 1.0), (1 - 1 / local)[node])
     used = part > 0
     child, parent = _edges_between(nodes)
-    return TreeEdges(source[used], target[used], part[used], child, parent, head, node, local)
+    return GroupTrees(source[used], target[used], part[used], child, parent, head, node, local)
 
 
 def _edges_between(nodes: IntArray) -> tuple[IntArray, IntArray]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Literal
 
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
@@ -12,6 +13,9 @@ from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits, SolveStats, Status
+
+SAME = 1e-9
+"""Relative: times that differ by less are summed in another order."""
 
 
 def in_chunks(chunks: int) -> str:
@@ -115,25 +119,66 @@ class RankOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Perturbation:
-    """The winner on a cluster with one level's bandwidth changed.
+class Gain:
+    """What the answer gains over the default layout: its time over the answer's, less one.
 
-    ``winner_s`` is its objective there, ``optimum_s`` the proved optimum there (or the best
-    found, if ``status`` is not OPTIMAL).
+    ``error`` is the relative error of predictions under ``library`` at these sizes, where one is
+    known.  ``measurable``: whether the gain reaches it; None: not known.
     """
 
-    level: str
+    over_default: float
+    library: str = ""
+    error: float | None = None
+    measurable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """The winner on a cluster with one level's bandwidth, or the cost of every call, changed.
+
+    ``level`` None: the calls'.  ``winner_s`` is its objective there, ``optimum_s`` the proved
+    optimum there (or the best found, if ``status`` is not OPTIMAL).
+    """
+
+    level: str | None
     factor: float
     winner_s: float
     optimum_s: float
     status: Status
 
     @property
+    def what(self) -> Literal["bandwidth", "call"]:
+        """What was changed."""
+        return "call" if self.level is None else "bandwidth"
+
+    @property
     def holds(self) -> bool | None:
-        """Whether the winner is still optimal (to one part in 10^9); None: not settled."""
-        if self.winner_s > self.optimum_s * (1 + 1e-9):
+        """Whether the winner is still optimal (to ``SAME``); None: not settled."""
+        if self.winner_s > self.optimum_s * (1 + SAME):
             return False
         return True if self.status is Status.OPTIMAL else None
+
+
+@dataclass(frozen=True, slots=True)
+class NearOptimal:
+    """Placement matrices that cost, with their best programs, at most ``1 + within`` times the
+    optimum.
+
+    ``alternatives`` are those found, in order of time, the optimum first.  COMPLETE: there are
+    no others; TRUNCATED: there are at least these.  ``listed``: they are wanted one by one, not
+    only their number.
+    """
+
+    within: float
+    status: Status
+    alternatives: tuple[Alternative, ...]
+    listed: bool
+
+    def below(self, optimum_s: float) -> NearOptimal:
+        """Those near a lesser optimum: a rank order's, which no matrix expresses."""
+        limit_s = (1 + self.within) * optimum_s * (1 + SAME)
+        near = tuple(one for one in self.alternatives if one.objective_s <= limit_s)
+        return replace(self, alternatives=near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +192,8 @@ class Solution:
     infeasible, restrictions that leave no answer (none of them can be left out), in words.
     ``notes``: what else is to be known of the answer, in words.  ``limits`` and ``top`` are those
     that the search was given.  ``matrices``: where the answer is a rank order, what was proved of
-    the best matrix.
+    the best matrix.  ``near``: placements near the optimum, if they were looked for.
+    ``gain``: over the default layout, where there is an answer.
     """
 
     problem: Problem
@@ -166,6 +212,8 @@ class Solution:
     limits: SearchLimits = field(default_factory=SearchLimits)
     top: int = 1
     matrices: Status | None = None
+    near: NearOptimal | None = None
+    gain: Gain | None = None
 
     @property
     def bounded(self) -> bool:
@@ -230,7 +278,7 @@ def faster_orders(solution: Solution) -> tuple[RankOrder, ...]:
     orders = [x for x in (solution.default, solution.compared) if x is not None]
     if best is None:
         return ()
-    return tuple(x for x in orders if x.objective_s < best.objective_s * (1 - 1e-9))
+    return tuple(x for x in orders if x.objective_s < best.objective_s * (1 - SAME))
 
 
 def objective(problem: Problem, seconds: tuple[float, ...]) -> float:

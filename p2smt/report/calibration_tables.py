@@ -58,7 +58,7 @@ def _error_rows(level: LevelFit) -> Iterator[list[str]]:
     for found in level.collectives:
         yield [
             level.level,
-            found.collective.value,
+            found.operation.value,
             str(len(found.samples)),
             _percent(found.median_error),
             _percent(found.max_error),
@@ -80,7 +80,7 @@ def _outlier_rows(level: LevelFit) -> Iterator[list[str]]:
         for sample, predicted in _outliers(found):
             yield [
                 level.level,
-                found.collective.value,
+                found.operation.value,
                 format_bytes(sample.payload_bytes),
                 format_time(sample.seconds),
                 format_time(predicted),
@@ -108,7 +108,7 @@ def _level_data(level: LevelFit) -> dict[str, Any]:
 
 def _collective_data(found: CollectiveFit) -> dict[str, Any]:
     return {
-        "collective": found.collective.value,
+        "collective": found.operation.value,
         "own_pieces": found.own,
         "times": len(found.samples),
         "median_error": found.median_error,

@@ -1,4 +1,5 @@
-"""What an answer of `solve` is compared with: the next best ones, rank orders, other bandwidths."""
+"""What an answer of `solve` is compared with: the next best ones, rank orders, other
+bandwidths and call costs."""
 
 from __future__ import annotations
 
@@ -13,30 +14,78 @@ from p2smt.units import format_bytes, format_time
 
 
 def alternatives(solution: Solution) -> list[RenderableType]:
-    """The ranking, its programs by letter, and the programs themselves, each once."""
-    programs = [r.program for a in solution.alternatives for r in a.requests if r.program]
-    named = {str(p): letters(n) for n, p in enumerate(dict.fromkeys(programs))}
+    """The ranking and the placements near the optimum, with their programs by letter.
+
+    The programs themselves follow, each once.
+    """
+    ranked = solution.alternatives if len(solution.alternatives) > 1 else ()
+    near = solution.near.alternatives if solution.near and solution.near.listed else ()
+    answers = [answer for one in (*ranked, *near) for answer in one.requests]
+    programs = dict.fromkeys(answer.program for answer in answers if answer.program)
+    named = {str(program): letters(n) for n, program in enumerate(programs)}
+    parts: list[RenderableType] = []
+    if ranked:
+        parts += [_ranking(solution, named), ""]
+    if near:
+        parts += [_near_table(solution, near, named), ""]
+    if named:
+        parts += [_legend(named, answers), ""]
+    return parts
+
+
+def _ranking(solution: Solution, named: Mapping[str, str]) -> Group:
+    """The best placements, each with its time over that of the first."""
+    proved = solution.ranking is Status.COMPLETE
+    title = "best placements" + ("" if proved else " found; the search stopped before it was done")
+    best_s = max(solution.alternatives[0].objective_s, 1e-300)
+    ratios = [f"{one.objective_s / best_s:.3g}x" for one in solution.alternatives]
+    return _placements(title, "ratio", solution.alternatives, ratios, named)
+
+
+def _near_table(solution: Solution, near: Sequence[Alternative], named: Mapping[str, str]) -> Group:
+    """The placements near the optimum, each with its gap to the answer."""
+    best_s = max(solution.alternatives[0].objective_s, 1e-300)
+    gaps = [f"{100 * max(0.0, one.objective_s / best_s - 1):.3g} %" for one in near]
+    return _placements(near_line(solution), "gap", near, gaps, named)
+
+
+def _placements(
+    title: str,
+    compared: str,
+    placements: Sequence[Alternative],
+    beside: Sequence[str],
+    named: Mapping[str, str],
+) -> Group:
+    """A line per placement; ``beside`` compares each with the answer."""
     rows = [
         [
             str(n),
-            format_time(a.objective_s),
-            f"{a.objective_s / max(solution.alternatives[0].objective_s, 1e-300):.3g}x",
-            a.placement.text(),
-            format_bytes(a.peak_bytes),
-            " ".join(_letter(named, r) for r in a.requests),
+            format_time(one.objective_s),
+            text,
+            one.placement.text(),
+            format_bytes(one.peak_bytes),
+            " ".join(_letter(named, r) for r in one.requests),
         ]
-        for n, a in enumerate(solution.alternatives, start=1)
+        for n, (one, text) in enumerate(zip(placements, beside, strict=True), start=1)
     ]
-    columns = [">rank", ">time", ">ratio", "placement", ">peak", "programs"]
-    proved = solution.ranking is Status.COMPLETE
-    title = "best placements" + ("" if proved else " found; the search stopped before it was done")
-    parts: list[RenderableType] = [table(title, columns, rows), ""]
-    if named:
-        legend = [[letter, text] for text, letter in named.items()]
-        split = any(r.chunks > 1 for a in solution.alternatives for r in a.requests)
-        title = "their programs, in the order of the requests" + "; A/M: in M chunks" * split
-        parts += [table(title, ["", ""], legend), ""]
-    return parts
+    return table(title, [">rank", ">time", f">{compared}", "placement", ">peak", "programs"], rows)
+
+
+def _legend(named: Mapping[str, str], answers: Sequence[RequestAnswer]) -> Group:
+    """The programs by their letters."""
+    split = any(answer.chunks > 1 for answer in answers)
+    title = "their programs, in the order of the requests" + "; A/M: in M chunks" * split
+    return table(title, ["", ""], [[letter, text] for text, letter in named.items()])
+
+
+def near_line(solution: Solution) -> str:
+    """How many placements are near the optimum, or at least are; empty where none were sought."""
+    near = solution.near
+    if near is None:
+        return ""
+    least = "" if near.status is Status.COMPLETE else "at least "
+    within = f"{100 * near.within:.6g} %"
+    return f"placements within {within} of the best: {least}{len(near.alternatives)}"
 
 
 def _letter(letters: Mapping[str, str], answer: RequestAnswer) -> str:
@@ -60,19 +109,21 @@ def comparison_table(solution: Solution, best: Alternative) -> Group:
 def _cases(cases: Sequence[Perturbation]) -> Group:
     rows = [
         [
-            f"{case.level} x {case.factor:g}",
+            f"{case.level or 'cost of a call'} x {case.factor:g}",
             format_time(case.winner_s),
             format_time(case.optimum_s),
             _verdict(case),
         ]
         for case in cases
     ]
-    columns = ["bandwidth", ">this answer", ">best there", "still the best"]
-    return table("if the bandwidth of a level is off", columns, rows)
+    calls = any(case.what == "call" for case in cases)
+    title = "if the bandwidth of a level" + ", or the cost of a call," * calls + " is off"
+    columns = ["changed" if calls else "bandwidth", ">this answer", ">best there", "still the best"]
+    return table(title, columns, rows)
 
 
 def sensitivity(cases: Sequence[Perturbation]) -> list[RenderableType]:
-    """How the answer stands once a bandwidth is off, and one line on all of it."""
+    """How the answer stands once something is off, and one line on all of it."""
     return [_cases(cases), _stability(cases)]
 
 

@@ -37,11 +37,12 @@ def _settled(proof: PlanProof | None) -> list[str]:
 
 
 def _proof_data(proof: PlanProof) -> dict[str, Any]:
+    better, topology = proof.better, proof.solution.problem.topology
     return {
         "status": proof.status.value,
         "objective_s": proof.objective_s,
         "bound_s": None if proof.listed else proof.bound_s,
-        "better": None if proof.better is None else alternative_data(proof.better),
+        "better": None if better is None else alternative_data(better, topology),
         "false": proof.false,
         "unsettled": proof.unsettled,
         "weaker": proof.weaker,

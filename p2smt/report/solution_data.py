@@ -5,9 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from p2smt.cluster.topology import Topology
+from p2smt.cost.regime import regime
 from p2smt.plans.file import plan_data, timed_steps
-from p2smt.plans.solution import Alternative, RankOrder, RequestAnswer, Solution, faster_orders
+from p2smt.plans.solution import (
+    Alternative,
+    Gain,
+    RankOrder,
+    RequestAnswer,
+    Solution,
+    faster_orders,
+)
 from p2smt.result import known_bound
+
+_CHANGED = ("what", "level", "factor", "winner_s", "optimum_s")
 
 
 def solution_data(solution: Solution) -> dict[str, Any]:
@@ -15,7 +26,7 @@ def solution_data(solution: Solution) -> dict[str, Any]:
 
     The bounds are null where none is known, as for a rank list; the plan file has 0 there.
     """
-    best = solution.best
+    best, topology = solution.best, solution.problem.topology
     objective_s = None if best is None else best.objective_s
     bounded, links_s = solution.bounded, solution.physical_bound_s
     return {
@@ -29,13 +40,15 @@ def solution_data(solution: Solution) -> dict[str, Any]:
         "physical_bound_s": known_bound(links_s, objective_s) if bounded else None,
         "plan": None if best is None else plan_data(solution, best),
         "ranking": solution.ranking.value,
-        "alternatives": [alternative_data(a) for a in solution.alternatives],
+        "alternatives": [alternative_data(a, topology) for a in solution.alternatives],
+        **_gain_data(solution.gain),
+        **_near_data(solution),
         "default_layout": _rank_order(solution.default),
         "compared_layout": _rank_order(solution.compared),
         "faster_layouts": [order.name for order in faster_orders(solution)],
         "sensitivity": [
             {
-                **{key: getattr(p, key) for key in ("level", "factor", "winner_s", "optimum_s")},
+                **{key: getattr(p, key) for key in _CHANGED},
                 "holds": p.holds,
                 "status": p.status.value,
             }
@@ -45,8 +58,42 @@ def solution_data(solution: Solution) -> dict[str, Any]:
     }
 
 
-def alternative_data(alternative: Alternative) -> dict[str, Any]:
-    """An alternative without its groups."""
+def _gain_data(gain: Gain | None) -> dict[str, Any]:
+    """What is gained over the default layout, and whether who measures would find it."""
+    return {
+        "gain": None if gain is None else gain.over_default,
+        "gain_measurable": None if gain is None else gain.measurable,
+        "accuracy": None if gain is None else gain.error,
+    }
+
+
+def _near_data(solution: Solution) -> dict[str, Any]:
+    """How many placements are near the optimum; each one, where they were asked for."""
+    near, best = solution.near, solution.best
+    if near is None:
+        keys = ("near_optimal", "near_optimal_status", "near_optimal_within")
+        return dict.fromkeys((*keys, "near_optimal_placements"))
+    least_s = best.objective_s if best is not None else 0.0
+    topology = solution.problem.topology
+    listed = [_near_placement(one, topology, least_s) for one in near.alternatives]
+    return {
+        "near_optimal": len(near.alternatives),
+        "near_optimal_status": near.status.value,
+        "near_optimal_within": near.within,
+        "near_optimal_placements": listed if near.listed else None,
+    }
+
+
+def _near_placement(alternative: Alternative, topology: Topology, least_s: float) -> dict[str, Any]:
+    """A placement with the programs that make it so fast, and how much slower than the best."""
+    keys = ("matrix", "objective_s", "status", "programs", "chunks", "seconds", "regime")
+    data = alternative_data(alternative, topology)
+    gap = alternative.objective_s / least_s - 1 if least_s > 0 else 0.0
+    return {**{key: data[key] for key in keys}, "gap": max(0.0, gap)}
+
+
+def alternative_data(alternative: Alternative, topology: Topology) -> dict[str, Any]:
+    """An alternative on its topology, without its groups."""
     matrix = alternative.matrix
     return {
         "matrix": matrix and [list(row) for row in matrix],
@@ -58,6 +105,7 @@ def alternative_data(alternative: Alternative) -> dict[str, Any]:
         "chunks": [r.chunks for r in alternative.requests],
         "checked_on": [r.checked for r in alternative.requests],
         "seconds": [r.seconds for r in alternative.requests],
+        "regime": [regime(topology, r.steps, r.chunks) for r in alternative.requests],
         "steps": [_steps(r) for r in alternative.requests],
     }
 

@@ -9,8 +9,7 @@ least cost under it at any time, while answers to earlier proposals are still ou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.scene import Scene
@@ -21,7 +20,7 @@ from p2smt.plans.answers import least_s, matrix_alternative
 from p2smt.plans.solution import Alternative, RequestAnswer, objective
 from p2smt.problems.placement import CostTable, PlacementProblem
 from p2smt.result import Result, Status, StopWatch
-from p2smt.search.placements import best_matrix
+from p2smt.search.placements import best_matrix, placements
 from p2smt.search.scene_table import SceneTable, TermValues, scene_table
 from p2smt.solvers.solver import Solver
 
@@ -168,8 +167,20 @@ class BoundTable:
             matrix, proved = result.value, result.status is Status.OPTIMAL
             if matrix is None or not proved or not self._rescaled(matrix):
                 bound_s = None if result.bound is None else result.bound * self._tick_s
-                still_open = () if matrix is None else tuple(self._open(matrix))
+                still_open = () if matrix is None else self.open(matrix)
                 return Proposal(result.status, matrix, bound_s, still_open)
+
+    def within(
+        self, limit_s: float, excluded: frozenset[Matrix], watch: StopWatch, most: int
+    ) -> Result[tuple[Matrix, ...]]:
+        """Matrices that may cost at most so many seconds under the table as it is, each checked.
+
+        COMPLETE if there are no others, beside those excluded; TRUNCATED after ``most``.
+        """
+        self.calls += 1
+        at_most = math.floor(limit_s / self._tick_s) + 1
+        question = replace(self._question(excluded), at_most=at_most)
+        return placements(question, replace(watch.left(), max_answers=most), self.solver)
 
     def refine(self, entry: OpenEntry, answer: RequestAnswer | None) -> None:
         """Put the answer of a request on a scene in the place of its bound; None forbids it."""
@@ -187,6 +198,15 @@ class BoundTable:
         bounds = (entry.bound_s if entry.allowed else math.inf for entry in entries)
         return objective(self.problem, tuple(bounds))
 
+    def open(self, matrix: Matrix) -> tuple[OpenEntry, ...]:
+        """The entries that are no more than a bound, of those that a matrix falls into."""
+        found = [(rows, rows.values(matrix), rows.of(matrix)) for rows in self._requests]
+        return tuple(
+            OpenEntry(number, values, rows.request, rows.scene(values))
+            for number, (rows, values, entry) in enumerate(found)
+            if entry.allowed and entry.answer is None
+        )
+
     def price(self, matrix: Matrix) -> Alternative | None:
         """The matrix with its answers, once each of its entries has one."""
         found = [rows.of(matrix).answer for rows in self._requests]
@@ -199,12 +219,6 @@ class BoundTable:
     def _tables(self) -> list[_Rows]:
         """The requests that the solver sees."""
         return [rows for rows in self._requests if isinstance(rows, _Rows)]
-
-    def _open(self, matrix: Matrix) -> Iterator[OpenEntry]:
-        for number, rows in enumerate(self._requests):
-            values, entry = rows.values(matrix), rows.of(matrix)
-            if entry.allowed and entry.answer is None:
-                yield OpenEntry(number, values, rows.request, rows.scene(values))
 
     def _rescaled(self, matrix: Matrix) -> bool:
         """Change the tick unless it fits; whether it was changed.
@@ -223,9 +237,13 @@ class BoundTable:
 
     def _least(self, excluded: frozenset[Matrix], watch: StopWatch) -> Result[Matrix]:
         """The matrix of least cost in ticks, checked to be an answer."""
-        problem = self.problem
         self.calls += 1
-        question = PlacementProblem(
+        return best_matrix(self._question(excluded), self.solver, watch)
+
+    def _question(self, excluded: frozenset[Matrix]) -> PlacementProblem:
+        """The matrices and their costs in ticks under the table as it is."""
+        problem = self.problem
+        return PlacementProblem(
             problem.topology.sizes,
             problem.axis_sizes,
             problem.rules,
@@ -233,7 +251,6 @@ class BoundTable:
             problem.objective == "max",
             excluded,
         )
-        return best_matrix(question, self.solver, watch)
 
 
 def _filled(request: Request, columns: SceneTable, watch: StopWatch) -> tuple[_Rows, float]:

@@ -14,7 +14,7 @@ better ones near them, and their programs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.parallelism.placement import IntArray
@@ -23,9 +23,10 @@ from p2smt.plans.solution import Solution
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.bound_table import BoundTable, Proposal
 from p2smt.search.one_request import RequestAnswers
+from p2smt.search.order.near import Nearness, NearSearch
+from p2smt.search.order.ranking import Ranking
 from p2smt.search.placements import any_matrix
 from p2smt.search.programs_pipelined import Listings
-from p2smt.search.ranking import Ranking
 from p2smt.search.weaker.estimates import Estimates
 from p2smt.search.weaker.fallback import Fallback
 from p2smt.solvers.solver import Solver
@@ -41,7 +42,8 @@ _PROPOSALS, _PROGRAMS = 0.9, 0.95
 class JointSearch:
     """Searches one problem; ``progress`` is told the least objective so far and the bound.
 
-    ``orders`` are rank orders whose matrices are answers known beforehand.
+    ``orders`` are rank orders whose matrices are answers known beforehand.  ``nearness``: which
+    placements near the optimum are looked for after it; None: none.
     """
 
     problem: Problem
@@ -50,6 +52,7 @@ class JointSearch:
     progress: ProgressCallback | None = None
     listings: Listings = field(default_factory=Listings)
     orders: tuple[IntArray, ...] = ()
+    nearness: Nearness | None = None
 
     def run(self, top: int) -> Solution:
         """The ``top`` best alternatives in order, or as many as the limits allow.
@@ -72,7 +75,12 @@ class JointSearch:
             interrupted |= self._without_proof(ranking, answers, watch, quick)
         counters = (("programs", len(answers)),)
         stats = SolveStats(self.solver, watch.elapsed_s(), table.calls, counters)
-        return self._solution(ranking, stats, interrupted, table.refusals)
+        found = self._solution(ranking, stats, interrupted, table.refusals)
+        if self.nearness is None:
+            return found
+        near = NearSearch(ranking, self.nearness)
+        interrupted |= _look(near, table, answers, watch, found.status is not Status.OPTIMAL)
+        return replace(found, near=near.answer, interrupted=interrupted)
 
     def _rank(
         self, ranking: Ranking, table: BoundTable, answers: RequestAnswers, watch: StopWatch
@@ -131,6 +139,21 @@ class JointSearch:
             interrupted=interrupted,
             notes=tuple(map(_unseen, refusals)),
         )
+
+
+def _look(
+    near: NearSearch, table: BoundTable, answers: RequestAnswers, watch: StopWatch, quick: bool
+) -> bool:
+    """Look for placements near the optimum, unless ``quick``; whether it was interrupted."""
+    near.take_known()
+    try:
+        if not quick:
+            near.look(table, answers, near.nearness.watch(watch))
+    except OutOfTimeError:
+        pass
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 def _unseen(refusal: TooLarge) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from p2smt.cost.library.accuracy import Sized, accuracy_of
 from p2smt.cost.rank_list import single_time
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
@@ -18,12 +19,11 @@ from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.check_restrictions import broken_by_singles
 from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import RankOrder, Solution, objective
+from p2smt.plans.solution import SAME, Alternative, Gain, RankOrder, Solution, objective
 from p2smt.result import Status
 from p2smt.search.weaker.starts import matrix_of
 from p2smt.units import format_time
 
-_SAME = 1e-9  # relative: times that differ by less are summed in another order
 GivenRanks = list[int] | list[list[int]]
 """The device of each rank in rank order, or a parallelism matrix."""
 
@@ -58,7 +58,7 @@ def with_default(found: Solution, default: RankOrder, top: int) -> Solution:
     of matrices does not bound rank orders: status FEASIBLE, and no bound.
     """
     found, problem, best = replace(found, default=default), found.problem, found.best
-    slower = best is None or default.objective_s < best.objective_s * (1 - _SAME)
+    slower = best is None or default.objective_s < best.objective_s * (1 - SAME)
     if default.matrix is not None or default.breaks or not slower:
         return found
     devices = _devices(default_ranks(problem.axis_sizes))
@@ -72,6 +72,7 @@ def with_default(found: Solution, default: RankOrder, top: int) -> Solution:
         ranking=Status.TRUNCATED,
         matrices=found.status,
         notes=(*found.notes, _beside(found)),
+        near=found.near and found.near.below(default.objective_s),
     )
 
 
@@ -84,6 +85,28 @@ def _beside(found: Solution) -> str:
         proved = " (proved)" if found.status is Status.OPTIMAL else ""
         text += f"; the best matrix takes {format_time(found.best.objective_s)}{proved}"
     return f"{text}; bounds hold for matrices, and other rank orders were not tried"
+
+
+def with_gain(found: Solution) -> Solution:
+    """The solution with what it gains over the default layout, if it has an answer."""
+    best, default, problem = found.best, found.default, found.problem
+    if best is None or default is None:
+        return found
+    over = default.objective_s / best.objective_s - 1 if best.objective_s > 0 else 0.0
+    accuracy = accuracy_of(problem.topology.library)
+    if accuracy is None:
+        return replace(found, gain=Gain(over))
+    parts = _parts(problem, best)
+    error, measurable = accuracy.error_over(parts), accuracy.measurable(over, parts)
+    return replace(found, gain=Gain(over, accuracy.library, error, measurable))
+
+
+def _parts(problem: Problem, best: Alternative) -> list[Sized]:
+    """What the objective is made of: every request, or the largest one."""
+    answers = list(best.requests)
+    if problem.objective == "max":
+        answers = [max(answers, key=lambda answer: answer.total_s)]
+    return [Sized(x.request.kind.value, x.request.payload_bytes, x.total_s) for x in answers]
 
 
 def given_ranks(problem: Problem, given: object) -> IntArray:

@@ -12,9 +12,10 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.conflict import conflict
 from p2smt.search.joint import JointSearch, ProgressCallback
+from p2smt.search.order.near import Nearness
 from p2smt.search.programs_pipelined import Listings
-from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default
-from p2smt.search.sensitivity import FACTORS, perturbations
+from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default, with_gain
+from p2smt.search.sensitivity import changes, perturbations
 from p2smt.solvers.solver import Solver, solver_of
 
 MAX_TOP = 1000
@@ -28,6 +29,7 @@ def solve(
     solver: Solver | str = Solver.CPSAT,
     compare: GivenRanks | None = None,
     sensitivity: bool = False,
+    within: float | Nearness | None = None,
     progress: ProgressCallback | None = None,
 ) -> Solution:
     """The placement and programs of least time, with proof; and the next best ones.
@@ -38,7 +40,11 @@ def solve(
         limits: wall-clock limit, seed and workers; a proved optimum depends on none of them.
         solver: ``cpsat`` or ``z3``, or a :class:`~p2smt.solvers.solver.Solver`.
         compare: a rank order of the caller's: a matrix, or the device of each rank.
-        sensitivity: re-solve with each level's bandwidth 20 % off.
+        sensitivity: re-solve with each level's bandwidth 20 % off, and with the cost of calls 50 %
+            off if the topology names a library.
+        within: also list every placement that takes, with its best programs, at most so much
+            longer than the optimum (0.05: five per cent); ``near`` of the solution.  None: do not
+            look; :data:`~p2smt.search.order.near.BRIEFLY`: count, as the command does.
         progress: called with (best objective so far or None, proved bound), in seconds.
 
     Raises:
@@ -49,6 +55,7 @@ def solve(
     """
     if not 1 <= top <= MAX_TOP:
         raise InputError(f"top {top}", f"must be 1 to {MAX_TOP}")
+    near = Nearness(within) if isinstance(within, int | float) else within
     PlacementProblem(problem.topology.sizes, problem.axis_sizes)
     if problem.algorithms is not None:
         topology = problem.topology.running(problem.algorithms)
@@ -62,9 +69,10 @@ def solve(
     listings = Listings()
     chosen = solver_of(solver)
     known = tuple(orders.values())
-    found = JointSearch(problem, watch.left(), chosen, progress, listings, known).run(top)
+    search = JointSearch(problem, watch.left(), chosen, progress, listings, known, near)
+    found = search.run(top)
     found = replace(with_default(found, costed["default"], top), compared=costed.get("given"))
-    found = replace(found, limits=limits, top=top)
+    found = with_gain(replace(found, limits=limits, top=top))
     if found.status is Status.INFEASIBLE:
         return _with_conflict(found, watch, chosen)
     return _with_sensitivity(found, watch, chosen, listings) if sensitivity else found
@@ -88,5 +96,5 @@ def _with_sensitivity(
         checks = perturbations(found.problem, found.best, watch, solver, listings)
     except KeyboardInterrupt:
         return replace(found, interrupted=True)
-    cut = len(checks) < len(FACTORS) * len(found.problem.topology.levels)
+    cut = len(checks) < len(changes(found.problem.topology))
     return replace(found, sensitivity=checks, interrupted=cut)

@@ -11,6 +11,7 @@ from p2smt.calibration.samples import Sample
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective
+from p2smt.cost.algorithms import Operation
 from p2smt.programs.program import Grouping
 
 INSIDE, ALL = Grouping(1, 2), Grouping(0, 2)
@@ -55,14 +56,14 @@ levels:
 def made_samples(
     truth: Topology,
     grouping: Grouping,
-    collective: Collective = Collective.ALL_REDUCE,
+    operation: Operation = Collective.ALL_REDUCE,
     outermost: int | None = None,
     sizes: Sequence[int] = SIZES,
 ) -> list[Sample]:
     """Samples with the model's own times."""
-    plain = [Sample(collective, grouping, size, 1.0, outermost=outermost) for size in sizes]
+    plain = [Sample(operation, grouping, size, 1.0, outermost=outermost) for size in sizes]
     return [
-        Sample(collective, grouping, s.payload_bytes, predicted_s(truth, s), outermost=outermost)
+        Sample(operation, grouping, s.payload_bytes, predicted_s(truth, s), outermost=outermost)
         for s in plain
     ]
 

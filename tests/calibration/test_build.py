@@ -17,7 +17,8 @@ from p2smt.calibration.samples import Sample, usages
 from p2smt.calibration.yaml_file import calibrated_yaml
 from p2smt.cluster.file import dump_topology, load_topology, parse_topology
 from p2smt.cluster.topology import Algorithm, Topology
-from p2smt.collectives.names import Collective
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import dump_yaml
 from p2smt.programs.program import Grouping
@@ -86,6 +87,14 @@ def test_a_deviating_collective_gets_pieces_of_its_own() -> None:
     assert own[0].latency_s == pytest.approx(12e-6, rel=1e-3)
     assert pieces(found.topology, 1)[0][1] == pytest.approx(4e-6, rel=1e-3)
     assert all(fit.max_error < 1e-3 for fit in found.levels[1].collectives)
+
+
+@pytest.mark.parametrize("operation", [RequestKind.ALL_TO_ALL, RequestKind.SEND])
+def test_exchanges_and_sends_are_fitted_too(operation: Operation) -> None:
+    found = calibrate(START, made_samples(TRUTH, INSIDE, operation))
+    (fit,) = found.levels[1].collectives
+    assert (fit.operation, fit.own) == (operation, False)
+    assert fit.max_error < 1e-3
 
 
 def test_own_pieces_of_other_collectives_stay() -> None:

@@ -18,12 +18,12 @@ from p2smt.programs.program import Grouping
 from tests.oracles.loads import two_trees
 
 
-def switched(*sizes: int, nodes: int, **options: int) -> Topology:
+def switched(*sizes: int, nodes: int) -> Topology:
     """A hierarchy of switches, without latency and with one byte/s; nodes at this level."""
     levels = []
     for j, size in enumerate(sizes):
         fabric = "infiniband" if j <= nodes else "nvlink4"
-        link = Link(LinkKind.SWITCH, (Piece("simple", 0.0, 1.0),), fabric=fabric, **options)
+        link = Link(LinkKind.SWITCH, (Piece("simple", 0.0, 1.0),), fabric=fabric)
         levels.append(Level(f"l{j}", size, link))
     return Topology("t", tuple(levels), (Algorithm.TREE,))
 
@@ -54,7 +54,7 @@ def test_the_trees_are_those_that_nccl_draws() -> None:
 
 @pytest.mark.parametrize("nodes", [*range(1, 40), 63, 64, 65, 127, 128, 1000])
 def test_trees_span_the_nodes_and_are_low(nodes: int) -> None:
-    edges = set()
+    edges: set[tuple[int, int, bool]] = set()
     for parent in double_binary_tree(nodes):
         at, hops = np.arange(nodes), 0
         while (parent[at] >= 0).any():

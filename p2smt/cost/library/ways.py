@@ -36,8 +36,9 @@ def library_model(topology: Topology, footprint: Footprint, operation: Operation
 
 def least_call_s(topology: Topology) -> float:
     """The least seconds that a call of the topology's library costs, whatever it does."""
-    library, given = library_of(topology.library), dict(topology.calls)
-    costs = [given.get(op, library.call_s(op, n)) for op, _ in library.runs for n in (1, 2)]
+    library = library_of(topology.library)
+    operations = [operation for operation, _ in library.runs]
+    costs = [_call_s(topology, library, name, nodes) for name in operations for nodes in (1, 2)]
     return min(costs, default=0.0)
 
 
@@ -61,7 +62,8 @@ def _way(
         given = f"library {library.name}: {way.algorithm} for {operation.value}"
         raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
     hops = [_hop_s(topology, library, way, j) for j in range(len(topology.levels))]
-    by_level, worst = [0.0] * len(hops), (0.0, None, 0.0)
+    by_level = [0.0] * len(hops)
+    worst: tuple[float, int | None, float] = (0.0, None, 0.0)
     for use in footprint.uses:
         side = rule.across if use.level <= node else rule.inside
         link = topology.levels[use.level].link
@@ -80,9 +82,15 @@ def _way(
         max(_latency_s(steps, hops) for steps in rule.steps),
         *worst,
         tuple(by_level),
-        dict(topology.calls).get(operation.value, library.call_s(operation.value, footprint.nodes)),
+        _call_s(topology, library, operation.value, footprint.nodes),
         _stage_s(rule, hops, node) if rule.pipelined else 0.0,
     )
+
+
+def _call_s(topology: Topology, library: Library, operation: str, nodes: int) -> float:
+    measured = dict(topology.calls).get(operation)
+    call_s = library.call_s(operation, nodes) if measured is None else measured
+    return call_s * topology.call_factor
 
 
 def _latency_s(steps: Profile, hops: list[float]) -> float:

@@ -8,6 +8,8 @@ from typing import Any
 
 from rich.console import Group
 
+from p2smt.cluster.topology import Topology
+from p2smt.cost.regime import regime
 from p2smt.parallelism.request import Request
 from p2smt.plans.file import TIMED_STEP, timed_steps
 from p2smt.plans.file_model import RequestModel
@@ -37,12 +39,16 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class ShownRequest:
-    """A request in words, its time per iteration, and its steps (of one of ``chunks`` chunks)."""
+    """A request in words, its time per iteration, and its steps (of one of ``chunks`` chunks).
+
+    ``regime`` is what decides its time; empty: nothing does, or it is not known.
+    """
 
     label: str
     total_s: float
     chunks: int
     steps: tuple[ShownStep, ...]
+    regime: str = ""
 
 
 def _shown(step: Mapping[str, Any]) -> ShownStep:
@@ -57,10 +63,11 @@ def shown_steps(answer: RequestAnswer) -> tuple[ShownStep, ...]:
     return tuple(map(_shown, timed_steps(answer)))
 
 
-def answered(answer: RequestAnswer) -> ShownRequest:
+def answered(answer: RequestAnswer, topology: Topology) -> ShownRequest:
     """The answer of a search: its label says what is not proved."""
-    label = answer.label + _open(answer.status)
-    return ShownRequest(label, answer.total_s, answer.chunks, shown_steps(answer))
+    label, steps = answer.label + _open(answer.status), shown_steps(answer)
+    decides = regime(topology, answer.steps, answer.chunks) or ""
+    return ShownRequest(label, answer.total_s, answer.chunks, steps, decides)
 
 
 def planned(model: RequestModel) -> ShownRequest:
@@ -76,11 +83,11 @@ def _open(status: Status) -> str:
 
 
 def request_table(requests: Iterable[ShownRequest]) -> Group:
-    """A line per request and one per step."""
+    """A line per request, with the regime that decides its time, and one per step."""
     rows, chunks = [], []
     for request in requests:
         chunks.append(request.chunks)
-        rows.append([request.label, format_time(request.total_s), "", ""])
+        rows.append([request.label, format_time(request.total_s), "", request.regime])
         rows += [[f"  {name}", *rest] for name, *rest in (step.cells for step in request.steps)]
     columns = ["request and steps", ">time", "algorithm", "bottleneck"]
     return table(times_title(chunks), columns, rows)

@@ -10,6 +10,8 @@ from p2smt.plans.file_model import PlanModel
 from p2smt.report.schemas.base import (
     Bytes,
     Count,
+    Error,
+    Gap,
     Output,
     OutputPart,
     PayloadBytes,
@@ -19,6 +21,14 @@ from p2smt.report.schemas.base import (
     Seconds,
 )
 from p2smt.result import Status
+
+Regimes = Annotated[
+    list[str | None],
+    Field(
+        description="The largest part of each request's time: latency, cards (the nodes' network "
+        "cards), node links (inside a node), or a level further out; null: it takes none."
+    ),
+]
 
 
 class TimedStep(OutputPart):
@@ -49,8 +59,24 @@ class RankedPlacement(OutputPart):
     ]
     chunks: list[Annotated[int, Field(ge=1)]]
     seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
+    regime: Regimes
     steps: list[list[TimedStep]]
     checked_on: Annotated[list[str], Field(description="What each program was simulated on.")]
+
+
+class NearPlacement(OutputPart):
+    """A placement near the optimum with its best programs, in the order of the requests."""
+
+    matrix: RankMatrix
+    objective_s: Seconds
+    gap: Annotated[Gap, Field(description="Slower than the answer by: 0.05 is five per cent.")]
+    status: Annotated[Status, Field(description="optimal: each of its programs is.")]
+    programs: Annotated[
+        list[str | None], Field(description="null: all-to-all, send, or groups of one device.")
+    ]
+    chunks: list[Annotated[int, Field(ge=1)]]
+    seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
+    regime: Regimes
 
 
 class ComparedLayout(OutputPart):
@@ -65,11 +91,12 @@ class ComparedLayout(OutputPart):
     ]
 
 
-class ChangedBandwidth(OutputPart):
-    """The winner on a cluster with one level's bandwidth changed."""
+class ChangedTopology(OutputPart):
+    """The winner on a cluster with one level's bandwidth, or the cost of every call, changed."""
 
-    level: str
-    factor: Annotated[Ratio, Field(description="New bandwidth over old.")]
+    what: Literal["bandwidth", "call"]
+    level: Annotated[str | None, Field(description="Whose bandwidth; null: the cost of calls.")]
+    factor: Annotated[Ratio, Field(description="New bandwidth, or cost of a call, over old.")]
     winner_s: Seconds
     optimum_s: Seconds
     holds: Annotated[bool | None, Field(description="Still optimal; null: not settled.")]
@@ -110,8 +137,34 @@ class SolveOutput(Output):
         list[str], Field(description="Restrictions that leave no answer; of an infeasible one.")
     ]
     notes: Annotated[list[str], Field(description="What else is to be known, in words.")]
+    gain: Annotated[
+        float | None,
+        Field(ge=-1, description="Time of the default layout over the answer's, less one."),
+    ]
+    gain_measurable: Annotated[
+        bool | None,
+        Field(description="Whether the gain reaches the accuracy; null: that is not known."),
+    ]
+    accuracy: Annotated[
+        Error | None,
+        Field(description="Of predictions under this library at these sizes; null: not known."),
+    ]
+    near_optimal: Annotated[
+        Count | None,
+        Field(description="Placement matrices near the optimum, itself among them."),
+    ]
+    near_optimal_status: Annotated[
+        Literal["complete", "truncated"] | None,
+        Field(description="complete: there are no others; truncated: there are at least these."),
+    ]
+    near_optimal_within: Annotated[
+        Gap | None, Field(description="How near: 0.05 is at most five per cent slower.")
+    ]
+    near_optimal_placements: Annotated[
+        list[NearPlacement] | None, Field(description="Those; null: --within was not given.")
+    ]
     default_layout: ComparedLayout | None
     compared_layout: ComparedLayout | None
     faster_layouts: Annotated[list[str], Field(description="Compared layouts that are faster.")]
-    sensitivity: list[ChangedBandwidth]
+    sensitivity: list[ChangedTopology]
     stats: SearchStats

@@ -18,8 +18,8 @@ from p2smt.plans.answers import matrix_alternative
 from p2smt.plans.solution import RequestAnswer
 from p2smt.result import StopWatch
 from p2smt.search.one_request import RequestAnswers, single_answer
+from p2smt.search.order.ranking import Ranking
 from p2smt.search.placements import any_matrix
-from p2smt.search.ranking import Ranking
 from p2smt.search.weaker.estimates import Estimates
 from p2smt.search.weaker.starts import start_matrices
 from p2smt.solvers.solver import Solver

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.schedules.cost.links import NOWHERE, Routes, siblings_between
-from tests.oracles.loads import device_ports, entity, meeting_level, sibling_loads
+from tests.oracles.loads import device_ports, entity, meeting_level, routed
 
 
 def names(topology: Topology, source: int, target: int, protocol: str = "simple") -> list[str]:
@@ -150,7 +150,7 @@ def test_loads_are_those_of_the_rules(topology: Topology, data: st.DataObject) -
                         ports = tuple(device_ports(topology, j, pair[end]))
                         expected[entity(topology, j, pair[end]), ports, end] += 1
         else:
-            loads = sibling_loads(topology, j, [(a, b, 1.0) for a, b in pairs])
+            loads = routed(topology, j, [(a, b, 1.0) for a, b in pairs])
             expected = Counter({key: int(load) for key, load in loads.items()})
         assert sorted(found[level.name].values()) == sorted(expected.values())
 

@@ -78,6 +78,11 @@ class Ranking:
             self.aside.append(found)
 
     @property
+    def priced(self) -> tuple[Alternative, ...]:
+        """All alternatives that have a price, in no order."""
+        return tuple(self._priced.values())
+
+    @property
     def least_s(self) -> float | None:
         """The least objective of all priced alternatives."""
         return min((one.objective_s for one in self._priced.values()), default=None)

@@ -1,0 +1,180 @@
+"""What a library must fulfil, by itself and on a topology."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from p2smt.cluster.link import FABRICS
+from p2smt.cluster.topology import CALL_NAMES, LIBRARY_PATTERN, NO_LIBRARY, Algorithm, Topology
+from p2smt.cost.library.formula import Formula
+from p2smt.cost.library.model import ACROSS, FAMILIES, INSIDE, Library
+from p2smt.errors import InputError
+
+_PLACES = (INSIDE, ACROSS, *FABRICS)
+_MOST_S = 1e6
+
+
+def check_library(library: Library, source: str) -> None:
+    """Whether every operation and group has a way, and every name and number a meaning.
+
+    Raises:
+        InputError: one thing that is wrong, with ``source`` and the key.
+    """
+    for key, given, rule, remedy in _faults(library):
+        raise InputError(f"{source}: {key} {given}".rstrip(), rule, remedy)
+
+
+def check_topology(topology: Topology, library: Library) -> None:
+    """Whether a library can run on a topology.
+
+    Raises:
+        InputError: an override or algorithm is none of the library's, or reduction in a switch is
+            asked for where no switch reduces.
+    """
+    known = library.algorithms
+    shown = ", ".join(algorithm.value for algorithm in known)
+    for collective, algorithm in topology.overrides:
+        if algorithm not in known:
+            given = f"{topology.name}: overrides.{collective.value} {algorithm.value}"
+            raise InputError(given, f"{library.name} runs only {shown}", "name one of these")
+    if not set(topology.algorithms) & set(known):
+        given = ", ".join(algorithm.value for algorithm in topology.algorithms)
+        remedy = f"name one of these, or library: {NO_LIBRARY}"
+        rule = f"{library.name} runs only {shown}"
+        raise InputError(f"{topology.name}: algorithms {given}", rule, remedy)
+    needing = _needing_switches(library)
+    asked = {*topology.algorithms, *(a for _, a in topology.overrides)}
+    if asked <= needing and not any(level.link.in_switch_members for level in topology.levels):
+        given = ", ".join(sorted(algorithm.value for algorithm in asked))
+        rule = "reduces in switches, and no link of the topology has in_switch_reduction"
+        raise InputError(f"{topology.name}: {given}", rule, "add it, or allow ring")
+
+
+def _needing_switches(library: Library) -> set[Algorithm]:
+    runs = [run for _, runs in library.runs for run in runs]
+    needing = {run.algorithm for run in runs if run.in_switch and run.algorithm is not None}
+    return needing - {run.algorithm for run in runs if not run.in_switch}
+
+
+Fault = tuple[str, str, str, str]
+
+
+def _faults(library: Library) -> Iterator[Fault]:
+    if not re.fullmatch(LIBRARY_PATTERN, library.name) or library.name == NO_LIBRARY:
+        yield "name", repr(library.name[:60]), "must be lower case, digits, . _ -", "rename it"
+    yield from _costs(library)
+    yield from _runs(library)
+    yield from _ladders(library)
+    if library.formula is not None:
+        yield from _formula(library, library.formula)
+
+
+def _costs(library: Library) -> Iterator[Fault]:
+    for key, calls in (("calls", library.calls), ("calls_across", library.calls_across)):
+        for name, seconds in calls:
+            if name not in CALL_NAMES:
+                yield f"{key}.{name[:40]}", "", f"must be one of {', '.join(CALL_NAMES)}", ""
+            if not 0 <= seconds < _MOST_S:
+                yield f"{key}.{name}", f"{seconds} s", "must be from 0 to 1e6 s", "check it"
+    for one in library.protocols:
+        key = f"protocols.{one.name[:40]}"
+        if not 0 < one.efficiency <= 1:
+            rule = "is a part of the bandwidth: above 0, at most 1"
+            yield f"{key}.efficiency", str(one.efficiency), rule, ""
+        for fabric, cap in one.caps:
+            if fabric not in FABRICS:
+                yield f"{key}.caps.{fabric[:40]}", "", f"must be one of {', '.join(FABRICS)}", ""
+            if not 1 <= cap < 1e18:
+                yield f"{key}.caps.{fabric}", f"{cap} B/s", "must be from 1 to 1e18 B/s", ""
+    for (place, family, protocol), seconds in library.hops:
+        key = f"hops.{place[:40]}.{family[:40]}.{protocol[:40]}"
+        if place not in _PLACES:
+            yield key, "", f"its place must be one of {', '.join(_PLACES)}", ""
+        if family not in FAMILIES:
+            yield key, "", f"its family must be one of {', '.join(FAMILIES)}", ""
+        if protocol not in {one.name for one in library.protocols}:
+            yield key, "", "is of a protocol that the library does not have", "add it to protocols"
+        if not 0 <= seconds < _MOST_S:
+            yield key, f"{seconds} s", "must be from 0 to 1e6 s", "check it"
+
+
+def _runs(library: Library) -> Iterator[Fault]:
+    protocols = {one.name for one in library.protocols}
+    for name, runs in library.runs:
+        if name not in CALL_NAMES:
+            yield f"runs.{name[:40]}", "", f"must be one of {', '.join(CALL_NAMES)}", ""
+        for i, run in enumerate(runs):
+            for protocol in run.protocols:
+                if protocol not in protocols:
+                    rule = f"the library's protocols are {', '.join(sorted(protocols))}"
+                    yield f"runs.{name}[{i}].protocols", repr(protocol[:40]), rule, "add it there"
+            if run.least_members < 2:
+                rule = "a group has at least 2"
+                yield f"runs.{name}[{i}].least_members", str(run.least_members), rule, ""
+    for name in CALL_NAMES:
+        for nodes, text in ((1, "on one node"), (2, "on several nodes")):
+            if not any(
+                run.nodes.holds(nodes)
+                and run.least_members == 2
+                and not run.in_switch
+                and not run.one_rank_per_node
+                for run in library.runs_of(name)
+            ):
+                rule = f"nothing runs it for every group {text}"
+                yield f"runs.{name}", "", rule, "add an algorithm without conditions, such as ring"
+
+
+def _ladders(library: Library) -> Iterator[Fault]:
+    for i, ladder in enumerate(library.ladders):
+        if ladder.operation not in CALL_NAMES:
+            rule = f"must be one of {', '.join(CALL_NAMES)}"
+            yield f"ladders[{i}].operation", repr(ladder.operation[:40]), rule, ""
+        sizes = [rung.up_to_bytes for rung in ladder.rungs]
+        if sizes != sorted(set(sizes)) or sizes[0] <= 0:
+            yield f"ladders[{i}].rungs", "", "their sizes must be positive and rise", "sort them"
+        if library.formula is None and not math.isinf(sizes[-1]):
+            rule = "leaves larger sizes without a choice"
+            yield f"ladders[{i}].rungs", "", rule, "end with a rung without up_to"
+        runs = library.runs_of(ladder.operation)
+        for j, rung in enumerate(ladder.rungs):
+            if not any(
+                rung.algorithm is run.algorithm and rung.protocol in run.protocols for run in runs
+            ):
+                rule = f"does not run {ladder.operation}"
+                named = "p2p" if rung.algorithm is None else rung.algorithm.value
+                given = f"{named} with {rung.protocol[:40]}"
+                yield f"ladders[{i}].rungs[{j}]", given, rule, "add it to runs"
+
+
+def _formula(library: Library, formula: Formula) -> Iterator[Fault]:
+    listed = dict(formula.hardware)
+    for key, fabric in (("inside", formula.inside), ("outside", formula.outside)):
+        if fabric not in listed:
+            rule = "must be a fabric of formula.hardware"
+            yield f"formula.{key}", repr(fabric[:40]), rule, "add it there"
+    rows = {row for (row, _, _), _ in formula.hops}
+    for fabric, hardware in formula.hardware:
+        if fabric not in FABRICS:
+            yield f"formula.hardware.{fabric[:40]}", "", f"must be one of {', '.join(FABRICS)}", ""
+        if hardware.row not in rows:
+            rule = "must be a row of formula.hops"
+            yield f"formula.hardware.{fabric[:40]}.row", repr(hardware.row[:40]), rule, ""
+        if not 0 < hardware.known <= 1:
+            rule = "is a part of the bandwidth: above 0, at most 1"
+            yield f"formula.hardware.{fabric[:40]}.known", str(hardware.known), rule, ""
+    caps = {name for name, _ in formula.caps}
+    for i, scaling in enumerate(formula.scalings):
+        if scaling.cap and scaling.cap not in caps:
+            rule = f"must be one of {', '.join(sorted(caps))}"
+            yield f"formula.scalings[{i}].cap", repr(scaling.cap[:40]), rule, ""
+        if not 0 <= scaling.factor < 1e3:
+            yield f"formula.scalings[{i}].factor", str(scaling.factor), "must be 0 to 1000", ""
+    for i, correction in enumerate(formula.corrections):
+        if not all(0 < factor <= 10 for factor in correction.factors):
+            yield f"formula.corrections[{i}].factors", "", "must be above 0, at most 10", ""
+    uses = Algorithm.NVLS in library.algorithms or Algorithm.NVLS_TREE in library.algorithms
+    if uses and formula.nvls is None:
+        rule = "the library runs nvls, and its formula does not estimate it"
+        yield "formula.nvls", "is missing", rule, "add it"

@@ -1,0 +1,62 @@
+"""Library files (YAML): reading them, and those that come with the package.
+
+A small one (all keys: :mod:`p2smt.cost.library.file_model`):
+
+    name: mine
+    vendor: example
+    description: One algorithm per collective.
+    sources: ["measured here"]
+    joins_nodes: false            # rings take ranks in the order of their communicator
+    calls: {all-reduce: 20 us}    # what one call costs, whatever its size
+    protocols: {simple: {}}       # a part of the bandwidth, and caps by fabric
+    hops:                         # what a step costs
+      inside: {ring: {simple: 3 us}}
+      network: {ring: {simple: 20 us}}
+    runs:                         # the first that can run does, where no rule says otherwise
+      all-reduce: [{algorithm: ring, protocols: [simple]}]
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from p2smt.cost.library.checks import check_library
+from p2smt.cost.library.file_model import LibraryModel, build_library
+from p2smt.cost.library.model import Library
+from p2smt.files.validation import validated
+from p2smt.files.yaml_text import load_yaml, read_text
+
+_PACKAGED = "p2smt.libraries"
+_SUFFIX = ".yaml"
+
+
+def parse_library(text: str, source: str) -> Library:
+    """The library in a YAML (or JSON) text; ``source`` names it in messages.
+
+    Raises:
+        InputError: the text is not safe YAML, a key is unknown, missing or has a bad value, or
+            the library cannot be chosen by.
+    """
+    found = build_library(validated(LibraryModel, load_yaml(text, source), source), source)
+    check_library(found, source)
+    return found
+
+
+def read_library(path: str) -> Library:
+    """The library in a file.
+
+    Raises:
+        InputError: as for :func:`parse_library`, or the file cannot be read.
+    """
+    return parse_library(read_text(path, "library file"), path)
+
+
+def packaged_names() -> tuple[str, ...]:
+    """The libraries that come with the package, sorted."""
+    names = (entry.name for entry in files(_PACKAGED).iterdir())
+    return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
+
+
+def packaged_text(name: str) -> str:
+    """The YAML text of one of :func:`packaged_names`, with its sources as comments."""
+    return files(_PACKAGED).joinpath(name + _SUFFIX).read_text(encoding="utf-8")

@@ -1,0 +1,155 @@
+"""A communication library as a value: its algorithms, protocols, costs and rule of choice.
+
+A topology names hardware, a library what runs on it.  Choosing and pricing are two things: the
+library's own rule (``formula``, ``ladders``) says which algorithm and protocol run; ``calls``,
+``hops`` and ``protocols`` are what the cost model prices that with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from p2smt.cluster.link import NETWORK
+from p2smt.cluster.topology import Algorithm
+from p2smt.cost.library.formula import Formula
+
+INSIDE, ACROSS = "inside", "network"
+"""Names of the hops that hold for fabrics without hops of their own."""
+FAMILIES = ("ring", "tree", "nvls", "pat", "p2p")
+"""What the hops of an algorithm are listed under; ``p2p``: messages from peer to peer."""
+_FAMILY = {
+    Algorithm.TREE: "tree",
+    Algorithm.NVLS: "nvls",
+    Algorithm.NVLS_TREE: "nvls",
+    Algorithm.PAT: "pat",
+    Algorithm.RING: "ring",
+}
+
+
+def family_of(algorithm: Algorithm | None) -> str:
+    """The family that lists an algorithm's hops; None: point to point."""
+    return "p2p" if algorithm is None else _FAMILY.get(algorithm, "p2p")
+
+
+class NodeCount(Enum):
+    """How many nodes a group spans."""
+
+    ONE = "one"
+    SEVERAL = "several"
+    ANY = "any"
+
+    def holds(self, nodes: int) -> bool:
+        """Whether it is so for a group that spans so many."""
+        return self is NodeCount.ANY or (self is NodeCount.ONE) == (nodes == 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolRate:
+    """What a protocol makes of a link: a part of its bandwidth, at most so much per device.
+
+    ``caps`` holds bytes per second by fabric.
+    """
+
+    name: str
+    efficiency: float
+    caps: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryRun:
+    """One algorithm (None: messages from peer to peer) for an operation, and when it can run.
+
+    ``in_switch``: only where a node's switch reduces; ``one_rank_per_node``: only then.
+    """
+
+    algorithm: Algorithm | None
+    protocols: tuple[str, ...]
+    nodes: NodeCount = NodeCount.ANY
+    least_members: int = 2
+    one_rank_per_node: bool = False
+    in_switch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """Up to so many bytes (infinite: any more) this algorithm with this protocol."""
+
+    up_to_bytes: float
+    algorithm: Algorithm | None
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """A choice by size for one operation, where it applies; it goes before the formula.
+
+    ``members`` 0: any number of them.  ``fabrics`` empty: whatever is inside a node.  With
+    ``per_peer`` a rung's size is that of the part that goes to one peer.
+    """
+
+    operation: str
+    rungs: tuple[Rung, ...]
+    nodes: NodeCount = NodeCount.ANY
+    members: int = 0
+    fabrics: tuple[str, ...] = ()
+    per_peer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A communication library.
+
+    ``joins_nodes``: rings and trees take ranks node by node, nodes by first appearance; otherwise
+    in the order of the communicator.  ``calls`` is the cost of a call in seconds by operation,
+    ``calls_across`` the same for groups that span several nodes, where it differs.  ``hops`` are
+    seconds per step by (fabric, family, protocol); a fabric without any has those of ``inside`` or
+    ``network``.  ``runs`` lists by operation what can run, the first being the one that runs where
+    nothing else is said: by a ladder, or by the formula's least time.
+    """
+
+    name: str
+    vendor: str
+    description: str
+    sources: tuple[str, ...]
+    joins_nodes: bool
+    calls: tuple[tuple[str, float], ...]
+    calls_across: tuple[tuple[str, float], ...]
+    protocols: tuple[ProtocolRate, ...]
+    hops: tuple[tuple[tuple[str, str, str], float], ...]
+    runs: tuple[tuple[str, tuple[LibraryRun, ...]], ...]
+    ladders: tuple[Ladder, ...] = ()
+    formula: Formula | None = None
+
+    def call_s(self, operation: str, nodes: int) -> float:
+        """Seconds that one call costs, apart from its hops and its bytes."""
+        across = dict(self.calls_across) if nodes > 1 else {}
+        return across.get(operation, dict(self.calls).get(operation, 0.0))
+
+    def protocol(self, name: str) -> ProtocolRate:
+        """The protocol of that name; one that the library does not know takes nothing away."""
+        known = {protocol.name: protocol for protocol in self.protocols}
+        return known.get(name, ProtocolRate(name, 1.0))
+
+    def hop_s(self, fabric: str, family: str, protocol: str, *, across: bool) -> float:
+        """Seconds of one step over a link; ``across``: it joins nodes (where no fabric says).
+
+        A family without hops of its own has those of messages from peer to peer, then a ring's.
+        """
+        hops = dict(self.hops)
+        general = ACROSS if across or fabric in NETWORK else INSIDE
+        for place in (fabric, general):
+            for kind in (family, "p2p", "ring"):
+                if (place, kind, protocol) in hops:
+                    return hops[place, kind, protocol]
+        return 0.0
+
+    def runs_of(self, operation: str) -> tuple[LibraryRun, ...]:
+        """What can run an operation."""
+        return dict(self.runs).get(operation, ())
+
+    @property
+    def algorithms(self) -> tuple[Algorithm, ...]:
+        """Every algorithm that runs something, in the order of the enum."""
+        found = {run.algorithm for _, runs in self.runs for run in runs}
+        return tuple(algorithm for algorithm in Algorithm if algorithm in found)

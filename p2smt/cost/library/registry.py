@@ -1,0 +1,52 @@
+"""Libraries by name: those of the package, and others that a program adds."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from p2smt.cost.library.checks import check_library
+from p2smt.cost.library.file import packaged_names, packaged_text, parse_library
+from p2smt.cost.library.model import Library
+from p2smt.errors import InputError
+from p2smt.files.validation import did_you_mean
+
+_ADDED: dict[str, Library] = {}
+
+
+def library_names() -> tuple[str, ...]:
+    """Every name that :func:`library_of` knows, sorted."""
+    return tuple(sorted({*packaged_names(), *_ADDED}))
+
+
+def library_of(name: str) -> Library:
+    """The library of that name.
+
+    Raises:
+        InputError: there is none.
+    """
+    return _ADDED.get(name) or _packaged(name)
+
+
+def register_library(library: Library) -> None:
+    """Make a library known by its name; the same one may be added again.
+
+    Worker processes that are started anew do not know it: register it there as well.
+
+    Raises:
+        InputError: another library has that name, or the library cannot be chosen by.
+    """
+    check_library(library, f"library {library.name}")
+    taken = library.name in packaged_names() or library.name in _ADDED
+    if taken and library_of(library.name) != library:
+        rule = "another library has this name"
+        raise InputError(f"library {library.name[:60]}", rule, "rename yours")
+    _ADDED[library.name] = library
+
+
+@lru_cache
+def _packaged(name: str) -> Library:
+    known = library_names()
+    if name not in packaged_names():
+        remedy = did_you_mean(name, known) or f"the libraries are {', '.join(known)}, or none"
+        raise InputError(f"library {name[:60]!r}", "is not known", remedy)
+    return parse_library(packaged_text(name), f"library {name}")

@@ -1,0 +1,208 @@
+"""What libraries run: choices known from their sources' rules and from measured tables."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from p2smt.cluster.topology import Algorithm
+from p2smt.cost.library.choice import chooser, ways_of
+from p2smt.cost.library.graphs import (
+    Channels,
+    GroupShape,
+    nvls_channels,
+    ring_channels,
+    tree_channels,
+)
+from p2smt.cost.library.model import LibraryRun
+from p2smt.cost.library.registry import library_of
+from tests.cost.library.shapes import a100, b200, h100, mi300x
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+
+
+def chosen(
+    library: str,
+    operation: str,
+    shape: GroupShape,
+    payload: float,
+    allowed: tuple[Algorithm, ...] | None = None,
+) -> str:
+    found = chooser(library_of(library), operation, shape, allowed)
+    way = found.ways[found.pick(payload)]
+    return f"{way.algorithm.value if way.algorithm else 'p2p'} {way.protocol}"
+
+
+@pytest.mark.parametrize(
+    ("library", "operation", "shape", "payload", "way"),
+    [
+        ("nccl-2.20", "all-reduce", h100(1), 1 * KIB, "ring ll"),
+        ("nccl-2.20", "all-reduce", h100(1), 64 * MIB, "nvls simple"),
+        ("nccl-2.20", "all-reduce", h100(1), 8 * GIB, "nvls simple"),
+        # measured tables of H200 and B200 show NVLS from 5 and from 6 GPUs on
+        ("nccl-2.20", "all-reduce", h100(1, 4), 8 * GIB, "ring simple"),
+        ("nccl-2.20", "all-reduce", h100(1, 5), 8 * GIB, "nvls simple"),
+        ("nccl-2.20", "all-reduce", b200(1, 5), 8 * GIB, "ring simple"),
+        ("nccl-2.20", "all-reduce", b200(1, 6), 8 * GIB, "nvls simple"),
+        ("nccl-2.20", "all-reduce", h100(2), 64 * KIB, "tree ll"),
+        ("nccl-2.20", "all-reduce", h100(2), 1 * GIB, "nvls-tree simple"),
+        ("nccl-2.20", "all-reduce", h100(4), 8 * GIB, "ring simple"),
+        ("nccl-2.30", "all-reduce", h100(1), 8 * GIB, "nvls simple"),
+        ("nccl-2.30", "all-reduce", h100(2), 1 * GIB, "nvls-tree simple"),
+        ("nccl-2.30", "all-reduce", h100(4), 8 * GIB, "nvls-tree simple"),
+        ("nccl-2.12", "all-reduce", h100(2), 1 * GIB, "ring simple"),
+        ("nccl-2.12", "all-reduce", a100(1), 1 * GIB, "ring simple"),
+        ("nccl-2.12", "all-reduce", a100(1), 1 * KIB, "ring ll"),
+        ("nccl-2.12", "all-reduce", a100(4), 64 * KIB, "tree ll"),
+        ("nccl-2.12", "all-reduce", a100(4), 4 * MIB, "tree ll128"),
+        ("nccl-2.20", "all-reduce", a100(1), 1 * GIB, "ring simple"),
+        ("nccl-2.20", "all-reduce", a100(2), 64 * KIB, "tree ll"),
+        ("nccl-2.20", "reduce", h100(2), 1 * KIB, "ring ll"),
+        ("nccl-2.20", "broadcast", h100(1), 8 * GIB, "ring simple"),
+        ("nccl-2.30", "all-gather", h100(8, 1), 1 * MIB, "pat simple"),
+        ("nccl-2.30", "all-gather", h100(8, 1), 8 * GIB, "ring simple"),
+        ("nccl-2.20", "all-gather", h100(8, 1), 1 * MIB, "ring ll128"),
+        # from peer to peer: LL up to 16 KiB to each, inside a node only; never before 2.14
+        ("nccl-2.20", "send", h100(1), 16 * KIB, "p2p ll"),
+        ("nccl-2.20", "send", h100(1), 16 * KIB + 1, "p2p simple"),
+        ("nccl-2.20", "send", h100(2), 1 * KIB, "p2p simple"),
+        ("nccl-2.20", "all-to-all", h100(1), 8 * 16 * KIB, "p2p ll"),
+        ("nccl-2.20", "all-to-all", h100(1), 8 * 16 * KIB + 1, "p2p simple"),
+        ("nccl-2.20", "all-to-all", h100(2), 16 * KIB, "p2p simple"),
+        ("nccl-2.12", "send", h100(1), 1 * KIB, "p2p simple"),
+        # all-pairs kernels for 8 GPUs only, up to 16 MiB
+        ("rccl", "all-reduce", mi300x(1), 512 * KIB, "direct ll"),
+        ("rccl", "all-reduce", mi300x(1), 16 * MIB, "direct simple"),
+        ("rccl", "all-reduce", mi300x(1), 16 * MIB + 1, "ring simple"),
+        ("rccl", "all-reduce", mi300x(1, 4), 64 * KIB, "ring ll"),
+        ("rccl", "all-reduce", mi300x(2), 64 * KIB, "tree ll"),
+        ("rccl", "all-reduce", mi300x(2), 8 * GIB, "ring simple"),
+        ("gloo", "all-reduce", a100(2), 1 * KIB, "ring simple"),
+        ("gloo", "broadcast", a100(2), 1 * GIB, "binomial simple"),
+        ("gloo", "reduce", a100(2), 1 * GIB, "scatter-gather simple"),
+        ("gloo", "send", a100(1), 1 * KIB, "p2p simple"),
+    ],
+)
+def test_known_choices(
+    library: str, operation: str, shape: GroupShape, payload: float, way: str
+) -> None:
+    assert chosen(library, operation, shape, payload) == way
+
+
+def test_channels_are_those_that_nccl_logs() -> None:
+    """Numbers and rates of channels as NCCL prints them; across nodes by its search's rules."""
+    new, old = library_of("nccl-2.20").formula, library_of("nccl-2.12").formula
+    newest = library_of("nccl-2.30").formula
+    assert new is not None
+    assert old is not None
+    assert newest is not None
+    assert ring_channels(new, a100(1)) == Channels(12, 20e9, 20e9)
+    assert ring_channels(old, a100(1)) == Channels(12, 22e9, 22e9)
+    assert ring_channels(new, a100(2)) == Channels(8, 24e9, 24e9)
+    assert tree_channels(new, a100(2)) == Channels(8, 30e9, 24e9)
+    assert ring_channels(new, h100(1)) == Channels(12, 30e9, 30e9)
+    assert ring_channels(new, h100(2)) == Channels(8, 45e9, 45e9)
+    assert nvls_channels(new, h100(1)) == Channels(8, 40e9, 60e9)
+    assert nvls_channels(new, h100(2)) == Channels(8, 40e9, 48e9)
+    assert ring_channels(newest, b200(1)) == Channels(16, 45e9, 45e9)
+    assert ring_channels(newest, b200(2)) == Channels(8, 48e9, 48e9)
+
+
+def test_estimates_by_hand() -> None:
+    """NCCL 2.30 on 8 H100: ring LL 6.6 + 14 x 0.6 us and 141 GB/s of bus bandwidth; NVLS 25 us."""
+    found = chooser(library_of("nccl-2.30"), "all-reduce", h100(1))
+    times = {
+        f"{found.ways[i].algorithm} {found.ways[i].protocol}": one for i, one in found.estimates
+    }
+    ring, nvls = times["Algorithm.RING ll"], times["Algorithm.NVLS simple"]
+    assert ring.latency_s == pytest.approx(6.6e-6 + 14 * 0.6e-6)
+    assert 1 / ring.seconds_per_byte == pytest.approx(141e9 * 8 / 14)
+    assert nvls.latency_s == pytest.approx(25e-6)
+    assert 1 / nvls.seconds_per_byte == pytest.approx(8 * 40e9 * 0.85 * 7 / 8 * 2 * 8 / 14)
+
+
+def test_the_plateau_of_a_ring_across_nodes() -> None:
+    """From 64 bytes per channel (16 of them) and rank on, 1.4 times the latency."""
+    found = chooser(library_of("nccl-2.20"), "all-reduce", h100(2), (Algorithm.RING,))
+    (ring,) = (one for i, one in found.estimates if found.ways[i].protocol == "simple")
+    start = 64 * 16 * 16
+    wire = ring.seconds_per_byte
+    assert ring.seconds(start - 1) == pytest.approx(ring.latency_s + (start - 1) * wire)
+    assert ring.seconds(start) == pytest.approx(1.4 * ring.latency_s + start * wire)
+
+
+def test_corrections_start_at_64_bytes_and_end() -> None:
+    found = chooser(library_of("nccl-2.20"), "all-reduce", h100(2), (Algorithm.TREE,))
+    (tree,) = (one for i, one in found.estimates if found.ways[i].protocol == "simple")
+    assert tree.factors[:8] == (0.9,) * 7 + (0.8,)
+    assert tree.seconds(63) == pytest.approx(tree.latency_s + 63 * tree.seconds_per_byte)
+    assert tree.seconds(64) == pytest.approx(tree.latency_s + 64 * tree.seconds_per_byte / 0.9)
+    last = 64 * 2 ** len(tree.factors)
+    assert tree.seconds(last) == pytest.approx(tree.latency_s + last * tree.seconds_per_byte)
+
+
+def test_a_driver_that_reports_latency_moves_the_choice_to_trees() -> None:
+    """With 75 us per hop NCCL keeps trees for larger messages than on InfiniBand."""
+    sizes = [2**k for k in range(16, 31)]
+    near = [chosen("nccl-2.12", "all-reduce", h100(4), size) for size in sizes]
+    far = [chosen("nccl-2.12", "all-reduce", h100(4, fabric="efa"), size) for size in sizes]
+    assert sum("tree" in way for way in far) > sum("tree" in way for way in near)
+
+
+def test_restricted_to_rings() -> None:
+    """NCCL_ALGO=Ring."""
+    only = (Algorithm.RING,)
+    assert chosen("nccl-2.20", "all-reduce", h100(2), 64 * KIB, only) == "ring ll"
+    assert chosen("nccl-2.20", "all-reduce", h100(1), 8 * GIB, only) == "ring simple"
+    assert chosen("rccl", "all-reduce", mi300x(1), 64 * KIB, only) == "ring ll"
+
+
+def test_where_nothing_allowed_can_run_a_ring_does() -> None:
+    only = (Algorithm.NVLS,)
+    assert chosen("nccl-2.20", "all-reduce", h100(2), 1 * GIB, only) == "ring simple"
+    assert chosen("nccl-2.20", "broadcast", h100(1), 1 * KIB, only) == "ring ll"
+    assert chosen("gloo", "broadcast", h100(1), 1 * KIB, only) == "binomial simple"
+
+
+def test_nvls_needs_a_switch_that_reduces() -> None:
+    library = library_of("nccl-2.20")
+    without = replace(h100(1), in_switch=False)
+    found = {way.algorithm for way in ways_of(library, "all-reduce", without)}
+    assert found == {Algorithm.TREE, Algorithm.RING}
+    single = {way.algorithm for way in ways_of(library, "all-reduce", h100(2, 1))}
+    assert Algorithm.NVLS_TREE not in single
+
+
+def test_ways_without_a_rule_are_the_first_that_can_run() -> None:
+    library = replace(
+        library_of("gloo"),
+        runs=(
+            (
+                "all-reduce",
+                (
+                    LibraryRun(Algorithm.DIRECT, ("simple",), least_members=4),
+                    LibraryRun(Algorithm.RING, ("simple",)),
+                ),
+            ),
+        ),
+    )
+    small = chooser(library, "all-reduce", a100(1, 2))
+    large = chooser(library, "all-reduce", a100(1, 4))
+    assert small.ways[small.pick(1)].algorithm is Algorithm.RING
+    assert large.ways[large.pick(1)].algorithm is Algorithm.DIRECT
+
+
+@pytest.mark.parametrize("name", ["nccl-2.12", "nccl-2.20", "nccl-2.30", "rccl", "gloo"])
+def test_every_operation_on_every_shape_has_a_choice(name: str) -> None:
+    for operation, _ in library_of(name).runs:
+        for shape in (h100(1, 2), h100(2, 1), h100(3), mi300x(1, 2), a100(128), b200(1, 72)):
+            found = chooser(library_of(name), operation, shape)
+            for payload in (1, 63, 64, 4 * KIB, 3 * MIB, 2**40):
+                assert 0 <= found.pick(payload) < len(found.ways)
+
+
+def test_a_chooser_can_be_sent_to_another_process() -> None:
+    found = chooser(library_of("nccl-2.30"), "all-reduce", h100(2))
+    assert pickle.loads(pickle.dumps(found)) == found

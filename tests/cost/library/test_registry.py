@@ -1,0 +1,177 @@
+"""Libraries by name, those of a program's own among them, and files that are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from p2smt.cluster.file import load_topology
+from p2smt.cluster.topology import Algorithm
+from p2smt.collectives.names import Collective
+from p2smt.cost.library import registry
+from p2smt.cost.library.checks import check_topology
+from p2smt.cost.library.file import packaged_names, packaged_text, parse_library, read_library
+from p2smt.cost.library.model import Library, NodeCount
+from p2smt.cost.library.registry import library_names, library_of, register_library
+from p2smt.errors import InputError
+
+NAMES = ("gloo", "nccl-2.12", "nccl-2.20", "nccl-2.30", "rccl")
+
+
+@pytest.fixture
+def own() -> Iterator[Library]:
+    """A library of a program's own, forgotten after the test."""
+    yield replace(library_of("gloo"), name="mine")
+    registry._ADDED.clear()
+
+
+def test_the_package_has_these() -> None:
+    assert packaged_names() == NAMES
+    assert [library_of(name).name for name in NAMES] == [*NAMES]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_of_a_library_has_a_source(name: str) -> None:
+    """A line at the head names it; the blocks of numbers say where in it."""
+    assert all(source.startswith("https://") for source in library_of(name).sources)
+    blocks = ("calls:", "hops:", "formula:", "  base:", "  hops:", "  corrections:")
+    lines = packaged_text(name).splitlines()
+    for block in blocks:
+        for i, line in enumerate(lines):
+            if line.startswith(block):
+                assert "#" in line or "#" in lines[i - 1] or block == "  hops:", line
+
+
+def test_calls_and_hops() -> None:
+    library = library_of("nccl-2.20")
+    assert library.call_s("all-reduce", 1) == library.call_s("all-reduce", 2) == 6.8e-6
+    across = replace(library, calls_across=(("all-reduce", 30e-6),))
+    assert (across.call_s("all-reduce", 1), across.call_s("all-reduce", 2)) == (6.8e-6, 30e-6)
+    assert across.call_s("send", 2) == library.call_s("send", 1)
+    assert library.hop_s("nvlink4", "ring", "ll", across=False) == 0.6e-6
+    assert library.hop_s("pcie", "ring", "ll", across=False) == 1e-6
+    assert library.hop_s("infiniband", "tree", "ll", across=True) == 5e-6
+    assert library.hop_s("efa", "tree", "ll", across=True) == pytest.approx(80e-6)
+    assert library.hop_s("", "ring", "ll128", across=True) == 4e-6
+    assert library.hop_s("pcie", "nvls", "simple", across=False) == pytest.approx(5.7e-6)
+    assert library.protocol("ll").efficiency == 0.5
+    assert library.protocol("large").efficiency == 1.0
+
+
+def test_an_unknown_library() -> None:
+    with pytest.raises(InputError, match=r"'nccl-2\.2' is not known|nccl-2\.20"):
+        library_of("nccl-2.2")
+    with pytest.raises(InputError) as caught:
+        library_of("zzz")
+    assert all(name in str(caught.value) for name in NAMES)
+
+
+def test_a_library_of_ones_own(own: Library) -> None:
+    register_library(own)
+    register_library(own)
+    assert library_of("mine") == own
+    assert "mine" in library_names()
+    with pytest.raises(InputError, match="another library has this name"):
+        register_library(replace(own, vendor="another"))
+    with pytest.raises(InputError, match="another library has this name"):
+        register_library(replace(own, name="rccl"))
+
+
+def test_a_library_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(packaged_text("gloo").replace("name: gloo", "name: mine"))
+    assert read_library(str(path)) == replace(library_of("gloo"), name="mine")
+
+
+GLOO = packaged_text("gloo")
+RCCL = packaged_text("rccl")
+BROADCAST = "broadcast: [{algorithm: binomial, protocols: [simple]}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (GLOO.replace("algorithm: binomial", "algorithm: binomal"), ("binomal", "binomial")),
+        (GLOO.replace("send: 50 us", "send: -50 us"), ("calls.send",)),
+        (GLOO.replace("send: 50 us", "sent: 50 us"), ("calls.sent", "all-to-all")),
+        (GLOO.replace("{simple: 20 us}", "{simple: 20}", 1), ("hops.inside.ring.simple",)),
+        (GLOO.replace("{simple: 20 us}", "{fast: 20 us}", 1), ("hops.inside.ring.fast",)),
+        (GLOO.replace("  inside:", "  intside:"), ("hops.intside",)),
+        (GLOO.replace("p2p: {simple: 20 us}", "peer: {simple: 20 us}"), ("hops.inside.peer",)),
+        (GLOO.replace("efficiency: 1}", "efficiency: 1.5}"), ("protocols.simple.efficiency",)),
+        (GLOO.replace("efficiency: 1}", "efficiency: 0}"), ("protocols.simple.efficiency",)),
+        (
+            GLOO.replace("efficiency: 1}", "efficiency: 1, caps: {nvlink: 3 GB/s}}"),
+            ("protocols.simple.caps.nvlink",),
+        ),
+        (
+            GLOO.replace(BROADCAST, "# none"),
+            ("runs.broadcast", "every group on one node", "such as ring"),
+        ),
+        (
+            GLOO.replace("binomial, protocols", "binomial, nodes: one, protocols"),
+            ("runs.broadcast", "every group on several nodes"),
+        ),
+        (
+            GLOO.replace("binomial, protocols", "binomial, least_members: 3, protocols"),
+            ("runs.broadcast", "every group on one node"),
+        ),
+        (
+            GLOO.replace("binomial, protocols: [simple]", "binomial, protocols: [ll]"),
+            ("runs.broadcast[0].protocols 'll'",),
+        ),
+        (GLOO.replace("  broadcast: [{", "  brodcast: [{"), ("runs.brodcast",)),
+        (GLOO.replace("name: gloo", "name: Gloo"), ("name 'Gloo'",)),
+        (GLOO.replace("name: gloo", "name: none"), ("name 'none'",)),
+        (GLOO + "formulas: {}\n", ("unknown key 'formulas'",)),
+        (RCCL.replace("known: 0.75", "known: 1.75"), ("formula.hardware.xgmi.known",)),
+        (RCCL.replace("inside: xgmi", "inside: nvlink2"), ("formula.inside 'nvlink2'",)),
+        (RCCL.replace("row: net", "row: nett"), ("formula.hardware.infiniband.row",)),
+        (RCCL.replace("up_to: 512 KiB", "up_to: 32 MiB"), ("ladders[0].rungs", "rise")),
+        (RCCL.replace("algorithm: direct, protocol: ll,", "algorithm: nvls, protocol: ll,"),
+         ("ladders[0].rungs[0] nvls with ll",)),
+        (RCCL.replace("algorithm: direct, protocols", "algorithm: nvls, protocols")
+         .replace("algorithm: direct", "algorithm: nvls"), ("formula.nvls",)),
+        (RCCL.replace("factors: [0.1,", "factors: [0,", 1), ("formula.corrections[0].factors",)),
+        (RCCL.replace("factor: 0.11}", "factor: 0.11, cap: ll}"), ("formula.scalings[1].cap",)),
+    ],
+)  # fmt: skip
+def test_bad_libraries_are_one_line(text: str, parts: tuple[str, ...]) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_library(text, "mine.yaml")
+    message = str(caught.value)
+    assert message.startswith("mine.yaml")
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def test_a_ladder_without_a_last_rung_and_without_a_formula() -> None:
+    library = library_of("rccl")
+    with pytest.raises(InputError, match="leaves larger sizes without a choice"):
+        register_library(replace(library, name="mine", formula=None))
+
+
+def test_a_topology_that_a_library_cannot_run_on() -> None:
+    h100, v100 = load_topology("dgx-h100"), load_topology("dgx2")
+    nccl, gloo = library_of("nccl-2.20"), library_of("gloo")
+    check_topology(h100, nccl)
+    nvls = (Algorithm.NVLS, Algorithm.NVLS_TREE)
+    check_topology(replace(h100, algorithms=nvls), nccl)
+    with pytest.raises(InputError, match="no link of the topology has in_switch_reduction"):
+        check_topology(replace(v100, algorithms=nvls), nccl)
+    with pytest.raises(InputError, match="gloo runs only ring, binomial, scatter-gather"):
+        check_topology(replace(v100, algorithms=(Algorithm.TREE,)), gloo)
+    fixed = ((Collective.BROADCAST, Algorithm.BINOMIAL),)
+    check_topology(replace(v100, overrides=fixed), gloo)
+    with pytest.raises(InputError, match=r"overrides\.broadcast binomial"):
+        check_topology(replace(v100, overrides=fixed), nccl)
+
+
+def test_counts_of_nodes() -> None:
+    assert [NodeCount.ONE.holds(n) for n in (1, 2)] == [True, False]
+    assert [NodeCount.SEVERAL.holds(n) for n in (1, 2)] == [False, True]
+    assert [NodeCount.ANY.holds(n) for n in (1, 2)] == [True, True]
