@@ -196,6 +196,7 @@ class TopologyModel(StrictModel):
     library: LibraryName = None
     overrides: dict[CollectiveName, AlgorithmName] = Field(default_factory=dict)
     best: bool = False
+    restricted: bool = False
     calls: Annotated[
         dict[str, Latency], Field(json_schema_extra={"propertyNames": {"enum": [*CALL_NAMES]}})
     ] = Field(default_factory=dict)
@@ -237,6 +238,7 @@ def build_topology(model: TopologyModel, source: str) -> Topology:
             overrides=tuple(model.overrides.items()),
             library="" if model.library == NO_LIBRARY else model.library or "",
             best=model.best,
+            restricted=model.restricted,
             calls=tuple((name, parse_time(text)) for name, text in model.calls.items()),
             calibrated=model.calibrated,
         )
@@ -307,6 +309,8 @@ def dump_topology(topology: Topology) -> dict[str, object]:
         found["overrides"] = {c.value: algorithm.value for c, algorithm in topology.overrides}
     if topology.best:
         found["best"] = True
+    if topology.restricted:
+        found["restricted"] = True
     if topology.calls:
         found["calls"] = {name: exact_time(seconds) for name, seconds in topology.calls}
     if topology.calibrated:

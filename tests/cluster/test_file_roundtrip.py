@@ -108,6 +108,7 @@ LEVELS = st.lists(
         ),
         library=st.sampled_from(["", "gloo", "nccl-2.20"]),
         best=st.booleans(),
+        restricted=st.booleans(),
         calls=st.dictionaries(st.sampled_from(CALL_NAMES), st.floats(0, 1e5)).map(
             lambda found: tuple(found.items())
         ),

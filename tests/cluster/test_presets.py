@@ -21,6 +21,7 @@ EXPECTED_PRESETS = {
     "dgx1-v100": (2, 2, 4),
     "dgx2": (2, 16),
     "gb200-nvl72": (2, 72),
+    "gb300-nvl72": (2, 72),
     "gcp-a2-highgpu-16g": (2, 16),
     "gcp-a3-high": (2, 8),
     "gcp-a3-mega": (2, 8),
@@ -73,6 +74,13 @@ def test_faster_protocols_of_a_preset_carry_less(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED_PRESETS)
+def test_every_link_of_a_preset_says_its_fabric(name: str) -> None:
+    preset = load_topology(name)
+    assert all(level.link.fabric for level in preset.levels)
+    assert preset.node_level == 0
+
+
+@pytest.mark.parametrize("name", EXPECTED_PRESETS)
 def test_in_switch_reduction_is_run_exactly_where_a_switch_has_it(name: str) -> None:
     preset = load_topology(name)
     has = any(level.link.in_switch_members for level in preset.levels)
@@ -92,6 +100,7 @@ def test_in_switch_reduction_is_run_exactly_where_a_switch_has_it(name: str) -> 
         ("gcp-a3-high", 800, 450),
         ("gcp-a3-mega", 1600, 450),
         ("gb200-nvl72", 28800, 900),
+        ("gb300-nvl72", 57600, 900),
         ("paper-gcp-a100", 64, 270),
     ],
 )

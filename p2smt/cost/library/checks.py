@@ -39,17 +39,21 @@ def check_topology(topology: Topology, library: Library) -> None:
         if algorithm not in known:
             given = f"{topology.name}: overrides.{collective.value} {algorithm.value}"
             raise InputError(given, f"{library.name} runs only {shown}", "name one of these")
+    if topology.restricted:
+        _check_restricted(topology, library)
+
+
+def _check_restricted(topology: Topology, library: Library) -> None:
+    """Of the algorithms that a topology allows, some must be the library's, and able to run."""
+    asked = ", ".join(algorithm.value for algorithm in topology.algorithms)
+    given, known = f"{topology.name}: algorithms {asked}", library.algorithms
     if not set(topology.algorithms) & set(known):
-        given = ", ".join(algorithm.value for algorithm in topology.algorithms)
-        remedy = f"name one of these, or library: {NO_LIBRARY}"
-        rule = f"{library.name} runs only {shown}"
-        raise InputError(f"{topology.name}: algorithms {given}", rule, remedy)
-    needing = _needing_switches(library)
-    asked = {*topology.algorithms, *(a for _, a in topology.overrides)}
-    if asked <= needing and not any(level.link.in_switch_members for level in topology.levels):
-        given = ", ".join(sorted(algorithm.value for algorithm in asked))
+        rule = f"{library.name} runs only {', '.join(a.value for a in known)}"
+        raise InputError(given, rule, f"name one of these, or library: {NO_LIBRARY}")
+    switches = any(level.link.in_switch_members for level in topology.levels)
+    if set(topology.algorithms) <= _needing_switches(library) and not switches:
         rule = "reduces in switches, and no link of the topology has in_switch_reduction"
-        raise InputError(f"{topology.name}: {given}", rule, "add it, or allow ring")
+        raise InputError(given, rule, "add it, or allow ring")
 
 
 def _needing_switches(library: Library) -> set[Algorithm]:

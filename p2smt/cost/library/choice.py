@@ -20,7 +20,7 @@ class LibraryWay:
 
 
 @dataclass(frozen=True, slots=True)
-class Chooser:
+class LibraryChoice:
     """A library's choice for groups of one shape, by payload alone.
 
     ``ways`` are all that can run.  ``rungs`` are (up to so many bytes, index of a way), ascending;
@@ -47,7 +47,7 @@ def chooser(
     operation: str,
     shape: GroupShape,
     allowed: tuple[Algorithm, ...] | None = None,
-) -> Chooser:
+) -> LibraryChoice:
     """How a library chooses for groups of this shape; at least one way.
 
     ``allowed``: only these algorithms, where they can run; a ring where none can.
@@ -57,13 +57,13 @@ def chooser(
     rungs = () if ladder is None else _rungs(ladder, ways, shape)
     formula = library.formula
     if formula is None or (rungs and math.isinf(rungs[-1][0])):
-        return Chooser(ways, rungs)
+        return LibraryChoice(ways, rungs)
     found = [
         (index, estimate(formula, way.algorithm, way.protocol, operation, shape))
         for index, way in enumerate(ways)
         if way.algorithm is not None
     ]
-    return Chooser(ways, rungs, tuple((i, one) for i, one in found if one is not None))
+    return LibraryChoice(ways, rungs, tuple((i, one) for i, one in found if one is not None))
 
 
 def ways_of(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from p2smt.cost.library.graphs import GroupShape
-
 from p2smt.cluster.topology import LinkKind, Topology
 from p2smt.cost.level_use import Footprint
+from p2smt.cost.library.graphs import GroupShape
 
 
 def group_shape(topology: Topology, footprint: Footprint) -> GroupShape:
