@@ -82,9 +82,9 @@ class Topology:
     rates, the textbook's costs.  With a library, ``restricted`` says that it may use no others
     of its own than ``algorithms``, and ``best`` takes the cheapest way instead of its choice.
     ``overrides`` names the one algorithm that always runs a collective.  ``calls`` holds
-    measured seconds per call by operation (``CALL_NAMES``), which replace the library's; ``call_factor``
-    multiplies the cost of every call, measured or not (no file has it: it is to see what an
-    answer depends on).
+    measured seconds per call by operation (``CALL_NAMES``), which replace the library's;
+    ``call_factor`` multiplies the cost of every call, measured or not (no file has it: it is to see
+    what an answer depends on).
     ``calibrated``: rates and latencies were fitted to measured times.
     """
 

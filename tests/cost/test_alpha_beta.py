@@ -14,27 +14,12 @@ from hypothesis import strategies as st
 from p2smt.cluster.topology import ANY_ALGORITHM, Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
-<<<<<<< HEAD
 from p2smt.cost.alpha_beta import regular_model, relevant_digits, send_model, step_model
-from p2smt.cost.footprint import Digits, digits_of, regular_footprint
-from p2smt.cost.footprint_explicit import explicit_footprint, explicit_send
-from p2smt.cost.level_use import Along
-from p2smt.cost.step_time import StepCostModel
-from p2smt.parallelism.placement import IntArray, Placement
-from p2smt.programs.program import Grouping, groupings, lower
-=======
-from p2smt.cost.alpha_beta import (
-    regular_model,
-    relevant_digits,
-    send_model,
-    step_model,
-)
 from p2smt.cost.footprint import Digits, digits_of
 from p2smt.cost.footprint_explicit import explicit_send
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Grouping
 from tests.cost.steps import OPERATIONS, PAYLOADS, only, same, same_ways, steps
->>>>>>> w-E
 from tests.oracles import cost as oracle
 from tests.strategies.topologies import Case, cases
 from tests.tiers import examples_of

@@ -60,7 +60,8 @@ def _way(
     if rule is None:
         given = f"library {library.name}: {way.algorithm} for {operation.value}"
         raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
-    hops = [_hop_s(topology, library, way, j) for j in range(len(topology.levels))]
+    alone = footprint.local == 1
+    hops = [_hop_s(topology, library, way, j, alone) for j in range(len(topology.levels))]
     by_level = [0.0] * len(hops)
     worst: tuple[float, int | None, float] = (0.0, None, 0.0)
     for use in footprint.uses:
@@ -103,8 +104,15 @@ def _stage_s(rule: LibraryRule, hops: list[float], node: int) -> float:
     return across + max((hops[j] for j in crossed if j > node), default=0.0)
 
 
-def _hop_s(topology: Topology, library: Library, way: LibraryWay, j: int) -> float:
+def _hop_s(topology: Topology, library: Library, way: LibraryWay, j: int, alone: bool) -> float:
+    """Seconds of one step at a level.
+
+    With one member a node nothing hides the network's latency, and a ring's step between nodes
+    costs what a tree's does (NCCL 2.30.7, src/graph/tuning.cc).
+    """
     link, family = topology.levels[j].link, family_of(way.algorithm)
+    if alone and j <= topology.node_level and way.algorithm is Algorithm.RING:
+        family = family_of(Algorithm.TREE)
     measured = link.hop_of(way.protocol)
     if measured is not None:
         return measured
