@@ -10,17 +10,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from experiments.tables.tables import Published
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.names import RequestKind
+from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.footprint import Digits
-from p2smt.cost.rank_list import single_time
-from p2smt.cost.step_time import StepTime
+from p2smt.cost.footprint_explicit import explicit_footprint, explicit_send
+from p2smt.cost.step_time import StepCostModel, StepTime
 
 KIB, MIB = 2**10, 2**20
 Predictor = Callable[[int], StepTime]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,19 @@ def cells_of(table: Published, topology: Topology) -> tuple[Cell, ...]:
 
 def predictor(topology: Topology, ranks: int, kind: RequestKind) -> Predictor:
     """The time of a collective over the first so many devices, by payload."""
-    devices = np.arange(ranks).reshape(ranks)
-    return lambda size: single_time(topology, devices, (0,), kind, size)
+    return step_model_of(topology, ranks, kind).time
+
+
+def step_model_of(topology: Topology, ranks: int, kind: RequestKind) -> StepCostModel:
+    """The ways to run a collective over the first so many devices, and who chooses.
+
+    Of a send, each device sends to the next.
+    """
+    devices = np.arange(ranks)
+    if kind is RequestKind.SEND:
+        return step_model(topology, explicit_send(topology, devices[:-1], devices[1:]), kind)
+    footprint = explicit_footprint(topology, devices[np.newaxis])
+    return step_model(topology, footprint, DIRECT.get(kind) or kind)
 
 
 def bound_s(topology: Topology, ranks: int, kind: RequestKind, size: int) -> float:

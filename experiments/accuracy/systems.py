@@ -6,6 +6,7 @@ rack is no level of its preset, so its tables run on one rack.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from experiments.tables.tables import Published
@@ -40,6 +41,9 @@ PRESETS = {
 """The preset of each system that has one; of those without, nothing is claimed."""
 
 
+VERSIONS = (((2, 28), "nccl-2.30"), ((2, 17), "nccl-2.20"), ((0, 0), "nccl-2.12"))
+"""The version from which each library describes NCCL, newest first."""
+_VERSION = re.compile(r"NCCL (\d+)\.(\d+)")
 NODES = {
     "8 x A100": ("a100-node", "aws-p4de"),
     "8 x H100": ("aws-p5", "dell-xe9680-h100-8xNDR400", "gcp-a3-mega", "h100-nebius"),
@@ -68,5 +72,19 @@ def topology_name(table: Published) -> str:
 
 
 def topology_of(table: Published) -> Topology:
-    """The part of the preset on which a table was measured, or a whole rack of it."""
-    return load_topology(topology_name(table))
+    """The part of the preset on which a table was measured, or a whole rack of it.
+
+    Its library is the preset's, or the one that knows the version that the table names.
+    """
+    topology = load_topology(topology_name(table))
+    named = library_of_version(table.library)
+    return topology.under(named) if named else topology
+
+
+def library_of_version(text: str) -> str:
+    """The library that describes a version such as ``NCCL 2.26.2``; empty: none is named."""
+    found = _VERSION.match(text)
+    if not found:
+        return ""
+    version = (int(found[1]), int(found[2]))
+    return next(name for least, name in VERSIONS if version >= least)
