@@ -15,8 +15,8 @@ from functools import lru_cache
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation, Rule, rules
-from p2smt.cost.footprint import Digits, regular_footprint
-from p2smt.cost.level_use import Footprint, LevelUse
+from p2smt.cost.loads.footprint import Digits, regular_footprint
+from p2smt.cost.loads.level_use import Footprint, LevelUse
 from p2smt.errors import InputError
 from p2smt.programs.program import Grouping
 

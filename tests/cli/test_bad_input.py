@@ -76,6 +76,7 @@ COMMAND_LINES: list[tuple[str, ...]] = [
 
 # (a command line, an option of it, values that it refuses)
 VALUES: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = [
+    (SIZED, "--within", ("5", "0.05", "-1%", "1001%", "%", "5%%", "nan%", "1e1%", f"{NINES}%")),
     (SIZED, "--top", ("0", "-1", "1001", "2.0", "nan", NINES)),
     (SIZED, "--seed", ("-1", "1e3", "inf", str(2**31), NINES)),
     (SIZED, "--workers", ("0", "-1", "257", "two", str(10**30))),
