@@ -17,8 +17,8 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.bounds import request_bound_s
-from p2smt.cost.footprint import Digits
-from p2smt.cost.footprint_explicit import explicit_footprint, explicit_send
+from p2smt.cost.loads.footprint import Digits
+from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.step_time import StepCostModel, StepTime
 
 KIB, MIB = 2**10, 2**20

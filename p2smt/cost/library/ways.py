@@ -113,7 +113,7 @@ def _hop_s(topology: Topology, library: Library, way: LibraryWay, j: int, alone:
     link, family = topology.levels[j].link, family_of(way.algorithm)
     if alone and j <= topology.node_level and way.algorithm is Algorithm.RING:
         family = family_of(Algorithm.TREE)
-    measured = link.hop_of(way.protocol)
+    measured = link.hop_of(way.protocol, family)
     if measured is not None:
         return measured
     return library.hop_s(link.fabric, family, way.protocol, across=j <= topology.node_level)
@@ -132,11 +132,11 @@ def _rate(
 
 
 def _part(link: Link, way: LibraryWay, operation: Operation) -> float:
-    """The measured part of a link's bandwidth for an algorithm, or for what it is made of."""
-    match way.algorithm:
-        case None:
-            return link.efficiency_of(operation.value)
-        case Algorithm.NVLS_TREE:
-            made_of = Algorithm.TREE if link.network else Algorithm.NVLS
-            return link.efficiency_of(way.algorithm.value, made_of.value)
-    return link.efficiency_of(way.algorithm.value)
+    """The measured part of a link's bandwidth for an operation, its algorithm, or its parts."""
+    if way.algorithm is None:
+        return link.efficiency_of(operation.value)
+    names = (operation.value, way.algorithm.value)
+    if way.algorithm is Algorithm.NVLS_TREE:
+        made_of = Algorithm.TREE if link.network else Algorithm.NVLS
+        return link.efficiency_of(*names, made_of.value)
+    return link.efficiency_of(*names)
