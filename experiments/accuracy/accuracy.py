@@ -22,11 +22,11 @@ from experiments.accuracy.summary import Result, targets
 from experiments.accuracy.systems import has_preset, topology_name, topology_of
 from experiments.tables.tables import Published, tables
 from experiments.testbed.script import ended
+from p2smt.cost.library.accuracy import ACCURACY_FILE
 from p2smt.errors import InputError
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results.json", HERE / "RESULTS.md"
-ERRORS = HERE.parents[1] / "p2smt/libraries/accuracy.yaml"
 COLUMNS = ("bytes", "measured_s", "predicted_s", "ratio", "algorithm", "protocol", "bound_s")
 DIGITS = 6
 """Significant digits: far finer than the model, and the same on every machine."""
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str]) -> None:
     found, unseen = results(), held_out()
     RESULTS.write_text(written(data(found, unseen)), encoding="utf-8")
     PAGE.write_text(page(found, apart(), unseen), encoding="utf-8")
-    ERRORS.write_text(yaml_text(found), encoding="utf-8")
+    ACCURACY_FILE.write_text(yaml_text(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

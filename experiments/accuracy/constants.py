@@ -55,7 +55,7 @@ def link_name(topology: Topology, level: int) -> str:
     """How constants name the link of a level."""
     fabric = topology.levels[level].link.fabric
     inner = topology.levels[-1].link.fabric
-    if fabric == "infiniband" and inner in ("xgmi", "nvlink5"):
+    if fabric == "infiniband" and inner in ("xgmi", "nvlink2", "nvlink5"):
         return f"infiniband+{inner}"
     return fabric
 

@@ -1,4 +1,4 @@
-"""Relative errors by library, operation and size: ``p2smt/libraries/accuracy.yaml``.
+"""Relative errors by library, operation and size: ``p2smt/cost/library/accuracy.yaml``.
 
 What :mod:`p2smt.cost.library.accuracy` reads, so that an answer can say that nobody would measure
 its gain.  The error of a class is the one that four of five predictions keep to.

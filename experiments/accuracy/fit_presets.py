@@ -65,6 +65,7 @@ START = {
     "efficiency xgmi direct": 0.5,
     "efficiency infiniband any": 0.95,
     "efficiency infiniband ring": 0.9,
+    "efficiency infiniband+nvlink2 any": 0.75,
     "efficiency infiniband+nvlink5 any": 0.95,
     "efficiency infiniband+nvlink5 ring": 0.8,
     "efficiency infiniband+nvlink5 all-to-all": 0.5,

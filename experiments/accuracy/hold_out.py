@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from experiments.accuracy.cells import predictor
-from experiments.accuracy.systems import PRESETS, has_preset
+from experiments.accuracy.systems import PRESETS, has_preset, library_of_version
 from experiments.tables.tables import Published, tables
 from p2smt.calibration.build import calibrate
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.programs.program import Grouping
 
 LARGER_TARGET, WORST_TARGET, IN_SAMPLE_TARGET = 0.20, 0.30, 0.08
@@ -102,7 +102,7 @@ def held_out() -> list[HeldOut]:
 
 def _family(family: Family, known: dict[str, Published]) -> Iterator[HeldOut]:
     every = [known[name] for name in family.names]
-    start = cut(load_topology(family.topology), every)
+    start = cut(_with_library(load_topology(family.topology), every), every)
     yield from _errors(start, every[:-1], every[-1:], LARGER)
     smaller = every[-2]
     seen = [table for table in every if table is not smaller]
@@ -113,8 +113,14 @@ def _family(family: Family, known: dict[str, Published]) -> Iterator[HeldOut]:
 def _alone(table: Published) -> Iterator[HeldOut]:
     one = PRESETS[table.system]
     nodes = -(-table.nodes // one.nodes_per_entity)
-    start = cut(load_topology(f"{one.preset}:{max(nodes, 1)}"), [table])
+    start = cut(_with_library(load_topology(f"{one.preset}:{max(nodes, 1)}"), [table]), [table])
     yield from _errors(start, [table], [table], ONE_TABLE)
+
+
+def _with_library(topology: Topology, every: Sequence[Published]) -> Topology:
+    """The preset with the library of the version that a table names, if one does."""
+    named = [library_of_version(table.library) for table in every]
+    return next((topology.under(name) for name in named if name), topology)
 
 
 def cut(topology: Topology, every: Sequence[Published]) -> Topology:
@@ -147,14 +153,8 @@ def samples_of(table: Published, topology: Topology) -> list[Sample]:
     inside = topology.sizes[0] > 1 and table.ranks <= topology.devices_under(0)
     where = Grouping(1, levels) if inside else Grouping(0, levels)
     entities = None if inside else max(1, table.ranks // topology.devices_under(0))
+    kind = RequestKind(table.collective)
     return [
-        Sample(
-            Collective(table.collective),
-            where,
-            size,
-            seconds,
-            outermost=entities,
-            source=table.name,
-        )
-        for size, seconds in table.rows
+        Sample(DIRECT.get(kind) or kind, where, *row, outermost=entities, source=table.name)
+        for row in table.rows
     ]
