@@ -19,12 +19,10 @@ from p2smt.cluster.file_model import (
 from p2smt.cluster.topology import Algorithm
 from p2smt.cost.library import formula as f
 from p2smt.cost.library.model import Ladder, Library, LibraryRun, NodeCount, ProtocolRate, Rung
+from p2smt.cost.library.outside import POINT_TO_POINT, LibraryAlgorithm, added_algorithms
 from p2smt.errors import InputError
 from p2smt.files.validation import StrictModel, did_you_mean
 from p2smt.units import parse_bandwidth, parse_bytes, parse_time
-
-POINT_TO_POINT = "p2p"
-"""How a file names messages from peer to peer, which are no algorithm."""
 
 
 def _bytes(text: object) -> object:
@@ -35,8 +33,9 @@ def _bytes(text: object) -> object:
 SizeText = Annotated[str, BeforeValidator(_bytes)]
 
 
-def _way(name: object) -> Algorithm | None:
-    known = {algorithm.value: algorithm for algorithm in Algorithm}
+def _way(name: object) -> LibraryAlgorithm | None:
+    every: tuple[LibraryAlgorithm, ...] = (*Algorithm, *added_algorithms())
+    known = {algorithm.value: algorithm for algorithm in every}
     if name == POINT_TO_POINT:
         return None
     if name not in known:
@@ -45,7 +44,7 @@ def _way(name: object) -> Algorithm | None:
     return known[str(name)]
 
 
-Way = Annotated[Algorithm | None, BeforeValidator(_way)]
+WayName = Annotated[LibraryAlgorithm | None, BeforeValidator(_way)]
 WhichNodes = Annotated[NodeCount, Field(strict=False)]
 Rates = Annotated[list[Bandwidth], Field(min_length=3, max_length=3)]
 ByProtocol = dict[str, Latency]
@@ -62,7 +61,7 @@ class ProtocolModel(StrictModel):
 class RunModel(StrictModel):
     """An algorithm for an operation, and when it can run."""
 
-    algorithm: Way
+    algorithm: WayName
     protocols: Annotated[list[str], Field(min_length=1)]
     nodes: WhichNodes = NodeCount.ANY
     least_members: int = 2
@@ -73,7 +72,7 @@ class RunModel(StrictModel):
 class RungModel(StrictModel):
     """Up to so many bytes; without: any more."""
 
-    algorithm: Way
+    algorithm: WayName
     protocol: str
     up_to: SizeText | None = None
 
