@@ -133,6 +133,7 @@ def _runs(library: Library) -> Iterator[Fault]:
                 and run.least_members == 2
                 and not run.in_switch
                 and not run.one_rank_per_node
+                and not run.most_in_node
                 and not isinstance(run.algorithm, AddedAlgorithm)
                 for run in library.runs_of(name)
             ):

@@ -67,6 +67,7 @@ class RunModel(StrictModel):
     least_members: int = 2
     one_rank_per_node: bool = False
     in_switch: bool = False
+    most_in_node: Annotated[int, Field(ge=0)] = 0
 
 
 class RungModel(StrictModel):
@@ -169,6 +170,7 @@ class FormulaModel(StrictModel):
     plateau: PlateauModel | None = None
     nvls: NvlsModel | None = None
     overhead: Latency | None = None
+    driver_replaces: bool = False
     ll_inside: Fraction = 1.0
     rounds_by_node: bool = False
     alone_as_tree: bool = False
@@ -242,6 +244,7 @@ def _run(model: RunModel) -> LibraryRun:
         model.least_members,
         model.one_rank_per_node,
         model.in_switch,
+        model.most_in_node,
     )
 
 
@@ -302,6 +305,7 @@ def _formula(model: FormulaModel) -> f.Formula:
         0.0 if pat is None else parse_time(pat.per_rank),
         0.0 if pat is None else pat.hop_part,
         _rates(model.most_bus),
+        model.driver_replaces,
     )
 
 

@@ -66,7 +66,8 @@ class ProtocolRate:
 class LibraryRun:
     """One algorithm (None: messages from peer to peer) for an operation, and when it can run.
 
-    ``in_switch``: only where a node's switch reduces; ``one_rank_per_node``: only then.
+    ``in_switch``: only where a node's switch reduces; ``one_rank_per_node``: only then;
+    ``most_in_node``: only with at most so many members in one node (0: any number).
     """
 
     algorithm: LibraryAlgorithm | None
@@ -75,6 +76,7 @@ class LibraryRun:
     least_members: int = 2
     one_rank_per_node: bool = False
     in_switch: bool = False
+    most_in_node: int = 0
 
 
 @dataclass(frozen=True, slots=True)
