@@ -13,11 +13,15 @@ from enum import Enum
 from p2smt.cluster.link import NETWORK
 from p2smt.cluster.topology import Algorithm
 from p2smt.cost.library.formula import Formula
+from p2smt.cost.library.outside import (
+    POINT_TO_POINT,
+    AddedAlgorithm,
+    LibraryAlgorithm,
+    added_family,
+)
 
 INSIDE, ACROSS = "inside", "network"
 """Names of the hops that hold for fabrics without hops of their own."""
-FAMILIES = ("ring", "tree", "nvls", "pat", "p2p")
-"""What the hops of an algorithm are listed under; ``p2p``: messages from peer to peer."""
 _FAMILY = {
     Algorithm.TREE: "tree",
     Algorithm.NVLS: "nvls",
@@ -27,9 +31,11 @@ _FAMILY = {
 }
 
 
-def family_of(algorithm: Algorithm | None) -> str:
+def family_of(algorithm: LibraryAlgorithm | None) -> str:
     """The family that lists an algorithm's hops; None: point to point."""
-    return "p2p" if algorithm is None else _FAMILY.get(algorithm, "p2p")
+    if isinstance(algorithm, AddedAlgorithm):
+        return added_family(algorithm)
+    return POINT_TO_POINT if algorithm is None else _FAMILY.get(algorithm, POINT_TO_POINT)
 
 
 class NodeCount(Enum):
@@ -60,15 +66,17 @@ class ProtocolRate:
 class LibraryRun:
     """One algorithm (None: messages from peer to peer) for an operation, and when it can run.
 
-    ``in_switch``: only where a node's switch reduces; ``one_rank_per_node``: only then.
+    ``in_switch``: only where a node's switch reduces; ``one_rank_per_node``: only then;
+    ``most_in_node``: only with at most so many members in one node (0: any number).
     """
 
-    algorithm: Algorithm | None
+    algorithm: LibraryAlgorithm | None
     protocols: tuple[str, ...]
     nodes: NodeCount = NodeCount.ANY
     least_members: int = 2
     one_rank_per_node: bool = False
     in_switch: bool = False
+    most_in_node: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +84,7 @@ class Rung:
     """Up to so many bytes (infinite: any more) this algorithm with this protocol."""
 
     up_to_bytes: float
-    algorithm: Algorithm | None
+    algorithm: LibraryAlgorithm | None
     protocol: str
 
 
@@ -139,7 +147,7 @@ class Library:
         hops = dict(self.hops)
         general = ACROSS if across or fabric in NETWORK else INSIDE
         for place in (fabric, general):
-            for kind in (family, "p2p", "ring"):
+            for kind in (family, POINT_TO_POINT, "ring"):
                 if (place, kind, protocol) in hops:
                     return hops[place, kind, protocol]
         return 0.0
@@ -150,6 +158,6 @@ class Library:
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
-        """Every algorithm that runs something, in the order of the enum."""
+        """Every algorithm of this package that runs something, in the order of the enum."""
         found = {run.algorithm for _, runs in self.runs for run in runs}
         return tuple(algorithm for algorithm in Algorithm if algorithm in found)

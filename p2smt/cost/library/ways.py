@@ -17,6 +17,7 @@ from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.library.choice import LibraryWay, chooser
 from p2smt.cost.library.model import Library, family_of
+from p2smt.cost.library.outside import AddedAlgorithm, LibraryAlgorithm, added_rule
 from p2smt.cost.library.registry import library_of
 from p2smt.cost.library.rules import LibraryRule, library_rule
 from p2smt.cost.library.shape import group_shape
@@ -28,7 +29,13 @@ from p2smt.errors import InputError
 def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
     """The ways in which a topology's library runs an operation, and its choice."""
     library, name = library_of(topology.library), operation.value
-    choice = chooser(library, name, group_shape(topology, footprint), _allowed(topology, operation))
+    shape, allowed = group_shape(topology, footprint), _allowed(topology, operation)
+
+    def fits(algorithm: LibraryAlgorithm | None) -> bool:
+        added = isinstance(algorithm, AddedAlgorithm)
+        return not added or _rule(topology, footprint, operation, algorithm) is not None
+
+    choice = chooser(library, name, shape, allowed, fits)
     ways = tuple(_way(topology, library, footprint, operation, way) for way in choice.ways)
     return StepCostModel(ways, None if topology.best else choice)
 
@@ -56,7 +63,7 @@ def _way(
     way: LibraryWay,
 ) -> Way:
     node = topology.node_level
-    rule = library_rule(way.algorithm, operation, footprint, node)
+    rule = _rule(topology, footprint, operation, way.algorithm)
     if rule is None:
         given = f"library {library.name}: {way.algorithm} for {operation.value}"
         raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
@@ -85,6 +92,17 @@ def _way(
         _call_s(topology, library, operation.value, footprint.nodes),
         _stage_s(rule, hops, node) if rule.pipelined else 0.0,
     )
+
+
+def _rule(
+    topology: Topology,
+    footprint: Footprint,
+    operation: Operation,
+    algorithm: LibraryAlgorithm | None,
+) -> LibraryRule | None:
+    if isinstance(algorithm, AddedAlgorithm):
+        return added_rule(algorithm, operation, footprint, topology.node_level)
+    return library_rule(algorithm, operation, footprint, topology.node_level)
 
 
 def _call_s(topology: Topology, library: Library, operation: str, nodes: int) -> float:
