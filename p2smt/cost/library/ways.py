@@ -19,7 +19,7 @@ from p2smt.cost.library.choice import LibraryWay, chooser
 from p2smt.cost.library.model import Library, family_of
 from p2smt.cost.library.outside import AddedAlgorithm, LibraryAlgorithm, added_rule
 from p2smt.cost.library.registry import library_of
-from p2smt.cost.library.rules import LibraryRule, library_rule
+from p2smt.cost.library.rules import LibraryRule, can_carry, library_rule
 from p2smt.cost.library.shape import group_shape
 from p2smt.cost.loads.level_use import Footprint, Profile
 from p2smt.cost.step_time import StepCostModel, Way
@@ -29,6 +29,7 @@ from p2smt.errors import InputError
 def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
     """The ways in which a topology's library runs an operation, and its choice."""
     library, name = library_of(topology.library), operation.value
+<<<<<<< HEAD
     shape, allowed = group_shape(topology, footprint), _allowed(topology, operation)
 
     def fits(algorithm: LibraryAlgorithm | None) -> bool:
@@ -37,15 +38,21 @@ def library_model(topology: Topology, footprint: Footprint, operation: Operation
 
     choice = chooser(library, name, shape, allowed, fits)
     ways = tuple(_way(topology, library, footprint, operation, way) for way in choice.ways)
+=======
+    choice = chooser(library, name, group_shape(topology, footprint), _allowed(topology, operation))
+    ways = tuple(
+        _way(topology, library, footprint, operation, _carried(topology, footprint, operation, way))
+        for way in choice.ways
+    )
+>>>>>>> w-P
     return StepCostModel(ways, None if topology.best else choice)
 
 
 def least_call_s(topology: Topology) -> float:
-    """The least seconds that a call of the topology's library costs, whatever it does."""
+    """The least seconds that a collective of the topology's library costs, whatever it sends."""
     library = library_of(topology.library)
-    operations = [operation for operation, _ in library.runs]
-    costs = [_call_s(topology, library, name, nodes) for name in operations for nodes in (1, 2)]
-    return min(costs, default=0.0)
+    names = [collective.value for collective in Collective]
+    return min(_call_s(topology, library, name, nodes) for name in names for nodes in (1, 2))
 
 
 def _allowed(topology: Topology, operation: Operation) -> tuple[Algorithm, ...] | None:
@@ -53,6 +60,15 @@ def _allowed(topology: Topology, operation: Operation) -> tuple[Algorithm, ...] 
     if fixed is not None:
         return (fixed,)
     return topology.algorithms if topology.restricted else None
+
+
+def _carried(
+    topology: Topology, footprint: Footprint, operation: Operation, way: LibraryWay
+) -> LibraryWay:
+    """The way, or a ring with its protocol where the links or the groups do not allow it."""
+    if way.algorithm is None or can_carry(topology, footprint, operation, way.algorithm):
+        return way
+    return LibraryWay(Algorithm.RING, way.protocol)
 
 
 def _way(
@@ -72,7 +88,7 @@ def _way(
     by_level = [0.0] * len(hops)
     worst: tuple[float, int | None, float] = (0.0, None, 0.0)
     for use in footprint.uses:
-        side = rule.across if use.level <= node else rule.inside
+        side = rule.of(use, topology)
         link = topology.levels[use.level].link
         rate = _rate(link, library, way, operation, innermost=use.level == len(hops) - 1)
         load = side.load(use, link.kind)
@@ -142,7 +158,7 @@ def _rate(
 ) -> float:
     """Bytes per second of a port (a link) with one algorithm and protocol."""
     protocol = library.protocol(way.protocol)
-    rate = link.bandwidth_bytes_per_s * _part(link, way, operation) * protocol.efficiency
+    rate = link.nominal_bytes_per_s * _part(link, way, operation) * protocol.efficiency
     cap = dict(protocol.caps).get(link.fabric)
     if cap is None or not innermost or link.kind is not LinkKind.SWITCH:
         return rate
