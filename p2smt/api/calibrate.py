@@ -11,7 +11,7 @@ from p2smt.calibration.build import RING, Calibration
 from p2smt.calibration.fit import SIZES_PER_PIECE
 from p2smt.calibration.samples import Measurements
 from p2smt.cluster.topology import Algorithm, Topology
-from p2smt.collectives.names import Collective
+from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.interop.nccl_tests.files import measurements_of
 from p2smt.runtime.options import RunOptions
@@ -22,21 +22,21 @@ SIZES = (2**14, 2**16, 2**18, 2**20, 2**22, 2**23)
 def read_measurements(
     *paths: StrPath,
     topology: Topology | None = None,
-    collective: Collective | None = None,
-    ranks: int | None = None,
+    operation: Operation | None = None,
+    ranks: int | Sequence[int | None] | None = None,
 ) -> Measurements:
     """The measurements in outputs of nccl-tests, or in their -J reports.
 
     Args:
         paths: the files, each once.
         topology: where they ran; without, that of their device lists.
-        collective: what ran, where a file does not tell.
-        ranks: of every file, if not as it says.
+        operation: what ran, where a file does not tell.
+        ranks: of every file, if not as it says; or one number for each (None: as it says).
 
     Raises:
         InputError: a file is malformed, or leaves open what ran or where.
     """
-    return measurements_of([os.fspath(path) for path in paths], topology, collective, ranks)
+    return measurements_of([os.fspath(path) for path in paths], topology, operation, ranks)
 
 
 def measure(

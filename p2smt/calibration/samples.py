@@ -12,11 +12,11 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from p2smt.cluster.topology import Topology
+from p2smt.cluster.topology import Link, LinkKind, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation, Rule, rules
-from p2smt.cost.footprint import Digits, regular_footprint
-from p2smt.cost.level_use import Footprint, LevelUse
+from p2smt.cost.loads.footprint import Digits, regular_footprint
+from p2smt.cost.loads.level_use import Footprint, LevelUse
 from p2smt.errors import InputError
 from p2smt.programs.program import Grouping
 
@@ -32,7 +32,8 @@ class Sample:
     its input; all-to-all: all that a device holds, for every member its part; send: the
     message), ``seconds`` the median or mean of the repetitions, ``spread_s`` how far they lie
     apart (0: unknown).  ``outermost`` is the number of entities of the outermost level that
-    took part where it is not the topology's (a run on 2 nodes of a cluster of 4).  ``source``
+    took part where it is not the topology's (a run on 2 nodes of a cluster of 4), ``members``
+    that of the devices where only some of one innermost entity did (4 of a node's 8).  ``source``
     says where it is from, for reports.
     """
 
@@ -43,6 +44,7 @@ class Sample:
     spread_s: float = 0.0
     outermost: int | None = None
     source: str = ""
+    members: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.payload_bytes < MAX_BYTES:
@@ -54,9 +56,20 @@ class Sample:
 
     def cluster(self, topology: Topology) -> Topology:
         """The part of the cluster that took part."""
+        if self.members is not None:
+            return _inside(topology, self.members)
         if self.outermost in (None, topology.levels[0].size):
             return topology
         return topology.with_outermost(self.outermost or 1)
+
+
+def _inside(topology: Topology, members: int) -> Topology:
+    """The same levels with so many devices, all in one innermost entity."""
+    *outer, inner = topology.levels
+    single = (
+        replace(level, size=1, link=Link(LinkKind.SWITCH, level.link.pieces)) for level in outer
+    )
+    return replace(topology, levels=(*single, replace(inner, size=members)))
 
 
 @dataclass(frozen=True, slots=True)

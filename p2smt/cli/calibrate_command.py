@@ -11,7 +11,7 @@ from p2smt.cli import options as o
 if TYPE_CHECKING:
     from p2smt.calibration.build import Calibration
     from p2smt.calibration.samples import Measurements
-    from p2smt.collectives.names import Collective
+    from p2smt.cost.algorithms import Operation
 
 
 def calibrate(
@@ -26,7 +26,10 @@ def calibrate(
         typer.Option(metavar="NAME", help="What ran, where a file does not tell."),
     ] = None,
     ranks: Annotated[
-        str | None, typer.Option(metavar="N", help="Ranks of every file, if not as it says.")
+        str | None,
+        typer.Option(
+            metavar="N,..", help="Ranks of every file, or of each in turn; auto: as it says."
+        ),
     ] = None,
     algorithm: Annotated[
         str,
@@ -100,7 +103,6 @@ def _from_files(
 ) -> Measurements:
     from p2smt.api.calibrate import read_measurements
     from p2smt.cli import given
-    from p2smt.cluster.topology import MAX_DEVICES
     from p2smt.errors import InputError
 
     if not from_nccl_tests:
@@ -110,16 +112,27 @@ def _from_files(
     return read_measurements(
         *files,
         topology=None if topology is None else given.topology_of(topology),
-        collective=None if collective is None else _collective(collective),
-        ranks=None if ranks is None else given.count_of(ranks, "ranks", MAX_DEVICES),
+        operation=None if collective is None else _operation(collective),
+        ranks=None if ranks is None else _ranks(ranks),
     )
 
 
-def _collective(name: str) -> Collective:
-    from p2smt.collectives.names import Collective
+def _ranks(text: str) -> int | list[int | None]:
+    """One number for all files, or one for each."""
+    from p2smt.cli import given
+    from p2smt.cluster.topology import MAX_DEVICES
+
+    words = [word.strip() for word in text.split(",")]
+    found = [None if w == "auto" else given.count_of(w, "ranks", MAX_DEVICES) for w in words]
+    return found[0] if len(found) == 1 and found[0] is not None else found
+
+
+def _operation(name: str) -> Operation:
+    from p2smt.collectives.names import Collective, RequestKind
     from p2smt.errors import InputError
 
-    known = {collective.value: collective for collective in Collective}
+    known: dict[str, Operation] = {collective.value: collective for collective in Collective}
+    known |= {kind.value: kind for kind in (RequestKind.ALL_TO_ALL, RequestKind.SEND)}
     if name not in known:
         raise InputError(f"collective {name[:40]!r}", f"must be one of {', '.join(known)}")
     return known[name]

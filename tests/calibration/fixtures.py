@@ -16,7 +16,7 @@ from p2smt.programs.program import Grouping
 
 INSIDE, ALL = Grouping(1, 2), Grouping(0, 2)
 SIZES = tuple(2**i for i in range(3, 33))
-FACTOR = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}
+FACTOR = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "alltoall": 1}
 
 TRUTH = parse_topology(
     """
@@ -92,8 +92,9 @@ def printed(samples: Sequence[Sample], ranks: int, hosts: int = 0, test: str = "
         "[0000:1b:00] NVIDIA X\n"
         for r in range(ranks if hosts else 0)
     )
+    shared = ranks if FACTOR.get(test) == 1 else 1
     rows = "".join(
-        f"{s.payload_bytes:12} {s.payload_bytes // 4:12} float sum -1 "
+        f"{s.payload_bytes:12} {s.payload_bytes // (4 * shared):12} float sum -1 "
         f"{row(s.payload_bytes, s.seconds, ranks, test)} "
         f"{row(s.payload_bytes, s.seconds, ranks, test)}\n"
         for s in samples

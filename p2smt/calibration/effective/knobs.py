@@ -103,7 +103,7 @@ def _hop_knobs(topology: Topology, runs: Sequence[tuple[Sample, StepTime]]) -> I
 
 
 def _hops(step: StepTime) -> Iterator[tuple[str, str]]:
-    """Families and protocols whose hops a run may pay: a ring pays a tree's between single ranks."""
+    """Families and protocols whose hops a run may pay (a ring: a tree's between single ranks)."""
     known = {found.value: found for found in Algorithm}
     family = family_of(known.get(step.algorithm))
     yield family, step.protocol

@@ -15,12 +15,13 @@ from __future__ import annotations
 from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.level_use import Footprint, Profile
 from p2smt.cost.library.choice import LibraryWay, chooser
 from p2smt.cost.library.model import Library, family_of
+from p2smt.cost.library.outside import AddedAlgorithm, LibraryAlgorithm, added_rule
 from p2smt.cost.library.registry import library_of
-from p2smt.cost.library.rules import LibraryRule, library_rule
+from p2smt.cost.library.rules import LibraryRule, can_carry, library_rule
 from p2smt.cost.library.shape import group_shape
+from p2smt.cost.loads.level_use import Footprint, Profile
 from p2smt.cost.step_time import StepCostModel, Way
 from p2smt.errors import InputError
 
@@ -28,17 +29,25 @@ from p2smt.errors import InputError
 def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
     """The ways in which a topology's library runs an operation, and its choice."""
     library, name = library_of(topology.library), operation.value
-    choice = chooser(library, name, group_shape(topology, footprint), _allowed(topology, operation))
-    ways = tuple(_way(topology, library, footprint, operation, way) for way in choice.ways)
+    shape, allowed = group_shape(topology, footprint), _allowed(topology, operation)
+
+    def fits(algorithm: LibraryAlgorithm | None) -> bool:
+        added = isinstance(algorithm, AddedAlgorithm)
+        return not added or _rule(topology, footprint, operation, algorithm) is not None
+
+    choice = chooser(library, name, shape, allowed, fits)
+    ways = tuple(
+        _way(topology, library, footprint, operation, _carried(topology, footprint, operation, way))
+        for way in choice.ways
+    )
     return StepCostModel(ways, None if topology.best else choice)
 
 
 def least_call_s(topology: Topology) -> float:
-    """The least seconds that a call of the topology's library costs, whatever it does."""
+    """The least seconds that a collective of the topology's library costs, whatever it sends."""
     library = library_of(topology.library)
-    operations = [operation for operation, _ in library.runs]
-    costs = [_call_s(topology, library, name, nodes) for name in operations for nodes in (1, 2)]
-    return min(costs, default=0.0)
+    names = [collective.value for collective in Collective]
+    return min(_call_s(topology, library, name, nodes) for name in names for nodes in (1, 2))
 
 
 def _allowed(topology: Topology, operation: Operation) -> tuple[Algorithm, ...] | None:
@@ -46,6 +55,16 @@ def _allowed(topology: Topology, operation: Operation) -> tuple[Algorithm, ...] 
     if fixed is not None:
         return (fixed,)
     return topology.algorithms if topology.restricted else None
+
+
+def _carried(
+    topology: Topology, footprint: Footprint, operation: Operation, way: LibraryWay
+) -> LibraryWay:
+    """The way, or a ring with its protocol where the links or the groups do not allow it."""
+    named = way.algorithm
+    if not isinstance(named, Algorithm) or can_carry(topology, footprint, operation, named):
+        return way
+    return LibraryWay(Algorithm.RING, way.protocol)
 
 
 def _way(
@@ -56,7 +75,7 @@ def _way(
     way: LibraryWay,
 ) -> Way:
     node = topology.node_level
-    rule = library_rule(way.algorithm, library.sent_for(operation), footprint, node)
+    rule = _rule(topology, footprint, library.sent_for(operation), way.algorithm)
     if rule is None:
         given = f"library {library.name}: {way.algorithm} for {operation.value}"
         raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
@@ -65,7 +84,7 @@ def _way(
     by_level = [0.0] * len(hops)
     worst: tuple[float, int | None, float] = (0.0, None, 0.0)
     for use in footprint.uses:
-        side = rule.across if use.level <= node else rule.inside
+        side = rule.of(use, topology)
         link = topology.levels[use.level].link
         rate = _rate(link, library, way, operation, innermost=use.level == len(hops) - 1)
         load = side.load(use, link.kind)
@@ -85,6 +104,17 @@ def _way(
         _call_s(topology, library, operation.value, footprint.nodes),
         _stage_s(rule, hops, node) if rule.pipelined else 0.0,
     )
+
+
+def _rule(
+    topology: Topology,
+    footprint: Footprint,
+    operation: Operation,
+    algorithm: LibraryAlgorithm | None,
+) -> LibraryRule | None:
+    if isinstance(algorithm, AddedAlgorithm):
+        return added_rule(algorithm, operation, footprint, topology.node_level)
+    return library_rule(algorithm, operation, footprint, topology.node_level)
 
 
 def _call_s(topology: Topology, library: Library, operation: str, nodes: int) -> float:
@@ -124,7 +154,7 @@ def _rate(
 ) -> float:
     """Bytes per second of a port (a link) with one algorithm and protocol."""
     protocol = library.protocol(way.protocol)
-    rate = link.bandwidth_bytes_per_s * _part(link, way, operation) * protocol.efficiency
+    rate = link.nominal_bytes_per_s * _part(link, way, operation) * protocol.efficiency
     cap = dict(protocol.caps).get(link.fabric)
     if cap is None or not innermost or link.kind is not LinkKind.SWITCH:
         return rate
