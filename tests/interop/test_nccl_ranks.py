@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from p2smt.calibration.samples import usages
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.interop.nccl_tests.files import measurements_of
@@ -218,6 +219,13 @@ def test_no_device_of_a_derived_topology_has_all_cards(tmp_path: Path) -> None:
     assert [level.link.ports for level in derived_topology([inside, across]).levels] == [8, 1]
 
 
-def test_a_ring_of_sends_is_a_send(tmp_path: Path) -> None:
-    found = one(tmp_path, printed(FEW, 8, 1, "sendrecv"))
-    assert {sample.operation for sample in samples_of(found, START)} == {RequestKind.SEND}
+@pytest.mark.parametrize(("ranks", "hosts"), [(8, 1), (16, 2), (32, 4)])
+def test_a_ring_of_sends_is_a_send(tmp_path: Path, ranks: int, hosts: int) -> None:
+    """One message leaves a node, by the port of the device that sends it: no port carries two."""
+    found = one(tmp_path, printed(FEW, ranks, hosts, "sendrecv"))
+    (sample, *_) = samples_of(found, START)
+    assert sample.operation is RequestKind.SEND
+    (usage,) = usages(START, sample)
+    assert usage.level == (1 if hosts == 1 else 0)
+    assert usage.loads[usage.level] == sample.payload_bytes
+    assert usage.steps[usage.level] == 1
