@@ -179,6 +179,18 @@ def test_json_reports(tmp_path: Path) -> None:
     assert "secret" not in repr(found)
 
 
+def test_json_rows_of_another_type_or_number_of_ranks_are_named(tmp_path: Path) -> None:
+    data = report(FEW, 8, 1)
+    data["results"][1]["type"] = "half"
+    with pytest.raises(InputError, match=r"results\[2\]: type half: the report has float above"):
+        parse_json(as_json(data), "f")
+    data = report(FEW, 8, 1)
+    data["results"][2] = report(FEW, 16, 1)["results"][2]
+    message = r"f.txt: results\[3\]: bandwidths of 16 ranks: the rows above have 8; split"
+    with pytest.raises(InputError, match=message):
+        measured(tmp_path, as_json(data))
+
+
 def test_json_rows_with_wrong_results_are_left_out() -> None:
     data = report(FEW, 8, 1)
     data["results"][1]["out_of_place"]["nwrong"] = 2.0

@@ -61,7 +61,7 @@ def _per_file(
 
 
 def _file(measured: Measured) -> str:
-    return os.path.basename(measured.table.where.split(", line ")[0])
+    return os.path.basename(measured.table.source)
 
 
 def _source(measured: Measured, topology: Topology) -> str:

@@ -42,7 +42,7 @@ def samples_of(measured: Measured, topology: Topology) -> list[Sample]:
             timing.size_bytes,
             timing.seconds,
             outermost=place.outermost,
-            source=f"{os.path.basename(measured.table.where.split(', line ')[0])}:{timing.line}",
+            source=f"{os.path.basename(measured.table.source)}:{timing.line}",
             members=place.members,
         )
         for timing in measured.table.timings
