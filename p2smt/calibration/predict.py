@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from p2smt.calibration.samples import Sample, footprint_of
 from p2smt.cluster.topology import Topology
 from p2smt.cost.alpha_beta import step_model
-from p2smt.cost.level_use import Footprint
+from p2smt.cost.loads.level_use import Footprint
 from p2smt.cost.step_time import StepTime
 
 Seconds = NDArray[np.float64]

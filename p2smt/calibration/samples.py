@@ -17,8 +17,8 @@ from itertools import accumulate
 from p2smt.cluster.topology import Link, LinkKind, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation, Rule, rules
-from p2smt.cost.footprint import Digits, regular_footprint, send_footprint
-from p2smt.cost.level_use import Footprint, LevelUse
+from p2smt.cost.loads.footprint import Digits, regular_footprint, send_footprint
+from p2smt.cost.loads.level_use import Footprint, LevelUse
 from p2smt.errors import InputError
 from p2smt.programs.program import Grouping
 

@@ -3,8 +3,8 @@
 Volumes are fractions of the payload n (bytes of the whole vector per device; all-gather: of
 its output).  Sources: Thakur, Rabenseifner, Gropp, IJHPCA 19(1) 2005 (ring, recursive
 halving and doubling, pairwise, binomial tree, scatter and all-gather); Sanders, Speck, Traff
-2009 (double binary tree; what it loads: :mod:`p2smt.cost.trees`).  Reduction arithmetic (gamma)
-is not modelled.
+2009 (double binary tree; what it loads: :mod:`p2smt.cost.loads.trees`).  Reduction arithmetic
+(gamma) is not modelled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 
 from p2smt.cluster.topology import Algorithm, LinkKind, Topology
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.level_use import Along, Footprint, LevelUse, Profile, new_entities
+from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile, new_entities
 
 Operation = Collective | Literal[RequestKind.ALL_TO_ALL, RequestKind.SEND]
 

@@ -15,9 +15,9 @@ from functools import lru_cache
 from p2smt.cluster.topology import LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation, Rule, rules
-from p2smt.cost.footprint import Digits, regular_footprint, send_footprint
-from p2smt.cost.level_use import Footprint, LevelUse
 from p2smt.cost.library.ways import library_model
+from p2smt.cost.loads.footprint import Digits, regular_footprint, send_footprint
+from p2smt.cost.loads.level_use import Footprint, LevelUse
 from p2smt.cost.step_time import StepCostModel, Way
 from p2smt.programs.program import Grouping
 

@@ -37,8 +37,8 @@ from dataclasses import dataclass
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.alpha_beta import regular_model, send_model
-from p2smt.cost.footprint import Digits
 from p2smt.cost.library.ways import least_call_s
+from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.step_time import StepCostModel
 from p2smt.programs.program import Grouping
 

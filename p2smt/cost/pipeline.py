@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.cost.routing import FloatArray
+from p2smt.cost.loads.routing import FloatArray
 from p2smt.cost.step_time import StepTime
 
 CHUNK_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)

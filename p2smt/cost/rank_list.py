@@ -9,7 +9,8 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import step_model
-from p2smt.cost.footprint_explicit import explicit_footprint, explicit_send
+from p2smt.cost.library.registry import library_of
+from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import IntArray
 
@@ -20,13 +21,14 @@ def single_time(
     axes: Sequence[int],
     kind: RequestKind,
     payload_bytes: int,
-    joins_nodes: bool = True,
+    joins_nodes: bool | None = None,
 ) -> StepTime:
     """Time of the one collective that answers a request along these axes (by index).
 
     ``ranks`` is any rank tensor: shape = axis sizes, entries = device ids.  The members of a
     group are in the order of their ranks; ``joins_nodes``: see
-    :func:`p2smt.cost.footprint_explicit.explicit_footprint`.
+    :func:`p2smt.cost.loads.footprint_explicit.explicit_footprint`.  None: as the topology's library
+    does; without a library nodes are joined.
     """
     rest = [i for i in range(ranks.ndim) if i not in axes]
     members = math.prod(ranks.shape[i] for i in axes)
@@ -35,5 +37,7 @@ def single_time(
         footprint = explicit_send(topology, lines[:, :-1].ravel(), lines[:, 1:].ravel())
         return step_model(topology, footprint, RequestKind.SEND).time(payload_bytes)
     operation: Operation = DIRECT.get(kind) or RequestKind.ALL_TO_ALL
+    if joins_nodes is None:
+        joins_nodes = not topology.library or library_of(topology.library).joins_nodes
     footprint = explicit_footprint(topology, lines, joins_nodes)
     return step_model(topology, footprint, operation).time(payload_bytes)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.alpha_beta import regular_model, relevant_digits, send_model
-from p2smt.cost.footprint import Digits, digits_of
+from p2smt.cost.loads.footprint import Digits, digits_of
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Grouping, Hierarchy, Program

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from p2smt.collectives.names import DIRECT, RequestKind
-from p2smt.cost.footprint import Digits
+from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.pipeline import Pipelined
 from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError, TooLarge

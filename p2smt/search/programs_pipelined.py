@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from p2smt.collectives.demand import demand_of
+from p2smt.cost.loads.routing import FloatArray
 from p2smt.cost.pipeline import TIE, chunk_counts, pipelined_s
-from p2smt.cost.routing import FloatArray
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import IntArray

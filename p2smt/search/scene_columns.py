@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from p2smt.cost.footprint import Digits
+from p2smt.cost.loads.footprint import Digits
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 
 _Left = tuple[int, ...]
@@ -189,7 +189,7 @@ def _column(
 
 
 def _merged(digits: Sequence[tuple[int, int]]) -> Digits:
-    """Digits as :func:`p2smt.cost.footprint.digits_of` gives them."""
+    """Digits as :func:`p2smt.cost.loads.footprint.digits_of` gives them."""
     found: list[tuple[int, int]] = []
     for size, stride in digits:
         if found and found[-1][1] == size * stride:

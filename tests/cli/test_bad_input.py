@@ -76,6 +76,7 @@ COMMAND_LINES: list[tuple[str, ...]] = [
 
 # (a command line, an option of it, values that it refuses)
 VALUES: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = [
+    (SIZED, "--within", ("5", "0.05", "-1%", "1001%", "%", "5%%", "nan%", "1e1%", f"{NINES}%")),
     (SIZED, "--top", ("0", "-1", "1001", "2.0", "nan", NINES)),
     (SIZED, "--seed", ("-1", "1e3", "inf", str(2**31), NINES)),
     (SIZED, "--workers", ("0", "-1", "257", "two", str(10**30))),
@@ -229,9 +230,15 @@ FILES: list[tuple[str, str, str]] = [
     ("[ring]", "[]", "algorithms"),
     ("[ring]", "[ring, ring]", "ring"),
     ("[ring]", "[ringg]", "ring"),
-    ("[ring]", "[ring]\nlibrary: {broadcast: ringg}", "did you mean 'ring'"),
-    ("[ring]", "[ring]\nlibrary: {brodcast: ring}", "did you mean 'broadcast'"),
-    ("[ring]", "[ring]\nlibrary: [ring]", "mapping"),
+    ("library: none", "library: {broadcast: ringg}", "did you mean 'ring'"),
+    ("library: none", "library: {brodcast: ring}", "did you mean 'broadcast'"),
+    ("library: none", "library: [ring]", "name of a library"),
+    ("library: none", "library: ncll-2.20", "did you mean 'nccl-2.20'"),
+    ("library: none", "library: gloo\noverrides: {reduce: tree}", "gloo runs only"),
+    ("library: none\nalgorithms: [ring]", "algorithms: [direct]", "nccl-2.20 runs only"),
+    ("switch,", "switch, fabric: nvlink,", "must be one of nvlink1"),
+    ("switch,", "switch, efficiency: 2,", "part of the bandwidth"),
+    ("switch,", "switch, hops: {ll: 5},", "hops.ll"),
     ("levels:", "levels: []\nmore:", "more"),
     ("name: tiny", "name: tiny\nname: other", "name"),
     ("name: tiny", "name: &a tiny", "anchors"),

@@ -78,7 +78,7 @@ def test_algorithms_of_the_fit_can_be_named(folder: Path) -> None:
         (("--from-nccl-tests", "across.json", "--topology", "dgx-h100:2"), "such as dgx-h100:4"),
         (("--from-nccl-tests", "inside.txt", "--topology", "nope"), "neither a preset"),
         (("--from-nccl-tests", "inside.txt", "--topology", "tpu-v5p"), "whole nodes"),
-        (("--from-nccl-tests", "inside.txt", "--algorithm", "x"), "must be auto or some of"),
+        (("--from-nccl-tests", "inside.txt", "--algorithm", "x"), "must be best or some of"),
         (("--from-nccl-tests", "inside.txt", "-o", "no/such/folder"), "existing folder"),
     ],
 )

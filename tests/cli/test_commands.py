@@ -160,6 +160,25 @@ def test_solve_as_json(tiny: str) -> None:
         assert str(parse_program(request["program"])) == request["program"]
 
 
+def test_near_optimal_placements_are_listed_or_counted(tiny: str) -> None:
+    both = ("--reduce", "tp=1GiB")
+    counted = solve(tiny, *both, "--json").json()
+    assert (counted["near_optimal_within"], counted["near_optimal_placements"]) == (0.05, None)
+    assert counted["near_optimal"] >= 1
+    data = solve(tiny, *both, "--within", "1000 %", "--top", "1", "--json").json()
+    assert (data["near_optimal_status"], data["near_optimal_within"]) == ("complete", 10.0)
+    listed = data["near_optimal_placements"]
+    assert data["near_optimal"] == len(listed) == 2
+    assert listed[0]["matrix"] == data["alternatives"][0]["matrix"]
+    least_s = data["objective_s"]
+    assert [one["gap"] for one in listed] == pytest.approx(
+        [one["objective_s"] / least_s - 1 for one in listed]
+    )
+    lines = solve(tiny, *both, "--within", "1000%", "--top", "1").out.splitlines()
+    assert "placements within 1000 % of the best: 2" in lines
+    assert "placements within 5 % of the best: 1" in solve(tiny, *both).out.splitlines()
+
+
 def test_solve_for_people(tiny: str) -> None:
     outcome = solve(tiny, "--reduce-scatter", "tp=1GiB", "--fix", "dp=node:1", "--sensitivity")
     assert [line for line in outcome.out.splitlines() if line != line.rstrip()] == []

@@ -6,6 +6,8 @@ import pytest
 
 from p2smt.cluster.file import load_topology, preset_names, preset_text
 from p2smt.cluster.topology import Algorithm
+from p2smt.cost.library.checks import check_topology
+from p2smt.cost.library.registry import library_of
 from p2smt.errors import InputError
 
 EXPECTED_PRESETS = {
@@ -78,6 +80,16 @@ def test_every_link_of_a_preset_says_its_fabric(name: str) -> None:
     preset = load_topology(name)
     assert all(level.link.fabric for level in preset.levels)
     assert preset.node_level == 0
+
+
+@pytest.mark.parametrize("name", EXPECTED_PRESETS)
+def test_every_preset_names_a_library_that_can_run_on_it(name: str) -> None:
+    preset = load_topology(name)
+    assert "\nlibrary: " in preset_text(name)
+    assert (preset.library == "") == (name == "tpu-v5p")
+    if preset.library:
+        check_topology(preset, library_of(preset.library))
+    assert not preset.fitted
 
 
 @pytest.mark.parametrize("name", EXPECTED_PRESETS)

@@ -15,8 +15,8 @@ from p2smt.cluster.topology import ANY_ALGORITHM, Algorithm, Level, Link, LinkKi
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import regular_model, relevant_digits, send_model, step_model
-from p2smt.cost.footprint import Digits, digits_of
-from p2smt.cost.footprint_explicit import explicit_send
+from p2smt.cost.loads.footprint import Digits, digits_of
+from p2smt.cost.loads.footprint_explicit import explicit_send
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Grouping
 from tests.cost.steps import OPERATIONS, PAYLOADS, only, same, same_ways, steps

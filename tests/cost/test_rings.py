@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,13 +12,14 @@ import pytest
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.alpha_beta import regular_model
-from p2smt.cost.footprint import Digits, regular_footprint
-from p2smt.cost.footprint_explicit import explicit_footprint
+from p2smt.cost.loads.footprint import Digits, regular_footprint
+from p2smt.cost.loads.footprint_explicit import explicit_footprint
+from p2smt.cost.loads.rings import node_order, parallel_rings
 from p2smt.cost.rank_list import single_time
-from p2smt.cost.rings import node_order, parallel_rings
 from p2smt.programs.program import Grouping
 
 ALL_REDUCE = RequestKind.ALL_REDUCE
+RING_ONLY = ((Collective.ALL_REDUCE, Algorithm.RING),)
 
 
 def level(name: str, size: int, fabric: str, rate: float = 1.0, latency: float = 0.0) -> Level:
@@ -60,6 +62,18 @@ def test_a_rotated_or_reversed_list_is_a_sorted_one() -> None:
 def test_a_library_that_joins_nodes_walks_through_each_at_once() -> None:
     for ranks in ([0, 4, 1, 5, 2, 6, 3, 7], [7, 0, 6, 1, 5, 2, 4, 3]):
         assert seconds(TWO_NODES, ranks, True) == seconds(TWO_NODES, list(range(8)), True)
+
+
+def test_the_library_says_whether_nodes_are_joined() -> None:
+    """Gloo's ring follows the ranks: four crossings of the uplink; NCCL's passes node by node."""
+    alternating, in_order = np.array([0, 4, 1, 5, 2, 6, 3, 7]), np.arange(8)
+
+    def wire(library: str, ranks: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float:
+        topology = replace(TWO_NODES.under(library), overrides=RING_ONLY)
+        return single_time(topology, ranks, [0], ALL_REDUCE, 2**30).level_wire_s[0]
+
+    assert wire("gloo", alternating) == pytest.approx(4 * wire("gloo", in_order))
+    assert wire("nccl-2.12", alternating) == wire("nccl-2.12", in_order)
 
 
 def test_above_the_nodes_their_order_counts_for_every_library() -> None:

@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "solve": (
         f"-t tiny.yaml {shlex.join(EVERY_KIND)}",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --compare '[0,4,1,5,2,6,3,7]' --sensitivity",
-        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --within 900%",
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --reduce tp=1GiB --within 1000%",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --objective max --pipeline auto --solver z3",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --require 'dp within node' --fix dp=node:2",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --time-limit 0.0001",

@@ -14,7 +14,7 @@ from experiments.placement_448x.model.times import Times
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import request_bound_s
-from p2smt.cost.footprint import Digits
+from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.result import SearchLimits, Status
 from p2smt.search.programs import Found, Priced, Task, best_program

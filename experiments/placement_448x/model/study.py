@@ -22,7 +22,7 @@ from experiments.placement_448x.model.systems import SYSTEMS, System, system
 from experiments.placement_448x.store import HERE, header, rounded, write
 from experiments.testbed.script import ended
 from p2smt.cluster.topology import Topology
-from p2smt.cost.footprint import Digits
+from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement
 

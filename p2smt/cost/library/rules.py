@@ -16,7 +16,7 @@ from itertools import pairwise
 from p2smt.cluster.topology import Algorithm
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation, Rule, doublings, outermost, rule_of
-from p2smt.cost.level_use import Along, Footprint, LevelUse, Profile
+from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile
 
 PEERS_AT_ONCE = 8
 """Pairs of messages that one batch of a channel holds (NCCL, src/enqueue.cc)."""

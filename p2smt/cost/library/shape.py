@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from p2smt.cluster.topology import LinkKind, Topology
-from p2smt.cost.level_use import Footprint
 from p2smt.cost.library.graphs import GroupShape
+from p2smt.cost.loads.level_use import Footprint
 
 
 def group_shape(topology: Topology, footprint: Footprint) -> GroupShape:

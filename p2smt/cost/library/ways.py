@@ -15,12 +15,12 @@ from __future__ import annotations
 from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.level_use import Footprint, Profile
 from p2smt.cost.library.choice import LibraryWay, chooser
 from p2smt.cost.library.model import Library, family_of
 from p2smt.cost.library.registry import library_of
 from p2smt.cost.library.rules import LibraryRule, library_rule
 from p2smt.cost.library.shape import group_shape
+from p2smt.cost.loads.level_use import Footprint, Profile
 from p2smt.cost.step_time import StepCostModel, Way
 from p2smt.errors import InputError
 

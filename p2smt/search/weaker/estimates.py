@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.footprint import Digits
+from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Problem, Request

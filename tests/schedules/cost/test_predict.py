@@ -13,7 +13,7 @@ from p2smt.collectives import contract as contracts
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import step_model
-from p2smt.cost.footprint_explicit import explicit_footprint
+from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.errors import InputError
 from p2smt.schedules.classics import CLASSICS
 from p2smt.schedules.cost.predict import payload_chunks, schedule_cost

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from p2smt.cluster.topology import Level, LinkKind, Topology
-from p2smt.cost.routing import FloatArray, worst_link
+from p2smt.cost.loads.routing import FloatArray, worst_link
 from p2smt.parallelism.placement import IntArray
 
 

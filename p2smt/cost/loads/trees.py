@@ -21,7 +21,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from p2smt.cost.routing import FloatArray
+from p2smt.cost.loads.routing import FloatArray
 from p2smt.parallelism.placement import IntArray
 
 HALF = 0.5

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from p2smt.cluster.topology import Level, LinkKind, Topology
-from p2smt.cost.level_use import Footprint, LevelUse, PortProfile, message_footprint
-from p2smt.cost.rings import chain_steps, mesh_load, node_order, parallel_rings
-from p2smt.cost.routing import FloatArray, worst_link
-from p2smt.cost.trees import GroupTrees, group_trees
+from p2smt.cost.loads.level_use import Footprint, LevelUse, PortProfile, message_footprint
+from p2smt.cost.loads.rings import chain_steps, mesh_load, node_order, parallel_rings
+from p2smt.cost.loads.routing import FloatArray, worst_link
+from p2smt.cost.loads.trees import GroupTrees, group_trees
 from p2smt.parallelism.placement import IntArray
 
 BoolArray = npt.NDArray[np.bool_]

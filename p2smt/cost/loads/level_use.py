@@ -24,7 +24,7 @@ class Along(Enum):
     """What the messages of an algorithm follow, if that depends on the order of the members.
 
     ``RING``: from each member to the next, the last one's to the first; ``PATH``: a ring without
-    that edge; ``TREE``: an all-reduce by the two trees of :mod:`p2smt.cost.trees`.
+    that edge; ``TREE``: an all-reduce by the two trees of :mod:`p2smt.cost.loads.trees`.
     """
 
     RING = "ring"

@@ -1,8 +1,8 @@
 """The footprint of the groups of a parallelism matrix, and of sends along its axes.
 
 The regular footprint is a closed form over the digits of a parallelism matrix; the one of
-arbitrary groups (:mod:`p2smt.cost.footprint_explicit`) looks at every device.  The members of a
-matrix's group are in device order.
+arbitrary groups (:mod:`p2smt.cost.loads.footprint_explicit`) looks at every device.  The members
+of a matrix's group are in device order.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from operator import mul
 import numpy as np
 
 from p2smt.cluster.topology import Level, LinkKind, Topology
-from p2smt.cost.level_use import Footprint, LevelUse, message_footprint, new_entities
-from p2smt.cost.rings import even_load
-from p2smt.cost.routing import worst_link
-from p2smt.cost.trees import block_load, chain_part, inner_load
+from p2smt.cost.loads.level_use import Footprint, LevelUse, message_footprint, new_entities
+from p2smt.cost.loads.rings import even_load
+from p2smt.cost.loads.routing import worst_link
+from p2smt.cost.loads.trees import block_load, chain_part, inner_load
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.programs.program import Grouping
 

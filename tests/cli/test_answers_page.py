@@ -1,0 +1,50 @@
+"""docs/answers.md: its command prints what is shown, its piece runs, and its fields exist."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from p2smt.report.schemas.catalogue import schema_of
+from tests.cli.tools import cli
+
+PAGE = (Path(__file__).parents[2] / "docs" / "answers.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the page's cluster."""
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.S)
+    (tmp_path / "cluster.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_command_prints_what_is_shown() -> None:
+    ((command, shown),) = re.findall(r"```console\n\$ p2smt (.*?)\n(.*?)```", PAGE, re.S)
+    done = cli(*shlex.split(command))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.strip() == shown.strip()
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_piece_finds_those_near_the_optimum() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "answers.md", "exec"), {})
+    assert out.getvalue().startswith("complete [((8, 2), (1, 4), (2, 1)), ")
+
+
+def test_the_fields_are_those_of_the_schema() -> None:
+    (rows,) = re.findall(r"\|---\|---\|\n(.*?)\n\n", PAGE, re.S)
+    named = {word for row in rows.splitlines() for word in re.findall(r"`([a-z_]+)`", row)}
+    described = json.dumps(schema_of("solve"))
+    assert {word for word in named if f'"{word}"' not in described} == set()
