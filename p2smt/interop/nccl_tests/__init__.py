@@ -1,1 +1,1 @@
-"""Measured times that nccl-tests prints."""
+"""MeasuredTable times that nccl-tests prints."""
