@@ -11,7 +11,7 @@ from p2smt.calibration.samples import usages
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.interop.nccl_tests.files import measurements_of
-from p2smt.interop.nccl_tests.read import MeasuredTable, read_nccl_tests
+from p2smt.interop.nccl_tests.read import RankedTable, read_nccl_tests
 from p2smt.interop.nccl_tests.samples import derived_topology, samples_of
 from p2smt.programs.program import Grouping
 from tests.calibration.fixtures import ALL, INSIDE, START, TRUTH, made_samples, printed
@@ -19,13 +19,13 @@ from tests.calibration.fixtures import ALL, INSIDE, START, TRUTH, made_samples, 
 FEW = made_samples(TRUTH, INSIDE, sizes=[2**20, 2**24, 2**28])
 
 
-def read(tmp_path: Path, text: str, **options: object) -> list[MeasuredTable]:
+def read(tmp_path: Path, text: str, **options: object) -> list[RankedTable]:
     path = tmp_path / "f.txt"
     path.write_text(text)
     return read_nccl_tests(str(path), **options)  # type: ignore[arg-type]
 
 
-def one(tmp_path: Path, text: str, **options: object) -> MeasuredTable:
+def one(tmp_path: Path, text: str, **options: object) -> RankedTable:
     (found,) = read(tmp_path, text, **options)
     return found
 

@@ -18,7 +18,7 @@ from p2smt.interop.nccl_tests.elements import TimingTable
 from p2smt.interop.nccl_tests.parse_json import parse_json
 from p2smt.interop.nccl_tests.parse_text import parse_text
 from p2smt.interop.nccl_tests.ranks import ranks_of
-from p2smt.interop.nccl_tests.read import MAX_BYTES, MeasuredTable, read_nccl_tests
+from p2smt.interop.nccl_tests.read import MAX_BYTES, RankedTable, read_nccl_tests
 from p2smt.interop.nccl_tests.samples import derived_topology, samples_of
 from p2smt.programs.program import Grouping
 from tests.calibration.fixtures import (
@@ -57,7 +57,7 @@ def one(text: str) -> TimingTable:
     return table
 
 
-def measured(tmp_path: Path, text: str, **options: object) -> MeasuredTable:
+def measured(tmp_path: Path, text: str, **options: object) -> RankedTable:
     """The one table of a file."""
     path = tmp_path / "f.txt"
     path.write_text(text)

@@ -1,1 +1,1 @@
-"""MeasuredTable times that nccl-tests prints."""
+"""RankedTable times that nccl-tests prints."""
