@@ -1,1 +1,1 @@
-"""RankedTable times that nccl-tests prints."""
+"""Measured times that nccl-tests prints."""
