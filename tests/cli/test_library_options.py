@@ -150,7 +150,7 @@ def test_a_plan_stands_alone(tmp_path: Path) -> None:
 
 def test_show_names_library_fabrics_and_efficiencies(tmp_path: Path) -> None:
     text = BARE.replace(
-        "bandwidth: 10", "fabric: efa, efficiency: {any: 0.8, ring: 0.9}, bandwidth: 10"
+        "bandwidth: 10 GB", "fabric: efa, efficiency: {any: 0.8, ring: 0.9}, bandwidth: 10 GB"
     )
     out = cli("topology", "show", written(tmp_path, text + "library: nccl-2.20\n")).out
     assert "runs: as chosen by library nccl-2.20" in out

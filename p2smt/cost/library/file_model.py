@@ -45,7 +45,7 @@ def _way(name: object) -> Algorithm | None:
     return known[str(name)]
 
 
-AlgorithmWay = Annotated[Algorithm | None, BeforeValidator(_way)]
+AlgorithmText = Annotated[Algorithm | None, BeforeValidator(_way)]
 WhichNodes = Annotated[NodeCount, Field(strict=False)]
 Rates = Annotated[list[Bandwidth], Field(min_length=3, max_length=3)]
 ByProtocol = dict[str, Latency]
@@ -62,7 +62,7 @@ class ProtocolModel(StrictModel):
 class RunModel(StrictModel):
     """An algorithm for an operation, and when it can run."""
 
-    algorithm: AlgorithmWay
+    algorithm: AlgorithmText
     protocols: Annotated[list[str], Field(min_length=1)]
     nodes: WhichNodes = NodeCount.ANY
     least_members: int = 2
@@ -73,7 +73,7 @@ class RunModel(StrictModel):
 class RungModel(StrictModel):
     """Up to so many bytes; without: any more."""
 
-    algorithm: AlgorithmWay
+    algorithm: AlgorithmText
     protocol: str
     up_to: SizeText | None = None
 
