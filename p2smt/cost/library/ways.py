@@ -31,32 +31,33 @@ from p2smt.errors import InputError
 
 def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
     """The ways in which a topology's library runs an operation, and its choice."""
-<<<<<<< HEAD
-    library, name = library_of(topology.library), operation.value
-    shape, allowed = group_shape(topology, footprint), _allowed(topology, operation)
+    choice = _choice(topology, footprint, operation)
+    carried = (_carried(topology, footprint, operation, way) for way in choice.ways)
+    library = library_of(topology.library)
+    ways = tuple(_way(topology, library, footprint, operation, way) for way in carried)
+    return StepCostModel(ways, None if topology.best else choice)
+
+
+def _choice(topology: Topology, footprint: Footprint, operation: Operation) -> LibraryChoice:
+    """The library's choice; an algorithm from outside runs only where its rule says so."""
+    library, shape = library_of(topology.library), group_shape(topology, footprint)
+    allowed = _allowed(topology, operation)
+    runs = library.runs_of(operation.value)
+    if not any(isinstance(run.algorithm, AddedAlgorithm) for run in runs):
+        return _shared_choice(library.name, operation.value, shape, allowed)
 
     def fits(algorithm: LibraryAlgorithm | None) -> bool:
         added = isinstance(algorithm, AddedAlgorithm)
         return not added or _rule(topology, footprint, operation, algorithm) is not None
 
-    choice = chooser(library, name, shape, allowed, fits)
-    ways = tuple(
-        _way(topology, library, footprint, operation, _carried(topology, footprint, operation, way))
-        for way in choice.ways
-    )
-=======
-    library, shape = library_of(topology.library), group_shape(topology, footprint)
-    choice = _choice(library.name, operation.value, shape, _allowed(topology, operation))
-    ways = tuple(_way(topology, library, footprint, operation, way) for way in choice.ways)
->>>>>>> w-C
-    return StepCostModel(ways, None if topology.best else choice)
+    return chooser(library, operation.value, shape, allowed, fits)
 
 
 @lru_cache(maxsize=4096)
-def _choice(
+def _shared_choice(
     library: str, operation: str, shape: GroupShape, allowed: tuple[Algorithm, ...] | None
 ) -> LibraryChoice:
-    """A library's choice: it rests on nominal rates alone, so many topologies share it."""
+    """A choice rests on nominal rates alone, so many topologies share it."""
     return chooser(library_of(library), operation, shape, allowed)
 
 
