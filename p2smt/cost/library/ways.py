@@ -93,7 +93,7 @@ def _way(
     way: LibraryWay,
 ) -> Way:
     node = topology.node_level
-    rule = _rule(topology, footprint, operation, way.algorithm)
+    rule = _rule(topology, footprint, library.sent_for(operation), way.algorithm)
     if rule is None:
         given = f"library {library.name}: {way.algorithm} for {operation.value}"
         raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
