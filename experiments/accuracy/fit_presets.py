@@ -4,8 +4,8 @@
 
 writes ``constants.json``, the ``efficiency`` of links in ``topologies/``, and the ``calls``,
 ``hops`` and channels of sends in ``p2smt/libraries/``; and ``constants_without.json``: for every
-table that is to be predicted unseen, the constants that matter to it, fitted without it.  The search
-starts at what the libraries' own sources say, and a constant that no table tells stays there.
+table that is to be predicted unseen, the constants that matter to it, fitted without it.  The
+search starts at what the libraries' own sources say; a constant that no table tells stays there.
 """
 
 from __future__ import annotations
