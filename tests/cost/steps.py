@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
-<<<<<<< HEAD
 from p2smt.cost.loads.footprint import Digits, digits_of
-=======
-from p2smt.cost.loads.footprint import Digits, digits_of
->>>>>>> w-P
 from p2smt.cost.step_time import StepCostModel
 from p2smt.parallelism.placement import IntArray
 from p2smt.programs.program import Grouping, groupings, lower

@@ -29,7 +29,6 @@ from p2smt.errors import InputError
 def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
     """The ways in which a topology's library runs an operation, and its choice."""
     library, name = library_of(topology.library), operation.value
-<<<<<<< HEAD
     shape, allowed = group_shape(topology, footprint), _allowed(topology, operation)
 
     def fits(algorithm: LibraryAlgorithm | None) -> bool:
@@ -37,14 +36,10 @@ def library_model(topology: Topology, footprint: Footprint, operation: Operation
         return not added or _rule(topology, footprint, operation, algorithm) is not None
 
     choice = chooser(library, name, shape, allowed, fits)
-    ways = tuple(_way(topology, library, footprint, operation, way) for way in choice.ways)
-=======
-    choice = chooser(library, name, group_shape(topology, footprint), _allowed(topology, operation))
     ways = tuple(
         _way(topology, library, footprint, operation, _carried(topology, footprint, operation, way))
         for way in choice.ways
     )
->>>>>>> w-P
     return StepCostModel(ways, None if topology.best else choice)
 
 
@@ -66,7 +61,8 @@ def _carried(
     topology: Topology, footprint: Footprint, operation: Operation, way: LibraryWay
 ) -> LibraryWay:
     """The way, or a ring with its protocol where the links or the groups do not allow it."""
-    if way.algorithm is None or can_carry(topology, footprint, operation, way.algorithm):
+    named = way.algorithm
+    if not isinstance(named, Algorithm) or can_carry(topology, footprint, operation, named):
         return way
     return LibraryWay(Algorithm.RING, way.protocol)
 
