@@ -21,7 +21,7 @@ from experiments.placement_448x.model.iterations import (
     pairs,
     singles,
 )
-from experiments.placement_448x.model.solving import LIBRARY, LENGTH, LIMITS, Solver, longer
+from experiments.placement_448x.model.solving import LENGTH, LIBRARY, LIMITS, Solver, longer
 from experiments.placement_448x.model.study import SMALLER
 from experiments.placement_448x.model.summary import Outcome, Results, by_case, by_name, gains, load
 from experiments.placement_448x.model.systems import system
@@ -54,9 +54,7 @@ LONGER = (
     Longer("racks-2x4x8", 6, pipelined=False),
     Longer("racks-2x4x8", 6, pipelined=True),
     Longer("sockets-2x2x2x4", 6, pipelined=False, only=1),
-    Longer("sockets-2x2x2x4", 7, pipelined=False, only=1),
     Longer("sockets-2x2x2x4", 6, pipelined=True, only=1),
-    Longer("sockets-2x2x2x4", 7, pipelined=True, only=1),
 )
 
 
