@@ -54,7 +54,8 @@ def _level(draw: st.DrawFn, topology: Topology, j: int) -> Level:
     names = _OUTER if j <= topology.node_level else _INNER
     fabric = draw(st.sampled_from(names)) if level.link.fabric else ""
     parts = draw(st.just({}) | st.dictionaries(st.sampled_from(EFFICIENCY_NAMES), _PARTS))
-    protocols = st.sampled_from(["any", "ll", "simple", "ll128"])
+    kinds = ("tree-ll", "ring-simple", "all-reduce-ll", "nvls-simple")
+    protocols = st.sampled_from(("any", "ll", "simple", "ll128", *kinds))
     hops = draw(st.just({}) | st.dictionaries(protocols, _SECONDS))
     link = replace(
         level.link, fabric=fabric, efficiency=tuple(parts.items()), hops=tuple(hops.items())
