@@ -196,14 +196,14 @@ class Link:
         """The largest part of the bandwidth that anything reaches."""
         return max(self.efficiency_of(), *(part for _, part in self.efficiency), 0.0)
 
-    def hop_of(self, protocol: str, family: str = "") -> float | None:
+    def hop_of(self, protocol: str, *kinds: str) -> float | None:
         """The measured latency of a step in seconds by a protocol; None: not measured.
 
-        ``family`` is what a library lists an algorithm's hops under: an entry such as tree-ll holds
-        for it alone.
+        ``kinds``: an operation, or what a library lists an algorithm's hops under; an entry such as
+        tree-ll holds for it alone and goes before that of the protocol.
         """
         known = dict(self.hops)
-        names = (f"{family}-{protocol}", protocol, ANY)
+        names = (*(f"{kind}-{protocol}" for kind in kinds), protocol, ANY)
         return next((known[name] for name in names if name in known), None)
 
     def pieces_for(self, collective: Collective | None) -> tuple[Piece, ...]:

@@ -47,10 +47,15 @@ class Adjusted:
     log_ratios: Vector
     jacobian: NDArray[np.float64]
 
+    @property
+    def error(self) -> float:
+        """Mean of abs(log(predicted / measured))."""
+        return float(np.abs(self.log_ratios).mean())
 
-def adjust(log_ratios: LogRatios, box: Box) -> Adjusted:
-    """The point of a box whose log ratios are least."""
-    point, damping = box.clip(box.start), 1e-3
+
+def adjust(log_ratios: LogRatios, box: Box, first: Vector) -> Adjusted:
+    """A point of a box whose log ratios are least, sought from the ``first``."""
+    point, damping = box.clip(first), 1e-3
     found = log_ratios(point)
     for _ in range(_STEPS):
         scale = _scale(found)

@@ -24,6 +24,7 @@ from p2smt.calibration.predict import Predictor
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.topology import Topology
 
+_FAR = 0.7  # of logarithms: a start so far off may lead to another solution
 _OUTLYING, _SCALES, _MAD = 0.3, 5.0, 1.4826  # of abs(log(predicted / measured))
 
 
@@ -117,7 +118,10 @@ def _adjusted(
     if bounded:
         high = np.array([min(h, _nominal(k)) for h, k in zip(high, knobs, strict=True)])
     start = np.zeros(len(knobs))
-    return adjust(log_ratios, Box(start, low, high, np.array([knob.spread for knob in knobs])))
+    box = Box(start, low, high, np.array([knob.spread for knob in knobs]))
+    guess = box.clip(np.log([knob.guess for knob in knobs]))
+    tries = [start, guess] if np.abs(guess).max() > _FAR else [start]
+    return min((adjust(log_ratios, box, first) for first in tries), key=lambda found: found.error)
 
 
 def _nominal(knob: Knob) -> float:

@@ -15,15 +15,19 @@ from p2smt.cost.library.model import family_of
 from p2smt.cost.library.registry import library_of
 from p2smt.cost.step_time import StepTime
 
-_SPREAD = {Quantity.EFFICIENCY: 0.5, Quantity.HOP: 1.0, Quantity.CALL: 1.0}
+_SPREAD = {Quantity.EFFICIENCY: 1.0, Quantity.HOP: 1.5, Quantity.CALL: 1.5}
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """Constants that one factor scales; ``starts`` are their values before."""
+    """Constants that one factor scales; ``starts`` are their values before.
+
+    ``guess`` is the factor by which the times alone would have it.
+    """
 
     constants: tuple[Constant, ...]
     starts: tuple[float, ...]
+    guess: float = 1.0
 
     @property
     def spread(self) -> float:
@@ -52,10 +56,13 @@ def knobs_of(
     link, and the cost of a call for each operation.
     """
     runs = list(zip(samples, steps, strict=True))
-    parts = dict(found for run in runs for found in _efficiencies(topology, *run))
+    reached: dict[tuple[Constant, float], list[float]] = {}
+    for run in runs:
+        for constant, start, part in _efficiencies(topology, *run):
+            reached.setdefault((constant, start), []).append(part)
     calls = dict.fromkeys(sample.operation.value for sample in samples)
     return [
-        *(Knob((constant,), (start,)) for constant, start in parts.items()),
+        *(Knob((c,), (start,), _usual_best(parts)) for (c, start), parts in reached.items()),
         *_hop_knobs(topology, runs),
         *(knob for name in calls for knob in _call_knobs(topology, name)),
     ]
@@ -63,14 +70,21 @@ def knobs_of(
 
 def _efficiencies(
     topology: Topology, sample: Sample, step: StepTime
-) -> Iterator[tuple[Constant, float]]:
-    """The efficiency that a run shows of each link that it loads, and what it is so far."""
+) -> Iterator[tuple[Constant, float, float]]:
+    """The efficiency that a run shows of each link that it loads, what it is so far, and which
+    part of the rate so far the run would reach if it did nothing but transfer."""
     for j, rate in enumerate(step.level_s_per_byte):
         if rate > 0:
             link = topology.levels[j].link
             name = _listed(topology, link, sample, step)
             start = link.efficiency_of(name, step.algorithm)
-            yield Constant(Quantity.EFFICIENCY, name, j), start
+            part = rate * sample.payload_bytes / sample.seconds
+            yield Constant(Quantity.EFFICIENCY, name, j), start, part
+
+
+def _usual_best(parts: Sequence[float]) -> float:
+    """The second largest: the largest may be a slip."""
+    return sorted(parts)[-2:][0]
 
 
 def _listed(topology: Topology, link: Link, sample: Sample, step: StepTime) -> str:
@@ -95,30 +109,37 @@ def _fixed(topology: Topology) -> bool:
 
 def _hop_knobs(topology: Topology, runs: Sequence[tuple[Sample, StepTime]]) -> Iterator[Knob]:
     for j in range(len(topology.levels)):
-        used = [step for _, step in runs if step.level_s_per_byte[j] > 0]
-        for family, protocol in dict.fromkeys(found for s in used for found in _hops(s)):
-            start = _hop_s(topology, j, family, protocol)
+        used = [run for run in runs if run[1].level_s_per_byte[j] > 0]
+        kinds = dict.fromkeys(found for run in used for found in _hops(topology, *run))
+        for kind, family, protocol in kinds:
+            start = _hop_s(topology, j, kind, family, protocol)
             if start > 0:
-                yield Knob((Constant(Quantity.HOP, f"{family}-{protocol}", j),), (start,))
+                yield Knob((Constant(Quantity.HOP, f"{kind}-{protocol}", j),), (start,))
 
 
-def _hops(step: StepTime) -> Iterator[tuple[str, str]]:
-    """Families and protocols whose hops a run may pay (a ring: a tree's between single ranks)."""
+def _hops(topology: Topology, sample: Sample, step: StepTime) -> Iterator[tuple[str, str, str]]:
+    """What hops that a run may pay are listed under, their family, and the protocol.
+
+    A ring pays a tree's between nodes of which each has one rank.
+    """
     known = {found.value: found for found in Algorithm}
     family = family_of(known.get(step.algorithm))
-    yield family, step.protocol
+    if _fixed(topology):
+        yield sample.operation.value, family, step.protocol
+        return
+    yield family, family, step.protocol
     if family == family_of(Algorithm.RING):
-        yield family_of(Algorithm.TREE), step.protocol
+        tree = family_of(Algorithm.TREE)
+        yield tree, tree, step.protocol
 
 
-def _hop_s(topology: Topology, level: int, family: str, protocol: str) -> float:
+def _hop_s(topology: Topology, level: int, kind: str, family: str, protocol: str) -> float:
     link = topology.levels[level].link
-    own = link.hop_of(protocol, family)
+    own = link.hop_of(protocol, kind, family)
     if own is not None:
         return own
-    return library_of(topology.library).hop_s(
-        link.fabric, family, protocol, across=level <= topology.node_level
-    )
+    across, library = level <= topology.node_level, library_of(topology.library)
+    return library.hop_s(link.fabric, family, protocol, across=across)
 
 
 def _call_knobs(topology: Topology, operation: str) -> Iterator[Knob]:

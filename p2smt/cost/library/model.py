@@ -12,6 +12,8 @@ from enum import Enum
 
 from p2smt.cluster.link import NETWORK
 from p2smt.cluster.topology import Algorithm
+from p2smt.collectives.names import Collective
+from p2smt.cost.algorithms import Operation
 from p2smt.cost.library.formula import Formula
 from p2smt.cost.library.outside import (
     POINT_TO_POINT,
@@ -113,7 +115,8 @@ class Library:
     ``calls_across`` the same for groups that span several nodes, where it differs.  ``hops`` are
     seconds per step by (fabric, family, protocol); a fabric without any has those of ``inside`` or
     ``network``.  ``runs`` lists by operation what can run, the first being the one that runs where
-    nothing else is said: by a ladder, or by the formula's least time.
+    nothing else is said: by a ladder, or by the formula's least time.  ``carried_by`` names the
+    collectives that the library carries out by another one, whose messages are sent.
     """
 
     name: str
@@ -128,11 +131,17 @@ class Library:
     runs: tuple[tuple[str, tuple[LibraryRun, ...]], ...]
     ladders: tuple[Ladder, ...] = ()
     formula: Formula | None = None
+    carried_by: tuple[tuple[Collective, Collective], ...] = ()
 
     def call_s(self, operation: str, nodes: int) -> float:
         """Seconds that one call costs, apart from its hops and its bytes."""
         across = dict(self.calls_across) if nodes > 1 else {}
         return across.get(operation, dict(self.calls).get(operation, 0.0))
+
+    def sent_for(self, operation: Operation) -> Operation:
+        """The operation whose messages are sent for this one."""
+        found = dict(self.carried_by)
+        return found.get(operation, operation) if isinstance(operation, Collective) else operation
 
     def protocol(self, name: str) -> ProtocolRate:
         """The protocol of that name; one that the library does not know takes nothing away."""

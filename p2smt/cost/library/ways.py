@@ -12,10 +12,13 @@ time to fill the pipeline with the best size of chunks.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.library.choice import LibraryWay, chooser
+from p2smt.cost.library.choice import LibraryChoice, LibraryWay, chooser
+from p2smt.cost.library.graphs import GroupShape
 from p2smt.cost.library.model import Library, family_of
 from p2smt.cost.library.outside import AddedAlgorithm, LibraryAlgorithm, added_rule
 from p2smt.cost.library.registry import library_of
@@ -28,19 +31,34 @@ from p2smt.errors import InputError
 
 def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
     """The ways in which a topology's library runs an operation, and its choice."""
-    library, name = library_of(topology.library), operation.value
-    shape, allowed = group_shape(topology, footprint), _allowed(topology, operation)
+    choice = _choice(topology, footprint, operation)
+    carried = (_carried(topology, footprint, operation, way) for way in choice.ways)
+    library = library_of(topology.library)
+    ways = tuple(_way(topology, library, footprint, operation, way) for way in carried)
+    return StepCostModel(ways, None if topology.best else choice)
+
+
+def _choice(topology: Topology, footprint: Footprint, operation: Operation) -> LibraryChoice:
+    """The library's choice; an algorithm from outside runs only where its rule says so."""
+    library, shape = library_of(topology.library), group_shape(topology, footprint)
+    allowed = _allowed(topology, operation)
+    runs = library.runs_of(operation.value)
+    if not any(isinstance(run.algorithm, AddedAlgorithm) for run in runs):
+        return _shared_choice(library.name, operation.value, shape, allowed)
 
     def fits(algorithm: LibraryAlgorithm | None) -> bool:
         added = isinstance(algorithm, AddedAlgorithm)
         return not added or _rule(topology, footprint, operation, algorithm) is not None
 
-    choice = chooser(library, name, shape, allowed, fits)
-    ways = tuple(
-        _way(topology, library, footprint, operation, _carried(topology, footprint, operation, way))
-        for way in choice.ways
-    )
-    return StepCostModel(ways, None if topology.best else choice)
+    return chooser(library, operation.value, shape, allowed, fits)
+
+
+@lru_cache(maxsize=4096)
+def _shared_choice(
+    library: str, operation: str, shape: GroupShape, allowed: tuple[Algorithm, ...] | None
+) -> LibraryChoice:
+    """A choice rests on nominal rates alone, so many topologies share it."""
+    return chooser(library_of(library), operation, shape, allowed)
 
 
 def least_call_s(topology: Topology) -> float:
@@ -75,12 +93,12 @@ def _way(
     way: LibraryWay,
 ) -> Way:
     node = topology.node_level
-    rule = _rule(topology, footprint, operation, way.algorithm)
+    rule = _rule(topology, footprint, library.sent_for(operation), way.algorithm)
     if rule is None:
         given = f"library {library.name}: {way.algorithm} for {operation.value}"
         raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
     alone = footprint.local == 1
-    hops = [_hop_s(topology, library, way, j, alone) for j in range(len(topology.levels))]
+    hops = [_hop_s(topology, way, operation, j, alone) for j in range(len(topology.levels))]
     by_level = [0.0] * len(hops)
     worst: tuple[float, int | None, float] = (0.0, None, 0.0)
     for use in footprint.uses:
@@ -134,7 +152,7 @@ def _stage_s(rule: LibraryRule, hops: list[float], node: int) -> float:
     return across + max((hops[j] for j in crossed if j > node), default=0.0)
 
 
-def _hop_s(topology: Topology, library: Library, way: LibraryWay, j: int, alone: bool) -> float:
+def _hop_s(topology: Topology, way: LibraryWay, operation: Operation, j: int, alone: bool) -> float:
     """Seconds of one step at a level.
 
     With one member a node nothing hides the network's latency, and a ring's step between nodes
@@ -143,10 +161,11 @@ def _hop_s(topology: Topology, library: Library, way: LibraryWay, j: int, alone:
     link, family = topology.levels[j].link, family_of(way.algorithm)
     if alone and j <= topology.node_level and way.algorithm is Algorithm.RING:
         family = family_of(Algorithm.TREE)
-    measured = link.hop_of(way.protocol, family)
+    measured = link.hop_of(way.protocol, operation.value, family)
     if measured is not None:
         return measured
-    return library.hop_s(link.fabric, family, way.protocol, across=j <= topology.node_level)
+    across, library = j <= topology.node_level, library_of(topology.library)
+    return library.hop_s(link.fabric, family, way.protocol, across=across)
 
 
 def _rate(
