@@ -21,7 +21,7 @@ from experiments.placement_448x.model.iterations import (
     pairs,
     singles,
 )
-from experiments.placement_448x.model.solving import LIBRARY, LENGTH, LIMITS, Solver, longer
+from experiments.placement_448x.model.solving import LENGTH, LIBRARY, LIMITS, Solver, longer
 from experiments.placement_448x.model.study import SMALLER
 from experiments.placement_448x.model.summary import Outcome, Results, by_case, by_name, gains, load
 from experiments.placement_448x.model.systems import system

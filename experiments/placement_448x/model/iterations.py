@@ -12,7 +12,7 @@ from itertools import combinations, product
 from typing import Any
 
 from experiments.placement_448x.cases import Case, matrices
-from experiments.placement_448x.model.solving import LIBRARY, KIND, Solver
+from experiments.placement_448x.model.solving import KIND, LIBRARY, Solver
 from experiments.placement_448x.model.summary import Outcome, Results, by_case
 from experiments.placement_448x.model.systems import system
 from experiments.placement_448x.store import rounded

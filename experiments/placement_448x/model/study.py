@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.placement_448x.cases import Case, cases, matrices
-from experiments.placement_448x.model.solving import LIBRARY, LENGTH, LIMITS, Run, Solver, choices
+from experiments.placement_448x.model.solving import LENGTH, LIBRARY, LIMITS, Run, Solver, choices
 from experiments.placement_448x.model.systems import SYSTEMS, System, system
 from experiments.placement_448x.store import HERE, header, rounded, write
 from experiments.testbed.script import ended
