@@ -80,7 +80,7 @@ def price(
 
 def carried_by(library: Library, operation: Operation) -> Operation:
     """The operation whose messages a library sends for this one."""
-    return next((sent for asked, sent in library.carried_by if asked is operation), operation)
+    return next((sent for asked, sent in library.sent_as if asked is operation), operation)
 
 
 def _levels(topology: Topology) -> range:
@@ -244,9 +244,13 @@ def _loads(
         else:
             both = send_loads(topology, level, sent)
     else:
-        way = {None: "pairwise", Algorithm.NVLS_TREE: Algorithm.TREE}.get(algorithm, algorithm)
-        passes = {Algorithm.PAT: "pairwise"}
-        way = passes.get(way, way)  # who sends what to whom changes, how much leaves does not
+        # PAT: who sends what to whom changes, how much leaves does not
+        otherwise: dict[Algorithm | None, Algorithm | str] = {
+            None: "pairwise",
+            Algorithm.PAT: "pairwise",
+            Algorithm.NVLS_TREE: Algorithm.TREE,
+        }
+        way = otherwise.get(algorithm, algorithm)
         assert way is not None
         if sibling:
             both = (
