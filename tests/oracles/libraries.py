@@ -18,6 +18,7 @@ from tests.oracles.loads import (
     Group,
     Loads,
     Operation,
+    Way,
     by_node,
     device_ports,
     entity,
@@ -245,7 +246,7 @@ def _loads(
             both = send_loads(topology, level, sent)
     else:
         # PAT: who sends what to whom changes, how much leaves does not
-        otherwise: dict[Algorithm | None, Algorithm | str] = {
+        otherwise: dict[Algorithm | None, Way] = {
             None: "pairwise",
             Algorithm.PAT: "pairwise",
             Algorithm.NVLS_TREE: Algorithm.TREE,
