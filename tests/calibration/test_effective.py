@@ -181,7 +181,7 @@ def test_a_raised_rate_leaves_other_algorithms_their_speed() -> None:
 
 
 @pytest.mark.parametrize("kind", [RequestKind.SEND, RequestKind.ALL_TO_ALL])
-def test_an_all_reduce_over_a_mesh_makes_no_other_link_faster(kind: RequestKind) -> None:
+def test_an_all_reduce_over_a_mesh_makes_no_other_link_faster(kind: Operation) -> None:
     """It uses all links of a device, a send one."""
     measured = table(MESH, INSIDE)
     found = calibrate(MESH, measured).topology

@@ -103,7 +103,9 @@ def test_json_tells_constants_and_errors_of_tables(tables: Path) -> None:
     assert data["levels"] == []
     assert {row["quantity"] for row in data["constants"]} == {"efficiency", "hop", "call"}
     assert {row["level"] for row in data["constants"]} == {"node", "gpu", None}
-    assert [row["times"] for row in data["tables"]] == [2 * len(SIZES)] * 2  # out of place, in place
+    assert [row["times"] for row in data["tables"]] == [
+        2 * len(SIZES)
+    ] * 2  # out of place, in place
     assert all(row["median_error"] < 0.02 for row in data["tables"])
     assert data["warnings"] == data["unexplained"] == []
 

@@ -94,12 +94,14 @@ def _listed(topology: Topology, link: Link, sample: Sample, step: StepTime) -> s
     nodes whose switches reduce shares that of a tree between them, that of reducing switches
     inside, unless the link has one of its own.
     """
-    operation, known = sample.operation.value, dict(link.efficiency)
+    operation: str = sample.operation.value
+    known = dict(link.efficiency)
     if isinstance(sample.operation, RequestKind) or operation in known or _fixed(topology):
         return operation
     if step.algorithm != Algorithm.NVLS_TREE.value or step.algorithm in known:
         return step.algorithm
-    return (Algorithm.TREE if link.network else Algorithm.NVLS).value
+    made_of: str = (Algorithm.TREE if link.network else Algorithm.NVLS).value
+    return made_of
 
 
 def _fixed(topology: Topology) -> bool:
