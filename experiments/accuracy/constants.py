@@ -24,6 +24,8 @@ from p2smt.cluster.topology import Topology
 from p2smt.cost.library.model import Library, ProtocolRate
 
 CONSTANTS = Path(__file__).with_name("constants.json")
+WITHOUT = Path(__file__).with_name("constants_without.json")
+"""By the name of a table the constants that matter to it, fitted without it."""
 Constants = Mapping[str, float]
 NCCL, RCCL = ("nccl-2.12", "nccl-2.20", "nccl-2.30"), ("rccl",)
 OPERATIONS = {
@@ -44,6 +46,12 @@ def committed() -> dict[str, float]:
     """The constants as they were fitted."""
     found: dict[str, float] = json.loads(CONSTANTS.read_text(encoding="utf-8"))
     return found
+
+
+def committed_without(table: str) -> dict[str, float]:
+    """The constants as they would be if a table had not been published."""
+    unseen: dict[str, dict[str, float]] = json.loads(WITHOUT.read_text(encoding="utf-8"))
+    return {**committed(), **unseen[table]}
 
 
 def group_of(library: str) -> str:

@@ -19,12 +19,14 @@ from p2smt.cost.library.registry import library_of, register_library
 
 FAR = math.log(2.2)
 """Log of a factor from which a cell counts three times."""
-TWO_NODES = math.log(1.22)
-"""Log of predicted / measured on two nodes from which a cell counts four times."""
+TWO_NODES, TOO_LONG = math.log(1.22), 10
+"""Log of predicted / measured on two nodes from which a cell counts more, and so many times."""
 PRIOR, PRIOR_EFFICIENCY = 0.02, 0.3
 """Weights of a constant's distance from where the search starts: what no table tells stays."""
 STEPS = (0.3, 0.15, 0.08, 0.04, 0.02, 0.02)
 """Steps of the search in the log of a constant."""
+TRIAL = 0.93
+"""How far a constant is moved to see which tables it matters to."""
 _numbers = count()
 
 
@@ -73,21 +75,37 @@ def loss_of(logs: Floats, *, two_nodes: bool) -> float:
     off = np.abs(logs)
     found = off.mean() + 0.5 * np.median(off) + 2 * np.clip(off - FAR, 0, None).mean()
     if two_nodes:
-        found += 3 * np.clip(logs - TWO_NODES, 0, None).mean()
+        found += TOO_LONG * np.clip(logs - TWO_NODES, 0, None).mean()
     return float(found)
 
 
 def fitted(
-    start: Mapping[str, float], losses: Losses, say: Callable[[str], None] = lambda _: None
+    start: Mapping[str, float],
+    losses: Losses,
+    say: Callable[[str], None] = lambda _: None,
+    names: Iterable[str] | None = None,
 ) -> dict[str, float]:
-    """Constants of less loss, one after the other, by smaller and smaller steps."""
-    current = dict(start)
+    """Constants of less loss, one after the other, by smaller and smaller steps.
+
+    ``names``: only these move.
+    """
+    current, moving = dict(start), list(start if names is None else names)
     known = losses.of(current)
     for step in STEPS:
-        for name in current:
+        for name in moving:
             _improve(name, step, start, current, known, losses)
         say(f"step {step:g}: {sum(known.values()):.4f}")
     return {name: float(f"{value:.3g}") for name, value in current.items()}
+
+
+def concerned(constants: Mapping[str, float], losses: Losses) -> list[str]:
+    """The constants that matter to any of the tables."""
+    known = losses.of(constants)
+    return [
+        name
+        for name, value in constants.items()
+        if losses.of({**constants, name: value * TRIAL}) != known
+    ]
 
 
 def _improve(
@@ -99,17 +117,17 @@ def _improve(
     losses: Losses,
 ) -> None:
     """Move one constant as long as that is better; ``current`` and ``known`` change."""
-    moved = losses.of({**current, name: current[name] * 0.93})
-    concerned = [one for one in moved if abs(moved[one] - known[one]) > 1e-12]
-    if not concerned:
+    moved = losses.of({**current, name: current[name] * TRIAL})
+    told = [one for one in moved if abs(moved[one] - known[one]) > 1e-12]
+    if not told:
         return
-    least = sum(known[one] for one in concerned) + _prior(name, current[name], start)
+    least = sum(known[one] for one in told) + _prior(name, current[name], start)
     for factor in (math.exp(step), math.exp(-step)):
         while True:
             value = current[name] * factor
             if name.startswith("efficiency") and value > 1:
                 break
-            found = losses.of({**current, name: value}, concerned)
+            found = losses.of({**current, name: value}, told)
             total = sum(found.values()) + _prior(name, value, start)
             if total >= least - 1e-6:
                 break

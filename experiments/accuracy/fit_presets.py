@@ -3,21 +3,23 @@
     python -m experiments.accuracy.fit_presets
 
 writes ``constants.json``, the ``efficiency`` of links in ``topologies/``, and the ``calls``,
-``hops`` and channels of sends in ``p2smt/libraries/``.  The search starts at what the libraries'
-own sources say, and a constant that no table tells stays there.
+``hops`` and channels of sends in ``p2smt/libraries/``; and ``constants_without.json``: for every
+table that is to be predicted unseen, the constants that matter to it, fitted without it.  The
+search starts at what the libraries' own sources say; a constant that no table tells stays there.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from experiments.accuracy.constants import CONSTANTS
+from experiments.accuracy.constants import CONSTANTS, WITHOUT
 from experiments.accuracy.constants_text import write_constants
-from experiments.accuracy.fit import Losses, fitted
+from experiments.accuracy.fit import Losses, concerned, fitted
+from experiments.accuracy.hold_out import LEFT_OUT
 from experiments.accuracy.systems import has_preset
-from experiments.tables.tables import tables
+from experiments.tables.tables import Published, tables
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
 
@@ -88,9 +90,25 @@ def main(arguments: Sequence[str]) -> None:
     if arguments:
         raise InputError(f"argument {arguments[0]}", "none is expected", "leave it out")
     known = {name: one for name, one in tables().items() if has_preset(one)}
-    found = fitted(START, Losses(known), lambda line: sys.stderr.write(f"{line}\n") and None)
+    found = fitted(START, Losses(known), _say)
     CONSTANTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     write_constants(found)
+    unseen = {name: without(name, found, known) for name in LEFT_OUT if name in known}
+    WITHOUT.write_text(json.dumps(unseen, indent=1) + "\n", encoding="utf-8")
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+def without(
+    name: str, constants: Mapping[str, float], known: Mapping[str, Published]
+) -> dict[str, float]:
+    """The constants that matter to a table, fitted again from the start to the other tables."""
+    mine = concerned(constants, Losses({name: known[name]}))
+    others = Losses({other: one for other, one in known.items() if other != name})
+    found = fitted({**constants, **{one: START[one] for one in mine}}, others, names=mine)
+    return {one: found[one] for one in mine}
 
 
 if __name__ == "__main__":

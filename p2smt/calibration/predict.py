@@ -39,7 +39,7 @@ class Predictor:
         """
         shapes = tuple(shape_of(sample) for sample in samples)
         footprints = {
-            shape: footprint_of(shape.cluster(topology), shape.grouping)
+            shape: footprint_of(shape.cluster(topology), shape.grouping, shape.operation)
             for shape in dict.fromkeys(shapes)
         }
         return Predictor(tuple(samples), shapes, footprints)

@@ -211,6 +211,11 @@ class Link:
         return dict(self.measured).get(collective, self.pieces) if collective else self.pieces
 
     @property
+    def nominal_bytes_per_s(self) -> float:
+        """The largest bandwidth of a port in one direction, over the link's own pieces."""
+        return max(piece.bandwidth_bytes_per_s for piece in self.pieces)
+
+    @property
     def bandwidth_bytes_per_s(self) -> float:
         """The largest bandwidth of a port in one direction, over all pieces."""
         every = [*self.pieces, *(p for _, pieces in self.measured for p in pieces)]

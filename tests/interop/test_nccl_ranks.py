@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from p2smt.calibration.samples import usages
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.interop.nccl_tests.files import measurements_of
-from p2smt.interop.nccl_tests.read import Measured, read_nccl_tests
+from p2smt.interop.nccl_tests.read import RankedTable, read_nccl_tests
 from p2smt.interop.nccl_tests.samples import derived_topology, samples_of
 from p2smt.programs.program import Grouping
 from tests.calibration.fixtures import ALL, INSIDE, START, TRUTH, made_samples, printed
@@ -18,13 +19,13 @@ from tests.calibration.fixtures import ALL, INSIDE, START, TRUTH, made_samples, 
 FEW = made_samples(TRUTH, INSIDE, sizes=[2**20, 2**24, 2**28])
 
 
-def read(tmp_path: Path, text: str, **options: object) -> list[Measured]:
+def read(tmp_path: Path, text: str, **options: object) -> list[RankedTable]:
     path = tmp_path / "f.txt"
     path.write_text(text)
     return read_nccl_tests(str(path), **options)  # type: ignore[arg-type]
 
 
-def one(tmp_path: Path, text: str, **options: object) -> Measured:
+def one(tmp_path: Path, text: str, **options: object) -> RankedTable:
     (found,) = read(tmp_path, text, **options)
     return found
 
@@ -218,6 +219,13 @@ def test_no_device_of_a_derived_topology_has_all_cards(tmp_path: Path) -> None:
     assert [level.link.ports for level in derived_topology([inside, across]).levels] == [8, 1]
 
 
-def test_a_ring_of_sends_is_a_send(tmp_path: Path) -> None:
-    found = one(tmp_path, printed(FEW, 8, 1, "sendrecv"))
-    assert {sample.operation for sample in samples_of(found, START)} == {RequestKind.SEND}
+@pytest.mark.parametrize(("ranks", "hosts"), [(8, 1), (16, 2), (32, 4)])
+def test_a_ring_of_sends_is_a_send(tmp_path: Path, ranks: int, hosts: int) -> None:
+    """One message leaves a node, by the port of the device that sends it: no port carries two."""
+    found = one(tmp_path, printed(FEW, ranks, hosts, "sendrecv"))
+    (sample, *_) = samples_of(found, START)
+    assert sample.operation is RequestKind.SEND
+    (usage,) = usages(START, sample)
+    assert usage.level == (1 if hosts == 1 else 0)
+    assert usage.loads[usage.level] == sample.payload_bytes
+    assert usage.steps[usage.level] == 1

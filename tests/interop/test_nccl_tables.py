@@ -12,7 +12,7 @@ import pytest
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.read import Measured, read_nccl_tests
+from p2smt.interop.nccl_tests.read import RankedTable, read_nccl_tests
 
 FOLDER = Path(__file__).with_name("nccl_tables")
 AR, AG, RS = Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.REDUCE_SCATTER
@@ -64,12 +64,12 @@ def path_of(name: str) -> Path:
     return FOLDER / f"{name}.txt"
 
 
-def only(name: str, ranks: int | None = None) -> Measured:
+def only(name: str, ranks: int | None = None) -> RankedTable:
     (found,) = read_nccl_tests(str(path_of(name)), ranks=ranks)
     return found
 
 
-def first_times(found: Measured) -> list[tuple[int, float]]:
+def first_times(found: RankedTable) -> list[tuple[int, float]]:
     """Size and microseconds of every row, out of place."""
     times = {t.line: t for t in reversed(found.table.timings)}
     return [(times[n].size_bytes, times[n].seconds * 1e6) for n in sorted(times)]

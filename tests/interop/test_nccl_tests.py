@@ -18,7 +18,7 @@ from p2smt.interop.nccl_tests.elements import TimingTable
 from p2smt.interop.nccl_tests.parse_json import parse_json
 from p2smt.interop.nccl_tests.parse_text import parse_text
 from p2smt.interop.nccl_tests.ranks import ranks_of
-from p2smt.interop.nccl_tests.read import MAX_BYTES, Measured, read_nccl_tests
+from p2smt.interop.nccl_tests.read import MAX_BYTES, RankedTable, read_nccl_tests
 from p2smt.interop.nccl_tests.samples import derived_topology, samples_of
 from p2smt.programs.program import Grouping
 from tests.calibration.fixtures import (
@@ -57,7 +57,7 @@ def one(text: str) -> TimingTable:
     return table
 
 
-def measured(tmp_path: Path, text: str, **options: object) -> Measured:
+def measured(tmp_path: Path, text: str, **options: object) -> RankedTable:
     """The one table of a file."""
     path = tmp_path / "f.txt"
     path.write_text(text)
@@ -177,6 +177,18 @@ def test_json_reports(tmp_path: Path) -> None:
     assert (found.operation, found.ranks, found.hosts) == (Collective.ALL_REDUCE, 32, 4)
     assert found.table.timings[0].seconds == pytest.approx(samples[0].seconds, rel=1e-6)
     assert "secret" not in repr(found)
+
+
+def test_json_rows_of_another_type_or_number_of_ranks_are_named(tmp_path: Path) -> None:
+    data = report(FEW, 8, 1)
+    data["results"][1]["type"] = "half"
+    with pytest.raises(InputError, match=r"results\[2\]: type half: the report has float above"):
+        parse_json(as_json(data), "f")
+    data = report(FEW, 8, 1)
+    data["results"][2] = report(FEW, 16, 1)["results"][2]
+    message = r"f.txt: results\[3\]: bandwidths of 16 ranks: the rows above have 8; split"
+    with pytest.raises(InputError, match=message):
+        measured(tmp_path, as_json(data))
 
 
 def test_json_rows_with_wrong_results_are_left_out() -> None:

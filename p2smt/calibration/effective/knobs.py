@@ -94,14 +94,12 @@ def _listed(topology: Topology, link: Link, sample: Sample, step: StepTime) -> s
     nodes whose switches reduce shares that of a tree between them, that of reducing switches
     inside, unless the link has one of its own.
     """
-    operation: str = sample.operation.value
-    known = dict(link.efficiency)
+    operation, known = sample.operation.value, dict(link.efficiency)
     if isinstance(sample.operation, RequestKind) or operation in known or _fixed(topology):
-        return operation
+        return str(operation)
     if step.algorithm != Algorithm.NVLS_TREE.value or step.algorithm in known:
         return step.algorithm
-    made_of: str = (Algorithm.TREE if link.network else Algorithm.NVLS).value
-    return made_of
+    return str((Algorithm.TREE if link.network else Algorithm.NVLS).value)
 
 
 def _fixed(topology: Topology) -> bool:

@@ -116,10 +116,17 @@ class TimingTable:
     wrong: tuple[int, ...] = ()
     carried: bool = False
 
+    @property
+    def source(self) -> str:
+        """The file's name, as it was given."""
+        return self.where.rpartition(", line ")[0] or self.where
+
     def at(self, timing: Timing) -> str:
         """Where one of its rows stands."""
-        source = self.where.rsplit(", line ", 1)[0]
-        return f"{source}, line {timing.line}" if source != self.where else self.where
+        inside = (
+            f": results[{timing.line}]" if self.source == self.where else f", line {timing.line}"
+        )
+        return f"{self.source}{inside}"
 
 
 def test_in(line: str) -> str:

@@ -9,7 +9,7 @@ from p2smt.calibration.samples import Measurements
 from p2smt.cluster.topology import Topology
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.read import Measured, read_nccl_tests
+from p2smt.interop.nccl_tests.read import RankedTable, read_nccl_tests
 from p2smt.interop.nccl_tests.samples import derived_topology, samples_of
 
 MAX_FILES = 100
@@ -60,11 +60,11 @@ def _per_file(
     return ranks
 
 
-def _file(measured: Measured) -> str:
-    return os.path.basename(measured.table.where.split(", line ")[0])
+def _file(measured: RankedTable) -> str:
+    return os.path.basename(measured.table.source)
 
 
-def _source(measured: Measured, topology: Topology) -> str:
+def _source(measured: RankedTable, topology: Topology) -> str:
     some = [sample.members for sample in samples_of(measured, topology)[:1]]
     inner = topology.levels[-1]
     part = [f"{members} of {inner.name} {inner.size}" for members in some if members]

@@ -41,8 +41,11 @@ def parse_json(text: str, source: str) -> list[TimingTable]:
         raise InputError(f"{source}: results", "must be a list of rows", "run it again with -J")
     timings: list[Timing] = []
     wrong: list[int] = []
-    for number, row in enumerate(results, 1):
-        found, bad = _row(_object(row, f"{source}: results[{number}]"), source, number)
+    first_type = None
+    for number, entry in enumerate(results, 1):
+        row = _object(entry, f"{source}: results[{number}]")
+        first_type = _same_type(row.get("type"), first_type, f"{source}: results[{number}]")
+        found, bad = _row(row, source, number)
         if bad:
             wrong.append(number)
         else:
@@ -51,6 +54,15 @@ def parse_json(text: str, source: str) -> list[TimingTable]:
     first = args[0] if isinstance(args, list) and args and isinstance(args[0], str) else ""
     said = _said(data, source)
     return [TimingTable(source, test_in(first), said, tuple(timings), tuple(wrong))]
+
+
+def _same_type(found: Any, first: str | None, where: str) -> str | None:
+    """The data type of all rows so far."""
+    if not isinstance(found, str):
+        return first
+    if first is not None and found != first:
+        raise InputError(f"{where}: type {found[:40]}", f"the report has {first[:40]} above")
+    return found
 
 
 def _parsed(text: str, source: str) -> Any:

@@ -18,7 +18,7 @@ MAX_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RankedTable:
     """A table with what it takes to place it: operation, ranks, and ranks per host (or none)."""
 
     table: TimingTable
@@ -34,7 +34,7 @@ class Measured:
 
 def read_nccl_tests(
     path: str, operation: Operation | None = None, ranks: int | None = None
-) -> list[Measured]:
+) -> list[RankedTable]:
     """The tables of a file; ``operation`` and ``ranks`` stand in for what it does not tell.
 
     Raises:
@@ -54,10 +54,10 @@ def _text(path: str) -> str:
     return raw.decode("utf-8", errors="replace")  # names of hosts may be in any encoding
 
 
-def _measured(table: TimingTable, given: Operation | None, ranks: int | None) -> Measured:
+def _measured(table: TimingTable, given: Operation | None, ranks: int | None) -> RankedTable:
     what = operation_of(table, given)
     ranks = ranks_of(table, what, ranks)
     if not 2 <= ranks <= MAX_DEVICES:
         rule = f"a collective needs 2 to {MAX_DEVICES} ranks"
         raise InputError(f"{table.where}: {ranks} ranks", rule, "measure on more devices")
-    return Measured(table, what, ranks, per_host_of(table, ranks))
+    return RankedTable(table, what, ranks, per_host_of(table, ranks))

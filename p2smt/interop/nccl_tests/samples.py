@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.read import Measured
+from p2smt.interop.nccl_tests.read import RankedTable
 from p2smt.programs.program import Grouping
 
 HOSTS = ("node", "host", "machine", "server")
@@ -27,7 +27,7 @@ class _Place:
     members: int | None = None
 
 
-def samples_of(measured: Measured, topology: Topology) -> list[Sample]:
+def samples_of(measured: RankedTable, topology: Topology) -> list[Sample]:
     """The samples of a table on a topology.
 
     Raises:
@@ -42,14 +42,14 @@ def samples_of(measured: Measured, topology: Topology) -> list[Sample]:
             timing.size_bytes,
             timing.seconds,
             outermost=place.outermost,
-            source=f"{os.path.basename(measured.table.where.split(', line ')[0])}:{timing.line}",
+            source=f"{os.path.basename(measured.table.source)}:{timing.line}",
             members=place.members,
         )
         for timing in measured.table.timings
     ]
 
 
-def _place(measured: Measured, topology: Topology) -> _Place:
+def _place(measured: RankedTable, topology: Topology) -> _Place:
     sizes, ranks, inside = topology.sizes, measured.ranks, topology.devices_under(0)
     wholes = {math.prod(sizes[j:]): j for j in reversed(range(1, len(sizes) + 1))}
     _check_hosts(measured, topology)
@@ -71,7 +71,7 @@ def _host_level(topology: Topology) -> int | None:
     return next((j for j, level in enumerate(topology.levels) if level.name in HOSTS), None)
 
 
-def _one_per_host(measured: Measured, topology: Topology) -> bool:
+def _one_per_host(measured: RankedTable, topology: Topology) -> bool:
     return (
         measured.per_host == 1
         and _host_level(topology) == 0
@@ -80,7 +80,7 @@ def _one_per_host(measured: Measured, topology: Topology) -> bool:
     )
 
 
-def _check_hosts(measured: Measured, topology: Topology) -> None:
+def _check_hosts(measured: RankedTable, topology: Topology) -> None:
     """Refuse a run whose hosts are not those of the topology."""
     level, each = _host_level(topology), measured.per_host
     if level is None or each is None or _one_per_host(measured, topology):
@@ -90,7 +90,7 @@ def _check_hosts(measured: Measured, topology: Topology) -> None:
         raise _misplaced(measured, topology)
 
 
-def _fitting(place: _Place, measured: Measured, topology: Topology) -> _Place:
+def _fitting(place: _Place, measured: RankedTable, topology: Topology) -> _Place:
     """The place, if the topology has so many outermost entities."""
     first, count = topology.levels[0], place.outermost or 1
     if count <= first.size:
@@ -103,7 +103,7 @@ def _fitting(place: _Place, measured: Measured, topology: Topology) -> _Place:
     )
 
 
-def _misplaced(measured: Measured, topology: Topology) -> InputError:
+def _misplaced(measured: RankedTable, topology: Topology) -> InputError:
     hosts = "" if measured.per_host is None else f" on {_counted(measured.hosts or 1, 'host')}"
     return InputError(
         f"{measured.table.where}: {measured.ranks} ranks{hosts}",
@@ -116,7 +116,7 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count > 1 else ''}"
 
 
-def derived_topology(tables: Sequence[Measured]) -> Topology:
+def derived_topology(tables: Sequence[RankedTable]) -> Topology:
     """The two levels, node and gpu, that the tables' device lists tell; their links to be fitted.
 
     With runs on one host only, or with one rank per host only, there is one level.  A node has a
