@@ -2,10 +2,10 @@
 
     python -m experiments.placement_448x.measure.published
 
-Calibrates links, without a library, on some tables (or half the sizes of one), predicts another, and
-writes ``published.json``: median and worst of abs(predicted / measured - 1).  The algorithms of the
-fit are not chosen by the tables that are predicted: every choice is listed, and the one of least
-cross-validated error on the calibration's own rows is marked.
+Calibrates links, without a library, on some tables (or half the sizes of one), predicts another,
+and writes ``published.json``: median and worst of abs(predicted / measured - 1).  The algorithms of
+the fit are not chosen by the tables that are predicted: every choice is listed, and the one of
+least cross-validated error on the calibration's own rows is marked.
 """
 
 from __future__ import annotations
