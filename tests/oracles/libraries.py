@@ -18,6 +18,7 @@ from tests.oracles.loads import (
     Group,
     Loads,
     Operation,
+    Way,
     by_node,
     device_ports,
     entity,
@@ -80,7 +81,7 @@ def price(
 
 def carried_by(library: Library, operation: Operation) -> Operation:
     """The operation whose messages a library sends for this one."""
-    return next((sent for asked, sent in library.carried_by if asked is operation), operation)
+    return next((sent for asked, sent in library.sent_as if asked is operation), operation)
 
 
 def _levels(topology: Topology) -> range:
@@ -244,10 +245,11 @@ def _loads(
         else:
             both = send_loads(topology, level, sent)
     else:
-        way = {None: "pairwise", Algorithm.NVLS_TREE: Algorithm.TREE}.get(algorithm, algorithm)
-        passes = {Algorithm.PAT: "pairwise"}
-        way = passes.get(way, way)  # who sends what to whom changes, how much leaves does not
-        assert way is not None
+        way: Way = algorithm or "pairwise"
+        if algorithm is Algorithm.NVLS_TREE:
+            way = Algorithm.TREE
+        if algorithm is Algorithm.PAT:  # others meet than pair by pair, as much leaves an entity
+            way = "pairwise"
         if sibling:
             both = (
                 sibling_loads(topology, level, orders, operation, way),

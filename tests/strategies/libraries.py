@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -38,7 +39,7 @@ def run_by(draw: st.DrawFn, topology: Topology) -> Topology:
 
 
 @st.composite
-def _limits(draw: st.DrawFn, topology: Topology) -> dict[str, object]:
+def _limits(draw: st.DrawFn, topology: Topology) -> dict[str, Any]:
     """Sometimes only some algorithms, sometimes one that is always taken."""
     match draw(st.sampled_from(["none", "none", "restricted", "overrides"])):
         case "restricted":

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from p2smt.cost.loads.footprint import digits_of
 
 import p2smt
 from p2smt.cluster.topology import CALL_NAMES, Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.alpha_beta import regular_model
 from p2smt.cost.library.registry import library_of
+from p2smt.cost.loads.footprint import digits_of
 from p2smt.cost.pipeline import CHUNK_COUNTS, best_chunks
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime, Way
