@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses=$(WORKERS) --dist wo
 FAST := not slow and not cluster and not exhaustive
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all check format lint types fast bench testbed-study study study-full gains setup setup-dev lock clean
+.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -46,6 +46,10 @@ bench: setup-dev ## measure tests/bench and renew experiments/benchmarks/results
 	$(BIN)/python -m pytest -q --benchmark-enable --benchmark-only \
 	  --benchmark-json=$(VENV)/bench.json tests/bench $(PYTEST_ARGS)
 	$(BIN)/python -m experiments.benchmarks.table $(VENV)/bench.json
+
+accuracy: setup $(VENV)/.stamp-dev ## predictions beside every published table, tables left out, their page and figure
+	$(BIN)/python -m experiments.accuracy.accuracy
+	$(BIN)/python -m experiments.accuracy.draw
 
 STUDY := experiments/placement_448x
 MEASURE := $(BIN)/python -m experiments.placement_448x.measure.study

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from p2smt.cluster.file import load_topology, preset_names
-from p2smt.cluster.topology import Level, Topology
+from p2smt.cluster.topology import NO_LIBRARY, Level, Topology
 
 PAGE = Path(__file__).parent / "topology.md"
 BEGIN, END = "<!-- presets: written by docs/presets.py -->\n", "<!-- presets end -->\n"
@@ -15,7 +15,8 @@ def link(level: Level) -> str:
     """One level: its size, and ports and bandwidth of its link in one direction."""
     ports = f"{level.link.ports} x " if level.link.ports > 1 else ""
     rate = f"{level.link.bandwidth_bytes_per_s / 1e9:g} GB/s"
-    return f"{level.name} {level.size}: {level.link.kind.value}, {ports}{rate}"
+    fabric = f" ({level.link.fabric})" if level.link.fabric else ""
+    return f"{level.name} {level.size}: {level.link.kind.value}, {ports}{rate}{fabric}"
 
 
 def row(preset: Topology) -> str:
@@ -23,7 +24,7 @@ def row(preset: Topology) -> str:
     cells = (
         f"`{preset.name}`",
         "<br>".join(link(level) for level in preset.levels),
-        ", ".join(algorithm.value for algorithm in preset.algorithms),
+        preset.library or NO_LIBRARY,
         preset.description.split(". ")[0].rstrip("."),
     )
     return f"| {' | '.join(cells)} |\n"
@@ -31,7 +32,7 @@ def row(preset: Topology) -> str:
 
 def table() -> str:
     """The table of all presets."""
-    head = "| preset | levels | algorithms | what |\n|---|---|---|---|\n"
+    head = "| preset | levels | library | what |\n|---|---|---|---|\n"
     return head + "".join(row(load_topology(name)) for name in preset_names())
 
 

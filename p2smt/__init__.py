@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from p2smt.collectives.names import Collective as Collective
     from p2smt.collectives.names import Form as Form
     from p2smt.collectives.names import RequestKind as RequestKind
+    from p2smt.cost.library.model import Library as Library
+    from p2smt.cost.library.registry import library_names as library_names
+    from p2smt.cost.library.registry import library_of as library_of
+    from p2smt.cost.library.registry import register_library as register_library
     from p2smt.errors import BackendError as BackendError
     from p2smt.errors import EncodingBug as EncodingBug
     from p2smt.errors import ExecutionError as ExecutionError
@@ -169,6 +173,12 @@ _HOMES = {
     "p2smt.cluster.file": (
         "load_topology",
         "preset_names",
+    ),
+    "p2smt.cost.library.model": ("Library",),
+    "p2smt.cost.library.registry": (
+        "library_names",
+        "library_of",
+        "register_library",
     ),
     "p2smt.calibration.build": ("Calibration",),
     "p2smt.calibration.samples": ("Measurements",),

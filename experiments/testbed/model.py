@@ -7,7 +7,8 @@ import yaml
 from experiments.testbed.spec import NetworkSpec
 from p2smt.cluster.file import dump_topology
 from p2smt.cluster.file_model import SIMPLE
-from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
+from p2smt.cost.library.registry import library_of
 
 # Rough, and to be replaced by calibration on the machine: ranks of a node share the loopback, and
 # the processors, with all other ranks.
@@ -15,6 +16,7 @@ LOOPBACK_BYTES_PER_S = 1e9
 LOOPBACK_LATENCY_S = 50e-6
 UPLINK_LATENCY_S = 100e-6
 
+LIBRARY = "gloo"
 DESCRIPTION = (
     "Network namespaces on one machine. The rates of rack and node are nominal, as shaped; "
     "the gpu level (loopback) and all latencies are rough figures, to be calibrated."
@@ -24,27 +26,33 @@ DESCRIPTION = (
 def topology(spec: NetworkSpec, ranks_per_node: int) -> Topology:
     """Levels rack (where there are several), node and gpu; a gpu is a rank, a process of a node.
 
-    Gloo's collectives run as rings, its broadcast as a tree.
+    Gloo runs on it.
 
     Raises:
         InputError: ``ranks_per_node`` is below 1.
     """
     levels = [
-        _level("node", spec.nodes, spec.uplink_bytes_per_s, UPLINK_LATENCY_S),
+        _network("node", spec.nodes, spec.uplink_bytes_per_s),
         _level("gpu", ranks_per_node, LOOPBACK_BYTES_PER_S, LOOPBACK_LATENCY_S),
     ]
     if spec.rack_bytes_per_s is not None:
-        levels.insert(0, _level("rack", spec.racks, spec.rack_bytes_per_s, UPLINK_LATENCY_S))
+        levels.insert(0, _network("rack", spec.racks, spec.rack_bytes_per_s))
     return Topology(
         name="testbed",
         levels=tuple(levels),
-        algorithms=(Algorithm.RING, Algorithm.TREE),
+        algorithms=library_of(LIBRARY).algorithms,
         description=DESCRIPTION,
+        library=LIBRARY,
     )
 
 
-def _level(name: str, size: int, bytes_per_s: float, latency_s: float) -> Level:
-    return Level(name, size, Link(LinkKind.SWITCH, (Piece(SIMPLE, latency_s, bytes_per_s),)))
+def _network(name: str, size: int, bytes_per_s: float) -> Level:
+    return _level(name, size, bytes_per_s, UPLINK_LATENCY_S, "ethernet")
+
+
+def _level(name: str, size: int, bytes_per_s: float, latency_s: float, fabric: str = "") -> Level:
+    pieces = (Piece(SIMPLE, latency_s, bytes_per_s),)
+    return Level(name, size, Link(LinkKind.SWITCH, pieces, fabric=fabric))
 
 
 def topology_yaml(spec: NetworkSpec, ranks_per_node: int) -> str:

@@ -7,37 +7,36 @@ from collections.abc import Sequence
 
 from p2smt.api.files import StrPath
 from p2smt.calibration import build
-from p2smt.calibration.build import Calibration
+from p2smt.calibration.build import RING, Calibration
 from p2smt.calibration.fit import SIZES_PER_PIECE
 from p2smt.calibration.samples import Measurements
 from p2smt.cluster.topology import Algorithm, Topology
-from p2smt.collectives.names import Collective
+from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.interop.nccl_tests.files import measurements_of
 from p2smt.runtime.options import RunOptions
 
-RING = (Algorithm.RING,)
 SIZES = (2**14, 2**16, 2**18, 2**20, 2**22, 2**23)
 
 
 def read_measurements(
     *paths: StrPath,
     topology: Topology | None = None,
-    collective: Collective | None = None,
-    ranks: int | None = None,
+    operation: Operation | None = None,
+    ranks: int | Sequence[int | None] | None = None,
 ) -> Measurements:
     """The measurements in outputs of nccl-tests, or in their -J reports.
 
     Args:
         paths: the files, each once.
         topology: where they ran; without, that of their device lists.
-        collective: what ran, where a file does not tell.
-        ranks: of every file, if not as it says.
+        operation: what ran, where a file does not tell.
+        ranks: of every file, if not as it says; or one number for each (None: as it says).
 
     Raises:
         InputError: a file is malformed, or leaves open what ran or where.
     """
-    return measurements_of([os.fspath(path) for path in paths], topology, collective, ranks)
+    return measurements_of([os.fspath(path) for path in paths], topology, operation, ranks)
 
 
 def measure(
@@ -70,16 +69,22 @@ def measure(
 
 
 def calibrate(
-    measurements: Measurements, algorithms: Sequence[Algorithm] | None = RING
+    measurements: Measurements,
+    algorithms: Sequence[Algorithm] | None = RING,
+    allow_above_nominal: bool = False,
 ) -> Calibration:
-    """The topology of the measurements with its links fitted to their times.
+    """The topology of the measurements, fitted to their times.
+
+    With a library its own algorithms run, and what it makes of the nominal links is fitted:
+    efficiencies, hops and the cost of a call.  Without one the links themselves are.
 
     Args:
         measurements: by :func:`read_measurements` or :func:`measure`.
-        algorithms: what the library ran; None: any that the topology names.
+        algorithms: without a library, what ran; None: any that the topology names.
+        allow_above_nominal: a rate may be fitted that is higher than the link's own.
 
     Raises:
-        InputError: too few sizes were measured.
+        InputError: too few sizes were measured, or a rate is above the nominal one.
     """
     chosen = measurements.topology.algorithms if algorithms is None else tuple(algorithms)
     return build.calibrate(
@@ -88,4 +93,5 @@ def calibrate(
         chosen,
         measurements.sources,
         measurements.always_own,
+        allow_above_nominal,
     )

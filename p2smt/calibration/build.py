@@ -1,229 +1,122 @@
-"""A calibrated topology: its links fitted to measured times, from the inside outwards.
+"""A calibrated topology: fitted to measured times from several tables together.
 
-A level's measurements are those whose groups cross it and nothing outside it, so what they pay
-at the levels inside is known when it is fitted.  A level without measurements keeps its link.
-Each collective is fitted alone, which also finds its outliers; then one link is fitted to all
-of them, and a collective that this link serves clearly worse than its own pieces do gets
-``measured`` pieces.  The pieces hold for the algorithms of the fit, a ring unless others are
-asked for: they take up what the library really ran, so the calibrated topology offers no other.
+With a library its algorithms run, and the fit seeks what they make of the nominal links
+(:mod:`p2smt.calibration.effective`); without one the links themselves are fitted in pieces
+(:mod:`p2smt.calibration.levels`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from p2smt.calibration.fit import Fit, fit_kept, fit_pieces
-from p2smt.calibration.rows import Row, make_row, pieces_of
-from p2smt.calibration.samples import Sample, footprint_of, usages
-from p2smt.cluster.topology import Algorithm, Link, Piece, Topology
-from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.algorithms import Operation
-from p2smt.cost.alpha_beta import step_model
+from p2smt.calibration.effective.fit import FittedConstant, fit_constants
+from p2smt.calibration.levels import LevelFit, fit_levels
+from p2smt.calibration.limits import check_pieces, check_times
+from p2smt.calibration.predict import Predictor
+from p2smt.calibration.samples import Sample, usages
+from p2smt.calibration.tables import TableFit, table_fits
+from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.errors import InputError
 
-OPERATIONS: tuple[Operation, ...] = (*Collective, RequestKind.ALL_TO_ALL, RequestKind.SEND)
-_CLEARLY = 0.02  # a mean held-out error that is higher by no more is no reason for own pieces
-
-
-@dataclass(frozen=True, slots=True)
-class CollectiveFit:
-    """One operation at one level.
-
-    ``own``: it has ``measured`` pieces, those of ``fit``; else it runs by the link's.
-    ``predicted_s`` are the calibrated model's times of ``samples``, ``outliers`` the indices of
-    those that were left out of the fit.
-    """
-
-    operation: Operation
-    samples: tuple[Sample, ...]
-    predicted_s: tuple[float, ...]
-    outliers: tuple[int, ...]
-    own: bool
-    fit: Fit
-
-    @property
-    def median_error(self) -> float:
-        """Median of abs(predicted / measured - 1), outliers left out."""
-        return float(np.median(self._errors()))
-
-    @property
-    def max_error(self) -> float:
-        """Largest abs(predicted / measured - 1), outliers left out."""
-        return max(self._errors())
-
-    def _errors(self) -> list[float]:
-        return [
-            abs(predicted / sample.seconds - 1)
-            for i, (sample, predicted) in enumerate(
-                zip(self.samples, self.predicted_s, strict=True)
-            )
-            if i not in self.outliers
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class LevelFit:
-    """What became of one level; ``link`` is None where it kept its link, not being measured."""
-
-    level: str
-    link: Fit | None
-    collectives: tuple[CollectiveFit, ...] = ()
+RING = (Algorithm.RING,)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A calibrated topology, a report per level, outermost first, and what it was fitted to."""
+    """A calibrated topology, and how well it meets what it was fitted to.
+
+    ``levels`` reports the pieces of each level, outermost first (none with a library),
+    ``constants`` what was fitted or kept of a library's (none without one).  ``tables`` holds
+    errors by table, ``unexplained`` the times that a library's constants cannot explain, with the
+    predicted one.
+    """
 
     topology: Topology
     levels: tuple[LevelFit, ...]
     sources: tuple[str, ...] = ()
+    constants: tuple[FittedConstant, ...] = ()
+    tables: tuple[TableFit, ...] = ()
+    unexplained: tuple[tuple[Sample, float], ...] = ()
 
 
 def calibrate(
     topology: Topology,
     samples: Sequence[Sample],
-    algorithms: Sequence[Algorithm] = (Algorithm.RING,),
+    algorithms: Sequence[Algorithm] = RING,
     sources: Sequence[str] = (),
     always_own: bool = False,
+    allow_above_nominal: bool = False,
 ) -> Calibration:
-    """The topology with every measured level's link fitted to ``samples``.
+    """The topology fitted to ``samples``, which come from one table or several.
 
-    Level kinds, ports and caps per device stay as they are; so does its library, whose
-    algorithms go before ``algorithms``.  ``sources`` join those it has.  ``always_own``: every
-    collective gets pieces of its own, for libraries known to treat each differently.
+    ``sources`` join those it has.  ``algorithms`` and ``always_own`` are for a topology without a
+    library: what ran, and whether every collective gets pieces of its own.
 
     Raises:
-        InputError: no sample, too few message sizes of a collective at a level, or a sample
-            whose groups the topology does not have.
+        InputError: no sample, too few message sizes, a sample whose groups the topology does not
+            have, or a rate above the nominal one that is not allowed.
     """
     if not samples:
         raise InputError("a calibration", "has no measurement", "give at least one file")
-    current = replace(topology, algorithms=tuple(algorithms), sources=(*topology.sources, *sources))
-    where = [usages(current, sample)[0].level for sample in samples]
-    reports: list[LevelFit] = []
-    for level in reversed(range(len(topology.levels))):
-        mine = [sample for sample, at in zip(samples, where, strict=True) if at == level]
-        current, report = _calibrate_level(current, level, mine, always_own)
-        reports.insert(0, report)
-    return Calibration(current, tuple(reports), tuple(sources))
+    start = replace(topology, sources=(*topology.sources, *sources))
+    if topology.library:
+        return _with_library(start, samples, tuple(sources), allow_above_nominal)
+    return _in_pieces(start, samples, algorithms, tuple(sources), always_own, allow_above_nominal)
 
 
-def _calibrate_level(
-    topology: Topology, level: int, samples: Sequence[Sample], always_own: bool
-) -> tuple[Topology, LevelFit]:
-    name = topology.levels[level].name
-    if not samples:
-        return topology, LevelFit(name, None)
-    measured = dict.fromkeys(s.operation for s in samples)
-    groups = {c: [s for s in samples if s.operation is c] for c in OPERATIONS if c in measured}
-    rows = {c: [make_row(topology, sample) for sample in found] for c, found in groups.items()}
-    alone = {
-        c: fit_pieces(rows[c], _inner_names(topology, level, c), f"level {name}, {c.value}")
-        for c in rows
-    }
-    inner = _inner_names(topology, level, None)
-    link, deviating = _shared_link(rows, alone, inner, name)
-    deviating = _collectives(rows) if always_own else deviating
-    fitted = _with_link(topology, level, link, {c: alone[c] for c in deviating}, set(rows))
-    reports = tuple(
-        CollectiveFit(
-            c,
-            tuple(groups[c]),
-            tuple(predicted_s(fitted, sample) for sample in groups[c]),
-            alone[c].outliers,
-            c in deviating,
-            alone[c],
-        )
-        for c in rows
+def _with_library(
+    topology: Topology, samples: Sequence[Sample], sources: tuple[str, ...], allow: bool
+) -> Calibration:
+    if not allow:
+        check_times(topology, samples)
+    found = fit_constants(topology, samples, allow)
+
+    def again(seen: Sequence[Sample], asked: Sequence[Sample]) -> NDArray[np.float64]:
+        return _predicted(fit_constants(topology, seen, allow).topology, asked)
+
+    return Calibration(
+        found.topology,
+        (),
+        sources,
+        found.constants,
+        table_fits(samples, found.predicted_s, again),
+        tuple((samples[i], found.predicted_s[i]) for i in found.outliers),
     )
-    return fitted, LevelFit(name, link, reports)
 
 
-def _inner_names(topology: Topology, level: int, operation: Operation | None) -> tuple[str, ...]:
-    """Names of the pieces at the nearest inner level that has several."""
-    inside = (pieces_of(lv.link, operation) for lv in topology.levels[level + 1 :])
-    names = (tuple(piece.name for piece in pieces) for pieces in inside)
-    return next((found for found in names if len(found) > 1), ())
-
-
-def _shared_link(
-    rows: Mapping[Operation, list[Row]],
-    alone: Mapping[Operation, Fit],
-    inner: tuple[str, ...],
-    name: str,
-) -> tuple[Fit, list[Collective]]:
-    """The link that serves all operations, and the collectives that need pieces of their own.
-
-    The link is fitted again without those that deviate, if any operation remains.
-    """
-    if len(rows) == 1:
-        return next(iter(alone.values())), []
-    link = _pooled(rows, alone, inner, name)
-    deviating = [c for c in _collectives(rows) if _deviates(c, rows, alone, link)]
-    if 0 < len(deviating) < len(rows):
-        rest = {c: found for c, found in rows.items() if c not in deviating}
-        link = _pooled(rest, alone, inner, name)
-    return link, deviating
-
-
-def _collectives(operations: Iterable[Operation]) -> list[Collective]:
-    """Those that can have pieces of their own."""
-    return [found for found in operations if isinstance(found, Collective)]
-
-
-def _pooled(
-    rows: Mapping[Operation, list[Row]],
-    alone: Mapping[Operation, Fit],
-    inner: tuple[str, ...],
-    name: str,
-) -> Fit:
-    every = [row for found in rows.values() for row in found]
-    kept = np.array(
-        [i not in alone[c].outliers for c, found in rows.items() for i in range(len(found))]
-    )
-    return fit_kept(every, kept, inner, f"level {name}")
-
-
-def _deviates(
-    collective: Collective,
-    rows: Mapping[Operation, list[Row]],
-    alone: Mapping[Operation, Fit],
-    link: Fit,
-) -> bool:
-    """Whether held-out errors with the link's pieces are clearly worse than with its own."""
-    start = 0
-    for c, found in rows.items():
-        if c is collective:
-            break
-        start += len(found)
-    own = np.array(alone[collective].held_out_errors)
-    kept = np.isfinite(own)
-    worse = np.array(link.held_out_errors)[start : start + len(own)][kept] - own[kept]
-    return float(worse.mean()) > _CLEARLY
-
-
-def _with_link(
+def _in_pieces(
     topology: Topology,
-    level: int,
-    link: Fit,
-    own: Mapping[Collective, Fit],
-    measured: set[Operation],
-) -> Topology:
-    """The topology with fitted pieces at one level; other collectives keep what they have."""
-    old = topology.levels[level]
-    kept = [(c, pieces) for c, pieces in old.link.measured if c not in measured]
-    found: list[tuple[Collective, tuple[Piece, ...]]] = [(c, fit.pieces) for c, fit in own.items()]
-    new: Link = replace(old.link, pieces=link.pieces, measured=(*found, *kept))
-    levels = list(topology.levels)
-    levels[level] = replace(old, link=new)
-    return replace(topology, levels=tuple(levels))
+    samples: Sequence[Sample],
+    algorithms: Sequence[Algorithm],
+    sources: tuple[str, ...],
+    always_own: bool,
+    allow: bool,
+) -> Calibration:
+    fitted, levels = fit_levels(topology, samples, algorithms, always_own)
+    if not allow:
+        check_pieces(topology, fitted)
+
+    def again(seen: Sequence[Sample], asked: Sequence[Sample]) -> NDArray[np.float64] | None:
+        if not _level_set(topology, asked) <= _level_set(topology, seen):
+            return None
+        try:
+            found, _ = fit_levels(topology, seen, algorithms, always_own)
+        except InputError:  # too few sizes are left
+            return None
+        return _predicted(found, asked)
+
+    predicted = _predicted(fitted, samples).tolist()
+    return Calibration(fitted, levels, sources, tables=table_fits(samples, predicted, again))
 
 
-def predicted_s(topology: Topology, sample: Sample) -> float:
-    """The cost model's time of a sample on a topology."""
-    cluster = sample.cluster(topology)
-    footprint = footprint_of(cluster, sample.grouping)
-    return step_model(cluster, footprint, sample.operation).time(sample.payload_bytes).seconds
+def _predicted(topology: Topology, samples: Sequence[Sample]) -> NDArray[np.float64]:
+    return Predictor.of(topology, samples).seconds(topology)
+
+
+def _level_set(topology: Topology, samples: Sequence[Sample]) -> set[int]:
+    """The levels that samples are measurements of."""
+    return {usages(topology, sample)[0].level for sample in samples}

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from p2smt.calibration.build import calibrate
+from p2smt.calibration.levels import fit_levels
 from p2smt.calibration.samples import Sample, footprint_of
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective
@@ -57,10 +57,10 @@ def _applies(topology: Topology, algorithm: Algorithm, samples: Sequence[Sample]
 
 def _error(topology: Topology, samples: Sequence[Sample]) -> float:
     """Mean of abs(log(predicted / measured)) over all samples, outliers too."""
-    found = calibrate(topology, samples)
+    _, levels = fit_levels(topology, samples, (Algorithm.RING,))
     logs = [
         abs(np.log(predicted / sample.seconds))
-        for level in found.levels
+        for level in levels
         for fit in level.collectives
         for sample, predicted in zip(fit.samples, fit.predicted_s, strict=True)
     ]

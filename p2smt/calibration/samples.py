@@ -9,13 +9,15 @@ all ran at once.  So the inside of every node is ``Grouping(1, 2)`` of two level
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 
-from p2smt.cluster.topology import Topology
-from p2smt.collectives.names import Collective
+from p2smt.cluster.topology import Link, LinkKind, Topology
+from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation, Rule, rules
-from p2smt.cost.loads.footprint import Digits, regular_footprint
+from p2smt.cost.loads.footprint import Digits, regular_footprint, send_footprint
 from p2smt.cost.loads.level_use import Footprint, LevelUse
 from p2smt.errors import InputError
 from p2smt.programs.program import Grouping
@@ -32,7 +34,8 @@ class Sample:
     its input; all-to-all: all that a device holds, for every member its part; send: the
     message), ``seconds`` the median or mean of the repetitions, ``spread_s`` how far they lie
     apart (0: unknown).  ``outermost`` is the number of entities of the outermost level that
-    took part where it is not the topology's (a run on 2 nodes of a cluster of 4).  ``source``
+    took part where it is not the topology's (a run on 2 nodes of a cluster of 4), ``members``
+    that of the devices where only some of one innermost entity did (4 of a node's 8).  ``source``
     says where it is from, for reports.
     """
 
@@ -43,6 +46,7 @@ class Sample:
     spread_s: float = 0.0
     outermost: int | None = None
     source: str = ""
+    members: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.payload_bytes < MAX_BYTES:
@@ -54,9 +58,20 @@ class Sample:
 
     def cluster(self, topology: Topology) -> Topology:
         """The part of the cluster that took part."""
+        if self.members is not None:
+            return _inside(topology, self.members)
         if self.outermost in (None, topology.levels[0].size):
             return topology
         return topology.with_outermost(self.outermost or 1)
+
+
+def _inside(topology: Topology, members: int) -> Topology:
+    """The same levels with so many devices, all in one innermost entity."""
+    *outer, inner = topology.levels
+    single = (
+        replace(level, size=1, link=Link(LinkKind.SWITCH, level.link.pieces)) for level in outer
+    )
+    return replace(topology, levels=(*single, replace(inner, size=members)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +128,13 @@ def digits_of_all(topology: Topology) -> tuple[Digits, ...]:
     return tuple(((size, 1),) if size > 1 else () for size in topology.sizes)
 
 
-def footprint_of(topology: Topology, grouping: Grouping) -> Footprint:
+def footprint_of(
+    topology: Topology, grouping: Grouping, operation: Operation | None = None
+) -> Footprint:
     """The footprint of the groups of ``grouping`` among all devices of ``topology``.
+
+    In a send every device sends to the next one of its group, so a device's message leaves an
+    entity by its own port; other operations spread what crosses over all ports.
 
     Raises:
         InputError: the topology has no such grouping.
@@ -126,25 +146,37 @@ def footprint_of(topology: Topology, grouping: Grouping) -> Footprint:
             f"{topology.name} has {depth} levels with more than one sibling",
             "name the topology that was measured",
         )
-    return regular_footprint(topology, digits_of_all(topology), grouping)
+    digits = digits_of_all(topology)
+    if operation is RequestKind.SEND and not grouping.master:
+        return send_footprint(topology, _inside_groups(digits, grouping))
+    return regular_footprint(topology, digits, grouping)
+
+
+def _inside_groups(digits: Sequence[Digits], grouping: Grouping) -> tuple[Digits, ...]:
+    """The digits of the levels over which groups spread."""
+    depths = accumulate((bool(level) for level in digits), initial=0)
+    return tuple(
+        level if grouping.outer <= depth < grouping.inner else ()
+        for level, depth in zip(digits, depths, strict=False)
+    )
 
 
 @lru_cache(maxsize=4096)
 def _unit_usages(topology: Topology, grouping: Grouping, operation: Operation) -> tuple[Usage, ...]:
     """The usages of one byte."""
-    footprint = footprint_of(topology, grouping)
+    footprint = footprint_of(topology, grouping, operation)
     found = rules(topology, footprint, operation)
     return tuple(_usage(topology, footprint, rule, operation) for _, rule in found)
 
 
 def _usage(topology: Topology, footprint: Footprint, rule: Rule, operation: Operation) -> Usage:
-    (profile,) = footprint.profiles
+    profile = max(footprint.profiles)  # of sends, those over the outermost level
     loads, drawn = [0.0] * len(profile), [0.0] * len(profile)
     for use in footprint.uses:
         loads[use.level], drawn[use.level] = _load(topology, use, rule)
     level = next(j for j, entities in enumerate(profile) if entities > 1)
     passes = 0 if not rule.pipelined else 2 if operation is Collective.ALL_REDUCE else 1
-    (steps,) = rule.latencies(footprint)
+    steps = max(rule.latencies(footprint))
     return Usage(level, steps, tuple(loads), tuple(drawn), passes)
 
 

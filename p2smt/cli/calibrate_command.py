@@ -9,8 +9,9 @@ import typer
 from p2smt.cli import options as o
 
 if TYPE_CHECKING:
+    from p2smt.calibration.build import Calibration
     from p2smt.calibration.samples import Measurements
-    from p2smt.collectives.names import Collective
+    from p2smt.cost.algorithms import Operation
 
 
 def calibrate(
@@ -25,14 +26,21 @@ def calibrate(
         typer.Option(metavar="NAME", help="What ran, where a file does not tell."),
     ] = None,
     ranks: Annotated[
-        str | None, typer.Option(metavar="N", help="Ranks of every file, if not as it says.")
+        str | None,
+        typer.Option(
+            metavar="N,..", help="Ranks of every file, or of each in turn; auto: as it says."
+        ),
     ] = None,
     algorithm: Annotated[
         str,
         typer.Option(
-            metavar="NAMES", help="Of the fit: ring, or such as ring,tree; auto: the topology's."
+            metavar="NAMES", help="Without a library: ring, or such as ring,tree; auto: any."
         ),
     ] = "ring",
+    allow_above_nominal: Annotated[
+        bool,
+        typer.Option("--allow-above-nominal", help="Fit rates above the links' nominal ones."),
+    ] = False,
     backend: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Measure here, with gloo or nccl; no FILEs then."),
@@ -49,7 +57,7 @@ def calibrate(
     ] = None,
     json: o.JsonOption = False,
 ) -> int:
-    """Fit the links of a topology to measured times.
+    """Fit a topology to measured times: its links, or what its library makes of them.
 
     Either to outputs of nccl-tests, or, with --backend, to collectives that are run here, on a
     rank per device of --topology: on ranks of its own, or under torchrun or srun.
@@ -60,12 +68,14 @@ def calibrate(
     restrictions.writable(output)
     if backend is None:
         found = _from_files(files or [], from_nccl_tests, topology, collective, ranks)
-        return _finish(found, algorithm, output, json)
+        return _finish(found, algorithm, allow_above_nominal, output, json)
     if files or from_nccl_tests or collective is not None:
         rule = "measures here; FILE, --from-nccl-tests and --collective are for files"
         raise InputError(f"--backend {backend[:20]}", rule, "drop one or the other")
     measured = _measure(backend, topology, ranks, sizes, repeat, time_limit)
-    return 0 if measured is None else _finish(measured, algorithm, output, json)
+    if measured is None:
+        return 0
+    return _finish(measured, algorithm, allow_above_nominal, output, json)
 
 
 def _measure(
@@ -93,7 +103,6 @@ def _from_files(
 ) -> Measurements:
     from p2smt.api.calibrate import read_measurements
     from p2smt.cli import given
-    from p2smt.cluster.topology import MAX_DEVICES
     from p2smt.errors import InputError
 
     if not from_nccl_tests:
@@ -103,40 +112,64 @@ def _from_files(
     return read_measurements(
         *files,
         topology=None if topology is None else given.topology_of(topology),
-        collective=None if collective is None else _collective(collective),
-        ranks=None if ranks is None else given.count_of(ranks, "ranks", MAX_DEVICES),
+        operation=None if collective is None else _operation(collective),
+        ranks=None if ranks is None else _ranks(ranks),
     )
 
 
-def _collective(name: str) -> Collective:
-    from p2smt.collectives.names import Collective
+def _ranks(text: str) -> int | list[int | None]:
+    """One number for all files, or one for each."""
+    from p2smt.cli import given
+    from p2smt.cluster.topology import MAX_DEVICES
+
+    words = [word.strip() for word in text.split(",")]
+    found = [None if w == "auto" else given.count_of(w, "ranks", MAX_DEVICES) for w in words]
+    return found[0] if len(found) == 1 and found[0] is not None else found
+
+
+def _operation(name: str) -> Operation:
+    from p2smt.collectives.names import Collective, RequestKind
     from p2smt.errors import InputError
 
-    known = {collective.value: collective for collective in Collective}
+    known: dict[str, Operation] = {collective.value: collective for collective in Collective}
+    known |= {kind.value: kind for kind in (RequestKind.ALL_TO_ALL, RequestKind.SEND)}
     if name not in known:
         raise InputError(f"collective {name[:40]!r}", f"must be one of {', '.join(known)}")
     return known[name]
 
 
-def _finish(found: Measurements, algorithm: str, output: str | None, as_json: bool) -> int:
-    """Fit, write the topology, and report."""
+def _finish(
+    found: Measurements, algorithm: str, allow: bool, output: str | None, as_json: bool
+) -> int:
+    """Fit, write the topology, and report; code 3 if it is not to be relied on."""
     from p2smt.api.calibrate import calibrate as fit
     from p2smt.api.files import write_topology
+    from p2smt.calibration.limits import useless
     from p2smt.cli import restrictions
+    from p2smt.cli.codes import NOT_SETTLED, OK
     from p2smt.cli.output import print_json
-    from p2smt.report.calibration_tables import calibration_data, calibration_tables
-    from p2smt.report.tables import show
-    from p2smt.report.text import printable
+    from p2smt.report.calibration_tables import calibration_data
 
-    calibration = fit(found, restrictions.algorithms(algorithm))
+    calibration = fit(found, restrictions.algorithms(algorithm), allow)
     if output is not None:
         write_topology(calibration, output)
     if as_json:
         print_json(calibration_data(calibration, found.wrong))
-        return 0
+    else:
+        _show(calibration, found, output)
+    return NOT_SETTLED if useless(calibration.tables) else OK
+
+
+def _show(calibration: Calibration, found: Measurements, output: str | None) -> None:
+    from p2smt.calibration.limits import doubts
+    from p2smt.report.calibration_tables import calibration_tables
+    from p2smt.report.tables import show
+    from p2smt.report.text import printable
+
     show(calibration_tables(calibration))
     if found.wrong:
         typer.echo(f"\nleft out, wrong results: {printable(', '.join(found.wrong))[:500]}")
     if output is not None:
         typer.echo(f"\ntopology written to {printable(output)}")
-    return 0
+    for line in doubts(calibration.tables):
+        typer.echo(f"warning: {printable(line)}", err=True)

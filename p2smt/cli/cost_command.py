@@ -42,6 +42,8 @@ def cost(
         typer.Option(metavar="NAME", help="Of several requests: sum (default) or max."),
     ] = None,
     algorithm: o.AlgorithmOption = None,
+    library: o.LibraryOption = None,
+    nominal: o.NominalOption = False,
     pipeline: o.PipelineOption = None,
     json: o.JsonOption = False,
 ) -> int:
@@ -57,11 +59,12 @@ def cost(
     texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
     if plan is not None:
         others = (topology, axes, placement, kind, program, sizes, plot, objective, algorithm)
-        if texts.some or any(given is not None for given in (*others, pipeline)):
+        more = (*others, pipeline, library, nominal or None)
+        if texts.some or any(given is not None for given in more):
             raise InputError("a plan file", "stands alone", "drop the other options")
         return _plan(plan, json)
     asked = placed_requests(
-        topology, axes, placement, texts, algorithm, pipeline, objective or "sum"
+        topology, axes, placement, texts, algorithm, pipeline, objective or "sum", library, nominal
     )
     if sizes is not None:
         return _sweep(asked, program or [], sizes, plot, json)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.collectives.names import RequestKind
@@ -15,20 +17,71 @@ if TYPE_CHECKING:
     from p2smt.result import SearchLimits
     from p2smt.search.rank_orders import GivenRanks
 
+BEST = "best"
+"""The --algorithm that takes the cheapest way, not the library's choice."""
 _PLAIN_SECONDS = re.compile(r"\s*[0-9]+(\.[0-9]+)?\s*", re.ASCII)
 _PERCENT = re.compile(r"\s*(?P<number>[0-9]{1,9}(\.[0-9]{1,9})?)\s*%\s*", re.ASCII)
 _MAX_TIME_S = 10**6
 _MAX_ENTRY = 2**31
 
 
-def topology_of(spec: str | None) -> Topology:
-    """The topology of --topology, which must be given."""
-    from p2smt.cluster.file import load_topology
+def topology_of(
+    spec: str | None,
+    library: str | None = None,
+    *,
+    nominal: bool = False,
+    algorithm: str | None = None,
+) -> Topology:
+    """The topology of --topology, which must be given, with --library, --nominal, --algorithm best.
+
+    A library that is only assumed is said on stderr.
+    """
+    from p2smt.cluster.file import load_noting
     from p2smt.errors import InputError
 
     if spec is None:
         raise InputError("topology", "is missing", "give --topology azure-ndv4:4 or a YAML file")
-    return load_topology(spec)
+    found, note = load_noting(spec)
+    if nominal:
+        return _nominal(found, library)
+    if library is not None:
+        found = found.under(_library_named(library))
+    if found.library:
+        from p2smt.cost.library.checks import check_topology
+        from p2smt.cost.library.registry import library_of
+
+        check_topology(found, library_of(found.library))
+    if note and library is None:
+        from p2smt.report.text import one_line
+
+        typer.echo(f"note: {one_line(note)}", err=True)
+    return found.cheapest() if algorithm == BEST else found
+
+
+def _nominal(found: Topology, library: str | None) -> Topology:
+    from p2smt.errors import InputError
+
+    if library is not None:
+        raise InputError("--nominal beside --library", "is without a library", "drop one of them")
+    if found.fitted:
+        given = f"--nominal: {found.name[:100]}"
+        rule = "was calibrated, so its rates are not nominal"
+        raise InputError(given, rule, "drop --nominal, or name the preset")
+    return found.nominal()
+
+
+def _library_named(text: str) -> str:
+    """The name of --library; one in a file becomes known by its name."""
+    import os
+
+    from p2smt.cost.library.file import read_library
+    from p2smt.cost.library.registry import register_library
+
+    if text.endswith((".yaml", ".yml", ".json")) or os.sep in text:
+        found = read_library(text)
+        register_library(found)
+        return found.name
+    return text
 
 
 def levels_of(spec: str | None, levels: str | None) -> tuple[tuple[str, ...], tuple[int, ...]]:

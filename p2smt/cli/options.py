@@ -65,7 +65,21 @@ StepsOption = Annotated[
 ]
 AlgorithmOption = Annotated[
     str | None,
-    typer.Option("--algorithm", metavar="NAMES", help="Such as ring or ring,tree; default: auto."),
+    typer.Option(
+        "--algorithm",
+        metavar="NAMES",
+        help="Such as ring or ring,tree; best: the cheapest; default: the library's choice.",
+    ),
+]
+LibraryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--library", metavar="NAME|FILE|none", help="What runs on it, not the topology's own."
+    ),
+]
+NominalOption = Annotated[
+    bool,
+    typer.Option("--nominal", help="The links' nominal rates: no library, nothing measured."),
 ]
 PipelineOption = Annotated[
     str | None,

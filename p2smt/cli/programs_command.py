@@ -31,6 +31,8 @@ def programs(
     all_to_all: o.AllToAllOption = None,
     send: o.SendOption = None,
     kind: o.KindOption = None,
+    library: o.LibraryOption = None,
+    nominal: o.NominalOption = False,
     top: Annotated[
         str | None,
         typer.Option(metavar="N", help="Only the best: by time, or without a size by length."),
@@ -65,7 +67,8 @@ def programs(
         solver_of(solver),
     )
     if factors is None:
-        return _of_requests(placed_requests(topology, axes, placement, texts), sought, json)
+        asked = placed_requests(topology, axes, placement, texts, library=library, nominal=nominal)
+        return _of_requests(asked, sought, json)
     if texts.some or axes is not None or placement is not None:
         rule, remedy = "stand alone", "drop --axes, --placement and the requests"
         raise InputError("--factors", rule, remedy)

@@ -38,15 +38,15 @@ def step_limits(texts: Sequence[str] | None, levels: Sequence[str]) -> tuple[tup
 
 
 def algorithms(text: str | None) -> tuple[Algorithm, ...] | None:
-    """Algorithms by name, separated by commas; ``auto`` is whatever the topology offers."""
-    if text is None or text == "auto":
+    """Algorithms by name, separated by commas; ``best`` (or ``auto``) is all that can run."""
+    if text is None or text in ("best", "auto"):
         return None
     known = {algorithm.value: algorithm for algorithm in Algorithm}
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in known or names.count(name) > 1:
             raise InputError(
-                f"algorithm {name[:40]!r}", f"must be auto or some of {', '.join(known)}, once each"
+                f"algorithm {name[:40]!r}", f"must be best or some of {', '.join(known)}, once each"
             )
     return tuple(known[name] for name in names)
 

@@ -120,12 +120,15 @@ def placed_requests(
     algorithm: str | None = None,
     pipeline: str | None = None,
     objective: str = "sum",
+    library: str | None = None,
+    nominal: bool = False,
 ) -> PlacedRequests:
     """The problem that the options describe, and its placement."""
     from p2smt.cli import restrictions
     from p2smt.parallelism.request import Problem, parse_objective
 
-    cluster, chosen = given.topology_of(topology), given.axes_of(axes)
+    cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm)
+    chosen = given.axes_of(axes)
     requests = [_request(text, kind) for kind, text in texts.texts()]
     problem = Problem(
         cluster,

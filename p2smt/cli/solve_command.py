@@ -62,6 +62,8 @@ def solve(
     forbid_form: o.FormOption = None,
     max_steps_at: o.StepsOption = None,
     algorithm: o.AlgorithmOption = None,
+    library: o.LibraryOption = None,
+    nominal: o.NominalOption = False,
     pipeline: o.PipelineOption = None,
     solver: o.SolverOption = "cpsat",
     time_limit: o.TimeOption = None,
@@ -80,7 +82,7 @@ def solve(
     from p2smt.search.solve import solve as search
     from p2smt.solvers.solver import solver_of
 
-    cluster = given.topology_of(topology)
+    cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm)
     chosen = given.axes_of(axes)
     requests = given.requests_of(
         reduce=reduce,

@@ -33,12 +33,13 @@ def list_presets(json: o.JsonOption = False) -> int:
 @app.command("show")
 def show_one(spec: Spec, json: o.JsonOption = False) -> int:
     """One topology: levels, links, protocols and sources."""
+    from p2smt.cli import given
     from p2smt.cli.output import print_json
-    from p2smt.cluster.file import dump_topology, load_topology
+    from p2smt.cluster.file import dump_topology
     from p2smt.report.tables import show
     from p2smt.report.topology_tables import topology_tables
 
-    topology = load_topology(spec)
+    topology = given.topology_of(spec)
     if json:
         print_json({"topology": dump_topology(topology), "devices": topology.devices})
     else:
@@ -49,11 +50,11 @@ def show_one(spec: Spec, json: o.JsonOption = False) -> int:
 @app.command("check")
 def check(spec: Spec, json: o.JsonOption = False) -> int:
     """Whether a topology file is well formed."""
+    from p2smt.cli import given
     from p2smt.cli.output import print_json
-    from p2smt.cluster.file import load_topology
     from p2smt.report.text import one_line
 
-    topology = load_topology(spec)
+    topology = given.topology_of(spec)
     if json:
         print_json({"verdict": "valid", "name": topology.name, "devices": topology.devices})
     else:

@@ -3,7 +3,7 @@
 A file, levels outermost first (all keys: :mod:`p2smt.cluster.file_model`):
 
     name: two-nodes
-    algorithms: [ring, tree]      # what the communication library runs; default: all
+    library: nccl-2.20            # what runs on it; none: the links' own rates
     levels:
       - name: node                # the link of a node: its network cards
         size: 2
@@ -22,10 +22,12 @@ A file, levels outermost first (all keys: :mod:`p2smt.cluster.file_model`):
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib.resources import files
 
 from p2smt.cluster.file_model import TopologyModel, build_topology, dump_topology
-from p2smt.cluster.topology import MAX_DEVICES, Topology
+from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Topology
+from p2smt.cluster.vendor import default_library
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean, validated
 from p2smt.files.yaml_text import load_yaml, read_text
@@ -33,6 +35,7 @@ from p2smt.units import parse_count
 
 __all__ = [
     "dump_topology",
+    "load_noting",
     "load_topology",
     "parse_topology",
     "preset_names",
@@ -88,19 +91,40 @@ def load_topology(spec: str) -> Topology:
     Raises:
         InputError: no such preset or file, a bad ``NODES``, or a bad file.
     """
+    return load_noting(spec)[0]
+
+
+def load_noting(spec: str) -> tuple[Topology, str]:
+    """As :func:`load_topology`; and a note where the library was not said, or an empty text."""
     name, colon, count = spec.rpartition(":")
     if not colon or os.path.isfile(spec):
         return _load(spec)
     nodes = parse_count(count, f"{spec[:100]!r}: size of the outermost level", MAX_DEVICES)
-    return _load(name).with_outermost(nodes)
+    found, note = _load(name)
+    return found.with_outermost(nodes), note
 
 
-def _load(name: str) -> Topology:
+def _load(name: str) -> tuple[Topology, str]:
     if name in preset_names():
-        return parse_topology(preset_text(name), f"preset {name}")
+        return parse_topology(preset_text(name), f"preset {name}"), ""
     if name.endswith(_FILE_SUFFIXES) or os.sep in name or os.path.exists(name):
-        return parse_topology(read_text(name, "topology file"), name)
+        return _with_library(load_yaml(read_text(name, "topology file"), name), name)
     raise _unknown(name)
+
+
+def _with_library(data: object, source: str) -> tuple[Topology, str]:
+    """The topology in a file's data, with a library by vendor where it names none.
+
+    It may use the algorithms only that such a file lists, as older ones said what runs.
+    """
+    found = topology_from_data(data, source)
+    if isinstance(data, dict) and data.get("library") is not None:
+        return found, ""
+    library, why = default_library(found)
+    what = "no library" if library == NO_LIBRARY else f"library {library}"
+    note = f"{source[:200]} names no library: {what} is assumed ({why}); write library: NAME"
+    restricted = "algorithms" in data if isinstance(data, dict) else False
+    return replace(found.under(library), restricted=restricted and library != NO_LIBRARY), note
 
 
 def _unknown(name: str) -> InputError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from p2smt.collectives.names import Collective
+from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import InputError
 
 NETWORK = (
@@ -59,8 +59,16 @@ ANY_ALGORITHM: tuple[Algorithm, ...] = tuple(
 )
 """What is chosen from, unless a topology says so; the others describe libraries that use them
 whatever they cost.  The last three are known to libraries only: without one nothing runs them."""
-EFFICIENCY_NAMES = (ANY, *(algorithm.value for algorithm in Algorithm), "send", "all-to-all")
-"""What a measured efficiency can hold for."""
+EFFICIENCY_NAMES = tuple(
+    dict.fromkeys(
+        (
+            ANY,
+            *(algorithm.value for algorithm in Algorithm),
+            *(operation.value for operation in (*Collective, *RequestKind)),
+        )
+    )
+)
+"""What a measured efficiency can hold for: an operation goes before the algorithm that runs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +196,24 @@ class Link:
         """The largest part of the bandwidth that anything reaches."""
         return max(self.efficiency_of(), *(part for _, part in self.efficiency), 0.0)
 
-    def hop_of(self, protocol: str) -> float | None:
-        """The measured latency of a step in seconds by a protocol; None: not measured."""
+    def hop_of(self, protocol: str, *kinds: str) -> float | None:
+        """The measured latency of a step in seconds by a protocol; None: not measured.
+
+        ``kinds``: an operation, or what a library lists an algorithm's hops under; an entry such as
+        tree-ll holds for it alone and goes before that of the protocol.
+        """
         known = dict(self.hops)
-        return known.get(protocol, known.get(ANY))
+        names = (*(f"{kind}-{protocol}" for kind in kinds), protocol, ANY)
+        return next((known[name] for name in names if name in known), None)
 
     def pieces_for(self, collective: Collective | None) -> tuple[Piece, ...]:
         """The pieces that time ``collective`` (None: plain transfers) on this link."""
         return dict(self.measured).get(collective, self.pieces) if collective else self.pieces
+
+    @property
+    def nominal_bytes_per_s(self) -> float:
+        """The largest bandwidth of a port in one direction, over the link's own pieces."""
+        return max(piece.bandwidth_bytes_per_s for piece in self.pieces)
 
     @property
     def bandwidth_bytes_per_s(self) -> float:

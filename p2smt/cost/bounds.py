@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Topology
 from p2smt.collectives.names import RequestKind
@@ -53,7 +53,7 @@ def request_bound_s(
     bound, and with one the part of it that the links take.
     """
     if topology.library:
-        return _wire_bound_s(_scaled(topology, least=1.0), digits, kind, payload_bytes)
+        return _wire_bound_s(bare_links(topology), digits, kind, payload_bytes)
     if kind is RequestKind.SEND:
         return send_model(topology, digits, kind).time(payload_bytes).seconds
     factors = tuple(math.prod(size for size, _ in level) for level in digits)
@@ -75,13 +75,23 @@ def priced_bound_s(
         return 0.0
     if kind in (RequestKind.SEND, RequestKind.ALL_TO_ALL):
         return _exchange_model(topology, digits, kind).time(payload_bytes).seconds
-    wire_s = _wire_bound_s(_scaled(topology, least=0.0), digits, kind, payload_bytes)
+    wire_s = _wire_bound_s(bare_links(topology, least=0.0), digits, kind, payload_bytes)
     return wire_s + least_call_s(topology)
 
 
-def _scaled(topology: Topology, least: float) -> Topology:
-    """The links alone, each at the best part of its nominal rate that is measured, or ``least``."""
-    found = topology.nominal()
+def bare_links(topology: Topology, least: float = 1.0) -> Topology:
+    """The links alone, each at the best part of its nominal rate that is measured, or ``least``.
+
+    Switches that reduce do so for a group of any size: the library chooses, not the hardware.
+    """
+    found = replace(topology.nominal(), algorithms=(Algorithm.IN_SWITCH,), overrides=())
+    levels = tuple(
+        replace(
+            level, link=replace(level.link, in_switch_members=min(2, level.link.in_switch_members))
+        )
+        for level in found.levels
+    )
+    found = replace(found, levels=levels)
     for j, level in enumerate(topology.levels):
         found = found.with_bandwidth_factor(j, max(least, level.link.best_efficiency))
     return found

@@ -9,9 +9,10 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import step_model
+from p2smt.cost.bounds import bare_links
 from p2smt.cost.library.registry import library_of
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
-from p2smt.cost.step_time import StepTime
+from p2smt.cost.step_time import StepCostModel, StepTime
 from p2smt.parallelism.placement import IntArray
 
 
@@ -21,23 +22,39 @@ def single_time(
     axes: Sequence[int],
     kind: RequestKind,
     payload_bytes: int,
-    joins_nodes: bool | None = None,
 ) -> StepTime:
     """Time of the one collective that answers a request along these axes (by index).
 
     ``ranks`` is any rank tensor: shape = axis sizes, entries = device ids.  The members of a
-    group are in the order of their ranks; ``joins_nodes``: see
-    :func:`p2smt.cost.loads.footprint_explicit.explicit_footprint`.  None: as the topology's library
-    does; without a library nodes are joined.
+    group are in the order of their ranks, which the topology's library follows strictly or node
+    by node (:func:`p2smt.cost.loads.footprint_explicit.explicit_footprint`).
     """
+    return _single_model(topology, ranks, axes, kind).time(payload_bytes)
+
+
+def single_bound_s(
+    topology: Topology,
+    ranks: IntArray,
+    axes: Sequence[int],
+    kind: RequestKind,
+    payload_bytes: int,
+) -> float:
+    """Seconds that the links allow such a send or all-to-all at best: all of it without library."""
+    if not topology.library:
+        return single_time(topology, ranks, axes, kind, payload_bytes).seconds
+    model = _single_model(bare_links(topology), ranks, axes, kind)
+    return min(way.seconds_per_byte for way in model.ways) * payload_bytes
+
+
+def _single_model(
+    topology: Topology, ranks: IntArray, axes: Sequence[int], kind: RequestKind
+) -> StepCostModel:
     rest = [i for i in range(ranks.ndim) if i not in axes]
     members = math.prod(ranks.shape[i] for i in axes)
     lines = ranks.transpose([*rest, *axes]).reshape(-1, members)
     if kind is RequestKind.SEND:
         footprint = explicit_send(topology, lines[:, :-1].ravel(), lines[:, 1:].ravel())
-        return step_model(topology, footprint, RequestKind.SEND).time(payload_bytes)
+        return step_model(topology, footprint, RequestKind.SEND)
     operation: Operation = DIRECT.get(kind) or RequestKind.ALL_TO_ALL
-    if joins_nodes is None:
-        joins_nodes = not topology.library or library_of(topology.library).joins_nodes
-    footprint = explicit_footprint(topology, lines, joins_nodes)
-    return step_model(topology, footprint, operation).time(payload_bytes)
+    joins_nodes = not topology.library or library_of(topology.library).joins_nodes
+    return step_model(topology, explicit_footprint(topology, lines, joins_nodes), operation)

@@ -17,6 +17,7 @@ A folder holds one format.  Of a schedule format, in reading order:
 ``schedule_files.FORMATS``; docs/schedules.md says what its steps mean.
 
 ``nccl_tests`` holds measurements, not schedules, and writes nothing: ``elements`` (tables of
-times), ``parse_text`` and ``parse_json`` (what is printed, and the ``-J`` report), ``read`` (tables
-with what it takes to place them), ``samples`` and ``files`` (what a calibration takes).
+times), ``parse_text`` with ``parse_row`` and ``devices`` (what is printed), ``parse_json`` (the
+``-J`` report), ``ranks`` (what ran on how many ranks: rows against what the file says), ``read``
+(tables with what it takes to place them), ``samples`` and ``files`` (what a calibration takes).
 """

@@ -62,8 +62,9 @@ def request_bounds(n: int, model: RequestModel, expected: Expected) -> Iterator[
     where, physical_s = f"request {n + 1}", expected.physical_bound_s
     yield from _differ(f"{where} physical_bound_s", model.physical_bound_s, physical_s)
     yield from _bounds(where, model.bound_s, model.seconds, model.status)
-    if model.program is None and model.bound_s > physical_s * (1 + TOLERANCE):
-        yield f"{where}: bound_s lies above the only one that is known, {physical_s}"
+    proved_s = expected.proved_s
+    if model.program is None and model.bound_s > proved_s * (1 + TOLERANCE):
+        yield f"{where}: bound_s lies above the only one that is known, {proved_s}"
 
 
 def plan_bounds(plan: AnyPlan, physical_s: float) -> Iterator[str]:

@@ -20,6 +20,7 @@ class Expected:
     """The numbers of a request: times in seconds, steps and payloads of one of its chunks.
 
     ``physical_bound_s`` is 0 where none is known (several ways to run, on a rank list).
+    ``proved_s`` bounds a request without a program: a single step takes what it takes.
     """
 
     steps: tuple[StepTime, ...]
@@ -27,6 +28,7 @@ class Expected:
     seconds: float
     single_s: float
     physical_bound_s: float
+    proved_s: float
     peak_bytes: int
     shards: tuple[int, ...] | None
 
@@ -47,7 +49,8 @@ def on_scene(model: RequestModel, scene: Scene, trace: Trace) -> Expected:
         tuple(payloads),
         seconds,
         scene.fixed_time(model.kind, model.bytes).seconds,
-        bound if model.program is not None else seconds,
+        min(bound, seconds),
+        seconds,
         peak,
         shards,
     )
@@ -68,6 +71,7 @@ def on_ranks(answer: RequestAnswer) -> Expected:
         answer.seconds,
         answer.single_s,
         answer.physical_bound_s,
+        answer.bound_s,
         answer.peak_bytes,
         answer.shards,
     )

@@ -6,7 +6,7 @@ import math
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import DIRECT, RequestKind
-from p2smt.cost.rank_list import single_time
+from p2smt.cost.rank_list import single_bound_s, single_time
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
@@ -50,7 +50,8 @@ def rank_answer(problem: Problem, request: Request, ranks: RankList) -> RequestA
     """One request on a rank list; where programs might be faster no bound is known."""
     axes, hierarchy = problem.axis_indices(request), flat_hierarchy(problem, request)
     kind, payload = request.kind, request.payload_bytes
-    step_s = single_time(problem.topology, ranks.rank_tensor(), axes, kind, payload)
+    given = problem.topology, ranks.rank_tensor(), axes, kind, payload
+    step_s = single_time(*given)
     moved = hierarchy.size > 1
     several = moved and kind.has_programs
     checked = check_single(kind, hierarchy) if several else None
@@ -63,7 +64,7 @@ def rank_answer(problem: Problem, request: Request, ranks: RankList) -> RequestA
         seconds=step_s.seconds,
         bound_s=bound_s,
         single_s=step_s.seconds,
-        physical_bound_s=bound_s,
+        physical_bound_s=0.0 if several else min(bound_s, single_bound_s(*given)),
         steps=(step_s,) if moved else (),
         payloads=(float(payload),) if moved else (),
         peak_bytes=payload if several or not moved else 2 * payload,

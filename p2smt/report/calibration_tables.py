@@ -7,20 +7,72 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 
+from p2smt.calibration.effective.constants import Quantity
+from p2smt.calibration.limits import doubts
 from p2smt.cluster.file import dump_topology
 from p2smt.report.tables import table
 from p2smt.report.text import printable
 from p2smt.units import format_bandwidth, format_bytes, format_time
 
 if TYPE_CHECKING:
-    from p2smt.calibration.build import Calibration, CollectiveFit, LevelFit
+    from p2smt.calibration.build import Calibration
+    from p2smt.calibration.effective.fit import FittedConstant
+    from p2smt.calibration.levels import CollectiveFit, LevelFit
     from p2smt.calibration.samples import Sample
+    from p2smt.calibration.tables import TableFit
     from p2smt.cluster.topology import Link, Piece
 
 MAX_ROWS = 30
 
 
 def calibration_tables(calibration: Calibration) -> RenderableType:
+    """What was fitted, how well it meets the measurements, and what it does not explain."""
+    parts = _constant_tables(calibration) if calibration.constants else _level_tables(calibration)
+    if calibration.tables:
+        columns = ["table", "operation", ">times", ">median error", ">largest", ">left out"]
+        rows = [_table_row(found) for found in calibration.tables]
+        parts += ["", table("error by table, and when it is left out of the fit", columns, rows)]
+    return Group(*parts)
+
+
+def _table_row(found: TableFit) -> list[str]:
+    left_out = "-" if found.left_out_error is None else _percent(found.left_out_error)
+    errors = (_percent(found.median_error), _percent(found.max_error), left_out)
+    return [printable(found.source), found.operation.value, str(found.times), *errors]
+
+
+def _constant_tables(calibration: Calibration) -> list[RenderableType]:
+    """The constants of a library, and the times that they do not explain."""
+    columns = ["level", "what", "of", ">value", ""]
+    rows = [_constant_row(calibration, found) for found in calibration.constants]
+    parts: list[RenderableType] = [table(calibration.topology.library, columns, rows)]
+    if calibration.unexplained:
+        columns = ["operation", ">size", ">measured", ">predicted", "from"]
+        shown = [
+            [sample.operation.value, *_sample_cells(sample, predicted)]
+            for sample, predicted in calibration.unexplained
+        ]
+        parts += ["", table("not explained", columns, shown[:MAX_ROWS])]
+        if len(shown) > MAX_ROWS:
+            parts.append(f"and {len(shown) - MAX_ROWS} more")
+    return parts
+
+
+def _constant_row(calibration: Calibration, found: FittedConstant) -> list[str]:
+    constant = found.constant
+    level = "" if constant.level is None else calibration.topology.names[constant.level]
+    part = constant.quantity is Quantity.EFFICIENCY
+    value = f"{100 * found.value:.3g} %" if part else format_time(found.value)
+    return [
+        level,
+        constant.quantity.value,
+        constant.name,
+        value,
+        "fitted" if found.fitted else "kept",
+    ]
+
+
+def _level_tables(calibration: Calibration) -> list[RenderableType]:
     """Pieces, errors and outliers of every level, outermost first."""
     links = [level.link for level in calibration.topology.levels]
     pairs = list(zip(calibration.levels, links, strict=True))
@@ -38,7 +90,7 @@ def calibration_tables(calibration: Calibration) -> RenderableType:
         parts += ["", table("outliers, left out", columns, outliers[:MAX_ROWS])]
         if len(outliers) > MAX_ROWS:
             parts.append(f"and {len(outliers) - MAX_ROWS} more")
-    return Group(*parts)
+    return parts
 
 
 def _piece_rows(level: LevelFit, link: Link) -> Iterator[list[str]]:
@@ -78,14 +130,12 @@ def _outliers(found: CollectiveFit) -> Iterator[tuple[Sample, float]]:
 def _outlier_rows(level: LevelFit) -> Iterator[list[str]]:
     for found in level.collectives:
         for sample, predicted in _outliers(found):
-            yield [
-                level.level,
-                found.operation.value,
-                format_bytes(sample.payload_bytes),
-                format_time(sample.seconds),
-                format_time(predicted),
-                printable(sample.source),
-            ]
+            yield [level.level, found.operation.value, *_sample_cells(sample, predicted)]
+
+
+def _sample_cells(sample: Sample, predicted_s: float) -> list[str]:
+    size, measured = format_bytes(sample.payload_bytes), format_time(sample.seconds)
+    return [size, measured, format_time(predicted_s), printable(sample.source)]
 
 
 def calibration_data(calibration: Calibration, wrong: Sequence[str] = ()) -> dict[str, Any]:
@@ -93,7 +143,42 @@ def calibration_data(calibration: Calibration, wrong: Sequence[str] = ()) -> dic
     return {
         "topology": dump_topology(calibration.topology),
         "levels": [_level_data(level) for level in calibration.levels],
+        "constants": [_constant_data(calibration, found) for found in calibration.constants],
+        "tables": [_table_data(found) for found in calibration.tables],
+        "unexplained": [_sample_data(*found) for found in calibration.unexplained],
+        "warnings": list(doubts(calibration.tables)),
         "wrong_results": list(wrong),
+    }
+
+
+def _constant_data(calibration: Calibration, found: FittedConstant) -> dict[str, Any]:
+    level = found.constant.level
+    return {
+        "level": None if level is None else calibration.topology.names[level],
+        "quantity": found.constant.quantity.value,
+        "name": found.constant.name,
+        "value": found.value,
+        "fitted": found.fitted,
+    }
+
+
+def _table_data(found: TableFit) -> dict[str, Any]:
+    return {
+        "source": found.source,
+        "operation": found.operation.value,
+        "times": found.times,
+        "median_error": found.median_error,
+        "max_error": found.max_error,
+        "left_out_error": found.left_out_error,
+    }
+
+
+def _sample_data(sample: Sample, predicted_s: float) -> dict[str, Any]:
+    return {
+        "payload_bytes": sample.payload_bytes,
+        "measured_s": sample.seconds,
+        "predicted_s": predicted_s,
+        "source": sample.source,
     }
 
 
@@ -114,13 +199,5 @@ def _collective_data(found: CollectiveFit) -> dict[str, Any]:
         "median_error": found.median_error,
         "max_error": found.max_error,
         "held_out_errors": list(found.fit.held_out),
-        "outliers": [
-            {
-                "payload_bytes": sample.payload_bytes,
-                "measured_s": sample.seconds,
-                "predicted_s": predicted,
-                "source": sample.source,
-            }
-            for sample, predicted in _outliers(found)
-        ],
+        "outliers": [_sample_data(*outlier) for outlier in _outliers(found)],
     }

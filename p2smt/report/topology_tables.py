@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 
+from p2smt.cluster.link import ANY
 from p2smt.report.tables import table
 from p2smt.report.text import printable
 from p2smt.units import format_bandwidth, format_time
@@ -37,13 +38,18 @@ def topology_tables(topology: Topology) -> RenderableType:
     ]
     columns = ["level", ">size", "link", "ports", "protocol", ">bandwidth/port", ">latency"]
     head = f"{topology.name}: {topology.devices} devices; {topology.description}".rstrip("; ")
+    runs = f"runs: {_runs(topology)}"
     sources = [f"source: {printable(source)}" for source in topology.sources]
     levels = table("levels, outermost first", columns, rows)
-    return Group(printable(head), "", levels, "", f"runs: {_runs(topology)}", *sources)
+    return Group(printable(head), "", levels, "", *map(_fabric, topology.levels), runs, *sources)
 
 
 def _runs(topology: Topology) -> str:
     chosen = ", ".join(algorithm.value for algorithm in topology.algorithms)
+    if topology.library:
+        by = "the cheapest way of" if topology.best else "as chosen by"
+        only = f", restricted to {chosen}" if topology.restricted else ""
+        chosen = f"{by} library {topology.library}{only}"
     always = ", ".join(f"{c.value} always {algorithm.value}" for c, algorithm in topology.overrides)
     return f"{chosen}; {always}" if always else chosen
 
@@ -63,3 +69,13 @@ def _level_rows(level: Level, under: int) -> list[list[str]]:
         ]
         for n, piece in enumerate(link.pieces)
     ]
+
+
+def _fabric(level: Level) -> str:
+    """What joins the level: ``node: efa; reached of its bandwidth: 0.8, ring 0.92``."""
+    parts = [
+        f"{part:.3g}" if name == ANY else f"{name} {part:.3g}"
+        for name, part in level.link.efficiency
+    ]
+    reached = f"; reached of its bandwidth: {', '.join(parts)}" if parts else ""
+    return f"{level.name}: {level.link.fabric or 'fabric not said'}{reached}"

@@ -1,9 +1,9 @@
 """The table that the joint search refines: per request and scene a bound, later its answer.
 
-Every entry starts as what the links allow at best.  ``refine`` replaces it by the proved bound of
-the request's answer there, or forbids it where the restrictions leave no program (a cut).  So the
-table never says more than the true objective of a matrix, and ``propose`` can name the matrix of
-least cost under it at any time, while answers to earlier proposals are still out.
+Every entry starts as the least that a program can cost there.  ``refine`` replaces it by the proved
+bound of the request's answer, or forbids it where the restrictions leave no program (a cut).  So
+the table never says more than the true objective of a matrix, and ``propose`` can name the matrix
+of least cost under it at any time, while answers to earlier proposals are still out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.answers import least_s, matrix_alternative
+from p2smt.plans.answers import least_s, matrix_alternative, physical_bound_s
 from p2smt.plans.solution import Alternative, RequestAnswer, objective
 from p2smt.problems.placement import CostTable, PlacementProblem
 from p2smt.result import Result, Status, StopWatch
@@ -188,6 +188,18 @@ class BoundTable:
         found.answer, found.allowed = answer, answer is not None
         if answer is not None:
             found.bound_s = answer.bound_s
+
+    def links_s(self) -> float:
+        """Seconds that the links alone allow at best: each request where it is best off."""
+        least = (
+            min(
+                (physical_bound_s(s, rows.request) for s in rows.columns.scenes.values()), default=0
+            )
+            if isinstance(rows, _Rows)
+            else 0.0
+            for rows in self._requests
+        )
+        return objective(self.problem, tuple(least))
 
     def bound_s(self, matrix: Matrix) -> float:
         """What the table says of a matrix: its objective is no less, in seconds.

@@ -1,7 +1,7 @@
 """Placement and programs together, by lazily refined cost tables.
 
 The placement encoding minimises over a table of costs per request and scene.  The table
-starts with physical lower bounds.  Each matrix that the solver proposes has its entries
+starts with lower bounds.  Each matrix that the solver proposes has its entries
 replaced by the proved optimum of the program synthesis; once all entries of the proposed
 optimum are exact, it is the optimum: every other entry is exact or a lower bound.  (This is
 logic-based Benders decomposition: the programs are the subproblems.)  Further alternatives
@@ -92,6 +92,8 @@ class JointSearch:
                 return
         early, late = _until(watch, _PROPOSALS), _until(watch, _PROGRAMS)
         table.fill(early)
+        if self.problem.topology.library:  # otherwise the first proposal's bound is the links'
+            ranking.take_links(table.links_s())
         while ranking.unfinished:
             proposal = table.propose(ranking.excluded, early)
             ranking.take_bound(proposal)

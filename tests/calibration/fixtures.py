@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from p2smt.calibration.build import predicted_s
+from p2smt.calibration.predict import predicted_s
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.topology import Topology
@@ -16,7 +16,7 @@ from p2smt.programs.program import Grouping
 
 INSIDE, ALL = Grouping(1, 2), Grouping(0, 2)
 SIZES = tuple(2**i for i in range(3, 33))
-FACTOR = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}
+FACTOR = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "alltoall": 1}
 
 TRUTH = parse_topology(
     """
@@ -46,8 +46,8 @@ START = parse_topology(
 name: start
 algorithms: [ring, tree]
 levels:
-  - {name: node, size: 4, link: {kind: switch, ports: 4, bandwidth: 1 GB/s, latency: 1 us}}
-  - {name: gpu, size: 8, link: {kind: switch, bandwidth: 1 GB/s, latency: 1 us}}
+  - {name: node, size: 4, link: {kind: switch, ports: 4, bandwidth: 25 GB/s, latency: 1 us}}
+  - {name: gpu, size: 8, link: {kind: switch, bandwidth: 225 GB/s, latency: 1 us}}
 """,
     "start",
 )
@@ -92,8 +92,9 @@ def printed(samples: Sequence[Sample], ranks: int, hosts: int = 0, test: str = "
         "[0000:1b:00] NVIDIA X\n"
         for r in range(ranks if hosts else 0)
     )
+    shared = ranks if FACTOR.get(test) == 1 else 1
     rows = "".join(
-        f"{s.payload_bytes:12} {s.payload_bytes // 4:12} float sum -1 "
+        f"{s.payload_bytes:12} {s.payload_bytes // (4 * shared):12} float sum -1 "
         f"{row(s.payload_bytes, s.seconds, ranks, test)} "
         f"{row(s.payload_bytes, s.seconds, ranks, test)}\n"
         for s in samples

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.calibration.build import Calibration, calibrate, predicted_s
+from p2smt.calibration.build import Calibration, calibrate
 from p2smt.calibration.lines import Lines
+from p2smt.calibration.predict import predicted_s
 from p2smt.calibration.rows import make_row, make_table
 from p2smt.calibration.samples import Sample, usages
 from p2smt.calibration.yaml_file import calibrated_yaml

@@ -1,4 +1,4 @@
-"""A library that always runs one algorithm for a collective: shown, costed, overruled, recorded."""
+"""Algorithms that always run a collective: shown, costed, overruled, recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIBRARY = "library: {broadcast: binomial, reduce: scatter-gather}\n"
 @pytest.fixture
 def gloo(tmp_path: Path) -> str:
     path = tmp_path / "gloo.yaml"
-    path.write_text(TINY + LIBRARY)
+    path.write_text(TINY.replace("library: none\n", LIBRARY))
     return str(path)
 
 
@@ -26,7 +26,8 @@ def test_a_topology_shows_its_library(gloo: str) -> None:
     runs = "runs: ring; broadcast always binomial, reduce always scatter-gather"
     assert runs in cli("topology", "show", gloo).out.splitlines()
     shown = cli("topology", "show", gloo, "--json").json()["topology"]
-    assert shown["library"] == {"broadcast": "binomial", "reduce": "scatter-gather"}
+    assert shown["library"] == "none"
+    assert shown["overrides"] == {"broadcast": "binomial", "reduce": "scatter-gather"}
 
 
 def algorithms(topology: str, *more: str) -> list[str]:
@@ -47,5 +48,5 @@ def test_a_plan_keeps_the_library_it_was_costed_with(
     plan = str(tmp_path / "plan.json")
     cli("solve", "-t", gloo, *SCENE[:2], *SCENE[4:], "--algorithm", option, "-o", plan)
     data: dict[str, Any] = json.loads(Path(plan).read_text())
-    assert ("library" in data["topology"]) is kept
+    assert ("overrides" in data["topology"]) is kept
     assert cli("verify", plan, "--json").json()["verdict"] == "valid"

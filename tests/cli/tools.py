@@ -19,6 +19,7 @@ EXIT_CODES = {0, 1, 2, 3, 4, 5, 6, 130, 143}
 
 TINY = """
 name: tiny
+library: none
 algorithms: [ring]
 levels:
   - {name: node, size: 2, link: {kind: switch, bandwidth: 10 GB/s, latency: 10 us}}
@@ -35,6 +36,7 @@ EVERY_KIND = (
 # Many placements and long lists of programs: a search of at least several seconds.
 DEEP = """
 name: deep
+library: none
 levels:
   - {name: pod, size: 4, link: {kind: switch, bandwidth: 5 GB/s, latency: 20 us}}
   - {name: rack, size: 4, link: {kind: switch, bandwidth: 12 GB/s, latency: 10 us}}

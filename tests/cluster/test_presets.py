@@ -6,6 +6,8 @@ import pytest
 
 from p2smt.cluster.file import load_topology, preset_names, preset_text
 from p2smt.cluster.topology import Algorithm
+from p2smt.cost.library.checks import check_topology
+from p2smt.cost.library.registry import library_of
 from p2smt.errors import InputError
 
 EXPECTED_PRESETS = {
@@ -17,6 +19,7 @@ EXPECTED_PRESETS = {
     "azure-ndv4": (2, 8),
     "azure-ndv5": (2, 8),
     "dgx-a100": (2, 8),
+    "dgx-b200": (2, 8),
     "dgx-h100": (2, 8),
     "dgx1-v100": (2, 2, 4),
     "dgx2": (2, 16),
@@ -26,6 +29,7 @@ EXPECTED_PRESETS = {
     "gcp-a3-high": (2, 8),
     "gcp-a3-mega": (2, 8),
     "gcp-a3-ultra": (2, 8),
+    "gcp-a4": (2, 8),
     "mi300x": (2, 8),
     "paper-gcp-a100": (2, 16),
     "paper-gcp-v100": (2, 8),
@@ -81,6 +85,16 @@ def test_every_link_of_a_preset_says_its_fabric(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED_PRESETS)
+def test_every_preset_names_a_library_that_can_run_on_it(name: str) -> None:
+    preset = load_topology(name)
+    assert "\nlibrary: " in preset_text(name)
+    assert (preset.library == "") == (name == "tpu-v5p")
+    if preset.library:
+        check_topology(preset, library_of(preset.library))
+    assert not preset.fitted
+
+
+@pytest.mark.parametrize("name", EXPECTED_PRESETS)
 def test_in_switch_reduction_is_run_exactly_where_a_switch_has_it(name: str) -> None:
     preset = load_topology(name)
     has = any(level.link.in_switch_members for level in preset.levels)
@@ -96,6 +110,8 @@ def test_in_switch_reduction_is_run_exactly_where_a_switch_has_it(name: str) -> 
         ("aws-p4d", 400, 300),
         ("aws-p5", 3200, 450),
         ("aws-p6-b200", 3200, 900),
+        ("dgx-b200", 3200, 900),
+        ("gcp-a4", 3200, 900),
         ("azure-ndv5", 3200, 450),
         ("gcp-a3-high", 800, 450),
         ("gcp-a3-mega", 1600, 450),

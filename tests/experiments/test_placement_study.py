@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.placement_448x.cases import Case, cases, matrices, splits
-from experiments.placement_448x.measure import published, published_tables
+from experiments.placement_448x.measure import published
 from experiments.placement_448x.model import beyond, exact
 from experiments.placement_448x.model.iterations import ITERATIONS, iteration_data
 from experiments.placement_448x.model.study import paper_bytes, study
@@ -17,6 +17,7 @@ from experiments.placement_448x.model.summary import by_name, gains, ratios
 from experiments.placement_448x.model.systems import SYSTEMS, system
 from experiments.placement_448x.report.values import EFFECTIVE
 from experiments.placement_448x.store import read, write
+from experiments.tables.tables import tables
 from tests.oracles.placements import all_matrices
 
 
@@ -64,7 +65,7 @@ def test_the_committed_ratios_hold() -> None:
 @pytest.mark.exhaustive
 def test_the_committed_predictions_hold() -> None:
     """To a hundredth: the fit is a numerical optimum."""
-    known, committed = published_tables.tables(), read(published.RESULTS)["experiments"]
+    known, committed = tables(), read(published.RESULTS)["experiments"]
     first = published.result(published.EXPERIMENTS[0], known)
     assert first["chosen"] == committed[0]["chosen"]
     for choice, fit in first["fits"].items():

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.collectives.names import Collective
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.interop.nccl_tests.elements import TimingTable
 from p2smt.interop.nccl_tests.parse_json import parse_json
 from p2smt.interop.nccl_tests.parse_text import parse_text
-from p2smt.interop.nccl_tests.read import MAX_BYTES, Measured, read_nccl_tests
+from p2smt.interop.nccl_tests.ranks import ranks_of
+from p2smt.interop.nccl_tests.read import MAX_BYTES, RankedTable, read_nccl_tests
 from p2smt.interop.nccl_tests.samples import derived_topology, samples_of
 from p2smt.programs.program import Grouping
 from tests.calibration.fixtures import (
@@ -55,7 +57,7 @@ def one(text: str) -> TimingTable:
     return table
 
 
-def measured(tmp_path: Path, text: str, **options: object) -> Measured:
+def measured(tmp_path: Path, text: str, **options: object) -> RankedTable:
     """The one table of a file."""
     path = tmp_path / "f.txt"
     path.write_text(text)
@@ -65,7 +67,7 @@ def measured(tmp_path: Path, text: str, **options: object) -> Measured:
 
 def test_both_times_of_a_row_are_read() -> None:
     table = one(TABLE)
-    assert table.binary == "all_reduce"
+    assert table.test == "all_reduce"
     assert [t.size_bytes for t in table.timings] == [2**20, 2**20, 2**24, 2**24, 2**28, 2**28]
     assert table.timings[0].seconds == pytest.approx(FEW[0].seconds, rel=1e-3)
 
@@ -84,7 +86,7 @@ def test_trimmed_columns_underscores_and_markdown() -> None:
     )
     table = one(text)
     assert [(t.line, t.size_bytes) for t in table.timings] == [(5, 2**20), (6, 2**24)]
-    assert table.ranks(Collective.ALL_REDUCE) == 8
+    assert ranks_of(table, Collective.ALL_REDUCE) == 8
 
 
 def test_older_and_newer_columns() -> None:
@@ -118,31 +120,32 @@ def test_several_tables_in_one_log_have_their_own_test() -> None:
     log = "1 more process has sent help message help-mpi.txt\nhost:12:34 [0] NCCL INFO comm 0x1\n"
     gather = printed(made_samples(TRUTH, INSIDE, Collective.ALL_GATHER)[-3:], 8, 1, "all_gather")
     tables = parse_text(TABLE + log + gather, "f.txt")
-    assert [table.binary for table in tables] == ["all_reduce", "all_gather"]
-    assert [table.hosts for table in tables] == [(), (8,)]
+    assert [table.test for table in tables] == ["all_reduce", "all_gather"]
+    assert [[one.ranks for one in table.said] for table in tables] == [[], [8]]
 
 
 def test_a_remark_says_what_a_trimmed_file_does_not(tmp_path: Path) -> None:
     meta = '# meta: {"nodes": 2, "gpus": 16, "collective": "all_gather"}\n'
     text = meta + "size time algbw busbw\n1048576 100.0 10.49 9.83\n"
     found = measured(tmp_path, text)
-    assert (found.collective, found.ranks, found.hosts) == (Collective.ALL_GATHER, 16, 2)
+    assert (found.operation, found.ranks, found.hosts) == (Collective.ALL_GATHER, 16, 2)
 
 
 @pytest.mark.parametrize(
-    ("test", "collective"),
+    ("test", "operation"),
     [
         ("all_reduce", Collective.ALL_REDUCE),
         ("all_gather", Collective.ALL_GATHER),
         ("reduce_scatter", Collective.REDUCE_SCATTER),
+        ("alltoall", RequestKind.ALL_TO_ALL),
     ],
 )
 @pytest.mark.parametrize("ranks", [2, 3, 8, 16, 32, 64])
 def test_ranks_come_from_the_bandwidths(
-    tmp_path: Path, test: str, collective: Collective, ranks: int
+    tmp_path: Path, test: str, operation: Operation, ranks: int
 ) -> None:
     found = measured(tmp_path, printed(FEW, ranks, test=test))
-    assert (found.collective, found.ranks, found.per_host) == (collective, ranks, None)
+    assert (found.operation, found.ranks, found.per_host) == (operation, ranks, None)
 
 
 def test_broadcast_tells_its_ranks_by_devices_or_option(tmp_path: Path) -> None:
@@ -161,19 +164,31 @@ def test_rounded_bandwidths_of_many_ranks_leave_them_open(tmp_path: Path) -> Non
 
 def test_the_collective_comes_from_figures_or_option(tmp_path: Path) -> None:
     untitled = "size time algbw busbw\n1048576 100.0 10.49 {}\n"
-    assert measured(tmp_path, untitled.format(18.35)).collective is Collective.ALL_REDUCE
+    assert measured(tmp_path, untitled.format(18.35)).operation is Collective.ALL_REDUCE
     with pytest.raises(InputError, match="--collective"):
         measured(tmp_path, untitled.format(9.18))
-    found = measured(tmp_path, untitled.format(9.18), collective=Collective.ALL_GATHER)
-    assert (found.collective, found.ranks) == (Collective.ALL_GATHER, 8)
+    found = measured(tmp_path, untitled.format(9.18), operation=Collective.ALL_GATHER)
+    assert (found.operation, found.ranks) == (Collective.ALL_GATHER, 8)
 
 
 def test_json_reports(tmp_path: Path) -> None:
     samples = made_samples(TRUTH, ALL, sizes=[2**20, 2**28])
     found = measured(tmp_path, as_json(report(samples, 32, 4)))
-    assert (found.collective, found.ranks, found.hosts) == (Collective.ALL_REDUCE, 32, 4)
+    assert (found.operation, found.ranks, found.hosts) == (Collective.ALL_REDUCE, 32, 4)
     assert found.table.timings[0].seconds == pytest.approx(samples[0].seconds, rel=1e-6)
     assert "secret" not in repr(found)
+
+
+def test_json_rows_of_another_type_or_number_of_ranks_are_named(tmp_path: Path) -> None:
+    data = report(FEW, 8, 1)
+    data["results"][1]["type"] = "half"
+    with pytest.raises(InputError, match=r"results\[2\]: type half: the report has float above"):
+        parse_json(as_json(data), "f")
+    data = report(FEW, 8, 1)
+    data["results"][2] = report(FEW, 16, 1)["results"][2]
+    message = r"f.txt: results\[3\]: bandwidths of 16 ranks: the rows above have 8; split"
+    with pytest.raises(InputError, match=message):
+        measured(tmp_path, as_json(data))
 
 
 def test_json_rows_with_wrong_results_are_left_out() -> None:
@@ -189,7 +204,8 @@ def test_json_rows_with_wrong_results_are_left_out() -> None:
     [
         ("", "f.txt: has no table"),
         ("hello\n8 2 float", "has no table"),
-        (HEADER, "has no table"),
+        (HEADER, "f.txt, line 2: heading: has no row under it: the table is cut off"),
+        (TABLE + HEADER, "heading: has no row under it"),
         (f"{HEADER}8 2 float sum -1 5.0 0.00\n", "f.txt, line 4: 7 columns: the table has 13"),
         (f"{HEADER}1048576\n", "line 4: 1 columns"),
         (TABLE.replace(" (us)", " (ms)"), r"times must be in \(us\)"),
@@ -239,16 +255,18 @@ def test_unfit_files_are_refused(tmp_path: Path) -> None:
     large.write_bytes(b"8 " * MAX_BYTES)
     with pytest.raises(InputError, match="is larger than"):
         read_nccl_tests(str(large))
-    with pytest.raises(InputError, match="test 'alltoall': a calibration uses"):
-        measured(tmp_path, printed(FEW, 8, 1, "alltoall"))
+    with pytest.raises(InputError, match="test 'gather': a calibration uses"):
+        measured(tmp_path, printed(FEW, 8, 1, "gather"))
     with pytest.raises(InputError, match="a collective needs 2"):
-        measured(tmp_path, printed(FEW, 8, 1), ranks=1)
+        measured(tmp_path, printed(FEW, 8, 0, "broadcast"), ranks=1)
     uneven = printed(FEW, 8, 1).replace(
         "Rank  7 Group  0 Pid    106 on   host-0", "Rank  7 Pid 1 on h"
     )
     with pytest.raises(InputError, match="equally many ranks"):
         measured(tmp_path, uneven)
-    with pytest.raises(InputError, match="8 devices listed: its bandwidths are those of 4"):
+    with pytest.raises(
+        InputError, match="its device list has 8 ranks: its bandwidths are those of 4 ranks"
+    ):
         measured(tmp_path, printed(FEW, 4).replace("# Using", printed(FEW, 8, 1).split("#\n")[1]))
 
 
@@ -325,7 +343,7 @@ def test_runs_are_placed_on_the_topology(
     assert found[0].source == f"f.txt:{9 + (ranks if hosts else 0)}"
 
 
-@pytest.mark.parametrize(("ranks", "hosts"), [(4, 1), (8, 2), (12, 0), (16, 1)])
+@pytest.mark.parametrize(("ranks", "hosts"), [(8, 2), (12, 0), (16, 1)])
 def test_parts_of_nodes_are_refused(tmp_path: Path, ranks: int, hosts: int) -> None:
     with pytest.raises(InputError, match="measure whole nodes"):
         samples_of(measured(tmp_path, printed(FEW, ranks, hosts)), START)

@@ -15,12 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.placement_448x.measure.published_tables import Published, tables
 from experiments.placement_448x.store import HERE, header, rounded, write
+from experiments.tables.tables import Published, tables
 from p2smt.calibration.build import Calibration, calibrate, predicted_s
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.collectives.names import Collective
+from p2smt.programs.program import Grouping
 
 RESULTS = HERE / "published.json"
 LARGE = 2**20
@@ -65,10 +67,21 @@ EXPERIMENTS = (
 )
 
 
+def samples_of(table: Published) -> list[Sample]:
+    """The rows of an all-reduce, in place too, as measurements of a topology of nodes and GPUs."""
+    inside = table.nodes == 1
+    where = Grouping(1, 2) if inside else Grouping(0, 2)
+    entities = None if inside else table.nodes
+    return [
+        Sample(Collective.ALL_REDUCE, where, size, seconds, outermost=entities)
+        for size, seconds in sorted((*table.rows, *table.in_place), key=lambda row: row[0])
+    ]
+
+
 def split(one: Experiment, known: dict[str, Published]) -> tuple[list[Sample], list[Sample]]:
     """Measurements to calibrate on, and those to predict."""
-    seen = [sample for name in one.seen for sample in known[name].samples()]
-    asked = known[one.predicted].samples()
+    seen = [sample for name in one.seen for sample in samples_of(known[name])]
+    asked = samples_of(known[one.predicted])
     if not one.halves:
         return seen, asked
     sizes = sorted({sample.payload_bytes for sample in seen})

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.placement_448x.report.text import Lines, percent, table
+from experiments.tables.tables import tables
 
 Data = Mapping[str, Any]
 
@@ -47,9 +48,11 @@ def choice_table(experiments: Sequence[Data]) -> Lines:
     yield from table(("predicted", "what is new", *choices), rows)
 
 
-def source_table(tables: Sequence[Data]) -> Lines:
-    """Where the published tables are from."""
-    rows = [(one["name"], one["nodes"], one["gpus"], one["source"]) for one in tables]
+def source_table(published: Sequence[Data]) -> Lines:
+    """Where the published tables of some experiments are from."""
+    used = {name for one in published for name in (*one["seen"], one["predicted"])}
+    found = [one for name, one in tables().items() if name in used]
+    rows = [(one.name, one.nodes, one.ranks, one.source) for one in found]
     yield from table(("table", "nodes", "GPUs", "source"), rows)
 
 

@@ -57,7 +57,7 @@ def tables() -> dict[str, Iterable[str]]:
         "inside": measured.inside_table(),
         "published": other.published_table(published),
         "choices": other.choice_table(published),
-        "sources": other.source_table(read(HERE / "published_tables.json")["tables"]),
+        "sources": other.source_table(published),
         "longer": other.longer_table(beyond),
         "axes": other.axes_table(beyond),
         "iterations": other.iteration_table(beyond),

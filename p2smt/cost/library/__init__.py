@@ -4,5 +4,6 @@ In reading order: ``model`` (a library as a value), ``formula`` (a rule of choic
 times), ``graphs`` (the channels that a library finds), ``estimate`` (the formula's times),
 ``choice`` (the rule applied to groups), ``shape`` (of groups), ``rules`` (what an algorithm loads),
 ``ways`` (prices); ``file_model`` and ``file`` (YAML), ``checks`` (what holds for every library),
-``registry`` (libraries by name); ``accuracy`` (how well predictions held).
+``outside`` and ``registry`` (algorithms and libraries of a program's own); ``accuracy`` (how well
+predictions held).
 """

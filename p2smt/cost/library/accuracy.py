@@ -1,8 +1,8 @@
 """How well predictions under a library held: relative errors by operation and size, as data.
 
 The file ``accuracy.yaml`` beside this one has, by the name of a library, classes of payloads with
-the median of abs(predicted / measured - 1) over published measurements; it is written by the
-study that compares all of them, never by hand:
+the abs(predicted / measured - 1) that four of five published measurements keep to; it is written by
+the study that compares all of them, never by hand:
 
     nccl-2.20:
       - {operation: all-reduce, up_to: 64 KiB, error: 0.4}

@@ -9,7 +9,13 @@ from collections.abc import Iterator
 from p2smt.cluster.link import FABRICS
 from p2smt.cluster.topology import CALL_NAMES, LIBRARY_PATTERN, NO_LIBRARY, Algorithm, Topology
 from p2smt.cost.library.formula import Formula
-from p2smt.cost.library.model import ACROSS, FAMILIES, INSIDE, Library
+from p2smt.cost.library.model import ACROSS, INSIDE, Library
+from p2smt.cost.library.outside import (
+    FAMILIES,
+    AddedAlgorithm,
+    LibraryAlgorithm,
+    added_algorithms,
+)
 from p2smt.errors import InputError
 
 _PLACES = (INSIDE, ACROSS, *FABRICS)
@@ -56,7 +62,7 @@ def _check_restricted(topology: Topology, library: Library) -> None:
         raise InputError(given, rule, "add it, or allow ring")
 
 
-def _needing_switches(library: Library) -> set[Algorithm]:
+def _needing_switches(library: Library) -> set[LibraryAlgorithm]:
     runs = [run for _, runs in library.runs for run in runs]
     needing = {run.algorithm for run in runs if run.in_switch and run.algorithm is not None}
     return needing - {run.algorithm for run in runs if not run.in_switch}
@@ -105,11 +111,14 @@ def _costs(library: Library) -> Iterator[Fault]:
 
 
 def _runs(library: Library) -> Iterator[Fault]:
-    protocols = {one.name for one in library.protocols}
+    protocols, added = {one.name for one in library.protocols}, added_algorithms()
     for name, runs in library.runs:
         if name not in CALL_NAMES:
             yield f"runs.{name[:40]}", "", f"must be one of {', '.join(CALL_NAMES)}", ""
         for i, run in enumerate(runs):
+            if isinstance(run.algorithm, AddedAlgorithm) and run.algorithm not in added:
+                given, remedy = repr(run.algorithm.value[:40]), "call register_algorithm before"
+                yield f"runs.{name}[{i}].algorithm", given, "is not registered", remedy
             for protocol in run.protocols:
                 if protocol not in protocols:
                     rule = f"the library's protocols are {', '.join(sorted(protocols))}"
@@ -124,6 +133,8 @@ def _runs(library: Library) -> Iterator[Fault]:
                 and run.least_members == 2
                 and not run.in_switch
                 and not run.one_rank_per_node
+                and not run.most_in_node
+                and not isinstance(run.algorithm, AddedAlgorithm)
                 for run in library.runs_of(name)
             ):
                 rule = f"nothing runs it for every group {text}"
@@ -144,7 +155,7 @@ def _ladders(library: Library) -> Iterator[Fault]:
         runs = library.runs_of(ladder.operation)
         for j, rung in enumerate(ladder.rungs):
             if not any(
-                rung.algorithm is run.algorithm and rung.protocol in run.protocols for run in runs
+                rung.algorithm == run.algorithm and rung.protocol in run.protocols for run in runs
             ):
                 rule = f"does not run {ladder.operation}"
                 named = "p2p" if rung.algorithm is None else rung.algorithm.value

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from p2smt.cluster.topology import Algorithm
 from p2smt.cost.library.estimate import EstimatedTime, estimate
 from p2smt.cost.library.graphs import GroupShape
 from p2smt.cost.library.model import Ladder, Library, LibraryRun
+from p2smt.cost.library.outside import LibraryAlgorithm
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryWay:
     """An algorithm (None: messages from peer to peer) with a protocol."""
 
-    algorithm: Algorithm | None
+    algorithm: LibraryAlgorithm | None
     protocol: str
+
+
+Fits = Callable[[LibraryAlgorithm | None], bool]
+"""Whether an algorithm can run on the groups at hand."""
+
+
+def _fits(_: LibraryAlgorithm | None) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +57,15 @@ def chooser(
     operation: str,
     shape: GroupShape,
     allowed: tuple[Algorithm, ...] | None = None,
+    fits: Fits = _fits,
 ) -> LibraryChoice:
     """How a library chooses for groups of this shape; at least one way.
 
-    ``allowed``: only these algorithms, where they can run; a ring where none can.
+    ``allowed``: only these algorithms, where they can run; a ring where none can.  ``fits`` leaves
+    out those that cannot.  A formula estimates none that was added: a ladder names it, or it is the
+    first of ``runs`` where there is no formula.
     """
-    ways = ways_of(library, operation, shape, allowed)
+    ways = ways_of(library, operation, shape, allowed, fits)
     ladder = _ladder(library, operation, shape)
     rungs = () if ladder is None else _rungs(ladder, ways, shape)
     formula = library.formula
@@ -61,7 +74,7 @@ def chooser(
     found = [
         (index, estimate(formula, way.algorithm, way.protocol, operation, shape))
         for index, way in enumerate(ways)
-        if way.algorithm is not None
+        if isinstance(way.algorithm, Algorithm)
     ]
     return LibraryChoice(ways, rungs, tuple((i, one) for i, one in found if one is not None))
 
@@ -71,12 +84,14 @@ def ways_of(
     operation: str,
     shape: GroupShape,
     allowed: tuple[Algorithm, ...] | None = None,
+    fits: Fits = _fits,
 ) -> tuple[LibraryWay, ...]:
     """Every algorithm and protocol with which a library can run an operation on such groups.
 
     ``allowed`` restricts the algorithms; where it leaves none, a ring runs, or else the first.
+    ``fits`` leaves out those that cannot run.
     """
-    runs = [run for run in library.runs_of(operation) if _applies(run, shape)]
+    runs = [r for r in library.runs_of(operation) if _applies(r, shape) and fits(r.algorithm)]
     wanted = [r for r in runs if r.algorithm is None or allowed is None or r.algorithm in allowed]
     rings = [run for run in runs if run.algorithm is Algorithm.RING]
     chosen = wanted or rings or runs[:1] or [LibraryRun(Algorithm.RING, ("simple",))]
@@ -88,6 +103,7 @@ def _applies(run: LibraryRun, shape: GroupShape) -> bool:
         run.nodes.holds(shape.nodes)
         and shape.members >= run.least_members
         and (not run.one_rank_per_node or shape.local == 1)
+        and (not run.most_in_node or shape.local <= run.most_in_node)
         and (not run.in_switch or (shape.in_switch and shape.local > 1))
     )
 

@@ -149,7 +149,7 @@ def _latency(
     row = Algorithm.TREE if formula.alone_as_tree and shape.local == 1 else algorithm
     inside = hops.get((near.row, algorithm, protocol), 0.0)
     outside = hops.get((far.row, row, protocol), 0.0)
-    outside += far.latency_s * (2 if protocol == _SIMPLE else 1)  # twice: the flush
+    outside = _reported(formula, far.latency_s, outside, protocol)
     if shape.nodes > 1 and protocol == "ll":
         inside *= formula.ll_inside
     start, rounds = base.get((algorithm, protocol), 0.0), shape.nodes.bit_length() - 1
@@ -172,6 +172,13 @@ def _latency(
         case _:
             linear = shape.members * formula.pat_per_rank_s
             return start + rounds * outside * formula.pat_hop_part + linear
+
+
+def _reported(formula: Formula, driver_s: float, hop_s: float, protocol: str) -> float:
+    """A hop between nodes with what the network's driver says of itself."""
+    if formula.driver_replaces:
+        return driver_s or hop_s
+    return hop_s + driver_s * (2 if protocol == _SIMPLE else 1)  # twice: the flush
 
 
 def _ring_latency(

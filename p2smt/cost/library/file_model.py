@@ -13,18 +13,17 @@ from pydantic import BeforeValidator, Field
 from p2smt.cluster.file_model import (
     AlgorithmName,
     Bandwidth,
+    CollectiveName,
     Fraction,
     Latency,
 )
 from p2smt.cluster.topology import Algorithm
 from p2smt.cost.library import formula as f
 from p2smt.cost.library.model import Ladder, Library, LibraryRun, NodeCount, ProtocolRate, Rung
+from p2smt.cost.library.outside import POINT_TO_POINT, LibraryAlgorithm, added_algorithms
 from p2smt.errors import InputError
 from p2smt.files.validation import StrictModel, did_you_mean
 from p2smt.units import parse_bandwidth, parse_bytes, parse_time
-
-POINT_TO_POINT = "p2p"
-"""How a file names messages from peer to peer, which are no algorithm."""
 
 
 def _bytes(text: object) -> object:
@@ -35,8 +34,9 @@ def _bytes(text: object) -> object:
 SizeText = Annotated[str, BeforeValidator(_bytes)]
 
 
-def _way(name: object) -> Algorithm | None:
-    known = {algorithm.value: algorithm for algorithm in Algorithm}
+def _way(name: object) -> LibraryAlgorithm | None:
+    every: tuple[LibraryAlgorithm, ...] = (*Algorithm, *added_algorithms())
+    known = {algorithm.value: algorithm for algorithm in every}
     if name == POINT_TO_POINT:
         return None
     if name not in known:
@@ -45,7 +45,7 @@ def _way(name: object) -> Algorithm | None:
     return known[str(name)]
 
 
-Way = Annotated[Algorithm | None, BeforeValidator(_way)]
+WayName = Annotated[LibraryAlgorithm | None, BeforeValidator(_way)]
 WhichNodes = Annotated[NodeCount, Field(strict=False)]
 Rates = Annotated[list[Bandwidth], Field(min_length=3, max_length=3)]
 ByProtocol = dict[str, Latency]
@@ -62,18 +62,19 @@ class ProtocolModel(StrictModel):
 class RunModel(StrictModel):
     """An algorithm for an operation, and when it can run."""
 
-    algorithm: Way
+    algorithm: WayName
     protocols: Annotated[list[str], Field(min_length=1)]
     nodes: WhichNodes = NodeCount.ANY
     least_members: int = 2
     one_rank_per_node: bool = False
     in_switch: bool = False
+    most_in_node: Annotated[int, Field(ge=0)] = 0
 
 
 class RungModel(StrictModel):
     """Up to so many bytes; without: any more."""
 
-    algorithm: Way
+    algorithm: WayName
     protocol: str
     up_to: SizeText | None = None
 
@@ -170,6 +171,7 @@ class FormulaModel(StrictModel):
     plateau: PlateauModel | None = None
     nvls: NvlsModel | None = None
     overhead: Latency | None = None
+    driver_replaces: bool = False
     ll_inside: Fraction = 1.0
     rounds_by_node: bool = False
     alone_as_tree: bool = False
@@ -192,6 +194,7 @@ class LibraryModel(StrictModel):
     runs: dict[str, Annotated[list[RunModel], Field(min_length=1)]]
     ladders: list[LadderModel] = Field(default_factory=list)
     formula: FormulaModel | None = None
+    carried_by: dict[CollectiveName, CollectiveName] = Field(default_factory=dict)
 
 
 def build_library(model: LibraryModel, source: str) -> Library:
@@ -222,6 +225,7 @@ def build_library(model: LibraryModel, source: str) -> Library:
             tuple((name, tuple(map(_run, runs))) for name, runs in model.runs.items()),
             tuple(map(_ladder, model.ladders)),
             None if model.formula is None else _formula(model.formula),
+            tuple(model.carried_by.items()),
         )
     except InputError as error:
         raise InputError(f"{source}: {error.given}", error.rule, error.remedy) from None
@@ -243,6 +247,7 @@ def _run(model: RunModel) -> LibraryRun:
         model.least_members,
         model.one_rank_per_node,
         model.in_switch,
+        model.most_in_node,
     )
 
 
@@ -303,6 +308,7 @@ def _formula(model: FormulaModel) -> f.Formula:
         0.0 if pat is None else parse_time(pat.per_rank),
         0.0 if pat is None else pat.hop_part,
         _rates(model.most_bus),
+        model.driver_replaces,
     )
 
 

@@ -133,6 +133,8 @@ class Formula:
     ring of an all-reduce passes between nodes 2N times, not 2(N - 1).  ``alone_as_tree``: with one
     rank per node hops across are those of a tree.  PAT takes ``pat_per_rank_s`` for each rank and
     ``pat_hop_part`` of a hop for each doubling.  ``most_bus`` limits every bus bandwidth.
+    The latency that a network's driver reports is added to a hop, twice for the simple protocol,
+    which flushes; with ``driver_replaces`` it stands for the hop (NCCL before 2.18).
     """
 
     hardware: tuple[tuple[str, Hardware], ...]
@@ -153,6 +155,7 @@ class Formula:
     pat_per_rank_s: float = 0.0
     pat_hop_part: float = 0.0
     most_bus: tuple[tuple[str, float], ...] = ()
+    driver_replaces: bool = False
 
     def hardware_of(self, fabric: str, *, across: bool) -> Hardware:
         """What a fabric is taken for; one that is not listed, for the usual one of its place."""

@@ -12,12 +12,18 @@ from enum import Enum
 
 from p2smt.cluster.link import NETWORK
 from p2smt.cluster.topology import Algorithm
+from p2smt.collectives.names import Collective
+from p2smt.cost.algorithms import Operation
 from p2smt.cost.library.formula import Formula
+from p2smt.cost.library.outside import (
+    POINT_TO_POINT,
+    AddedAlgorithm,
+    LibraryAlgorithm,
+    added_family,
+)
 
 INSIDE, ACROSS = "inside", "network"
 """Names of the hops that hold for fabrics without hops of their own."""
-FAMILIES = ("ring", "tree", "nvls", "pat", "p2p")
-"""What the hops of an algorithm are listed under; ``p2p``: messages from peer to peer."""
 _FAMILY = {
     Algorithm.TREE: "tree",
     Algorithm.NVLS: "nvls",
@@ -27,9 +33,11 @@ _FAMILY = {
 }
 
 
-def family_of(algorithm: Algorithm | None) -> str:
+def family_of(algorithm: LibraryAlgorithm | None) -> str:
     """The family that lists an algorithm's hops; None: point to point."""
-    return "p2p" if algorithm is None else _FAMILY.get(algorithm, "p2p")
+    if isinstance(algorithm, AddedAlgorithm):
+        return added_family(algorithm)
+    return POINT_TO_POINT if algorithm is None else _FAMILY.get(algorithm, POINT_TO_POINT)
 
 
 class NodeCount(Enum):
@@ -60,15 +68,17 @@ class ProtocolRate:
 class LibraryRun:
     """One algorithm (None: messages from peer to peer) for an operation, and when it can run.
 
-    ``in_switch``: only where a node's switch reduces; ``one_rank_per_node``: only then.
+    ``in_switch``: only where a node's switch reduces; ``one_rank_per_node``: only then;
+    ``most_in_node``: only with at most so many members in one node (0: any number).
     """
 
-    algorithm: Algorithm | None
+    algorithm: LibraryAlgorithm | None
     protocols: tuple[str, ...]
     nodes: NodeCount = NodeCount.ANY
     least_members: int = 2
     one_rank_per_node: bool = False
     in_switch: bool = False
+    most_in_node: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ class Rung:
     """Up to so many bytes (infinite: any more) this algorithm with this protocol."""
 
     up_to_bytes: float
-    algorithm: Algorithm | None
+    algorithm: LibraryAlgorithm | None
     protocol: str
 
 
@@ -105,7 +115,8 @@ class Library:
     ``calls_across`` the same for groups that span several nodes, where it differs.  ``hops`` are
     seconds per step by (fabric, family, protocol); a fabric without any has those of ``inside`` or
     ``network``.  ``runs`` lists by operation what can run, the first being the one that runs where
-    nothing else is said: by a ladder, or by the formula's least time.
+    nothing else is said: by a ladder, or by the formula's least time.  ``carried_by`` names the
+    collectives that the library carries out by another one, whose messages are sent.
     """
 
     name: str
@@ -120,11 +131,17 @@ class Library:
     runs: tuple[tuple[str, tuple[LibraryRun, ...]], ...]
     ladders: tuple[Ladder, ...] = ()
     formula: Formula | None = None
+    carried_by: tuple[tuple[Collective, Collective], ...] = ()
 
     def call_s(self, operation: str, nodes: int) -> float:
         """Seconds that one call costs, apart from its hops and its bytes."""
         across = dict(self.calls_across) if nodes > 1 else {}
         return across.get(operation, dict(self.calls).get(operation, 0.0))
+
+    def sent_for(self, operation: Operation) -> Operation:
+        """The operation whose messages are sent for this one."""
+        found = dict(self.carried_by)
+        return found.get(operation, operation) if isinstance(operation, Collective) else operation
 
     def protocol(self, name: str) -> ProtocolRate:
         """The protocol of that name; one that the library does not know takes nothing away."""
@@ -139,7 +156,7 @@ class Library:
         hops = dict(self.hops)
         general = ACROSS if across or fabric in NETWORK else INSIDE
         for place in (fabric, general):
-            for kind in (family, "p2p", "ring"):
+            for kind in (family, POINT_TO_POINT, "ring"):
                 if (place, kind, protocol) in hops:
                     return hops[place, kind, protocol]
         return 0.0
@@ -150,6 +167,6 @@ class Library:
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
-        """Every algorithm that runs something, in the order of the enum."""
+        """Every algorithm of this package that runs something, in the order of the enum."""
         found = {run.algorithm for _, runs in self.runs for run in runs}
         return tuple(algorithm for algorithm in Algorithm if algorithm in found)

@@ -1,4 +1,7 @@
-"""Libraries by name: those of the package, and others that a program adds."""
+"""Libraries by name: those of the package, and others that a program adds.
+
+A program's own library may run algorithms of its own: ``register_algorithm`` comes first.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ from functools import lru_cache
 from p2smt.cost.library.checks import check_library
 from p2smt.cost.library.file import packaged_names, packaged_text, parse_library
 from p2smt.cost.library.model import Library
+from p2smt.cost.library.outside import register_algorithm
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
+
+__all__ = ["library_names", "library_of", "register_algorithm", "register_library"]
 
 _ADDED: dict[str, Library] = {}
 

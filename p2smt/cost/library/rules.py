@@ -3,7 +3,8 @@
 Most algorithms are the textbook's (:mod:`p2smt.cost.algorithms`).  The others, and what differs
 here, after NCCL 2.30.7 (src/graph/tuning.cc, src/device): trees are chains inside a node, the
 reduction by switches (NVLS) works inside a node and hands over to a tree between nodes, and
-messages from peer to peer go to eight peers at once.
+messages from peer to peer go to eight peers at once.  Where links cannot carry an algorithm, or
+groups do not have the shape that it needs, its messages go along a ring.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from p2smt.cluster.topology import Algorithm
+from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation, Rule, doublings, outermost, rule_of
 from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile
 
 PEERS_AT_ONCE = 8
 """Pairs of messages that one batch of a channel holds (NCCL, src/enqueue.cc)."""
+_ROOTED = (Collective.REDUCE, Collective.BROADCAST)
 _PIPELINED = (Algorithm.TREE, Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT)
 
 
@@ -36,6 +38,10 @@ class LibraryRule:
     steps: tuple[Profile, ...]
     pipelined: bool
 
+    def of(self, use: LevelUse, topology: Topology) -> Rule:
+        """What loads a level."""
+        return self.across if use.level <= topology.node_level else self.inside
+
 
 def library_rule(
     algorithm: Algorithm | None, operation: Operation, footprint: Footprint, node_level: int
@@ -50,6 +56,35 @@ def library_rule(
         return None
     steps = tuple(_steps(algorithm, operation, across, footprint, node_level))
     return LibraryRule(inside, across, steps, algorithm in _PIPELINED)
+
+
+def can_carry(
+    topology: Topology, footprint: Footprint, operation: Operation, algorithm: Algorithm
+) -> bool:
+    """Whether links and groups allow an algorithm, as far as its price is known.
+
+    Trees, halving and the rooted algorithms need switches (trees inside a node do not);
+    algorithms whose load depends on who sits where need groups that are even.
+    """
+    match algorithm:
+        case Algorithm.BINOMIAL | Algorithm.SCATTER_GATHER:
+            shaped = footprint.regular
+        case Algorithm.DIRECT:
+            shaped = footprint.regular or operation not in _ROOTED
+        case Algorithm.HALVING_DOUBLING:
+            powers = all(n & (n - 1) == 0 for profile in footprint.profiles for n in profile)
+            shaped = footprint.regular and powers
+        case _:
+            shaped = True
+    rule = library_rule(algorithm, operation, footprint, topology.node_level)
+    return (
+        shaped
+        and rule is not None
+        and all(
+            math.isfinite(rule.of(use, topology).load(use, topology.levels[use.level].link.kind))
+            for use in footprint.uses
+        )
+    )
 
 
 def _rules(
@@ -111,16 +146,16 @@ def _steps(
     passes = 2 if operation is Collective.ALL_REDUCE else 1
     match algorithm:
         case Algorithm.TREE:
-            return [_tree_steps(footprint, p, node_level, passes) for p in footprint.profiles]
+            return [_tree_steps(p, node_level, passes) for p in footprint.profiles]
         case Algorithm.NVLS | Algorithm.NVLS_TREE:
             return [_switch_steps(p, node_level, passes) for p in footprint.profiles]
     return rule.latencies(footprint)
 
 
-def _tree_steps(footprint: Footprint, profile: Profile, node_level: int, passes: int) -> Profile:
+def _tree_steps(profile: Profile, node_level: int, passes: int) -> Profile:
     """Rounds of doubling between nodes, the edges of a node's chain inside."""
-    nodes, found = footprint.nodes, list(doublings(profile))
-    before = (1, *profile)
+    before, found = (1, *profile), list(doublings(profile))
+    nodes = before[node_level + 1]
     for j in range(node_level + 1, len(profile)):
         found[j] = math.ceil((profile[j] - before[j]) / nodes)
     return tuple(passes * count for count in found)

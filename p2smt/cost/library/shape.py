@@ -21,8 +21,14 @@ def group_shape(topology: Topology, footprint: Footprint) -> GroupShape:
         _device_rate(topology, footprint.local),
         cards * card_rate,
         cards,
-        any(link.in_switch_members > 0 for link in inner),
+        _reduced_in_switches(topology, footprint),
     )
+
+
+def _reduced_in_switches(topology: Topology, footprint: Footprint) -> bool:
+    """Whether every level that the groups cross inside a node has switches that reduce."""
+    inner = [use.level for use in footprint.uses if use.level > topology.node_level]
+    return bool(inner) and all(topology.levels[j].link.in_switch_members > 0 for j in inner)
 
 
 def _cards(topology: Topology, local: int) -> tuple[int, float]:
@@ -32,7 +38,7 @@ def _cards(topology: Topology, local: int) -> tuple[int, float]:
         return 1, 0.0
     link, under = topology.levels[node].link, topology.devices_under(node)
     reached = max(1, min(link.ports, -(-link.ports * local // under)))
-    return reached, link.bandwidth_bytes_per_s
+    return reached, link.nominal_bytes_per_s
 
 
 def _device_rate(topology: Topology, local: int) -> float:
@@ -41,7 +47,7 @@ def _device_rate(topology: Topology, local: int) -> float:
     if topology.node_level == len(topology.levels) - 1:
         return _cards(topology, 1)[1]
     if last.kind is LinkKind.FULL_MESH:
-        return last.bandwidth_bytes_per_s * max(1, min(local, topology.levels[-1].size) - 1)
+        return last.nominal_bytes_per_s * max(1, min(local, topology.levels[-1].size) - 1)
     if last.device_bandwidth_bytes_per_s is not None:
         return last.device_bandwidth_bytes_per_s
-    return last.bandwidth_bytes_per_s * last.ports
+    return last.nominal_bytes_per_s * last.ports

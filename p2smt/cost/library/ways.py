@@ -12,13 +12,17 @@ time to fill the pipeline with the best size of chunks.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.library.choice import LibraryWay, chooser
+from p2smt.cost.library.choice import LibraryChoice, LibraryWay, chooser
+from p2smt.cost.library.graphs import GroupShape
 from p2smt.cost.library.model import Library, family_of
+from p2smt.cost.library.outside import AddedAlgorithm, LibraryAlgorithm, added_rule
 from p2smt.cost.library.registry import library_of
-from p2smt.cost.library.rules import LibraryRule, library_rule
+from p2smt.cost.library.rules import LibraryRule, can_carry, library_rule
 from p2smt.cost.library.shape import group_shape
 from p2smt.cost.loads.level_use import Footprint, Profile
 from p2smt.cost.step_time import StepCostModel, Way
@@ -27,18 +31,41 @@ from p2smt.errors import InputError
 
 def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
     """The ways in which a topology's library runs an operation, and its choice."""
-    library, name = library_of(topology.library), operation.value
-    choice = chooser(library, name, group_shape(topology, footprint), _allowed(topology, operation))
-    ways = tuple(_way(topology, library, footprint, operation, way) for way in choice.ways)
+    choice = _choice(topology, footprint, operation)
+    carried = (_carried(topology, footprint, operation, way) for way in choice.ways)
+    library = library_of(topology.library)
+    ways = tuple(_way(topology, library, footprint, operation, way) for way in carried)
     return StepCostModel(ways, None if topology.best else choice)
 
 
+def _choice(topology: Topology, footprint: Footprint, operation: Operation) -> LibraryChoice:
+    """The library's choice; an algorithm from outside runs only where its rule says so."""
+    library, shape = library_of(topology.library), group_shape(topology, footprint)
+    allowed = _allowed(topology, operation)
+    runs = library.runs_of(operation.value)
+    if not any(isinstance(run.algorithm, AddedAlgorithm) for run in runs):
+        return _shared_choice(library.name, operation.value, shape, allowed)
+
+    def fits(algorithm: LibraryAlgorithm | None) -> bool:
+        added = isinstance(algorithm, AddedAlgorithm)
+        return not added or _rule(topology, footprint, operation, algorithm) is not None
+
+    return chooser(library, operation.value, shape, allowed, fits)
+
+
+@lru_cache(maxsize=4096)
+def _shared_choice(
+    library: str, operation: str, shape: GroupShape, allowed: tuple[Algorithm, ...] | None
+) -> LibraryChoice:
+    """A choice rests on nominal rates alone, so many topologies share it."""
+    return chooser(library_of(library), operation, shape, allowed)
+
+
 def least_call_s(topology: Topology) -> float:
-    """The least seconds that a call of the topology's library costs, whatever it does."""
+    """The least seconds that a collective of the topology's library costs, whatever it sends."""
     library = library_of(topology.library)
-    operations = [operation for operation, _ in library.runs]
-    costs = [_call_s(topology, library, name, nodes) for name in operations for nodes in (1, 2)]
-    return min(costs, default=0.0)
+    names = [collective.value for collective in Collective]
+    return min(_call_s(topology, library, name, nodes) for name in names for nodes in (1, 2))
 
 
 def _allowed(topology: Topology, operation: Operation) -> tuple[Algorithm, ...] | None:
@@ -46,6 +73,16 @@ def _allowed(topology: Topology, operation: Operation) -> tuple[Algorithm, ...] 
     if fixed is not None:
         return (fixed,)
     return topology.algorithms if topology.restricted else None
+
+
+def _carried(
+    topology: Topology, footprint: Footprint, operation: Operation, way: LibraryWay
+) -> LibraryWay:
+    """The way, or a ring with its protocol where the links or the groups do not allow it."""
+    named = way.algorithm
+    if not isinstance(named, Algorithm) or can_carry(topology, footprint, operation, named):
+        return way
+    return LibraryWay(Algorithm.RING, way.protocol)
 
 
 def _way(
@@ -56,16 +93,16 @@ def _way(
     way: LibraryWay,
 ) -> Way:
     node = topology.node_level
-    rule = library_rule(way.algorithm, operation, footprint, node)
+    rule = _rule(topology, footprint, library.sent_for(operation), way.algorithm)
     if rule is None:
         given = f"library {library.name}: {way.algorithm} for {operation.value}"
         raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
     alone = footprint.local == 1
-    hops = [_hop_s(topology, library, way, j, alone) for j in range(len(topology.levels))]
+    hops = [_hop_s(topology, way, operation, j, alone) for j in range(len(topology.levels))]
     by_level = [0.0] * len(hops)
     worst: tuple[float, int | None, float] = (0.0, None, 0.0)
     for use in footprint.uses:
-        side = rule.across if use.level <= node else rule.inside
+        side = rule.of(use, topology)
         link = topology.levels[use.level].link
         rate = _rate(link, library, way, operation, innermost=use.level == len(hops) - 1)
         load = side.load(use, link.kind)
@@ -87,6 +124,17 @@ def _way(
     )
 
 
+def _rule(
+    topology: Topology,
+    footprint: Footprint,
+    operation: Operation,
+    algorithm: LibraryAlgorithm | None,
+) -> LibraryRule | None:
+    if isinstance(algorithm, AddedAlgorithm):
+        return added_rule(algorithm, operation, footprint, topology.node_level)
+    return library_rule(algorithm, operation, footprint, topology.node_level)
+
+
 def _call_s(topology: Topology, library: Library, operation: str, nodes: int) -> float:
     measured = dict(topology.calls).get(operation)
     call_s = library.call_s(operation, nodes) if measured is None else measured
@@ -104,7 +152,7 @@ def _stage_s(rule: LibraryRule, hops: list[float], node: int) -> float:
     return across + max((hops[j] for j in crossed if j > node), default=0.0)
 
 
-def _hop_s(topology: Topology, library: Library, way: LibraryWay, j: int, alone: bool) -> float:
+def _hop_s(topology: Topology, way: LibraryWay, operation: Operation, j: int, alone: bool) -> float:
     """Seconds of one step at a level.
 
     With one member a node nothing hides the network's latency, and a ring's step between nodes
@@ -113,10 +161,11 @@ def _hop_s(topology: Topology, library: Library, way: LibraryWay, j: int, alone:
     link, family = topology.levels[j].link, family_of(way.algorithm)
     if alone and j <= topology.node_level and way.algorithm is Algorithm.RING:
         family = family_of(Algorithm.TREE)
-    measured = link.hop_of(way.protocol)
+    measured = link.hop_of(way.protocol, operation.value, family)
     if measured is not None:
         return measured
-    return library.hop_s(link.fabric, family, way.protocol, across=j <= topology.node_level)
+    across, library = j <= topology.node_level, library_of(topology.library)
+    return library.hop_s(link.fabric, family, way.protocol, across=across)
 
 
 def _rate(
@@ -124,7 +173,7 @@ def _rate(
 ) -> float:
     """Bytes per second of a port (a link) with one algorithm and protocol."""
     protocol = library.protocol(way.protocol)
-    rate = link.bandwidth_bytes_per_s * _part(link, way, operation) * protocol.efficiency
+    rate = link.nominal_bytes_per_s * _part(link, way, operation) * protocol.efficiency
     cap = dict(protocol.caps).get(link.fabric)
     if cap is None or not innermost or link.kind is not LinkKind.SWITCH:
         return rate
@@ -132,11 +181,11 @@ def _rate(
 
 
 def _part(link: Link, way: LibraryWay, operation: Operation) -> float:
-    """The measured part of a link's bandwidth for an algorithm, or for what it is made of."""
-    match way.algorithm:
-        case None:
-            return link.efficiency_of(operation.value)
-        case Algorithm.NVLS_TREE:
-            made_of = Algorithm.TREE if link.network else Algorithm.NVLS
-            return link.efficiency_of(way.algorithm.value, made_of.value)
-    return link.efficiency_of(way.algorithm.value)
+    """The measured part of a link's bandwidth for an operation, its algorithm, or its parts."""
+    if way.algorithm is None:
+        return link.efficiency_of(operation.value)
+    names = (operation.value, way.algorithm.value)
+    if way.algorithm is Algorithm.NVLS_TREE:
+        made_of = Algorithm.TREE if link.network else Algorithm.NVLS
+        return link.efficiency_of(*names, made_of.value)
+    return link.efficiency_of(*names)

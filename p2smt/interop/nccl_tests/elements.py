@@ -1,42 +1,48 @@
-"""One table of nccl-tests: what ran, on how many ranks, and its rows.
+"""One table of nccl-tests: its rows, and what the file says of test, ranks and hosts.
 
 Facts about nccl-tests (2.19, src/*.cu): the size column is the larger of a rank's send and
-receive buffer, so the whole vector: of an all-gather the output, of a reduce-scatter the input.
-algbw is size / time; busbw / algbw is 2 (n - 1) / n for all-reduce, (n - 1) / n for all-gather
-and reduce-scatter, 1 for broadcast and reduce.
+receive buffer, so the whole vector: of an all-gather the output, of a reduce-scatter the input, of
+an all-to-all all that a rank sends (its own part too), of a sendrecv the message.  algbw is
+size / time; busbw / algbw is 2 (n - 1) / n for all-reduce, (n - 1) / n for all-gather,
+reduce-scatter and all-to-all, 1 for broadcast, reduce and sendrecv.  The count column holds what
+one rank contributes: of all-gather, reduce-scatter and all-to-all the n-th part of the size.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from p2smt.cluster.topology import MAX_DEVICES
-from p2smt.collectives.names import Collective
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 
-_BINARY = re.compile(r"\b([a-z_]{1,30})_perf(?:_mpi)?\b")
-_COLLECTIVES = {
+_NAME = re.compile(r"\b([a-z_]{1,30})_perf(?:_mpi)?\b")
+TESTS: dict[str, Operation] = {
     "all_reduce": Collective.ALL_REDUCE,
     "all_gather": Collective.ALL_GATHER,
     "reduce_scatter": Collective.REDUCE_SCATTER,
     "reduce": Collective.REDUCE,
     "broadcast": Collective.BROADCAST,
+    "alltoall": RequestKind.ALL_TO_ALL,
+    "sendrecv": RequestKind.SEND,
 }
-_NOT_OURS = ("alltoall", "alltoallv", "sendrecv", "gather", "scatter", "hypercube")
-_PASSES = {
-    Collective.ALL_REDUCE: 2,
-    Collective.ALL_GATHER: 1,
-    Collective.REDUCE_SCATTER: 1,
+"""What a test of nccl-tests measures."""
+_NOT_OURS = ("alltoallv", "gather", "scatter", "hypercube")
+_BYTES = {
+    **dict.fromkeys(("int8", "uint8", "char", "f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2"), 1),
+    **dict.fromkeys(("half", "bfloat16"), 2),
+    **dict.fromkeys(("int32", "uint32", "int", "float"), 4),
+    **dict.fromkeys(("int64", "uint64", "double"), 8),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One time of a row: bandwidths in GB/s with half a unit of their last digit."""
+    """One time of a row: bandwidths in GB/s with half a unit of their last digit.
+
+    ``parts`` says how often what one rank contributes goes into the size; 0: unknown.
+    """
 
     line: int
     size_bytes: int
@@ -45,101 +51,126 @@ class Timing:
     busbw: float = 0.0
     algbw_error: float = 0.0
     busbw_error: float = 0.0
+    parts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """What a device list shows of its hosts, ranks being numbered host by host.
+
+    The first rank of every host seen is a multiple of ``step`` (0: only the first host was seen), a
+    host has ``least`` ranks or more, and ``named`` holds (rank, host).
+    """
+
+    step: int
+    least: int
+    named: tuple[tuple[int, str], ...] = ()
+
+    def per_host(self, ranks: int) -> int | None:
+        """Ranks per host among so many; None unless one number alone fits."""
+        fits = [n for n in range(max(1, self.least), ranks + 1) if self._fits(n, ranks)]
+        return fits[0] if len(fits) == 1 else None
+
+    def _fits(self, each: int, ranks: int) -> bool:
+        if ranks % each or self.step % each:
+            return False
+        pairs = {(rank // each, host) for rank, host in self.named}
+        return len(pairs) == len({block for block, _ in pairs}) == len({host for _, host in pairs})
+
+
+@dataclass(frozen=True, slots=True)
+class RankCount:
+    """What a line of a file says of the ranks; None: it does not.
+
+    ``what`` names the line for messages, ``where`` says where it stands.  There are ``ranks``, or
+    at least ``least``, ``per_host`` on each host or as ``blocks`` show.  ``uneven`` has the least
+    and the most ranks of a host where they differ.
+    """
+
+    where: str
+    what: str
+    ranks: int | None
+    per_host: int | None = None
+    uneven: tuple[int, int] | None = None
+    least: int = 0
+    blocks: Blocks | None = None
+
+    def hosts_of(self, ranks: int) -> int | None:
+        """Ranks per host, if there are so many ranks."""
+        return self.blocks.per_host(ranks) if self.blocks else self.per_host
 
 
 @dataclass(frozen=True, slots=True)
 class TimingTable:
     """One table.
 
-    ``where`` names file and line, ``binary`` is the test as the file tells it (empty: it does
-    not), ``hosts`` the number of ranks on each host (empty: unknown), ``wrong`` the lines with
-    wrong results, which are left out.
+    ``where`` names file and line, ``test`` is the test as the file tells it (empty: it does not),
+    ``said`` what lines of the file say of its ranks, ``wrong`` the lines with wrong results, which
+    are left out.  ``carried``: test and ranks were said above an earlier table of the file.
     """
 
     where: str
-    binary: str
-    hosts: tuple[int, ...]
+    test: str
+    said: tuple[RankCount, ...]
     timings: tuple[Timing, ...]
     wrong: tuple[int, ...] = ()
+    carried: bool = False
 
-    def collective(self, given: Collective | None = None) -> Collective:
-        """What ran: as the file says, as its bandwidths show, or as ``given``.
+    @property
+    def source(self) -> str:
+        """The file's name, as it was given."""
+        return self.where.rpartition(", line ")[0] or self.where
 
-        Raises:
-            InputError: it cannot be known, or is none that the model has.
-        """
-        if self.binary:
-            return binary_collective(self.binary, self.where)
-        if any(_ratio(t)[0] > 1.001 for t in self.timings):
-            return Collective.ALL_REDUCE  # the only one whose busbw exceeds its algbw
-        if given is None:
-            rule = "does not say which collective it measured"
-            raise InputError(self.where, rule, "name it with --collective")
-        return given
-
-    def ranks(self, collective: Collective, given: int | None = None) -> int:
-        """How many ranks took part: as ``given``, or from bandwidths and device list.
-
-        Raises:
-            InputError: it cannot be known, or the two disagree.
-        """
-        if given is not None:
-            return given
-        shown = ranks_from_bandwidths(self.timings, collective)
-        listed = sum(self.hosts)
-        if listed and shown and listed not in shown:
-            raise InputError(
-                f"{self.where}: {listed} devices listed",
-                f"its bandwidths are those of {shown[0]} ranks",
-                "name the right number with --ranks",
-            )
-        if listed or (shown and shown[0] == shown[-1]):
-            return listed or shown[0]
-        between = f" ({shown[0]} to {shown[-1]} fit its bandwidths)" if shown else ""
-        rule = f"does not tell the number of ranks{between}"
-        raise InputError(self.where, rule, "name it with --ranks")
+    def at(self, timing: Timing) -> str:
+        """Where one of its rows stands."""
+        inside = (
+            f": results[{timing.line}]" if self.source == self.where else f", line {timing.line}"
+        )
+        return f"{self.source}{inside}"
 
 
-def binary_in(text: str) -> str:
+def test_in(line: str) -> str:
     """The test that a line names, such as ``all_reduce``; empty if none."""
-    names = [name for name in _BINARY.findall(text) if name in _COLLECTIVES or name in _NOT_OURS]
+    names = [name for name in _NAME.findall(line) if name in TESTS or name in _NOT_OURS]
     return names[0] if names else ""
 
 
-def binary_collective(binary: str, where: str) -> Collective:
-    """The collective of a test.
+def test_named(name: str, where: str) -> str:
+    """The test of a name that a person wrote: ``all-to-all`` and ``alltoall_perf`` are one.
 
     Raises:
-        InputError: the model has no such collective.
+        InputError: nccl-tests has no such test.
     """
-    if binary not in _COLLECTIVES:
-        rule = f"a calibration uses {', '.join(c.value for c in _COLLECTIVES.values())}"
-        raise InputError(f"{where}: test {binary[:40]!r}", rule, "leave it out")
-    return _COLLECTIVES[binary]
+    plain = name.strip().lower().replace("-", "_").removesuffix("_perf")
+    known = {test.replace("_", ""): test for test in (*TESTS, *_NOT_OURS)}
+    known["send"] = "sendrecv"
+    if plain.replace("_", "") not in known:
+        rule = f"is none of nccl-tests: {', '.join(TESTS)}"
+        raise InputError(f"{where}: collective {name[:40]!r}", rule, "correct that line")
+    return known[plain.replace("_", "")]
 
 
-def ranks_from_bandwidths(timings: Sequence[Timing], collective: Collective) -> range:
-    """The numbers of ranks that agree with every row's busbw / algbw; empty if none is known."""
-    passes = _PASSES.get(collective)
-    if passes is None:
-        return range(0)
-    low, high = 2, MAX_DEVICES
-    for timing in timings:
-        least, most = (bound / passes for bound in _ratio(timing))
-        if 0 < least < 1:  # ratio / passes = 1 - 1/n
-            low = max(low, math.ceil(1 / (1 - least) - 1e-6))
-        if 0 < most < 1:
-            high = min(high, math.floor(1 / (1 - most) + 1e-6))
-    known = low > 2 or high < MAX_DEVICES
-    return range(low, high + 1) if known and low <= high else range(0)
+def operation_named(test: str, where: str) -> Operation:
+    """What a test measures.
+
+    Raises:
+        InputError: the model has no such operation.
+    """
+    if test not in TESTS:
+        rule = f"a calibration uses {', '.join(TESTS)}"
+        raise InputError(f"{where}: test {test[:40]!r}", rule, "leave it out")
+    return TESTS[test]
 
 
-def _ratio(timing: Timing) -> tuple[float, float]:
-    """Bounds of busbw / algbw, given that both are rounded; (0, inf) where they say nothing."""
-    low, high = timing.algbw - timing.algbw_error, timing.algbw + timing.algbw_error
-    if low <= 0:
-        return 0.0, math.inf
-    return (timing.busbw - timing.busbw_error) / high, (timing.busbw + timing.busbw_error) / low
+def parts_of(size_bytes: int, count: int, data_type: str) -> int:
+    """How often ``count`` elements go into the size; 0 if it cannot be known."""
+    part = count * _BYTES.get(data_type, 0)
+    return size_bytes // part if part and size_bytes % part == 0 else 0
+
+
+def is_data_type(word: str) -> bool:
+    """Whether a word is a data type of nccl-tests."""
+    return word in _BYTES
 
 
 def check_times(timing: Timing, where: str) -> None:
@@ -156,8 +187,3 @@ def check_times(timing: Timing, where: str) -> None:
             f"do not belong to {timing.size_bytes} bytes",
             "correct or remove that line",
         )
-
-
-def hosts_of(names: Mapping[int, str], each: int = 1) -> tuple[int, ...]:
-    """Ranks per host, sorted, from the host of each rank (or process of ``each`` ranks)."""
-    return tuple(sorted(count * each for count in Counter(names.values()).values()))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from p2smt.calibration.samples import Measurements
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.names import Collective
+from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.read import Measured, read_nccl_tests
+from p2smt.interop.nccl_tests.read import RankedTable, read_nccl_tests
 from p2smt.interop.nccl_tests.samples import derived_topology, samples_of
 
 MAX_FILES = 100
@@ -18,10 +18,12 @@ MAX_FILES = 100
 def measurements_of(
     paths: Sequence[str],
     topology: Topology | None = None,
-    collective: Collective | None = None,
-    ranks: int | None = None,
+    operation: Operation | None = None,
+    ranks: int | Sequence[int | None] | None = None,
 ) -> Measurements:
     """The measurements in some files; without a topology, that of their device lists.
+
+    ``ranks`` holds for every file, or one number for each (None: as the file tells).
 
     Raises:
         InputError: a file is malformed, or leaves open what ran or where.
@@ -30,23 +32,43 @@ def measurements_of(
         raise InputError(f"{len(paths)} files", f"give 1 to {MAX_FILES} files of nccl-tests")
     if len(set(paths)) != len(paths):
         raise InputError("the list of files", "names a file twice", "name each once")
-    tables = [found for path in paths for found in read_nccl_tests(path, collective, ranks)]
+    counts = _per_file(paths, ranks)
+    tables = [
+        found
+        for path, count in zip(paths, counts, strict=True)
+        for found in read_nccl_tests(path, operation, count)
+    ]
     start = topology or derived_topology(tables)
     return Measurements(
         start,
         tuple(sample for measured in tables for sample in samples_of(measured, start)),
-        tuple(_source(measured) for measured in tables),
+        tuple(_source(measured, start) for measured in tables),
         tuple(
             f"{_file(measured)}:{number}" for measured in tables for number in measured.table.wrong
         ),
     )
 
 
-def _file(measured: Measured) -> str:
-    return os.path.basename(measured.table.where.split(", line ")[0])
+def _per_file(
+    paths: Sequence[str], ranks: int | Sequence[int | None] | None
+) -> Sequence[int | None]:
+    if ranks is None or isinstance(ranks, int):
+        return [ranks] * len(paths)
+    if len(ranks) != len(paths):
+        given = f"{len(ranks)} numbers of ranks for {len(paths)} files"
+        raise InputError(given, "give one for all files, or one for each")
+    return ranks
 
 
-def _source(measured: Measured) -> str:
-    hosts = "" if measured.hosts is None else f" (hosts: {measured.hosts})"
-    ran, times = f"{measured.collective.value}, {measured.ranks} ranks", len(measured.table.timings)
-    return f"nccl-tests {_file(measured)}: {ran}{hosts}, {times} times"
+def _file(measured: RankedTable) -> str:
+    return os.path.basename(measured.table.source)
+
+
+def _source(measured: RankedTable, topology: Topology) -> str:
+    some = [sample.members for sample in samples_of(measured, topology)[:1]]
+    inner = topology.levels[-1]
+    part = [f"{members} of {inner.name} {inner.size}" for members in some if members]
+    hosts = [] if measured.hosts is None else [f"hosts: {measured.hosts}"]
+    where = f" ({'; '.join((*part, *hosts))})" if part or hosts else ""
+    ran, times = f"{measured.operation.value}, {measured.ranks} ranks", len(measured.table.timings)
+    return f"nccl-tests {_file(measured)}: {ran}{where}, {times} times"

@@ -14,7 +14,15 @@ from typing import Any
 
 from p2smt.cluster.topology import MAX_DEVICES
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.elements import Timing, TimingTable, binary_in, check_times, hosts_of
+from p2smt.interop.nccl_tests.devices import counted
+from p2smt.interop.nccl_tests.elements import (
+    RankCount,
+    Timing,
+    TimingTable,
+    check_times,
+    parts_of,
+    test_in,
+)
 
 _HALF_DIGIT = 0.5e-6  # six decimals
 _SIDES = ("out_of_place", "in_place")
@@ -33,17 +41,28 @@ def parse_json(text: str, source: str) -> list[TimingTable]:
         raise InputError(f"{source}: results", "must be a list of rows", "run it again with -J")
     timings: list[Timing] = []
     wrong: list[int] = []
-    for number, row in enumerate(results, 1):
-        found, bad = _row(_object(row, f"{source}: results[{number}]"), source, number)
+    first_type = None
+    for number, entry in enumerate(results, 1):
+        row = _object(entry, f"{source}: results[{number}]")
+        first_type = _same_type(row.get("type"), first_type, f"{source}: results[{number}]")
+        found, bad = _row(row, source, number)
         if bad:
             wrong.append(number)
         else:
             timings += found
     args = data.get("args")
     first = args[0] if isinstance(args, list) and args and isinstance(args[0], str) else ""
-    return [
-        TimingTable(source, binary_in(first), _hosts(data, source), tuple(timings), tuple(wrong))
-    ]
+    said = _said(data, source)
+    return [TimingTable(source, test_in(first), said, tuple(timings), tuple(wrong))]
+
+
+def _same_type(found: Any, first: str | None, where: str) -> str | None:
+    """The data type of all rows so far."""
+    if not isinstance(found, str):
+        return first
+    if first is not None and found != first:
+        raise InputError(f"{where}: type {found[:40]}", f"the report has {first[:40]} above")
+    return found
 
 
 def _parsed(text: str, source: str) -> Any:
@@ -71,6 +90,7 @@ def _row(row: Mapping[str, Any], source: str, number: int) -> tuple[list[Timing]
     """The times of one row, and whether any result was wrong."""
     where = f"{source}: results[{number}]"
     size = _number(row.get("size"), f"{where}.size", 2.0**62)
+    parts = _parts(row, int(size))
     found, wrong = [], False
     for side in _SIDES:
         if row.get(side) is None:
@@ -81,17 +101,26 @@ def _row(row: Mapping[str, Any], source: str, number: int) -> tuple[list[Timing]
             raise InputError(f"{where}.{side}", rule, "measure without -C")
         wrong |= cell.get("nwrong") is not None and _number(cell["nwrong"], where) > 0
         values = [_number(cell.get(key, 0.0), f"{where}.{side}.{key}") for key in _FIGURES]
-        timing = _timing(number, int(size), values, cell)
+        timing = _timing(number, int(size), values, cell, parts)
         if size and timing.seconds:
             check_times(timing, where)
             found.append(timing)
     return found, wrong
 
 
-def _timing(number: int, size: int, values: list[float], cell: Mapping[str, Any]) -> Timing:
+def _parts(row: Mapping[str, Any], size: int) -> int:
+    count, data_type = row.get("count"), row.get("type")
+    if not isinstance(count, int) or not 0 < count < 2**62 or not isinstance(data_type, str):
+        return 0
+    return parts_of(size, count, data_type)
+
+
+def _timing(
+    number: int, size: int, values: list[float], cell: Mapping[str, Any], parts: int
+) -> Timing:
     error = _HALF_DIGIT if "alg_bw" in cell and "bus_bw" in cell else 0.0
     time, alg, bus = values
-    return Timing(number, size, time / 1e6, alg, bus, error, error)
+    return Timing(number, size, time / 1e6, alg, bus, error, error, parts)
 
 
 def _number(value: Any, where: str, limit: float = 1e12) -> float:
@@ -102,8 +131,8 @@ def _number(value: Any, where: str, limit: float = 1e12) -> float:
     return float(value)
 
 
-def _hosts(data: Mapping[str, Any], source: str) -> tuple[int, ...]:
-    """Ranks per host, from the processes; empty if the report does not tell."""
+def _said(data: Mapping[str, Any], source: str) -> tuple[RankCount, ...]:
+    """Ranks and hosts, from the processes; nothing if the report does not tell."""
     config = data.get("config")
     if not isinstance(config, dict) or not isinstance(config.get("devices"), list):
         return ()
@@ -117,4 +146,5 @@ def _hosts(data: Mapping[str, Any], source: str) -> tuple[int, ...]:
             rule = "the ranks ran in several groups at once"
             raise InputError(source, rule, "measure one group of all ranks")
         names[i] = str(device.get("hostname", ""))[:255]
-    return hosts_of(names, each) if each > 0 and all(names.values()) else ()
+    whole = each > 0 and names and all(names.values())
+    return (counted(f"{source}: config", "its device list", names, each),) if whole else ()

@@ -6,22 +6,23 @@ import os
 from dataclasses import dataclass
 
 from p2smt.cluster.topology import MAX_DEVICES
-from p2smt.collectives.names import Collective
+from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_bytes
 from p2smt.interop.nccl_tests.elements import TimingTable
 from p2smt.interop.nccl_tests.parse_json import parse_json
 from p2smt.interop.nccl_tests.parse_text import parse_text
+from p2smt.interop.nccl_tests.ranks import operation_of, per_host_of, ranks_of
 
 MAX_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A table with what it takes to place it: collective, ranks, and ranks per host (or none)."""
+class RankedTable:
+    """A table with what it takes to place it: operation, ranks, and ranks per host (or none)."""
 
     table: TimingTable
-    collective: Collective
+    operation: Operation
     ranks: int
     per_host: int | None
 
@@ -32,9 +33,9 @@ class Measured:
 
 
 def read_nccl_tests(
-    path: str, collective: Collective | None = None, ranks: int | None = None
-) -> list[Measured]:
-    """The tables of a file; ``collective`` and ``ranks`` stand in for what it does not tell.
+    path: str, operation: Operation | None = None, ranks: int | None = None
+) -> list[RankedTable]:
+    """The tables of a file; ``operation`` and ``ranks`` stand in for what it does not tell.
 
     Raises:
         InputError: the file cannot be read, is too large, malformed, or leaves open what ran.
@@ -42,7 +43,7 @@ def read_nccl_tests(
     text = _text(path)
     is_json = text.lstrip("\ufeff \t\r\n").startswith("{")
     tables = parse_json(text, path) if is_json else parse_text(text, path)
-    return [_measured(table, collective, ranks) for table in tables if table.timings or table.wrong]
+    return [_measured(table, operation, ranks) for table in tables if table.timings or table.wrong]
 
 
 def _text(path: str) -> str:
@@ -53,15 +54,10 @@ def _text(path: str) -> str:
     return raw.decode("utf-8", errors="replace")  # names of hosts may be in any encoding
 
 
-def _measured(table: TimingTable, collective: Collective | None, given: int | None) -> Measured:
-    what = table.collective(collective)
-    ranks = table.ranks(what, given)
+def _measured(table: TimingTable, given: Operation | None, ranks: int | None) -> RankedTable:
+    what = operation_of(table, given)
+    ranks = ranks_of(table, what, ranks)
     if not 2 <= ranks <= MAX_DEVICES:
         rule = f"a collective needs 2 to {MAX_DEVICES} ranks"
         raise InputError(f"{table.where}: {ranks} ranks", rule, "measure on more devices")
-    if not table.hosts or sum(table.hosts) != ranks:
-        return Measured(table, what, ranks, None)
-    if table.hosts[0] != table.hosts[-1]:
-        rule = "hosts must have equally many ranks each"
-        raise InputError(f"{table.where}: {table.hosts[0]} to {table.hosts[-1]} ranks", rule)
-    return Measured(table, what, ranks, table.hosts[0])
+    return RankedTable(table, what, ranks, per_host_of(table, ranks))

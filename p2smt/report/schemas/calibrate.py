@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -15,8 +15,12 @@ HeldOut = Annotated[
 ]
 
 
+Measured = Collective | Literal["all-to-all", "send"]
+"""Operations that can be measured."""
+
+
 class Outlier(OutputPart):
-    """A time that was left out of the fit."""
+    """A time that was left out of the fit, or that it does not explain."""
 
     payload_bytes: PayloadBytes
     measured_s: Seconds
@@ -27,7 +31,7 @@ class Outlier(OutputPart):
 class FittedCollective(OutputPart):
     """How well the calibrated model meets the times of one collective."""
 
-    collective: Collective
+    collective: Measured
     own_pieces: Annotated[bool, Field(description="It has pieces of its own.")]
     times: Annotated[Count, Field(description="How many times were measured.")]
     median_error: Error
@@ -45,9 +49,42 @@ class FittedLevel(OutputPart):
     collectives: list[FittedCollective]
 
 
+class LibraryConstant(OutputPart):
+    """A constant of a library on the topology."""
+
+    level: Annotated[str | None, Field(description="null: of the whole topology.")]
+    quantity: Literal["efficiency", "hop", "call"]
+    name: Annotated[str, Field(description="Algorithm, family and protocol, or operation.")]
+    value: Annotated[
+        float, Field(ge=0, description="Part of the nominal bandwidth; seconds of a hop or call.")
+    ]
+    fitted: Annotated[
+        bool, Field(description="false: the times do not determine it, and it was kept.")
+    ]
+
+
+class MeasuredTable(OutputPart):
+    """How well one table is met; errors are max(predicted / measured, measured / predicted) - 1."""
+
+    source: str
+    operation: Measured
+    times: Annotated[Count, Field(description="Rows of the table.")]
+    median_error: Error
+    max_error: Error
+    left_out_error: Annotated[
+        Error | None, Field(description="The median by a fit to the other tables; null: none.")
+    ]
+
+
 class CalibrateOutput(Output):
     """The topology with links fitted to measured times."""
 
     topology: TopologyModel
-    levels: Annotated[list[FittedLevel], Field(description="Outermost first.")]
+    levels: Annotated[list[FittedLevel], Field(description="Without a library: outermost first.")]
+    constants: Annotated[list[LibraryConstant], Field(description="With a library.")]
+    tables: Annotated[list[MeasuredTable], Field(description="In the order of the files.")]
+    unexplained: Annotated[
+        list[Outlier], Field(description="Times far from what a library's constants predict.")
+    ]
+    warnings: Annotated[list[str], Field(description="Tables that are met badly.")]
     wrong_results: Annotated[list[str], Field(description="Rows left out: wrong results.")]

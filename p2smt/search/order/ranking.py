@@ -50,10 +50,15 @@ class Ranking:
         found = (one.matrix for one in (*self.ranked, *self.aside))
         return frozenset(matrix for matrix in found if matrix is not None)
 
+    def take_links(self, bound_s: float) -> None:
+        """Note the least objective that the links allow."""
+        self._physical_s = bound_s
+
     def take_bound(self, proposal: Proposal) -> None:
         """Note what a proposal proves of all matrices (that were not excluded).
 
-        The first one comes of a table that nothing has refined: its bound is the physical one.
+        The first one comes of a table that nothing has refined: its bound is the physical one,
+        unless :meth:`take_links` has named another.
         """
         self.exhausted |= proposal.status is Status.INFEASIBLE
         if proposal.bound_s is None or self.excluded:

@@ -1,4 +1,4 @@
-"""What a matrix costs with one collective per request, and what the links allow on it at best."""
+"""What a matrix costs with one collective per request, and the least it can cost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.answers import physical_bound_s
+from p2smt.plans.answers import least_s
 from p2smt.plans.solution import objective
 from p2smt.result import StopWatch
 from p2smt.search.weaker.starts import neighbours
@@ -51,9 +51,7 @@ class Estimates:
         if key not in self._requests:
             single_s = scene.fixed_time(request.kind, request.payload_bytes).seconds
             alone = math.prod(scene.hierarchy.factors) == 1
-            self._requests[key] = Estimate(
-                0.0 if alone else single_s, physical_bound_s(scene, request)
-            )
+            self._requests[key] = Estimate(0.0 if alone else single_s, least_s(scene, request))
         return self._requests[key]
 
     def descend(self, starts: Iterable[Matrix], watch: StopWatch) -> None:

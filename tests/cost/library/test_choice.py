@@ -9,6 +9,7 @@ import pytest
 
 from p2smt.cluster.topology import Algorithm
 from p2smt.cost.library.choice import chooser, ways_of
+from p2smt.cost.library.estimate import estimate
 from p2smt.cost.library.graphs import (
     Channels,
     GroupShape,
@@ -149,6 +150,27 @@ def test_a_driver_that_reports_latency_moves_the_choice_to_trees() -> None:
     near = [chosen("nccl-2.12", "all-reduce", h100(4), size) for size in sizes]
     far = [chosen("nccl-2.12", "all-reduce", h100(4, fabric="efa"), size) for size in sizes]
     assert sum("tree" in way for way in far) > sum("tree" in way for way in near)
+
+
+def test_before_2_18_what_a_driver_reports_stands_for_the_hop() -> None:
+    """A ring of 2 x 8 with Simple: 8.4 us, 26 hops inside and 4 between, of 28 us or of 75 us."""
+    formula = library_of("nccl-2.12").formula
+    assert formula is not None
+    for fabric, hop in (("infiniband", 28e-6), ("efa", 75e-6)):
+        shape = replace(a100(2), outside=fabric)
+        found = estimate(formula, Algorithm.RING, "simple", "all-reduce", shape)
+        assert found is not None
+        assert found.latency_s == pytest.approx(8.4e-6 + 26 * 3.4e-6 + 4 * hop)
+
+
+@pytest.mark.parametrize("library", ["nccl-2.20", "nccl-2.30"])
+def test_nvls_scatters_and_gathers_for_at_most_32_in_a_node(library: str) -> None:
+    """It reduces for any number of them."""
+    for operation in ("all-reduce", "reduce-scatter", "all-gather"):
+        for local in (32, 72):
+            ways = ways_of(library_of(library), operation, b200(1, local))
+            nvls = any(way.algorithm is Algorithm.NVLS for way in ways)
+            assert nvls == (operation == "all-reduce" or local == 32)
 
 
 def test_restricted_to_rings() -> None:

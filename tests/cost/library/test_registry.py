@@ -86,6 +86,13 @@ def test_a_library_in_a_file(tmp_path: Path) -> None:
     assert read_library(str(path)) == replace(library_of("gloo"), name="mine")
 
 
+def test_the_example_of_the_page() -> None:
+    page = Path(__file__).parents[3] / "docs" / "libraries.md"
+    example = page.read_text().partition("```yaml\n")[2].partition("```")[0]
+    found = parse_library(example, "example")
+    assert (found.name, found.algorithms) == ("mine", (Algorithm.RING, Algorithm.BINOMIAL))
+
+
 GLOO = packaged_text("gloo")
 RCCL = packaged_text("rccl")
 BROADCAST = "broadcast: [{algorithm: binomial, protocols: [simple]}]"

@@ -1,0 +1,111 @@
+"""Fits the constants of presets and libraries to all tables, and writes them where they hold.
+
+    python -m experiments.accuracy.fit_presets
+
+writes ``constants.json``, the ``efficiency`` of links in ``topologies/``, and the ``calls``,
+``hops`` and channels of sends in ``p2smt/libraries/``; and ``constants_without.json``: for every
+table that is to be predicted unseen, the constants that matter to it, fitted without it.  The
+search starts at what the libraries' own sources say; a constant that no table tells stays there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+
+from experiments.accuracy.constants import CONSTANTS, WITHOUT
+from experiments.accuracy.constants_text import write_constants
+from experiments.accuracy.fit import Losses, concerned, fitted
+from experiments.accuracy.hold_out import LEFT_OUT
+from experiments.accuracy.systems import has_preset
+from experiments.tables.tables import Published, tables
+from experiments.testbed.script import ended
+from p2smt.errors import InputError
+
+US = 1e-6
+START = {
+    "call nccl all-reduce": 6.8 * US,
+    "call nccl others": 6.6 * US,
+    "call nccl p2p": 6.6 * US,
+    "hop nccl inside ring ll": 0.6 * US,
+    "hop nccl inside ring ll128": 1.9 * US,
+    "hop nccl inside ring simple": 3.4 * US,
+    "hop nccl inside tree ll": 0.6 * US,
+    "hop nccl inside tree ll128": 1.25 * US,
+    "hop nccl inside tree simple": 4 * US,
+    "hop nccl inside nvls simple": 25 * US,
+    "hop nccl inside p2p ll": 0.6 * US,
+    "hop nccl inside p2p simple": 3.4 * US,
+    "hop nccl network ring ll": 2.7 * US,
+    "hop nccl network ring ll128": 4 * US,
+    "hop nccl network ring simple": 14 * US,
+    "hop nccl network tree ll": 5 * US,
+    "hop nccl network tree ll128": 8.5 * US,
+    "hop nccl network tree simple": 14 * US,
+    "hop nccl network nvls simple": 18 * US,
+    "hop nccl network p2p simple": 14 * US,
+    "times nccl roce": 1,
+    "times nccl efa": 10,
+    "times nccl efa2": 5,
+    "times nccl fastrak": 5,
+    "times nccl tcpx": 20,
+    "channel nccl": 20e9,
+    "call rccl all-reduce": 12 * US,
+    "hop rccl inside ring simple": 2.1 * US,
+    "hop rccl inside p2p ll": 0.8 * US,
+    "hop rccl inside p2p simple": 2.1 * US,
+    "hop rccl network ring simple": 14 * US,
+    "hop rccl network tree ll": 10.5 * US,
+    "hop rccl network tree simple": 25 * US,
+    "efficiency nvlink3 any": 0.8,
+    "efficiency nvlink4 any": 0.8,
+    "efficiency nvlink4 nvls": 0.7,
+    "efficiency nvlink5 any": 0.8,
+    "efficiency nvlink5 nvls": 0.7,
+    "efficiency xgmi any": 0.7,
+    "efficiency xgmi direct": 0.5,
+    "efficiency infiniband any": 0.95,
+    "efficiency infiniband ring": 0.9,
+    "efficiency infiniband+nvlink2 any": 0.75,
+    "efficiency infiniband+nvlink5 any": 0.95,
+    "efficiency infiniband+nvlink5 ring": 0.8,
+    "efficiency infiniband+nvlink5 all-to-all": 0.5,
+    "efficiency infiniband+xgmi any": 0.9,
+    "efficiency roce any": 0.95,
+    "efficiency efa any": 0.9,
+    "efficiency efa2 any": 0.9,
+    "efficiency fastrak any": 0.9,
+    "efficiency tcpx any": 0.5,
+}
+"""Where the search starts: hops and calls as in NCCL's and RCCL's own tables, the rest guessed."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Fit, and write every constant where it holds.
+
+    Raises:
+        InputError: there are arguments.
+    """
+    if arguments:
+        raise InputError(f"argument {arguments[0]}", "none is expected", "leave it out")
+    known = {name: one for name, one in tables().items() if has_preset(one)}
+    found = fitted(START, Losses(known), lambda line: sys.stderr.write(f"{line}\n") and None)
+    CONSTANTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write_constants(found)
+    unseen = {name: without(name, found, known) for name in LEFT_OUT if name in known}
+    WITHOUT.write_text(json.dumps(unseen, indent=1) + "\n", encoding="utf-8")
+
+
+def without(
+    name: str, constants: Mapping[str, float], known: Mapping[str, Published]
+) -> dict[str, float]:
+    """The constants that matter to a table, fitted again from the start to the other tables."""
+    mine = concerned(constants, Losses({name: known[name]}))
+    others = Losses({other: one for other, one in known.items() if other != name})
+    found = fitted({**constants, **{one: START[one] for one in mine}}, others, names=mine)
+    return {one: found[one] for one in mine}
+
+
+if __name__ == "__main__":
+    sys.exit(ended(main, sys.argv[1:]))

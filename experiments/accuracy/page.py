@@ -1,0 +1,179 @@
+"""The page of results in Markdown, from the values alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from experiments.accuracy.cells import KIB, Cell
+from experiments.accuracy.hold_out import IN_SAMPLE_TARGET, LARGER_TARGET, WORST_TARGET, HeldOut
+from experiments.accuracy.pairs import CLEAR, Comparison, comparisons, pair_target
+from experiments.accuracy.summary import Figures, Result, figures, targets
+from experiments.tables.tables import Published
+
+Lines = Iterator[str]
+INTRODUCTION = """\
+# Predicted beside measured
+
+Written by `make accuracy`. Every published table ([tables.json](../tables/tables.json)) beside what
+p2smt predicts for it from a preset as it is, by the library's own choice: nothing is fitted here.
+*Ratio* is predicted / measured, *error* abs(ratio - 1); outliers stay in.
+
+![Predicted against measured](figures/accuracy.svg)
+"""
+PAIRS = """\
+One call on the whole against one, two and three calls on the part, at every size that both tables
+have; a measured difference below 5 % is a tie. A program of so many steps inside the part takes at
+least as long as those calls: a model that is wrong here promises gains that nobody measures."""
+
+
+def page(found: Sequence[Result], apart: Sequence[Published], unseen: Sequence[HeldOut]) -> str:
+    """The whole page."""
+    parts = (
+        (INTRODUCTION,),
+        _section("Targets", _target_table(found)),
+        _section("Tables", _figure_table(found)),
+        _section("Tables without a preset", _apart_table(apart)),
+        _section("A whole and its parts", _pair_table(list(comparisons(found)))),
+        _section("Tables left out", _held_out_lines(unseen)),
+        _section("Every cell", _cell_tables(found)),
+    )
+    return "\n".join(line for part in parts for line in part).rstrip() + "\n"
+
+
+def _section(title: str, lines: Iterable[str]) -> Lines:
+    yield f"## {title}"
+    yield ""
+    yield from lines
+    yield ""
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Lines:
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(map(str, row)) + " |"
+
+
+def _target_table(found: Sequence[Result]) -> Lines:
+    every = [*targets(found), pair_target(list(comparisons(found)))]
+    rows = [(one.what, one.asked, one.found, _yes(one.met)) for one in every]
+    yield from _table(("what", "target", "found", "met"), rows)
+
+
+def _figure_table(found: Sequence[Result]) -> Lines:
+    head = ("table", "collective", "topology", "library", "cells", "error from 1 MiB, median")
+    more = ("error below, median", "worst cell from 1 KiB", "below bound", "two nodes > 1.25")
+    rows = [(one.table.name, one.table.collective, *_figures(one)) for one in found]
+    yield from _table((*head, *more), rows)
+    notes = [(one.table.name, one.table.note) for one in found if one.table.note]
+    yield ""
+    yield "; ".join(f"{name}: {note}" for name, note in notes) + "."
+
+
+def _figures(one: Result) -> tuple[object, ...]:
+    found: Figures = figures([one])
+    worst = "" if found.worst is None else f"{found.worst.ratio:.2f} at {size(found.worst)}"
+    return (
+        one.topology,
+        one.library or "none",
+        found.cells,
+        percent(found.large),
+        percent(found.small),
+        worst,
+        found.below_bound,
+        found.above_two_nodes if one.table.nodes == 2 else "",
+    )
+
+
+def _apart_table(apart: Sequence[Published]) -> Lines:
+    if not apart:
+        yield "None."
+        return
+    rows = [(one.name, one.collective, one.nodes, one.ranks, one.source) for one in apart]
+    yield from _table(("table", "collective", "nodes", "GPUs", "source"), rows)
+
+
+def _pair_table(found: Sequence[Comparison]) -> Lines:
+    yield PAIRS
+    yield ""
+    names = dict.fromkeys((one.whole, one.part, one.calls) for one in found)
+    head = (
+        "whole",
+        "part",
+        "calls",
+        "sizes",
+        "ties",
+        "agree",
+        "disagree, measured over 25 % apart",
+    )
+    yield from _table(head, (_pair_row(name, found) for name in names))
+
+
+def _pair_row(name: tuple[str, str, int], found: Sequence[Comparison]) -> tuple[object, ...]:
+    mine = [one for one in found if (one.whole, one.part, one.calls) == name]
+    clear = [one for one in mine if not one.tie]
+    wrong = [one for one in clear if not one.agree]
+    agree = f"{len(clear) - len(wrong)} of {len(clear)}"
+    far = [bytes_text(one.size_bytes) for one in wrong if one.margin > CLEAR]
+    return (*name, len(mine), len(mine) - len(clear), agree, ", ".join(far))
+
+
+def _held_out_lines(unseen: Sequence[HeldOut]) -> Lines:
+    if not unseen:
+        yield "Not computed."
+        return
+    yield (
+        f"Calibrated on some tables of a system, the other predicted: at most {LARGER_TARGET:.0%} "
+        f"median over the larger ones left out, each at most {WORST_TARGET:.0%}, in sample at most "
+        f"{IN_SAMPLE_TARGET:.0%}. Systems with one table are in sample, and marked so."
+    )
+    yield ""
+    head = (
+        "topology",
+        "calibrated on",
+        "predicted",
+        "what",
+        "median error",
+        "largest",
+        "target met",
+    )
+    yield from _table(head, (one.as_row() for one in unseen))
+
+
+def _cell_tables(found: Sequence[Result]) -> Lines:
+    head = ("size", "measured", "predicted", "ratio", "algorithm", "protocol")
+    for one in found:
+        title = f"{one.table.name}: {one.table.collective} on {one.topology}"
+        yield f"### {title}, {one.library or 'no library'}"
+        yield ""
+        cells = [cell for cell in one.cells if cell.size_bytes >= KIB]
+        yield from _table(head, (_cell_row(cell) for cell in cells))
+        yield ""
+
+
+def _cell_row(cell: Cell) -> tuple[object, ...]:
+    times = (f"{1e6 * seconds:.4g} us" for seconds in (cell.measured_s, cell.predicted_s))
+    return (size(cell), *times, f"{cell.ratio:.2f}", cell.algorithm, cell.protocol)
+
+
+def percent(share: float | None) -> str:
+    """A share with one decimal; empty where there is none."""
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def size(cell: Cell) -> str:
+    """A cell's size."""
+    return bytes_text(cell.size_bytes)
+
+
+def bytes_text(count: float) -> str:
+    """Bytes in the largest binary unit."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:g} {unit}"
+        count /= 1024
+    return f"{count:g} GiB"
+
+
+def _yes(met: bool) -> str:
+    return "yes" if met else "**no**"

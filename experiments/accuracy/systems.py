@@ -1,0 +1,90 @@
+"""Which preset models which published system.
+
+A system without a preset is listed apart, and no figure is computed for it.  A machine of an NVL72
+rack is no level of its preset, so its tables run on one rack.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from experiments.tables.tables import Published
+from p2smt.cluster.file import load_topology, preset_names
+from p2smt.cluster.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """The preset of a system; ``nodes_per_entity`` machines make one of its outermost entities."""
+
+    preset: str
+    nodes_per_entity: int = 1
+
+
+PRESETS = {
+    "a100-node": Modelled("dgx-a100"),
+    "aws-p4de": Modelled("aws-p4d"),
+    "aws-p5": Modelled("aws-p5"),
+    "dell-xe9680-h100-8xNDR400": Modelled("dgx-h100"),
+    "gcp-a4": Modelled("gcp-a4"),
+    "gb200-nvl72": Modelled("gb200-nvl72", 18),
+    "gb300-nvl72": Modelled("gb300-nvl72", 18),
+    "gcp-a3-high": Modelled("gcp-a3-high"),
+    "gcp-a3-mega": Modelled("gcp-a3-mega"),
+    "mi300x": Modelled("mi300x"),
+    "dgx2": Modelled("dgx2"),
+    "h100-nebius": Modelled("dgx-h100"),
+    "b200-lambda": Modelled("dgx-b200"),
+    "b200-vultr": Modelled("dgx-b200"),
+}
+"""The preset of each system that has one; of those without, nothing is claimed."""
+
+
+VERSIONS = (((2, 28), "nccl-2.30"), ((2, 17), "nccl-2.20"), ((0, 0), "nccl-2.12"))
+"""The version from which each library describes NCCL, newest first."""
+_VERSION = re.compile(r"NCCL (\d+)\.(\d+)")
+NODES = {
+    "8 x A100": ("a100-node", "aws-p4de"),
+    "8 x H100": ("aws-p5", "dell-xe9680-h100-8xNDR400", "gcp-a3-mega", "h100-nebius"),
+    "8 x B200": ("gcp-a4", "b200-lambda", "b200-vultr"),
+}
+"""Systems whose nodes are alike inside: a table of one node measures a part of the others' too."""
+
+
+def is_part(whole: Published, part: Published) -> bool:
+    """Whether a table measures the same collective on some of another's GPUs, or on their like."""
+    if whole.collective != part.collective or whole.ranks <= part.ranks:
+        return False
+    alike = any({whole.system, part.system} <= set(names) for names in NODES.values())
+    return whole.system == part.system or (part.nodes == 1 and alike)
+
+
+def has_preset(table: Published) -> bool:
+    """Whether p2smt has a preset of the system."""
+    return table.system in PRESETS and PRESETS[table.system].preset in preset_names()
+
+
+def topology_name(table: Published) -> str:
+    """The argument of ``--topology``, such as ``aws-p5:2``."""
+    one = PRESETS[table.system]
+    return f"{one.preset}:{-(-table.nodes // one.nodes_per_entity)}"
+
+
+def topology_of(table: Published) -> Topology:
+    """The part of the preset on which a table was measured, or a whole rack of it.
+
+    Its library is the preset's, or the one that knows the version that the table names.
+    """
+    topology = load_topology(topology_name(table))
+    named = library_of_version(table.library)
+    return topology.under(named) if named else topology
+
+
+def library_of_version(text: str) -> str:
+    """The library that describes a version such as ``NCCL 2.26.2``; empty: none is named."""
+    found = _VERSION.match(text)
+    if not found:
+        return ""
+    version = (int(found[1]), int(found[2]))
+    return next(name for least, name in VERSIONS if version >= least)

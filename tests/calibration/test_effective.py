@@ -1,0 +1,225 @@
+"""Calibration under a library: made-up constants are found again, and nothing else is claimed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from p2smt.calibration.build import Calibration, calibrate
+from p2smt.calibration.effective.constants import LEAST_S, Constant, Quantity, with_constants
+from p2smt.calibration.limits import doubts, useless
+from p2smt.calibration.predict import Predictor, predicted_s
+from p2smt.calibration.samples import Sample
+from p2smt.cluster.file import load_topology, parse_topology
+from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.algorithms import Operation
+from p2smt.errors import InputError
+from p2smt.programs.program import Grouping
+from tests.calibration.fixtures import ALL, INSIDE
+
+SIZES = tuple(2**i for i in range(6, 33, 2))
+NODES = load_topology("dgx-h100:4").under("nccl-2.20")
+MESH = load_topology("mi300x:2").under("rccl")
+TRUE = {
+    Constant(Quantity.EFFICIENCY, "nvls", 1): 0.7,
+    Constant(Quantity.EFFICIENCY, "tree", 0): 0.6,
+    Constant(Quantity.EFFICIENCY, "ring", 0): 0.8,
+    Constant(Quantity.HOP, "tree-ll", 0): 9e-6,
+    Constant(Quantity.HOP, "nvls-simple", 1): 6e-6,
+    Constant(Quantity.CALL, "all-reduce"): 15e-6,
+}
+
+
+def table(
+    truth: Topology,
+    where: Grouping = ALL,
+    nodes: int | None = None,
+    operation: Operation = Collective.ALL_REDUCE,
+    noise: float = 0.0,
+    factor: float = 1.0,
+) -> list[Sample]:
+    """The model's own times as one table; ``noise`` is the standard deviation of their log."""
+    plain = [Sample(operation, where, size, 1.0, outermost=nodes) for size in SIZES]
+    times = factor * Predictor.of(truth, plain).seconds(truth)
+    times *= np.exp(noise * np.random.default_rng(1).standard_normal(len(times)))
+    name = f"{operation.value}-{where.outer}-{nodes or 'all'}"
+    return [
+        replace(s, seconds=float(t), source=f"{name}.txt:{line}")
+        for line, (s, t) in enumerate(zip(plain, times, strict=True))
+    ]
+
+
+def three_tables(truth: Topology, noise: float = 0.0) -> list[Sample]:
+    """One node, two nodes and all."""
+    return [
+        *table(truth, INSIDE, noise=noise),
+        *table(truth, nodes=2, noise=noise),
+        *table(truth, noise=noise),
+    ]
+
+
+def found_values(found: Calibration) -> dict[Constant, float]:
+    return {one.constant: one.value for one in found.constants if one.fitted}
+
+
+def test_true_constants_are_recovered() -> None:
+    truth = with_constants(NODES, TRUE)
+    samples = three_tables(truth)
+    found = calibrate(NODES, samples)
+    values = found_values(found)
+    for constant, value in TRUE.items():
+        assert values[constant] == pytest.approx(value, rel=0.05), constant
+    predicted = Predictor.of(found.topology, samples).seconds(found.topology)
+    np.testing.assert_allclose(predicted, [s.seconds for s in samples], rtol=0.03)
+    assert found.topology.library == NODES.library
+    assert found.topology.calibrated
+    assert found.unexplained == ()
+
+
+def test_noise_moves_constants_little() -> None:
+    found = found_values(calibrate(NODES, three_tables(with_constants(NODES, TRUE), 0.05)))
+    rates = {c: v for c, v in TRUE.items() if c.quantity is Quantity.EFFICIENCY}
+    for constant, value in rates.items():
+        assert found[constant] == pytest.approx(value, rel=0.1), constant
+
+
+def test_a_few_rows_that_nothing_explains_do_not_bend_the_fit() -> None:
+    truth = with_constants(NODES, TRUE)
+    samples = three_tables(truth)
+    spiked = [replace(s, seconds=4 * s.seconds) if i % 9 == 2 else s for i, s in enumerate(samples)]
+    found = calibrate(NODES, spiked)
+    assert found_values(found)[Constant(Quantity.EFFICIENCY, "nvls", 1)] == pytest.approx(
+        0.7, rel=0.05
+    )
+    spikes = {i for i in range(len(samples)) if i % 9 == 2}
+    assert {spiked.index(sample) for sample, _ in found.unexplained} == spikes
+
+
+def test_what_no_time_touches_is_kept_and_said_to_be() -> None:
+    found = calibrate(NODES, table(with_constants(NODES, TRUE), INSIDE))
+    assert found.topology.levels[0] == NODES.levels[0]
+    assert {one.constant.level for one in found.constants} <= {1, None}
+
+
+def test_constants_that_act_alike_are_not_both_fitted() -> None:
+    """Of one size alone nothing can tell a call from its hops."""
+    same = [replace(s, payload_bytes=8) for s in table(with_constants(NODES, TRUE), INSIDE)]
+    same = [replace(s, seconds=same[0].seconds) for s in same]
+    found = calibrate(NODES, same)
+    kept = [one for one in found.constants if not one.fitted]
+    assert len(found_values(found)) == 1
+    assert kept
+    known = dict(NODES.calls) | {one.constant.name: one.value for one in kept}
+    for name, seconds in found.topology.calls:
+        assert name in known or seconds > 0
+    assert predicted_s(found.topology, same[0]) == pytest.approx(same[0].seconds, rel=0.02)
+
+
+def test_no_time_below_ten_nanoseconds_is_fitted() -> None:
+    fast = replace(NODES, calls=(("all-reduce", 0.0),))
+    truth = with_constants(fast, {Constant(Quantity.HOP, "tree-ll", 0): 1e-9})
+    found = calibrate(NODES, [*table(truth, nodes=2), *table(truth)])
+    times = [
+        one.value
+        for one in found.constants
+        if one.fitted and one.constant.quantity is not Quantity.EFFICIENCY
+    ]
+    assert min(times, default=1.0) > LEAST_S
+
+
+def test_each_table_is_also_predicted_without_it() -> None:
+    truth = with_constants(NODES, TRUE)
+    found = calibrate(NODES, three_tables(truth))
+    assert [one.times for one in found.tables] == [len(SIZES)] * 3
+    assert all(one.median_error < 0.03 for one in found.tables)
+    left_out = [one.left_out_error for one in found.tables]
+    assert all(error is not None for error in left_out)
+    assert left_out[1] == pytest.approx(0, abs=0.1)  # of two nodes, from one and four
+    assert not useless(found.tables)
+
+
+def test_one_table_has_nothing_to_be_predicted_from() -> None:
+    (one,) = calibrate(NODES, table(NODES)).tables
+    assert one.left_out_error is None
+
+
+def test_a_table_that_contradicts_the_others_is_named_first() -> None:
+    odd = table(NODES, factor=5.0)
+    found = calibrate(NODES, [*table(NODES, INSIDE), *table(NODES, nodes=2), *odd])
+    assert useless(found.tables)
+    assert "all-reduce-0-all.txt" in next(doubts(found.tables))
+
+
+@pytest.mark.parametrize("where", [INSIDE, ALL])
+def test_times_faster_than_the_hardware_are_refused(where: Grouping) -> None:
+    fast = table(NODES, where, factor=0.4)
+    with pytest.raises(InputError, match=r"above the link's nominal .*--allow-above-nominal"):
+        calibrate(NODES, fast)
+
+
+def test_rates_above_nominal_can_be_allowed() -> None:
+    fast = table(NODES, INSIDE, factor=0.55)
+    found = calibrate(NODES, fast, allow_above_nominal=True)
+    link, before = found.topology.levels[1].link, NODES.levels[1].link
+    assert link.bandwidth_bytes_per_s > 1.2 * before.bandwidth_bytes_per_s
+    assert all(part <= 1 for _, part in link.efficiency)
+    large = fast[-1]
+    assert predicted_s(found.topology, large) == pytest.approx(large.seconds, rel=0.1)
+
+
+def test_a_raised_rate_leaves_other_algorithms_their_speed() -> None:
+    fast = table(NODES, INSIDE, factor=0.55)
+    found = calibrate(NODES, fast, allow_above_nominal=True).topology
+    send = Sample(RequestKind.SEND, INSIDE, 2**30, 1.0)
+    assert predicted_s(found, send) == pytest.approx(predicted_s(NODES, send), rel=0.02)
+
+
+@pytest.mark.parametrize("kind", [RequestKind.SEND, RequestKind.ALL_TO_ALL])
+def test_an_all_reduce_over_a_mesh_makes_no_other_link_faster(kind: RequestKind) -> None:
+    """It uses all links of a device, a send one."""
+    measured = table(MESH, INSIDE)
+    found = calibrate(MESH, measured).topology
+    for size in (2**20, 2**26, 2**32):
+        other = Sample(kind, INSIDE, size, 1.0)
+        assert predicted_s(found, other) >= 0.99 * predicted_s(MESH, other)
+
+
+def test_exchanges_have_an_efficiency_of_their_own() -> None:
+    true = {
+        Constant(Quantity.EFFICIENCY, "all-to-all", 0): 0.5,
+        Constant(Quantity.EFFICIENCY, "tree", 0): 0.6,
+    }
+    truth = with_constants(NODES, true)
+    exchanges = table(truth, operation=RequestKind.ALL_TO_ALL)
+    values = found_values(calibrate(NODES, [*table(truth, nodes=2), *exchanges]))
+    assert values[Constant(Quantity.EFFICIENCY, "all-to-all", 0)] == pytest.approx(0.5, rel=0.03)
+    assert values[Constant(Quantity.EFFICIENCY, "tree", 0)] == pytest.approx(0.6, rel=0.05)
+
+
+def test_a_library_with_one_algorithm_for_each_operation_has_efficiencies_of_operations() -> None:
+    gloo = parse_topology(
+        """
+name: cluster
+library: gloo
+levels:
+  - {name: node, size: 4, link: {kind: switch, fabric: ethernet, bandwidth: 1 GB/s, latency: 50 us}}
+  - {name: gpu, size: 4, link: {kind: switch, bandwidth: 4 GB/s, latency: 20 us}}
+""",
+        "cluster",
+    )
+    true = {
+        Constant(Quantity.EFFICIENCY, "all-reduce", 0): 0.9,
+        Constant(Quantity.EFFICIENCY, "reduce-scatter", 0): 0.45,
+        Constant(Quantity.CALL, "reduce-scatter"): 3e-3,
+    }
+    truth = with_constants(gloo, true)
+    samples = [
+        *table(truth),
+        *table(truth, operation=Collective.REDUCE_SCATTER),
+    ]
+    values = found_values(calibrate(gloo, samples))
+    for constant, value in true.items():
+        assert values[constant] == pytest.approx(value, rel=0.05), constant

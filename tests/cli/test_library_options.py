@@ -1,0 +1,158 @@
+"""--library, --nominal and --algorithm best; and what a file without a library is taken for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p2smt.cluster.file import load_noting, load_topology
+from p2smt.cost.library import registry
+from p2smt.cost.library.file import packaged_text
+from tests.cli.tools import TINY, assert_one_error, cli
+
+SCENE = ("--axes", "dp=2,tp=4", "--placement", "[[2,1],[1,4]]", "--reduce", "tp=64KiB")
+BARE = TINY.replace("library: none\nalgorithms: [ring]\n", "")
+OLD = TINY.replace("library: none\n", "")
+
+
+def written(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "tiny.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def step(topology: str, *more: str) -> dict[str, Any]:
+    found: dict[str, Any] = cli("cost", "-t", topology, *SCENE, *more, "--json").json()["steps"][0]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fabrics", "library"),
+    [
+        (("infiniband", "nvlink4"), "nccl-2.20"),
+        (("infiniband", "xgmi"), "rccl"),
+        (("ethernet", "ethernet"), "gloo"),
+        (("dcn", "ici"), ""),
+        (("infiniband", "pcie"), "nccl-2.20"),
+    ],
+)
+def test_a_file_without_a_library_has_that_of_its_fabrics(
+    tmp_path: Path, fabrics: tuple[str, str], library: str
+) -> None:
+    text = BARE
+    for fabric, rate in zip(fabrics, ("10 GB/s", "100 GB/s"), strict=True):
+        text = text.replace(f"bandwidth: {rate}", f"fabric: {fabric}, bandwidth: {rate}")
+    found, note = load_noting(written(tmp_path, text))
+    assert found.library == library
+    assert "names no library" in note
+    assert (library or "no library") in note
+
+
+@pytest.mark.parametrize(
+    ("words", "library"), [("8 x AMD MI300X", "rccl"), ("TPU v5p", ""), ("8 GPUs", "nccl-2.20")]
+)
+def test_or_that_of_its_description(tmp_path: Path, words: str, library: str) -> None:
+    path = written(tmp_path, BARE.replace("name: tiny", f"name: tiny\ndescription: {words}"))
+    assert load_topology(path).library == library
+
+
+def test_links_that_were_fitted_without_a_library_stay_so(tmp_path: Path) -> None:
+    measured = "measured: {reduce: [{name: large, latency: 1 us, bandwidth: 1 GB/s}]}, "
+    path = written(tmp_path, BARE.replace("bandwidth: 10", measured + "bandwidth: 10"))
+    found, note = load_noting(path)
+    assert found.library == ""
+    assert "fitted without a library" in note
+
+
+def test_a_file_of_before_is_restricted_to_what_it_lists(tmp_path: Path) -> None:
+    found = load_topology(written(tmp_path, OLD))
+    assert (found.library, found.restricted) == ("nccl-2.20", True)
+    assert not load_topology(written(tmp_path, BARE)).restricted
+
+
+def test_an_assumed_library_is_said_on_stderr_alone(tmp_path: Path) -> None:
+    path = written(tmp_path, BARE)
+    for asked in (("topology", "show", path), ("cost", "-t", path, *SCENE)):
+        outcome = cli(*asked)
+        assert outcome.code == 0
+        assert outcome.err.startswith("note: ")
+        assert "library nccl-2.20 is assumed" in outcome.err
+        assert outcome.err.count("\n") == 1
+        assert "note" not in outcome.out
+    assert cli("cost", "-t", path, *SCENE, "--json").json()["steps"]
+    assert cli("cost", "-t", path, *SCENE, "--library", "none").err == ""
+
+
+def test_another_library_and_none(tmp_path: Path) -> None:
+    path = written(tmp_path, TINY)
+    assert step(path)["protocol"] == "simple"
+    assert step(path, "--library", "nccl-2.20")["protocol"] == "ll"
+
+
+def test_a_library_in_a_file(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(packaged_text("gloo").replace("name: gloo", "name: own-gloo"))
+    path = written(tmp_path, TINY)
+    try:
+        assert step(path, "--library", str(own)) == step(path, "--library", "gloo")
+    finally:
+        registry._ADDED.clear()
+
+
+def test_nominal_is_without_a_library(tmp_path: Path) -> None:
+    bare, none = written(tmp_path, BARE.replace("name: tiny", "name: tiny")), tmp_path / "n.yaml"
+    none.write_text(BARE + "library: none\n")
+    assert step(bare, "--nominal") == step(str(none))
+    assert cli("cost", "-t", bare, *SCENE, "--nominal").err == ""
+
+
+def test_the_cheapest_way_is_never_slower_than_the_choice(tmp_path: Path) -> None:
+    path = written(tmp_path, BARE)
+    for size in ("1KiB", "64KiB", "8MiB", "1GiB"):
+        more = (*SCENE[:4], "--reduce", f"tp={size}", "--json")
+        best = cli("cost", "-t", path, *more, "--algorithm", "best").json()["steps"][0]
+        chosen = cli("cost", "-t", path, *more).json()["steps"][0]
+        assert best["seconds"] <= chosen["seconds"]
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        (("--library", "nccl"), "library 'nccl'"),
+        (("--library", "NCCL 2"), "is no name of a library"),
+        (("--library", "absent/own.yaml"), "absent"),
+        (("--library", "gloo", "--nominal"), "--nominal beside --library"),
+        (("--algorithm", "fastest"), "must be best or some of"),
+    ],
+)
+def test_bad_options(tmp_path: Path, more: tuple[str, ...], word: str) -> None:
+    outcome = cli("cost", "-t", written(tmp_path, TINY), *SCENE, *more)
+    assert_one_error(outcome)
+    assert word in outcome.err
+
+
+def test_nominal_and_a_calibrated_file_exclude_each_other(tmp_path: Path) -> None:
+    for text in ("calibrated: true\n", "library: nccl-2.20\ncalls: {send: 3 us}\n"):
+        outcome = cli("cost", "-t", written(tmp_path, BARE + text), *SCENE, "--nominal")
+        assert_one_error(outcome)
+        assert "was calibrated" in outcome.err
+
+
+def test_a_plan_stands_alone(tmp_path: Path) -> None:
+    plan, path = str(tmp_path / "plan.json"), written(tmp_path, BARE)
+    solved = cli("solve", "-t", path, *SCENE[:2], *SCENE[4:], "-o", plan)
+    assert solved.code == 0
+    for more in (("--library", "gloo"), ("--nominal",)):
+        assert_one_error(cli("cost", plan, *more))
+
+
+def test_show_names_library_fabrics_and_efficiencies(tmp_path: Path) -> None:
+    text = BARE.replace(
+        "bandwidth: 10 GB", "fabric: efa, efficiency: {any: 0.8, ring: 0.9}, bandwidth: 10 GB"
+    )
+    out = cli("topology", "show", written(tmp_path, text + "library: nccl-2.20\n")).out
+    assert "runs: as chosen by library nccl-2.20" in out
+    assert "node: efa; reached of its bandwidth: 0.8, ring 0.9" in out
+    assert "gpu: fabric not said" in out

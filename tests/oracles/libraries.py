@@ -1,0 +1,304 @@
+"""Brute-force price of one step under a library, from its data and the load of every link.
+
+Written from the rules of docs/cost-model.md alone: no code of the cost model is used, only types
+and the library's data.  A group is a list in communicator order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.library.model import Library
+from tests.oracles.loads import (
+    Group,
+    Loads,
+    Operation,
+    by_node,
+    device_ports,
+    entity,
+    meeting_level,
+    messages,
+    nodes_of,
+    send_loads,
+    sibling_draws,
+    sibling_loads,
+    sibling_send_draws,
+    switch_loads,
+    walk,
+)
+
+IN_SWITCHES = (Algorithm.NVLS, Algorithm.NVLS_TREE)
+PIPELINED = (Algorithm.TREE, Algorithm.PAT, *IN_SWITCHES)
+FAMILY = {
+    Algorithm.RING: "ring",
+    Algorithm.TREE: "tree",
+    Algorithm.NVLS: "nvls",
+    Algorithm.NVLS_TREE: "nvls",
+    Algorithm.PAT: "pat",
+}
+
+
+def price(
+    topology: Topology,
+    library: Library,
+    groups: Sequence[Group],
+    operation: Operation,
+    algorithm: Algorithm | None,
+    protocol: str,
+    payload: float,
+) -> float:
+    """Seconds of one call of all groups at once; ``algorithm`` None: from peer to peer."""
+    orders = [walk(topology, group, library.joins_nodes) for group in groups]
+    if operation is RequestKind.SEND:  # goes from rank to rank, whatever a ring would do
+        orders = [list(group) for group in groups]
+    several = any(len(by_node(topology, group)) > 1 for group in groups)
+    call = dict(library.calls)[operation.value]
+    if several:
+        call = dict(library.calls_across).get(operation.value, call)
+    call = dict(topology.calls).get(operation.value, call) * topology.call_factor
+    hops = [_hop(topology, library, groups, algorithm, protocol, j) for j in _levels(topology)]
+    steps = [_steps(topology, order, operation, algorithm) for order in orders]
+    latency = max(_latency(one, hops, operation) for one in steps)
+    wire = max(level_seconds(topology, library, orders, operation, algorithm, protocol, payload))
+    crossed = {j for one in steps for j, count in one.items() if count}
+    stage = sum(
+        max((hops[j] for j in crossed if inside is _inside(topology, j)), default=0.0)
+        for inside in (False, True)
+    )
+    fill = math.sqrt(8 * wire * stage) if algorithm in PIPELINED else 0.0
+    return call + latency + wire + fill
+
+
+def _levels(topology: Topology) -> range:
+    return range(len(topology.levels))
+
+
+def _inside(topology: Topology, level: int) -> bool:
+    """Whether a level is inside a node."""
+    nodes = nodes_of(topology)
+    return nodes is None or level > nodes
+
+
+# Latency ----------------------------------------------------------------------------------
+
+
+def _hop(
+    topology: Topology,
+    library: Library,
+    groups: Sequence[Group],
+    algorithm: Algorithm | None,
+    protocol: str,
+    level: int,
+) -> float:
+    link = topology.levels[level].link
+    measured = dict(link.hops)
+    for name in (protocol, "any"):
+        if name in measured:
+            return measured[name]
+    family = "p2p" if algorithm is None else FAMILY.get(algorithm, "p2p")
+    alone = all(len(members) == 1 for group in groups for members in by_node(topology, group))
+    if alone and family == "ring" and not _inside(topology, level):
+        family = "tree"  # nothing inside a node to hide the network's latency behind
+    outside = link.network or not _inside(topology, level)
+    known = dict(library.hops)
+    for place in (link.fabric, "network" if outside else "inside"):
+        for kind in (family, "p2p", "ring"):
+            if (place, kind, protocol) in known:
+                return known[place, kind, protocol]
+    return 0.0
+
+
+def _latency(steps: Counter[int], hops: Sequence[float], operation: Operation) -> float:
+    if operation is RequestKind.SEND:  # messages are alone: the slowest counts
+        return max((hops[j] for j in steps), default=0.0)
+    return sum(count * hops[j] for j, count in steps.items())
+
+
+def _steps(
+    topology: Topology, order: Group, operation: Operation, algorithm: Algorithm | None
+) -> Counter[int]:
+    """Steps whose latency is paid, by level, of one group in the order of its ring."""
+    passes = 2 if operation is Collective.ALL_REDUCE else 1
+    meets = Counter(meeting_level(topology, a, b) for a, b in pairwise(order))
+    if not meets or operation is RequestKind.SEND:
+        return meets
+    doubled = _doublings(topology, order)
+    nodes = [sorted(members) for members in by_node(topology, order)]
+    inner = [meeting_level(topology, a, b) for node in nodes for a, b in pairwise(node)]
+    match algorithm:
+        case None:
+            return _batches(topology, order)
+        case Algorithm.RING:
+            found = meets
+        case Algorithm.TREE:
+            edges = {j: math.ceil(n / len(nodes)) for j, n in Counter(inner).items()}
+            found = Counter({j: n for j, n in doubled.items() if not _inside(topology, j)} | edges)
+        case Algorithm.NVLS | Algorithm.NVLS_TREE:
+            found = Counter({j: n for j, n in doubled.items() if not _inside(topology, j)})
+            return Counter({j: passes * n for j, n in found.items()} | _once(inner))
+        case Algorithm.PAT | Algorithm.HALVING_DOUBLING:
+            found = doubled
+        case Algorithm.DIRECT:
+            found = Counter({min(meets): 1})
+        case Algorithm.SCATTER_GATHER:
+            return meets + Counter({min(meets): 1})
+        case Algorithm.BINOMIAL:
+            return _binomial(topology, order)
+        case _:
+            raise NotImplementedError(algorithm)
+    return Counter({j: passes * n for j, n in found.items()})
+
+
+def _once(inner: Sequence[int]) -> dict[int, int]:
+    return {min(inner): 1} if inner else {}
+
+
+def _doublings(topology: Topology, group: Group) -> Counter[int]:
+    counts = [1, *(len({entity(topology, j, d) for d in group}) for j in _levels(topology))]
+    return Counter({j: math.ceil(math.log2(b / a)) for j, (a, b) in enumerate(pairwise(counts))})
+
+
+def _batches(topology: Topology, group: Group) -> Counter[int]:
+    """Peers of a member (on average) that meet it at each level, eight at once."""
+    p, found = len(group), Counter[int]()
+    inside = [p, *(p / len({entity(topology, j, d) for d in group}) for j in _levels(topology))]
+    for j, (outer, inner) in enumerate(pairwise(inside)):
+        found[j] = math.ceil((outer - inner) / 8)
+    return found
+
+
+def _binomial(topology: Topology, group: Group) -> Counter[int]:
+    found, reached = Counter[int](), 1
+    while reached < len(group):
+        pairs = list(zip(group[:reached], group[reached:], strict=False))
+        found[min(meeting_level(topology, a, b) for a, b in pairs)] += 1
+        reached += len(pairs)
+    return found
+
+
+# Transfer ---------------------------------------------------------------------------------
+
+
+def level_seconds(
+    topology: Topology,
+    library: Library,
+    orders: Sequence[Group],
+    operation: Operation,
+    algorithm: Algorithm | None,
+    protocol: str,
+    payload: float,
+) -> list[float]:
+    """Seconds that the worst link of each level transfers."""
+    found = []
+    for j, level in enumerate(topology.levels):
+        load, draw = _loads(topology, j, orders, operation, algorithm)
+        part = _part(level.link, operation, algorithm)
+        rule = next(one for one in library.protocols if one.name == protocol)
+        rate = max(p.bandwidth_bytes_per_s for p in level.link.pieces) * part * rule.efficiency
+        if j == len(topology.levels) - 1 and level.link.kind is LinkKind.SWITCH:
+            rate = min(rate, dict(rule.caps).get(level.link.fabric, math.inf))
+        cap = level.link.device_bandwidth_bytes_per_s or math.inf
+        found.append(max(payload * load / rate, payload * draw / (cap * part)))
+    return found
+
+
+def _part(link: Link, operation: Operation, algorithm: Algorithm | None) -> float:
+    names = [operation.value if algorithm is None else algorithm.value]
+    if algorithm is Algorithm.NVLS_TREE:  # between nodes a tree, inside them the switches
+        names.append("tree" if link.network else "nvls")
+    known = dict(link.efficiency)
+    return next((known[name] for name in (*names, "any") if name in known), 1.0)
+
+
+def _loads(
+    topology: Topology,
+    level: int,
+    orders: Sequence[Group],
+    operation: Operation,
+    algorithm: Algorithm | None,
+) -> tuple[float, float]:
+    """Load of the worst link and draw of the worst device at a level, per payload byte."""
+    sibling = topology.levels[level].link.kind is not LinkKind.SWITCH
+    if algorithm in IN_SWITCHES and _inside(topology, level) and not sibling:
+        both = _through_switches(topology, level, orders, operation)
+    elif operation is RequestKind.SEND:
+        sent = [m for order in orders for m in messages(topology, order, operation, "send") or []]
+        if sibling:
+            loads = sibling_loads(topology, level, orders, operation, "send")
+            both = loads, sibling_send_draws(topology, level, sent)
+        else:
+            both = send_loads(topology, level, sent)
+    else:
+        way = {None: "pairwise", Algorithm.NVLS_TREE: Algorithm.TREE}.get(algorithm, algorithm)
+        passes = {Algorithm.PAT: "pairwise"}
+        way = passes.get(way, way)  # who sends what to whom changes, how much leaves does not
+        assert way is not None
+        if sibling:
+            both = (
+                sibling_loads(topology, level, orders, operation, way),
+                sibling_draws(topology, level, orders, operation, way),
+            )
+        else:
+            both = switch_loads(topology, level, orders, operation, way)
+    return max(both[0].values(), default=0.0), max(both[1].values(), default=0.0)
+
+
+def _through_switches(
+    topology: Topology, level: int, orders: Sequence[Group], operation: Operation
+) -> tuple[Loads, Loads]:
+    """Each member hands the switch its payload once; an all-reduce also spreads the result."""
+    ports, draws = Loads(float), Loads(float)
+    most = max(len(node) for order in orders for node in by_node(topology, order))
+    moved = 1 + 1 / most if operation is Collective.ALL_REDUCE else 1.0
+    for order in orders:
+        for place in {entity(topology, level, d) for d in order}:
+            inside = [d for d in order if entity(topology, level, d) == place]
+            if len(inside) == len(order):
+                continue
+            reached = {port for d in inside for port in device_ports(topology, level, d)}
+            for port in reached:
+                ports[place, port] += len(inside) * moved / len(reached)
+            for device in inside:
+                draws[device] += moved
+    return ports, draws
+
+
+def can_carry(
+    topology: Topology, orders: Sequence[Group], operation: Operation, algorithm: Algorithm
+) -> bool:
+    """Whether links and groups allow an algorithm; otherwise a ring runs."""
+    siblings = {
+        j
+        for order in orders
+        for a, b in pairwise(sorted(order))
+        if topology.levels[j := meeting_level(topology, a, b)].link.kind is not LinkKind.SWITCH
+    }
+    even = _even(topology, orders)
+    match algorithm:
+        case Algorithm.RING:
+            return True
+        case Algorithm.TREE:
+            return all(_inside(topology, j) for j in siblings)
+        case Algorithm.NVLS_TREE | Algorithm.NVLS | Algorithm.PAT:
+            return not siblings
+        case Algorithm.BINOMIAL | Algorithm.SCATTER_GATHER:
+            return even and not siblings
+        case Algorithm.DIRECT:
+            meshes = {topology.levels[j].link.kind for j in siblings} <= {LinkKind.FULL_MESH}
+            return meshes or operation is Collective.ALL_REDUCE
+    raise NotImplementedError(algorithm)
+
+
+def _even(topology: Topology, orders: Sequence[Group]) -> bool:
+    for j in _levels(topology):
+        spots = [[entity(topology, j, d) for d in order] for order in orders]
+        if len({n for one in spots for n in Counter(one).values()}) > 1:
+            return False
+        if any(1 + sum(a != b for a, b in pairwise(one)) > len(set(one)) for one in spots):
+            return False
+    return True
