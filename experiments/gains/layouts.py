@@ -18,8 +18,8 @@ NODES = 4
 MATRIX = list[list[int]]
 COLUMNS = (
     *("preset", "spec", "layout", "axes", "gradients", "default_s", "programs_s", "placement_s"),
-    *("best_s", "placement_gain", "gain", "measurable", "status", "default_matrix"),
-    *("placement_matrix", "best_matrix", "programs"),
+    *("best_s", "placement_gain", "placement_measurable", "gain", "measurable", "status"),
+    *("default_matrix", "placement_matrix", "best_matrix", "programs"),
 )
 
 
@@ -91,12 +91,14 @@ def answer(ask: Ask, programs: Programs) -> dict[str, Any]:
     singles = solved(ask, 1) if positive(gain) else best  # else no placement alone gains either
     if singles.best is None:
         raise RuntimeError(f"{ask.command()}: {singles.status.value}")
+    alone = default_s / singles.best.objective_s - 1
     return {
         "default_s": rounded(default_s),
         "programs_s": on_default and rounded(seconds(problem, on_default)),
         "placement_s": rounded(singles.best.objective_s),
         "best_s": rounded(best.best.objective_s),
-        "placement_gain": positive(default_s / singles.best.objective_s - 1),
+        "placement_gain": positive(alone),
+        "placement_measurable": measurable(problem, singles.best.requests, alone),
         "gain": positive(gain),
         "measurable": measurable(problem, best.best.requests, gain),
         "status": _status(best, singles, worst(on_default or ()).value),

@@ -29,9 +29,9 @@ def over_cheapest(entry: Entry) -> float:
     return float(entry["cheapest_s"] / entry["best_s"] - 1)
 
 
-def measurable(entries: Sequence[Entry]) -> str:
+def measurable(entries: Sequence[Entry], key: str = "measurable") -> str:
     """How many gains p2smt calls measurable, in words."""
-    counts = Counter(one["measurable"] for one in entries)
+    counts = Counter(one[key] for one in entries)
     parts = [(True, "measurable"), (False, "too small to measure"), (None, "of unknown accuracy")]
     return ", ".join(f"{counts[key]} {text}" for key, text in parts if counts[key]) or "none"
 
@@ -42,12 +42,14 @@ def statuses(entries: Iterable[Entry]) -> str:
     return ", ".join(f"{count} {status}" for status, count in counts.most_common())
 
 
-def share(entries: Sequence[Entry], key: str = "gain") -> str:
-    """``gaining / all``, with the largest gain as a ratio."""
-    found = gaining(entries, key)
+def share(entries: Sequence[Entry], prefix: str = "") -> str:
+    """``gaining (measurable) / all``, with the largest gain as a ratio."""
+    found = gaining(entries, f"{prefix}gain")
     if not found:
         return f"0 / {len(entries)}"
-    return f"{len(found)} / {len(entries)}, {1 + max(one[key] for one in found):.2f}x"
+    sure = sum(one[f"{prefix}measurable"] is True for one in found)
+    most = 1 + max(one[f"{prefix}gain"] for one in found)
+    return f"{len(found)} ({sure}) / {len(entries)}, {most:.2f}x"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -83,7 +85,7 @@ def by_preset(entries: Sequence[Entry]) -> str:
 def largest_groups(entries: Sequence[Entry]) -> str:
     """The largest gain of a program on each preset, the largest of all first."""
     rows = []
-    for one in _leaders(gaining(entries), "gain"):
+    for one in _leaders(gaining(entries), ""):
         ask = ask_of(one)
         gains = (f"{1 + one['gain']:.2f}x", f"{1 + max(0.0, over_cheapest(one)):.2f}x")
         command = f"`{ask.command(*ask.fixed())}`"
@@ -92,10 +94,11 @@ def largest_groups(entries: Sequence[Entry]) -> str:
     return table(head, rows)
 
 
-def _leaders(entries: Sequence[Entry], key: str) -> list[Entry]:
-    """The entry of each preset that leads by a key."""
+def _leaders(entries: Sequence[Entry], prefix: str) -> list[Entry]:
+    """The largest gain of each preset, but those that are too small to measure."""
     first: dict[str, Entry] = {}
-    for one in sorted(entries, key=lambda entry: -entry[key]):
+    sure = [one for one in entries if one[f"{prefix}measurable"] is not False]
+    for one in sorted(sure, key=lambda entry: -entry[f"{prefix}gain"]):
         first.setdefault(one["preset"], one)
     return list(first.values())[:MOST]
 
@@ -113,7 +116,7 @@ def by_layout(entries: Sequence[Entry]) -> str:
         for leaves in (False, True):
             same = [o for o in entries if o["layout"] == layout and leafy(o) is leaves]
             best = sum(map(optimal_default, same))
-            cells += [f"{best} / {len(same)}", share(same, "placement_gain"), share(same)]
+            cells += [f"{best} / {len(same)}", share(same, "placement_"), share(same)]
         rows.append([layout, *cells])
     head = ["axes, outermost first"]
     for where in ("nodes", "leaves"):
@@ -129,11 +132,12 @@ def leafy(entry: Entry) -> bool:
 def largest_layouts(entries: Sequence[Entry]) -> str:
     """The largest gain of a placement on each preset."""
     rows = []
-    for one in _leaders(gaining(entries, "placement_gain"), "placement_gain"):
+    for one in _leaders(gaining(entries, "placement_gain"), "placement_"):
         command = f"`{layout_ask(one).command('--length', '1')}`"
         matrices = f"{one['default_matrix']} to {one['placement_matrix']}"
-        rows.append([f"{1 + one['placement_gain']:.2f}x", matrices, command])
-    return table(["gain", "matrix", "command"], rows)
+        sure = WORDS[one["placement_measurable"]]
+        rows.append([f"{1 + one['placement_gain']:.2f}x", sure, matrices, command])
+    return table(["gain", "measurable", "matrix", "command"], rows)
 
 
 def layout_ask(entry: Entry) -> Ask:

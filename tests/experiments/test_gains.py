@@ -179,6 +179,9 @@ def test_runs_fill_their_clusters() -> None:
 
 def test_the_page_is_that_of_the_results() -> None:
     assert page.PAGE.read_text(encoding="utf-8") == page.page()
+    text = page.README.read_text(encoding="utf-8")
+    assert page.readme(text) == text
+    assert page.BEGIN in text
 
 
 def test_every_figure_can_be_drawn(tmp_path: Path) -> None:
