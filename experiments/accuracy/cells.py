@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from experiments.tables.tables import Published
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.loads.footprint import Digits
@@ -81,7 +82,14 @@ def step_model_of(topology: Topology, ranks: int, kind: RequestKind) -> StepCost
     if kind is RequestKind.SEND:
         return step_model(topology, explicit_send(topology, devices[:-1], devices[1:]), kind)
     footprint = explicit_footprint(topology, devices[np.newaxis])
-    return step_model(topology, footprint, DIRECT.get(kind) or kind)
+    return step_model(topology, footprint, operation_of(kind))
+
+
+def operation_of(kind: RequestKind) -> Operation:
+    """What runs for a request: one collective, or an exchange between peers."""
+    if kind is RequestKind.SEND:
+        return kind
+    return DIRECT.get(kind) or RequestKind.ALL_TO_ALL
 
 
 def bound_s(topology: Topology, ranks: int, kind: RequestKind, size: int) -> float:

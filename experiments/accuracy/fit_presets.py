@@ -90,11 +90,15 @@ def main(arguments: Sequence[str]) -> None:
     if arguments:
         raise InputError(f"argument {arguments[0]}", "none is expected", "leave it out")
     known = {name: one for name, one in tables().items() if has_preset(one)}
-    found = fitted(START, Losses(known), lambda line: sys.stderr.write(f"{line}\n") and None)
+    found = fitted(START, Losses(known), _say)
     CONSTANTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     write_constants(found)
     unseen = {name: without(name, found, known) for name in LEFT_OUT if name in known}
     WITHOUT.write_text(json.dumps(unseen, indent=1) + "\n", encoding="utf-8")
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
 def without(

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from experiments.accuracy.cells import predictor
+from experiments.accuracy.cells import operation_of, predictor
 from experiments.accuracy.constants import committed_without, fitted_library, fitted_topology
 from experiments.accuracy.systems import PRESETS, has_preset, library_of_version
 from experiments.tables.tables import Published, tables
@@ -20,7 +20,7 @@ from p2smt.calibration.build import calibrate
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Topology
-from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.collectives.names import RequestKind
 from p2smt.cost.library.registry import library_of, register_library
 from p2smt.programs.program import Grouping
 
@@ -116,6 +116,11 @@ def held_out() -> list[HeldOut]:
     return [*found, *(one for table in alone for one in _alone(table))]
 
 
+def larger_median(found: Sequence[HeldOut]) -> float:
+    """The median over the larger tables left out of their median errors."""
+    return statistics.median(one.median for one in found if one.what == LARGER)
+
+
 def _family(family: Family, known: dict[str, Published]) -> Iterator[HeldOut]:
     every = [known[name] for name in family.names]
     start = cut(_with_library(load_topology(family.topology), every), every)
@@ -168,8 +173,7 @@ def samples_of(table: Published, topology: Topology) -> list[Sample]:
     inside = topology.sizes[0] > 1 and table.ranks <= topology.devices_under(0)
     where = Grouping(1, levels) if inside else Grouping(0, levels)
     entities = None if inside else max(1, table.ranks // topology.devices_under(0))
-    kind = RequestKind(table.collective)
+    operation = operation_of(RequestKind(table.collective))
     return [
-        Sample(DIRECT.get(kind) or kind, where, *row, outermost=entities, source=table.name)
-        for row in table.rows
+        Sample(operation, where, *row, outermost=entities, source=table.name) for row in table.rows
     ]

@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from experiments.accuracy.cells import KIB, Cell
-from experiments.accuracy.hold_out import IN_SAMPLE_TARGET, LARGER_TARGET, WORST_TARGET, HeldOut
+from experiments.accuracy.hold_out import (
+    IN_SAMPLE_TARGET,
+    LARGER_TARGET,
+    WORST_TARGET,
+    HeldOut,
+    larger_median,
+)
 from experiments.accuracy.pairs import CLEAR, Comparison, comparisons, pair_target
-from experiments.accuracy.summary import Figures, Result, figures, targets
+from experiments.accuracy.summary import (
+    FACTOR_TARGET,
+    TWO_NODES_TARGET,
+    Figures,
+    Result,
+    far_cells,
+    figures,
+    long_cells,
+    targets,
+)
 from experiments.tables.tables import Published
 
 Lines = Iterator[str]
@@ -15,8 +30,11 @@ INTRODUCTION = """\
 # Predicted beside measured
 
 Written by `make accuracy`. Every published table ([tables.json](../tables/tables.json)) beside what
-p2smt predicts for it from a preset as it is, by the library's own choice: nothing is fitted here.
-*Ratio* is predicted / measured, *error* abs(ratio - 1); outliers stay in.
+p2smt predicts for it from a preset as it is, by the choice of the library that the table names, or
+else the preset's. The constants of presets and libraries were fitted to these tables together
+([constants.json](constants.json), by `fit_presets.py`); what a table says of the others is under
+[tables left out](#tables-left-out). *Ratio* is predicted / measured, *error* abs(ratio - 1);
+outliers stay in.
 
 ![Predicted against measured](figures/accuracy.svg)
 """
@@ -58,6 +76,32 @@ def _target_table(found: Sequence[Result]) -> Lines:
     every = [*targets(found), pair_target(list(comparisons(found)))]
     rows = [(one.what, one.asked, one.found, _yes(one.met)) for one in every]
     yield from _table(("what", "target", "found", "met"), rows)
+    yield from _misses(found)
+
+
+def _misses(found: Sequence[Result]) -> Lines:
+    """The cells that miss a target, and what their own tables say of them."""
+    for title, misses in (
+        (f"Cells from 1 KiB up beyond {FACTOR_TARGET:g}x", far_cells),
+        (f"Two-node cells predicted above {TWO_NODES_TARGET:g}", long_cells),
+    ):
+        cells = [(one, cell) for one in found for cell in misses(one)]
+        texts = [f"{one.table.name} at {size(cell)}: {_miss(one, cell)}" for one, cell in cells]
+        if texts:
+            yield ""
+            yield f"{title}: {'; '.join(texts)}."
+    wrong = [one for one in comparisons(found) if one.calls == 1 and not (one.tie or one.agree)]
+    if wrong:
+        texts = [f"{one.whole} and {one.part} at {bytes_text(one.size_bytes)}" for one in wrong]
+        yield ""
+        yield f"The wrong one called faster: {'; '.join(texts)}."
+
+
+def _miss(one: Result, cell: Cell) -> str:
+    """A cell's ratio; whether its size stands out in its own table."""
+    outlier = cell.size_bytes in one.table.spikes()
+    note = " (measured over 1.25 times as long as the next larger size)" if outlier else ""
+    return f"{cell.ratio:.2f}{note}"
 
 
 def _figure_table(found: Sequence[Result]) -> Lines:
@@ -122,11 +166,12 @@ def _held_out_lines(unseen: Sequence[HeldOut]) -> Lines:
     if not unseen:
         yield "Not computed."
         return
-    yield (
-        f"Calibrated on some tables of a system, the other predicted: at most {LARGER_TARGET:.0%} "
-        f"median over the larger ones left out, each at most {WORST_TARGET:.0%}, in sample at most "
-        f"{IN_SAMPLE_TARGET:.0%}. Systems with one table are in sample, and marked so."
-    )
+    yield "Calibrated on some tables of a system, the other predicted, from a preset whose"
+    yield "constants have not seen it either. Systems with one table are in sample, and marked so."
+    yield ""
+    yield f"Asked: at most {LARGER_TARGET:.0%} median over the larger tables left out (found"
+    yield f"{percent(larger_median(unseen))}), each at most {WORST_TARGET:.0%}; in sample at most"
+    yield f"{IN_SAMPLE_TARGET:.0%}."
     yield ""
     head = (
         "topology",

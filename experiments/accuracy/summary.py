@@ -27,6 +27,17 @@ class Result:
     cells: tuple[Cell, ...]
 
 
+def far_cells(one: Result) -> list[Cell]:
+    """Cells from 1 KiB up that are off by more than the target, either way."""
+    return [c for c in one.cells if c.size_bytes >= KIB and c.factor > FACTOR_TARGET]
+
+
+def long_cells(one: Result) -> list[Cell]:
+    """Cells of two nodes that are predicted too long by more than the target."""
+    cells = one.cells if one.table.nodes == 2 else ()
+    return [cell for cell in cells if cell.ratio > TWO_NODES_TARGET]
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Figures of some cells; None where there is no cell of that size.
@@ -49,14 +60,13 @@ def figures(results: Sequence[Result]) -> Figures:
     """The figures of one table, or of several together: every cell counts the same."""
     cells = [cell for one in results for cell in one.cells]
     from_kib = [cell for cell in cells if cell.size_bytes >= KIB]
-    two = [cell for one in results if one.table.nodes == 2 for cell in one.cells]
     return Figures(
         len(cells),
         _median([cell.error for cell in cells if cell.size_bytes >= MIB]),
         _median([cell.error for cell in cells if cell.size_bytes < MIB]),
         max(from_kib, key=lambda cell: cell.factor, default=None),
         sum(cell.measured_s < cell.bound_s for cell in cells),
-        sum(cell.ratio > TWO_NODES_TARGET for cell in two),
+        sum(len(long_cells(one)) for one in results),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from p2smt.api.files import StrPath
 from p2smt.calibration import build
-from p2smt.calibration.build import RING, Calibration
+from p2smt.calibration.build import Calibration
 from p2smt.calibration.fit import SIZES_PER_PIECE
 from p2smt.calibration.samples import Measurements
 from p2smt.cluster.topology import Algorithm, Topology
@@ -70,7 +70,7 @@ def measure(
 
 def calibrate(
     measurements: Measurements,
-    algorithms: Sequence[Algorithm] | None = RING,
+    algorithms: Sequence[Algorithm] | None = None,
     allow_above_nominal: bool = False,
 ) -> Calibration:
     """The topology of the measurements, fitted to their times.
@@ -80,17 +80,16 @@ def calibrate(
 
     Args:
         measurements: by :func:`read_measurements` or :func:`measure`.
-        algorithms: without a library, what ran; None: any that the topology names.
+        algorithms: what ran; None: what the library chooses, a ring without one.
         allow_above_nominal: a rate may be fitted that is higher than the link's own.
 
     Raises:
         InputError: too few sizes were measured, or a rate is above the nominal one.
     """
-    chosen = measurements.topology.algorithms if algorithms is None else tuple(algorithms)
     return build.calibrate(
         measurements.topology,
         measurements.samples,
-        chosen,
+        algorithms,
         measurements.sources,
         measurements.always_own,
         allow_above_nominal,

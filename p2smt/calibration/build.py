@@ -20,6 +20,8 @@ from p2smt.calibration.predict import Predictor
 from p2smt.calibration.samples import Sample, usages
 from p2smt.calibration.tables import TableFit, table_fits
 from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.cost.library.checks import check_topology
+from p2smt.cost.library.registry import library_of
 from p2smt.errors import InputError
 
 RING = (Algorithm.RING,)
@@ -46,15 +48,15 @@ class Calibration:
 def calibrate(
     topology: Topology,
     samples: Sequence[Sample],
-    algorithms: Sequence[Algorithm] = RING,
+    algorithms: Sequence[Algorithm] | None = None,
     sources: Sequence[str] = (),
     always_own: bool = False,
     allow_above_nominal: bool = False,
 ) -> Calibration:
     """The topology fitted to ``samples``, which come from one table or several.
 
-    ``sources`` join those it has.  ``algorithms`` and ``always_own`` are for a topology without a
-    library: what ran, and whether every collective gets pieces of its own.
+    ``sources`` join those it has.  ``algorithms`` is what ran; None: what the library chooses, a
+    ring without one.  ``always_own``: without a library, every collective gets pieces of its own.
 
     Raises:
         InputError: no sample, too few message sizes, a sample whose groups the topology does not
@@ -63,9 +65,14 @@ def calibrate(
     if not samples:
         raise InputError("a calibration", "has no measurement", "give at least one file")
     start = replace(topology, sources=(*topology.sources, *sources))
-    if topology.library:
-        return _with_library(start, samples, tuple(sources), allow_above_nominal)
-    return _in_pieces(start, samples, algorithms, tuple(sources), always_own, allow_above_nominal)
+    ran = None if algorithms is None else tuple(algorithms)
+    if not topology.library:
+        allow = allow_above_nominal
+        return _in_pieces(start, samples, ran or RING, tuple(sources), always_own, allow)
+    if ran is not None:
+        start = start.running(ran)
+        check_topology(start, library_of(start.library))
+    return _with_library(start, samples, tuple(sources), allow_above_nominal)
 
 
 def _with_library(

@@ -16,10 +16,7 @@ from p2smt.units import format_bandwidth
 DOUBTFUL, USELESS = 0.25, 1.0
 """Errors above which a calibration is warned of, and is none."""
 
-_REMEDY = (
-    "check the topology's links and ports, its library and the ranks of each file, "
-    "or allow it (--allow-above-nominal)"
-)
+_REMEDY = "check links, ports, library and ranks, or give --allow-above-nominal"
 
 
 def check_times(topology: Topology, samples: Sequence[Sample]) -> None:

@@ -11,6 +11,7 @@ from p2smt.cli import options as o
 if TYPE_CHECKING:
     from p2smt.calibration.build import Calibration
     from p2smt.calibration.samples import Measurements
+    from p2smt.cluster.topology import Topology
     from p2smt.cost.algorithms import Operation
 
 
@@ -21,6 +22,7 @@ def calibrate(
         typer.Option("--from-nccl-tests", help="FILEs are outputs of nccl-tests, or -J reports."),
     ] = False,
     topology: o.TopologyOption = None,
+    library: o.LibraryOption = None,
     collective: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="What ran, where a file does not tell."),
@@ -32,11 +34,12 @@ def calibrate(
         ),
     ] = None,
     algorithm: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="NAMES", help="Without a library: ring, or such as ring,tree; auto: any."
+            metavar="NAMES",
+            help="What ran, such as ring,tree; default: the library's choice, ring without one.",
         ),
-    ] = "ring",
+    ] = None,
     allow_above_nominal: Annotated[
         bool,
         typer.Option("--allow-above-nominal", help="Fit rates above the links' nominal ones."),
@@ -62,31 +65,31 @@ def calibrate(
     Either to outputs of nccl-tests, or, with --backend, to collectives that are run here, on a
     rank per device of --topology: on ranks of its own, or under torchrun or srun.
     """
-    from p2smt.cli import restrictions
+    from p2smt.cli import given, restrictions
     from p2smt.errors import InputError
 
     restrictions.writable(output)
     if backend is None:
-        found = _from_files(files or [], from_nccl_tests, topology, collective, ranks)
+        found = _from_files(files or [], from_nccl_tests, topology, library, collective, ranks)
         return _finish(found, algorithm, allow_above_nominal, output, json)
     if files or from_nccl_tests or collective is not None:
         rule = "measures here; FILE, --from-nccl-tests and --collective are for files"
         raise InputError(f"--backend {backend[:20]}", rule, "drop one or the other")
-    measured = _measure(backend, topology, ranks, sizes, repeat, time_limit)
+    cluster = given.topology_of(topology, library)
+    measured = _measure(backend, cluster, ranks, sizes, repeat, time_limit)
     if measured is None:
         return 0
     return _finish(measured, algorithm, allow_above_nominal, output, json)
 
 
 def _measure(
-    backend: str, topology: str | None, ranks: str | None, sizes: str, repeat: str, limit: str
+    backend: str, cluster: Topology, ranks: str | None, sizes: str, repeat: str, limit: str
 ) -> Measurements | None:
     """Run collectives here; None on ranks that have nothing to say."""
     from p2smt.api.calibrate import measure
     from p2smt.cli import given, run_options
     from p2smt.units import parse_bytes
 
-    cluster = given.topology_of(topology)
     if ranks is not None:
         run_options.check_started(given.count_of(ranks, "ranks"), cluster.devices)
     payloads = [parse_bytes(size.strip(), "sizes") for size in sizes.split(",")]
@@ -98,6 +101,7 @@ def _from_files(
     files: list[str],
     from_nccl_tests: bool,
     topology: str | None,
+    library: str | None,
     collective: str | None,
     ranks: str | None,
 ) -> Measurements:
@@ -105,13 +109,15 @@ def _from_files(
     from p2smt.cli import given
     from p2smt.errors import InputError
 
+    if topology is None and library is not None:
+        raise InputError("--library", "runs on a topology", "name it with --topology")
     if not from_nccl_tests:
         raise InputError(
             "calibrate", "needs measurements", "give --from-nccl-tests FILE.., or --backend gloo"
         )
     return read_measurements(
         *files,
-        topology=None if topology is None else given.topology_of(topology),
+        topology=None if topology is None else given.topology_of(topology, library),
         operation=None if collective is None else _operation(collective),
         ranks=None if ranks is None else _ranks(ranks),
     )
@@ -139,7 +145,7 @@ def _operation(name: str) -> Operation:
 
 
 def _finish(
-    found: Measurements, algorithm: str, allow: bool, output: str | None, as_json: bool
+    found: Measurements, algorithm: str | None, allow: bool, output: str | None, as_json: bool
 ) -> int:
     """Fit, write the topology, and report; code 3 if it is not to be relied on."""
     from p2smt.api.calibrate import calibrate as fit
@@ -150,7 +156,10 @@ def _finish(
     from p2smt.cli.output import print_json
     from p2smt.report.calibration_tables import calibration_data
 
-    calibration = fit(found, restrictions.algorithms(algorithm), allow)
+    algorithms = restrictions.algorithms(algorithm)
+    if algorithm == "auto" and not found.topology.library:
+        algorithms = found.topology.algorithms
+    calibration = fit(found, algorithms, allow)
     if output is not None:
         write_topology(calibration, output)
     if as_json:

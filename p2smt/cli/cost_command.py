@@ -119,19 +119,24 @@ def _sweep(
 
 
 def _plan(path: str, as_json: bool) -> int:
-    """The verdict on a plan, and its times as `solve` shows them where it is valid."""
-    from p2smt.cli.codes import OK
-    from p2smt.cli.verify_command import verify_plan
-    from p2smt.report.costs.plan_tables import plan_tables
+    """The verdict on a plan, and of a valid one its requests, as `solve` shows them."""
+    from p2smt.cli.codes import OK, REFUTED
+    from p2smt.cli.output import print_json
+    from p2smt.plans.check import check_plan
+    from p2smt.report.costs.plan_tables import plan_requests, plan_tables
+    from p2smt.report.plan_data import report_data, report_lines
     from p2smt.report.tables import show
 
     plan = _read(path)
+    report = check_plan(plan, f"plan {path[:200]!r}")
     if as_json:
-        return _plan_json(plan, path)
-    code = verify_plan(path, json=False)
-    if code == OK:
-        show("", *plan_tables(plan))
-    return code
+        requests = plan_requests(plan, report) if report.valid else []
+        print_json({**report_data(report), "requests": requests})
+    else:
+        typer.echo("\n".join(report_lines(report)))
+        if report.valid:
+            show("", *plan_tables(plan, report))
+    return OK if report.valid else REFUTED
 
 
 def _read(path: str) -> AnyPlan:
@@ -153,17 +158,3 @@ def _read(path: str) -> AnyPlan:
         remedy = "use `p2smt verify FILE --cost SIZE --topology NAME`"
         rule = f"is a schedule ({found.title}), not a plan"
         raise InputError(error.given, rule, remedy) from None
-
-
-def _plan_json(plan: AnyPlan, path: str) -> int:
-    """What `verify` gives, and of a valid plan the requests."""
-    from p2smt.cli.codes import OK, REFUTED
-    from p2smt.cli.output import print_json
-    from p2smt.plans.check import check_plan
-    from p2smt.report.costs.plan_tables import plan_requests
-    from p2smt.report.plan_data import report_data
-
-    report = check_plan(plan, f"plan {path[:200]!r}")
-    requests = plan_requests(plan, report.checked_on) if report.valid else []
-    print_json({**report_data(report), "requests": requests})
-    return OK if report.valid else REFUTED

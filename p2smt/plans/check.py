@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from p2smt.cost.regime import regime
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
@@ -41,7 +42,8 @@ class PlanReport:
     ``violations`` are broken rules of programs by request; ``notes`` the rest, each of kind
     ``cost``, ``ranks``, ``bound`` or ``restriction``.  ``checked_on`` says of each request what
     its program was run on, ``not_checked`` what nothing here has looked at.  ``seconds`` per
-    request and ``objective_s`` come from the cost model (0 where a request is not valid).
+    request and ``objective_s`` come from the cost model (0 where a request is not valid), and so do
+    ``regimes``, what decides the time of each request (:mod:`p2smt.cost.regime`).
     """
 
     violations: tuple[tuple[int, Violation], ...]
@@ -49,6 +51,7 @@ class PlanReport:
     checked_on: tuple[str, ...]
     seconds: tuple[float, ...]
     objective_s: float
+    regimes: tuple[str | None, ...]
     not_checked: tuple[str, ...]
 
     @property
@@ -93,6 +96,7 @@ def check_plan(plan: AnyPlan, source: str) -> PlanReport:
         tuple(one.how for one in found),
         seconds,
         total_s,
+        tuple(_regime(problem, *one) for one in zip(plan.requests, found, strict=True)),
         tuple(_not_checked(plan, found)),
     )
 
@@ -105,6 +109,13 @@ class _Found:
     broken: Violation | None = None
     expected: Expected | None = None
     notes: tuple[Note, ...] = ()
+
+
+def _regime(problem: Problem, model: RequestModel, found: _Found) -> str | None:
+    """What decides the time of a request; None where nothing does, or it is not valid."""
+    if found.expected is None:
+        return None
+    return regime(problem.topology, found.expected.steps, model.chunks)
 
 
 def _check(problem: Problem, n: int, model: RequestModel, where: RankMap) -> _Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from p2smt.cluster.file import dump_topology, load_topology, topology_from_data
 from tests.calibration.fixtures import ALL, INSIDE, START, TRUTH, as_json, made_samples, printed
 from tests.calibration.fixtures import report as json_report
-from tests.cli.tools import assert_one_error, cli
+from tests.cli.tools import Outcome, assert_one_error, cli
 
 SIZES = tuple(2**i for i in range(12, 33, 2))
 
@@ -62,6 +63,87 @@ def test_algorithms_of_the_fit_can_be_named(folder: Path) -> None:
     assert done.json()["topology"]["algorithms"] == ["ring", "tree"]
 
 
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """Tables of one, two and all nodes of a DGX H100 cluster, by the model itself."""
+    start = load_topology("dgx-h100:4")
+    for name, where, nodes in (("one", INSIDE, None), ("two", ALL, 2), ("four", ALL, 4)):
+        made = made_samples(start, where, outermost=nodes, sizes=SIZES)
+        slow = [replace(sample, seconds=6 * sample.seconds) for sample in made]
+        fast = [replace(sample, seconds=0.4 * sample.seconds) for sample in made]
+        for kind, found in (("", made), ("slow-", slow), ("fast-", fast)):
+            text = printed(found, 8 * (nodes or 1), nodes or 1)
+            (tmp_path / f"{kind}{name}.txt").write_text(text)
+    return tmp_path
+
+
+def fitted(folder: Path, *names: str) -> Outcome:
+    """What calibrate says of tables of a DGX H100 cluster; options may stand among the names."""
+    words = [str(folder / name) if name.endswith(".txt") else name for name in names]
+    out = ("-o", str(folder / "out.yaml"))
+    return cli("calibrate", "--from-nccl-tests", "--topology", "dgx-h100:4", *out, *words)
+
+
+def test_a_library_keeps_nominal_rates_and_gets_constants(tables: Path) -> None:
+    done = fitted(tables, "one.txt", "two.txt", "four.txt")
+    assert done.code == 0, done.err
+    assert "left out" in done.out
+    found, start = load_topology(str(tables / "out.yaml")), load_topology("dgx-h100:4")
+    assert [lv.link.pieces for lv in found.levels] == [lv.link.pieces for lv in start.levels]
+    assert found.library == start.library
+    text = (tables / "out.yaml").read_text()
+    assert "# Kept, as the times do not determine them:" in text
+    assert "by a fit to the other tables" in text
+    refused = cli("solve", "-t", str(tables / "out.yaml"), "--axes", "dp=32", "--nominal")
+    assert_one_error(refused)
+
+
+def test_json_tells_constants_and_errors_of_tables(tables: Path) -> None:
+    data = fitted(tables, "one.txt", "two.txt", "--json").json()
+    assert data["levels"] == []
+    assert {row["quantity"] for row in data["constants"]} == {"efficiency", "hop", "call"}
+    assert {row["level"] for row in data["constants"]} == {"node", "gpu", None}
+    assert [row["times"] for row in data["tables"]] == [
+        2 * len(SIZES)
+    ] * 2  # out of place, in place
+    assert all(row["median_error"] < 0.02 for row in data["tables"])
+    assert data["warnings"] == data["unexplained"] == []
+
+
+def test_tables_that_contradict_each_other_are_no_calibration(tables: Path) -> None:
+    done = fitted(tables, "one.txt", "two.txt", "slow-four.txt")
+    assert done.code == 3
+    assert "warning: " in done.err
+    first = (tables / "out.yaml").read_text().splitlines()[0]
+    assert first.startswith("# NOT TO BE RELIED ON: ")
+    assert "% off" in first
+
+
+def test_rates_above_nominal_are_refused_and_nothing_is_written(tables: Path) -> None:
+    done = fitted(tables, "fast-one.txt")
+    assert_one_error(done)
+    assert "nominal" in done.err
+    assert not (tables / "out.yaml").exists()
+    assert fitted(tables, "fast-one.txt", "--allow-above-nominal").code == 0
+    assert (tables / "out.yaml").exists()
+
+
+def test_another_library_and_none_can_be_named(tables: Path) -> None:
+    any_rate = ("--allow-above-nominal", "--json")
+    older = fitted(tables, "one.txt", "--library", "nccl-2.12", *any_rate)
+    assert older.json()["topology"]["library"] == "nccl-2.12"
+    plain = fitted(tables, "one.txt", "--library", "none", *any_rate).json()
+    assert plain["topology"]["library"] == "none"
+    assert plain["constants"] == []
+    assert plain["levels"]
+
+
+def test_what_ran_can_be_named_under_a_library(tables: Path) -> None:
+    done = fitted(tables, "slow-one.txt", "--algorithm", "ring", "--json")
+    names = {row["name"] for row in done.json()["constants"] if row["quantity"] == "efficiency"}
+    assert names == {"ring"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -78,6 +160,7 @@ def test_algorithms_of_the_fit_can_be_named(folder: Path) -> None:
         (("--from-nccl-tests", "across.json", "--topology", "dgx-h100:2"), "such as dgx-h100:4"),
         (("--from-nccl-tests", "inside.txt", "--topology", "nope"), "neither a preset"),
         (("--from-nccl-tests", "inside.txt", "--topology", "tpu-v5p"), "whole nodes"),
+        (("--from-nccl-tests", "inside.txt", "--library", "rccl"), "name it with --topology"),
         (("--from-nccl-tests", "inside.txt", "--algorithm", "x"), "must be best or some of"),
         (("--from-nccl-tests", "inside.txt", "-o", "no/such/folder"), "existing folder"),
     ],

@@ -23,7 +23,7 @@ KINDS = {
 SEVERAL = ("--reduce", "tp=1GiB", "--reduce", "dp=64MiB*128", "--send", "tp=1MiB")
 REQUEST = {
     *("kind", "axes", "bytes", "times", "total_s", "program", "chunks", "seconds"),
-    *("single_collective_s", "physical_bound_s", "checked", "steps"),
+    *("single_collective_s", "physical_bound_s", "regime", "checked", "steps"),
 }
 
 
@@ -43,6 +43,16 @@ def test_every_kind_is_priced(cost: tuple[str, ...], option: str) -> None:
     lines = cli(*cost, option, "tp=1.5GB*3").out.splitlines()
     assert lines[2].startswith(KINDS[option])
     assert "3 times" in lines[-1]
+
+
+def test_what_decides_a_time_is_named(cost: tuple[str, ...]) -> None:
+    """Of bytes between nodes the cards, of bytes inside one its links, of one byte the latency."""
+    for asked, decides in (("dp=1GiB", "cards"), ("tp=1GiB", "node links"), ("tp=1B", "latency")):
+        inside = (*cost[:-1], "[[2,1],[1,4]]", "--reduce", asked)
+        assert cli(*inside, "--json").json()["regime"] == decides
+        assert f"; decided by {decides}; checked on" in cli(*inside).out
+    sized = cli(*cost, "--reduce", "tp", "--sizes", "1B,1GiB", "--json").json()["sizes"]
+    assert [at["regime"] for at in sized] == ["latency", "cards"]
 
 
 def test_kind_says_what_reduce_asks_for(cost: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.alpha_beta import regular_model
+from p2smt.cost.alpha_beta import regular_model, step_model
 from p2smt.cost.loads.footprint import Digits, regular_footprint
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.cost.loads.rings import node_order, parallel_rings
@@ -42,7 +42,8 @@ TWO_LEAVES = rings(
 
 def seconds(topology: Topology, ranks: list[int], joins_nodes: bool) -> float:
     """An all-reduce of 8 bytes over all ranks."""
-    return single_time(topology, np.array(ranks), [0], ALL_REDUCE, 8, joins_nodes).seconds
+    footprint = explicit_footprint(topology, np.array([ranks]), joins_nodes)
+    return step_model(topology, footprint, Collective.ALL_REDUCE).time(8).seconds
 
 
 def test_an_alternating_list_crosses_the_uplink_four_times() -> None:

@@ -18,6 +18,7 @@ from tests.oracles.loads import (
     Group,
     Loads,
     Operation,
+    Way,
     by_node,
     device_ports,
     entity,
@@ -61,8 +62,12 @@ def price(
     if several:
         call = dict(library.calls_across).get(operation.value, call)
     call = dict(topology.calls).get(operation.value, call) * topology.call_factor
-    hops = [_hop(topology, library, groups, algorithm, protocol, j) for j in _levels(topology)]
-    steps = [_steps(topology, order, operation, algorithm) for order in orders]
+    hops = [
+        _hop(topology, library, groups, operation, algorithm, protocol, j)
+        for j in _levels(topology)
+    ]
+    sent = carried_by(library, operation)
+    steps = [_steps(topology, order, sent, algorithm) for order in orders]
     latency = max(_latency(one, hops, operation) for one in steps)
     wire = max(level_seconds(topology, library, orders, operation, algorithm, protocol, payload))
     crossed = {j for one in steps for j, count in one.items() if count}
@@ -72,6 +77,11 @@ def price(
     )
     fill = math.sqrt(8 * wire * stage) if algorithm in PIPELINED else 0.0
     return call + latency + wire + fill
+
+
+def carried_by(library: Library, operation: Operation) -> Operation:
+    """The operation whose messages a library sends for this one."""
+    return next((sent for asked, sent in library.sent_as if asked is operation), operation)
 
 
 def _levels(topology: Topology) -> range:
@@ -91,19 +101,20 @@ def _hop(
     topology: Topology,
     library: Library,
     groups: Sequence[Group],
+    operation: Operation,
     algorithm: Algorithm | None,
     protocol: str,
     level: int,
 ) -> float:
     link = topology.levels[level].link
-    measured = dict(link.hops)
-    for name in (protocol, "any"):
-        if name in measured:
-            return measured[name]
     family = "p2p" if algorithm is None else FAMILY.get(algorithm, "p2p")
     alone = all(len(members) == 1 for group in groups for members in by_node(topology, group))
     if alone and family == "ring" and not _inside(topology, level):
         family = "tree"  # nothing inside a node to hide the network's latency behind
+    measured = dict(link.hops)
+    for name in (f"{operation.value}-{protocol}", f"{family}-{protocol}", protocol, "any"):
+        if name in measured:
+            return measured[name]
     outside = link.network or not _inside(topology, level)
     known = dict(library.hops)
     for place in (link.fabric, "network" if outside else "inside"):
@@ -196,7 +207,7 @@ def level_seconds(
     """Seconds that the worst link of each level transfers."""
     found = []
     for j, level in enumerate(topology.levels):
-        load, draw = _loads(topology, j, orders, operation, algorithm)
+        load, draw = _loads(topology, j, orders, carried_by(library, operation), algorithm)
         part = _part(level.link, operation, algorithm)
         rule = next(one for one in library.protocols if one.name == protocol)
         rate = max(p.bandwidth_bytes_per_s for p in level.link.pieces) * part * rule.efficiency
@@ -208,7 +219,7 @@ def level_seconds(
 
 
 def _part(link: Link, operation: Operation, algorithm: Algorithm | None) -> float:
-    names = [operation.value if algorithm is None else algorithm.value]
+    names = [operation.value, *([] if algorithm is None else [algorithm.value])]
     if algorithm is Algorithm.NVLS_TREE:  # between nodes a tree, inside them the switches
         names.append("tree" if link.network else "nvls")
     known = dict(link.efficiency)
@@ -234,9 +245,13 @@ def _loads(
         else:
             both = send_loads(topology, level, sent)
     else:
-        way = {None: "pairwise", Algorithm.NVLS_TREE: Algorithm.TREE}.get(algorithm, algorithm)
-        passes = {Algorithm.PAT: "pairwise"}
-        way = passes.get(way, way)  # who sends what to whom changes, how much leaves does not
+        # PAT: who sends what to whom changes, how much leaves does not
+        otherwise: dict[Algorithm | None, Way] = {
+            None: "pairwise",
+            Algorithm.PAT: "pairwise",
+            Algorithm.NVLS_TREE: Algorithm.TREE,
+        }
+        way = otherwise.get(algorithm, algorithm)
         assert way is not None
         if sibling:
             both = (

@@ -145,8 +145,8 @@ def test_a_size_of_a_sweep_takes_what_it_takes_alone() -> None:
 
 
 def crossing() -> Sweep:
-    """Two programs of which each is the faster one somewhere."""
-    cluster = load_topology("dgx-a100:2")
+    """Two programs of which each is the faster one somewhere, by the textbook."""
+    cluster = load_topology("dgx-a100:2").nominal()
     asked = Problem(cluster, parse_axes("dp=16"), (reduce("dp=1KiB"),))
     sizes = [2**n for n in range(10, 34)]
     masters = "reduce inside node; all-reduce master node in root; broadcast inside node"

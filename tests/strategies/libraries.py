@@ -27,25 +27,25 @@ def run_by(draw: st.DrawFn, topology: Topology) -> Topology:
     for j in range(len(levels)):
         found = found.with_bandwidth_factor(j, _LINKS)
     calls = draw(st.just({}) | st.dictionaries(st.sampled_from(CALL_NAMES), _SECONDS))
-    return replace(
+    found = replace(
         found,
         library=draw(st.sampled_from(LIBRARIES)),
         best=draw(st.sampled_from([False, False, True])),
         calls=tuple(calls.items()),
         call_factor=draw(st.sampled_from([1.0, 1.0, 2.0])),
-        **draw(_limits(topology)),
     )
+    return draw(_limited(found, topology))
 
 
 @st.composite
-def _limits(draw: st.DrawFn, topology: Topology) -> dict[str, object]:
+def _limited(draw: st.DrawFn, found: Topology, topology: Topology) -> Topology:
     """Sometimes only some algorithms, sometimes one that is always taken."""
     match draw(st.sampled_from(["none", "none", "restricted", "overrides"])):
         case "restricted":
-            return {"algorithms": topology.algorithms, "restricted": True}
+            return replace(found, algorithms=topology.algorithms, restricted=True)
         case "overrides":
-            return {"overrides": topology.overrides}
-    return {}
+            return replace(found, overrides=topology.overrides)
+    return found
 
 
 @st.composite
@@ -54,7 +54,8 @@ def _level(draw: st.DrawFn, topology: Topology, j: int) -> Level:
     names = _OUTER if j <= topology.node_level else _INNER
     fabric = draw(st.sampled_from(names)) if level.link.fabric else ""
     parts = draw(st.just({}) | st.dictionaries(st.sampled_from(EFFICIENCY_NAMES), _PARTS))
-    protocols = st.sampled_from(["any", "ll", "simple", "ll128"])
+    kinds = ("tree-ll", "ring-simple", "all-reduce-ll", "nvls-simple")
+    protocols = st.sampled_from(("any", "ll", "simple", "ll128", *kinds))
     hops = draw(st.just({}) | st.dictionaries(protocols, _SECONDS))
     link = replace(
         level.link, fabric=fabric, efficiency=tuple(parts.items()), hops=tuple(hops.items())

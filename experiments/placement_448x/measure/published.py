@@ -2,10 +2,10 @@
 
     python -m experiments.placement_448x.measure.published
 
-Calibrates on some tables (or half the sizes of one), predicts another, and writes
-``published.json``: median and worst of abs(predicted / measured - 1).  The algorithms of the fit
-are not chosen by the tables that are predicted: every choice is listed, and the one of least
-cross-validated error on the calibration's own rows is marked.
+Calibrates links, without a library, on some tables (or half the sizes of one), predicts another,
+and writes ``published.json``: median and worst of abs(predicted / measured - 1).  The algorithms of
+the fit are not chosen by the tables that are predicted: every choice is listed, and the one of
+least cross-validated error on the calibration's own rows is marked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 
 from experiments.placement_448x.store import HERE, header, rounded, write
 from experiments.tables.tables import Published, tables
-from p2smt.calibration.build import Calibration, calibrate, predicted_s
+from p2smt.calibration.build import Calibration, calibrate
+from p2smt.calibration.predict import Predictor
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm, Topology
@@ -94,7 +95,8 @@ def split(one: Experiment, known: dict[str, Published]) -> tuple[list[Sample], l
 
 def errors(topology: Topology, samples: Sequence[Sample]) -> list[float]:
     """Predicted over measured time, minus one."""
-    return [predicted_s(topology, sample) / sample.seconds - 1 for sample in samples]
+    times = Predictor.of(topology, samples).seconds(topology)
+    return [float(s) / one.seconds - 1 for s, one in zip(times, samples, strict=True)]
 
 
 def held_out(found: Calibration) -> float:
@@ -120,7 +122,7 @@ def measure(topology: Topology, samples: Sequence[Sample], spikes: set[int]) -> 
 
 def result(one: Experiment, known: dict[str, Published]) -> dict[str, Any]:
     """One experiment with each choice of algorithms, and with the nominal preset."""
-    start = load_topology(one.topology)
+    start = load_topology(one.topology).nominal()
     seen, asked = split(one, known)
     spikes = known[one.predicted].spikes()
     fitted = {choice: calibrate(start, seen, choice) for choice in ALGORITHMS}
@@ -136,8 +138,8 @@ def result(one: Experiment, known: dict[str, Published]) -> dict[str, Any]:
         "nominal": measure(start, asked, spikes),
         "chosen": "+".join(a.value for a in kept),
         "points": [
-            [s.payload_bytes, s.seconds, rounded(predicted_s(fitted[kept].topology, s), 4)]
-            for s in asked
+            [s.payload_bytes, s.seconds, rounded((1 + error) * s.seconds, 4)]
+            for s, error in zip(asked, errors(fitted[kept].topology, asked), strict=True)
         ],
         "fits": {
             "+".join(a.value for a in choice): {

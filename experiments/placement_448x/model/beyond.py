@@ -21,7 +21,7 @@ from experiments.placement_448x.model.iterations import (
     pairs,
     singles,
 )
-from experiments.placement_448x.model.solving import AUTOMATIC, LENGTH, LIMITS, Solver, longer
+from experiments.placement_448x.model.solving import LENGTH, LIBRARY, LIMITS, Solver, longer
 from experiments.placement_448x.model.study import SMALLER
 from experiments.placement_448x.model.summary import Outcome, Results, by_case, by_name, gains, load
 from experiments.placement_448x.model.systems import system
@@ -85,7 +85,7 @@ def longer_data(one: Longer) -> dict[str, Any]:
 
 def _best(solver: Solver, digits: tuple[Digits, ...], payload: int, one: Longer) -> float:
     if one.pipelined:
-        return solver.run(digits, payload, AUTOMATIC).pipelined_s
+        return solver.run(digits, payload, LIBRARY).pipelined_s
     return solver.proved(digits, payload).seconds
 
 

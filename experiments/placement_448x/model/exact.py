@@ -12,8 +12,8 @@ from typing import Any
 
 from experiments.placement_448x.model.solving import KIND
 from experiments.placement_448x.model.study import paper_bytes
+from experiments.placement_448x.model.systems import system
 from experiments.placement_448x.store import HERE, header, rounded, write
-from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement
@@ -21,7 +21,7 @@ from p2smt.parallelism.placement import Placement
 RESULTS = HERE / "exact.json"
 INSIDE, ACROSS = Placement(((1, 4), (4, 4))), Placement(((4, 1), (1, 16)))
 PAPER = 448.5
-SPECS = {"effective": "paper-gcp-a100:4", "nominal": "gcp-a2-highgpu-16g:4"}
+NAMES = {"effective": "paper-gcp-a100-4", "nominal": "gcp-a2-highgpu-16g-4"}
 
 
 def ratio(topology: Topology) -> float:
@@ -44,13 +44,13 @@ def card_factor(topology: Topology) -> float:
     return low
 
 
-def result(spec: str) -> dict[str, Any]:
-    """The ratio of a preset, and the bandwidths that would give the paper's."""
-    topology = load_topology(spec)
+def result(name: str) -> dict[str, Any]:
+    """The ratio of a system, and the bandwidths that would give the paper's."""
+    topology = system(name).topology()
     card, inside = (level.link.bandwidth_bytes_per_s for level in topology.levels)
     wanted = card_factor(topology) * card
     return {
-        "preset": spec,
+        "system": name,
         "payload_bytes": paper_bytes(topology),
         "card_bytes_per_s": card,
         "inside_bytes_per_s": inside,
@@ -70,7 +70,7 @@ def main() -> None:
             "paper": PAPER,
             "matrices": {"inside": INSIDE.matrix, "across": ACROSS.matrix},
             "bandwidth_ratio_in_the_limit": PAPER / 16,
-            **{name: result(spec) for name, spec in SPECS.items()},
+            **{way: result(name) for way, name in NAMES.items()},
         },
     )
 

@@ -12,7 +12,7 @@ from itertools import combinations, product
 from typing import Any
 
 from experiments.placement_448x.cases import Case, matrices
-from experiments.placement_448x.model.solving import AUTOMATIC, KIND, Solver
+from experiments.placement_448x.model.solving import KIND, LIBRARY, Solver
 from experiments.placement_448x.model.summary import Outcome, Results, by_case
 from experiments.placement_448x.model.systems import system
 from experiments.placement_448x.store import rounded
@@ -149,7 +149,7 @@ def _every_placement(problem: Problem) -> Iterator[tuple[float, float]]:
         for request in problem.requests:
             chosen = problem.axis_indices(request)
             scene = Scene.of(problem.topology, Placement(matrix), chosen)
-            run = solver.run(scene.digits, request.payload_bytes, AUTOMATIC)
+            run = solver.run(scene.digits, request.payload_bytes, LIBRARY)
             single += request.times * scene.fixed_time(KIND, request.payload_bytes).seconds
             best += request.times * run.best_s
         yield single, best

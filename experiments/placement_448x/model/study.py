@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.placement_448x.cases import Case, cases, matrices
-from experiments.placement_448x.model.solving import AUTOMATIC, LENGTH, LIMITS, Run, Solver, choices
+from experiments.placement_448x.model.solving import LENGTH, LIBRARY, LIMITS, Run, Solver, choices
 from experiments.placement_448x.model.systems import SYSTEMS, System, system
 from experiments.placement_448x.store import HERE, header, rounded, write
 from experiments.testbed.script import ended
@@ -58,7 +58,7 @@ def study(one: System, payloads: Sequence[int] = ()) -> dict[str, Any]:
         solver.prove(digits, run.payload_bytes, run.best_s)
         for digits, number in scenes.items()
         for n, run in runs
-        if (n, run.payload_bytes, run.algorithm) == (number, headline, AUTOMATIC)
+        if (n, run.payload_bytes, run.algorithm) == (number, headline, LIBRARY)
     ]
     return {
         "header": header(LIMITS.seed),

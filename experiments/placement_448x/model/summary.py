@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.placement_448x.cases import Case
+from experiments.placement_448x.model.solving import LIBRARY
 from experiments.placement_448x.model.systems import SYSTEMS
 from experiments.placement_448x.model.times import Times
 from experiments.placement_448x.store import HERE, read
@@ -95,7 +96,7 @@ class Results:
         """All choices of algorithms."""
         return list(dict.fromkeys(row[2] for row in self.data["runs"]))
 
-    def outcomes(self, payload_bytes: int = 0, algorithm: str = "automatic") -> list[Outcome]:
+    def outcomes(self, payload_bytes: int = 0, algorithm: str = LIBRARY) -> list[Outcome]:
         """Every request with this payload (0: the paper's) and choice of algorithms."""
         wanted = [payload_bytes or self.headline, algorithm]
         scenes, programs = self.data["scenes"], self.data["programs"]

@@ -16,12 +16,14 @@ class System:
 
     ``spec`` is a preset with its number of nodes, or a file of the study's folder; ``part`` is
     ``paper`` (one of the two systems of the paper), ``preset`` (another one) or ``deep`` (three
-    or four levels with racks); ``label`` is how tables name it.
+    or four levels with racks); ``label`` is how tables name it.  ``nominal`` names the library
+    that runs on it at the nominal rates of its links, where these count and not the effective ones.
     """
 
     spec: str
     part: str
     label: str
+    nominal: str = ""
 
     @property
     def name(self) -> str:
@@ -31,19 +33,23 @@ class System:
     def topology(self) -> Topology:
         """The cluster itself."""
         path = HERE / self.spec
-        return load_topology(str(path) if path.suffix == ".yaml" else self.spec)
+        found = load_topology(str(path) if path.suffix == ".yaml" else self.spec)
+        return found.nominal().under(self.nominal) if self.nominal else found
 
+
+PAPER_LIBRARY = "nccl-2.12"
+"""The library of the paper's time."""
 
 SYSTEMS = (
     System("paper-gcp-a100:4", "paper", "A100, 4 nodes, effective"),
     System("paper-gcp-a100:2", "paper", "A100, 2 nodes, effective"),
-    System("gcp-a2-highgpu-16g:4", "paper", "A100, 4 nodes, nominal"),
-    System("gcp-a2-highgpu-16g:2", "paper", "A100, 2 nodes, nominal"),
+    System("gcp-a2-highgpu-16g:4", "paper", "A100, 4 nodes, nominal", PAPER_LIBRARY),
+    System("gcp-a2-highgpu-16g:2", "paper", "A100, 2 nodes, nominal", PAPER_LIBRARY),
     System("paper-gcp-v100:4", "paper", "V100, 4 nodes, effective"),
     System("paper-gcp-v100:2", "paper", "V100, 2 nodes, effective"),
     # The same node at nominal rates: 8 V100 on NVLink rings of 150 GB/s, one 100 Gb/s card.
-    System("aws-p3dn:4", "paper", "V100, 4 nodes, nominal"),
-    System("aws-p3dn:2", "paper", "V100, 2 nodes, nominal"),
+    System("aws-p3dn:4", "paper", "V100, 4 nodes, nominal", PAPER_LIBRARY),
+    System("aws-p3dn:2", "paper", "V100, 2 nodes, nominal", PAPER_LIBRARY),
     System("dgx2:4", "preset", "DGX-2, 4 nodes"),
     System("azure-ndv4:4", "preset", "Azure NDv4, 4 nodes"),
     System("aws-p4d:4", "preset", "AWS p4d, 4 nodes"),

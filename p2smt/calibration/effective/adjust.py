@@ -17,7 +17,8 @@ Vector = NDArray[np.float64]
 LogRatios = Callable[[Vector], Vector]
 """log(predicted / measured) of every row by the logarithms of the constants."""
 
-_STEPS, _STEP, _NEAR = 80, 1e-4, 1e-6
+_STEPS, _STEP, _NEAR = 40, 1e-4, 1e-4
+_GAIN = 1e-5  # of the loss: less is not worth another step
 _LONGEST = 0.5  # of a step, in logarithms: what a prediction chooses may change on the way
 _HUBER, _MAD = 1.345, 1.4826
 _LEAST_SCALE, _MOST_SCALE = 0.02, 0.25
@@ -66,16 +67,17 @@ def adjust(log_ratios: LogRatios, box: Box, first: Vector) -> Adjusted:
             away = (at - box.start) / box.spread
             return float((w * (rows / s) ** 2).sum() + (away**2).sum())
 
-        before, moved = loss(point, found), 0.0
-        while damping < 1e8:
+        before, moved, gained = loss(point, found), 0.0, 0.0
+        while damping < 1e6:
             new = box.clip(point + _step(jacobian, found, weights / scale**2, point, box, damping))
             rows = log_ratios(new)
-            if loss(new, rows) < before:
+            gained = before - loss(new, rows)
+            if gained > 0:
                 moved = float(np.abs(new - point).max())
                 point, found, damping = new, rows, max(damping / 10, 1e-9)
                 break
             damping *= 10
-        if moved < _NEAR:
+        if moved < _NEAR or gained < _GAIN * before:
             break
         damping = min(damping, 1e3)
     return Adjusted(point, found, _jacobian(log_ratios, point, found))

@@ -24,7 +24,7 @@ from p2smt.calibration.predict import Predictor
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.topology import Topology
 
-_FAR = 0.7  # of logarithms: a start so far off may lead to another solution
+_FAR = 0.25  # of logarithms: a start so far off may lead to another solution
 _OUTLYING, _SCALES, _MAD = 0.3, 5.0, 1.4826  # of abs(log(predicted / measured))
 
 

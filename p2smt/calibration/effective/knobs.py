@@ -96,10 +96,10 @@ def _listed(topology: Topology, link: Link, sample: Sample, step: StepTime) -> s
     """
     operation, known = sample.operation.value, dict(link.efficiency)
     if isinstance(sample.operation, RequestKind) or operation in known or _fixed(topology):
-        return operation
+        return str(operation)
     if step.algorithm != Algorithm.NVLS_TREE.value or step.algorithm in known:
         return step.algorithm
-    return (Algorithm.TREE if link.network else Algorithm.NVLS).value
+    return str((Algorithm.TREE if link.network else Algorithm.NVLS).value)
 
 
 def _fixed(topology: Topology) -> bool:

@@ -194,7 +194,7 @@ class LibraryModel(StrictModel):
     runs: dict[str, Annotated[list[RunModel], Field(min_length=1)]]
     ladders: list[LadderModel] = Field(default_factory=list)
     formula: FormulaModel | None = None
-    carried_by: dict[CollectiveName, CollectiveName] = Field(default_factory=dict)
+    sent_as: dict[CollectiveName, CollectiveName] = Field(default_factory=dict)
 
 
 def build_library(model: LibraryModel, source: str) -> Library:
@@ -225,7 +225,7 @@ def build_library(model: LibraryModel, source: str) -> Library:
             tuple((name, tuple(map(_run, runs))) for name, runs in model.runs.items()),
             tuple(map(_ladder, model.ladders)),
             None if model.formula is None else _formula(model.formula),
-            tuple(model.carried_by.items()),
+            tuple(model.sent_as.items()),
         )
     except InputError as error:
         raise InputError(f"{source}: {error.given}", error.rule, error.remedy) from None

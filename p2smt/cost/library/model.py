@@ -115,7 +115,7 @@ class Library:
     ``calls_across`` the same for groups that span several nodes, where it differs.  ``hops`` are
     seconds per step by (fabric, family, protocol); a fabric without any has those of ``inside`` or
     ``network``.  ``runs`` lists by operation what can run, the first being the one that runs where
-    nothing else is said: by a ladder, or by the formula's least time.  ``carried_by`` names the
+    nothing else is said: by a ladder, or by the formula's least time.  ``sent_as`` names the
     collectives that the library carries out by another one, whose messages are sent.
     """
 
@@ -131,7 +131,7 @@ class Library:
     runs: tuple[tuple[str, tuple[LibraryRun, ...]], ...]
     ladders: tuple[Ladder, ...] = ()
     formula: Formula | None = None
-    carried_by: tuple[tuple[Collective, Collective], ...] = ()
+    sent_as: tuple[tuple[Collective, Collective], ...] = ()
 
     def call_s(self, operation: str, nodes: int) -> float:
         """Seconds that one call costs, apart from its hops and its bytes."""
@@ -140,7 +140,7 @@ class Library:
 
     def sent_for(self, operation: Operation) -> Operation:
         """The operation whose messages are sent for this one."""
-        found = dict(self.carried_by)
+        found = dict(self.sent_as)
         return found.get(operation, operation) if isinstance(operation, Collective) else operation
 
     def protocol(self, name: str) -> ProtocolRate:

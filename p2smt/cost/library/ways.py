@@ -32,8 +32,9 @@ from p2smt.errors import InputError
 def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
     """The ways in which a topology's library runs an operation, and its choice."""
     choice = _choice(topology, footprint, operation)
-    carried = (_carried(topology, footprint, operation, way) for way in choice.ways)
     library = library_of(topology.library)
+    sent = library.sent_for(operation)
+    carried = (_carried(topology, footprint, sent, way) for way in choice.ways)
     ways = tuple(_way(topology, library, footprint, operation, way) for way in carried)
     return StepCostModel(ways, None if topology.best else choice)
 

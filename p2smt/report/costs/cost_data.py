@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from p2smt.cluster.topology import Topology
+from p2smt.cost.regime import regime
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file import timed_steps
 from p2smt.plans.solution import Alternative, RequestAnswer
@@ -16,9 +18,9 @@ def cost_data(problem: Problem, candidates: Sequence[Alternative]) -> dict[str, 
     of several requests a list ``requests``, and the objective."""
     if len(problem.requests) > 1:
         (found,) = candidates
-        requests = [request_data(answer) for answer in found.requests]
+        requests = [request_data(answer, problem.topology) for answer in found.requests]
         return {"objective_s": found.objective_s, "requests": requests}
-    programs = [request_data(found.requests[0]) for found in candidates]
+    programs = [request_data(found.requests[0], problem.topology) for found in candidates]
     return programs[0] if len(programs) == 1 else {"programs": programs}
 
 
@@ -32,10 +34,11 @@ def sweep_data(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def request_data(answer: RequestAnswer) -> dict[str, Any]:
+def request_data(answer: RequestAnswer, topology: Topology) -> dict[str, Any]:
     """One request: of one execution ``seconds``, per iteration ``total_s``, of one chunk the steps.
 
-    ``program`` is None where there is one fixed step, or nothing to do.
+    ``program`` is None where there is one fixed step, or nothing to do; ``regime`` is what decides
+    its time (:mod:`p2smt.cost.regime`), None where it takes none.
     """
     request = answer.request
     return {
@@ -49,6 +52,7 @@ def request_data(answer: RequestAnswer) -> dict[str, Any]:
         "seconds": answer.seconds,
         "single_collective_s": answer.single_s,
         "physical_bound_s": answer.physical_bound_s,
+        "regime": regime(topology, answer.steps, answer.chunks),
         "checked": answer.checked,
         "steps": timed_steps(answer),
     }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import RenderableType
 
 from p2smt.parallelism.rank_list import RankList
+from p2smt.plans.check import PlanReport
 from p2smt.plans.file import TIMED_STEP
 from p2smt.plans.file_model import AnyPlan, RequestModel
 from p2smt.report.costs.request_table import layout_table, peak_line, planned, request_table
@@ -15,7 +16,7 @@ from p2smt.report.tables import bound_text
 from p2smt.units import format_time
 
 
-def plan_tables(plan: AnyPlan) -> Iterator[RenderableType]:
+def plan_tables(plan: AnyPlan, report: PlanReport) -> Iterator[RenderableType]:
     """Time per iteration, placement, and the requests step by step, as `solve` shows them."""
     what = "total" if plan.objective == "sum" else "largest request"
     yield f"{format_time(plan.objective_s)} per iteration ({what})"
@@ -27,18 +28,15 @@ def plan_tables(plan: AnyPlan) -> Iterator[RenderableType]:
     order = RankList(tuple(plan.ranks), tuple(axis.size for axis in plan.axes))
     yield layout_table(sizes, levels, plan.matrix, order.text())
     yield ""
-    yield request_table(map(planned, plan.requests))
+    yield request_table(map(planned, plan.requests, report.regimes))
 
 
-def plan_requests(plan: AnyPlan, checked_on: Sequence[str]) -> list[dict[str, Any]]:
-    """The requests of a plan with the fields that `cost` gives of any request.
-
-    checked_on: what each was simulated on.
-    """
-    return [_request(model, how) for model, how in zip(plan.requests, checked_on, strict=True)]
+def plan_requests(plan: AnyPlan, report: PlanReport) -> list[dict[str, Any]]:
+    """The requests of a plan with the fields that `cost` gives of any request."""
+    return list(map(_request, plan.requests, report.regimes, report.checked_on))
 
 
-def _request(model: RequestModel, checked: str) -> dict[str, Any]:
+def _request(model: RequestModel, decides: str | None, checked: str) -> dict[str, Any]:
     keys = ("program", "chunks", "seconds", "single_collective_s", "physical_bound_s")
     return {
         "kind": model.kind.value,
@@ -47,6 +45,7 @@ def _request(model: RequestModel, checked: str) -> dict[str, Any]:
         "times": model.times,
         "total_s": model.times * model.seconds,
         **{key: getattr(model, key) for key in keys},
+        "regime": decides,
         "checked": checked,
         "steps": [{key: getattr(s, key) for key in TIMED_STEP} for s in model.steps],
     }

@@ -41,14 +41,14 @@ class ShownStep:
 class ShownRequest:
     """A request in words, its time per iteration, and its steps (of one of ``chunks`` chunks).
 
-    ``regime`` is what decides its time; empty: nothing does, or it is not known.
+    ``regime`` is what decides its time; empty: nothing does.
     """
 
     label: str
     total_s: float
     chunks: int
     steps: tuple[ShownStep, ...]
-    regime: str = ""
+    regime: str
 
 
 def _shown(step: Mapping[str, Any]) -> ShownStep:
@@ -70,12 +70,12 @@ def answered(answer: RequestAnswer, topology: Topology) -> ShownRequest:
     return ShownRequest(label, answer.total_s, answer.chunks, steps, decides)
 
 
-def planned(model: RequestModel) -> ShownRequest:
-    """A request of a plan file, its numbers as the file states them."""
+def planned(model: RequestModel, decides: str | None) -> ShownRequest:
+    """A request of a plan file, its numbers as the file states them, and what decides its time."""
     request = Request(model.kind, tuple(model.axes), model.bytes, model.times)
     steps = tuple(_shown({key: getattr(step, key) for key in TIMED_STEP}) for step in model.steps)
     label = f"{request}{in_chunks(model.chunks)}{_open(model.status)}"
-    return ShownRequest(label, model.times * model.seconds, model.chunks, steps)
+    return ShownRequest(label, model.times * model.seconds, model.chunks, steps, decides or "")
 
 
 def _open(status: Status) -> str:

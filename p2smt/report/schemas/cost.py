@@ -8,7 +8,7 @@ from pydantic import Field, RootModel
 
 from p2smt.collectives.names import RequestKind
 from p2smt.report.schemas.base import Output, OutputPart, PayloadBytes, Seconds
-from p2smt.report.schemas.solve import TimedStep
+from p2smt.report.schemas.solve import Regime, TimedStep
 from p2smt.report.schemas.verify_plan import VerifyPlanOutput
 
 
@@ -34,6 +34,7 @@ class CostedRequest(OutputPart):
         Seconds, Field(description="Seconds of the one collective that answers the request.")
     ]
     physical_bound_s: Annotated[Seconds, Field(description="Seconds that the links allow at best.")]
+    regime: Regime
     checked: Annotated[str, Field(description="What the program was simulated on.")]
     steps: Annotated[list[CostedStep], Field(description="With the numbers of one chunk.")]
 

@@ -22,10 +22,10 @@ from p2smt.report.schemas.base import (
 )
 from p2smt.result import Status
 
-Regimes = Annotated[
-    list[str | None],
+Regime = Annotated[
+    str | None,
     Field(
-        description="The largest part of each request's time: latency, cards (the nodes' network "
+        description="The largest part of a request's time: latency, cards (the nodes' network "
         "cards), node links (inside a node), or a level further out; null: it takes none."
     ),
 ]
@@ -59,7 +59,7 @@ class RankedPlacement(OutputPart):
     ]
     chunks: list[Annotated[int, Field(ge=1)]]
     seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
-    regime: Regimes
+    regime: list[Regime]
     steps: list[list[TimedStep]]
     checked_on: Annotated[list[str], Field(description="What each program was simulated on.")]
 
@@ -76,7 +76,7 @@ class NearPlacement(OutputPart):
     ]
     chunks: list[Annotated[int, Field(ge=1)]]
     seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
-    regime: Regimes
+    regime: list[Regime]
 
 
 class ComparedLayout(OutputPart):

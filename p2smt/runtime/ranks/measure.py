@@ -94,7 +94,8 @@ def measurements_here(
 ) -> Measurements | None:
     """Measure every level of a topology on this cluster's ranks, a rank per device.
 
-    The topology gives levels and sizes; its library becomes the one that the times show.
+    The topology gives levels and sizes.  Without a library its overrides become the algorithms that
+    the times show.
     Returns None on every rank but 0 of ranks that existed already.
 
     Raises:
@@ -104,5 +105,5 @@ def measurements_here(
     if samples is None:
         return None
     what = f"measured: {topology.devices} ranks, {options.backend}, {options.data_type.value}"
-    found = with_library(topology, samples)
+    found = topology if topology.library else with_library(topology, samples)
     return Measurements(found, tuple(samples), (what,), always_own=True)

@@ -37,10 +37,11 @@ def prices(
 
 def carried(topology: Topology, groups: IntArray, operation: Operation, way: Way) -> bool:
     """Whether the oracle says that links and groups allow the way."""
-    joins = library_of(topology.library).joins_nodes
-    orders = [walk(topology, row, joins) for row in groups.tolist()]
+    library = library_of(topology.library)
+    orders = [walk(topology, row, library.joins_nodes) for row in groups.tolist()]
     algorithm = NAMES.get(way.algorithm)
-    return algorithm is None or oracle.can_carry(topology, orders, operation, algorithm)
+    sent = oracle.carried_by(library, operation)
+    return algorithm is None or oracle.can_carry(topology, orders, sent, algorithm)
 
 
 @settings(derandomize=True, deadline=None, max_examples=examples_of(150))
