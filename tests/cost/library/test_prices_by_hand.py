@@ -1,0 +1,181 @@
+"""Prices under a library that can be counted by hand, one for each thing a library does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import p2smt
+from p2smt.cluster.topology import CALL_NAMES, Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.alpha_beta import regular_model
+from p2smt.cost.library.registry import library_of
+from p2smt.cost.loads.footprint import digits_of
+from p2smt.cost.pipeline import CHUNK_COUNTS, best_chunks
+from p2smt.cost.scene import Scene
+from p2smt.cost.step_time import StepTime, Way
+from p2smt.parallelism.placement import Placement
+from p2smt.programs.program import Grouping, parse_program
+
+GB = 10**9
+THREE = "reduce-scatter inside node; all-reduce parallel node in root; all-gather inside node"
+THREE_ROWS = (16, 2, 16)
+WHOLE, NODES = ((2, 8),), ((2, 1), (1, 8))
+
+
+def cluster(library: str, near: LinkKind = LinkKind.SWITCH, cards: int = 8) -> Topology:
+    """Two nodes of 8 at 100 GB/s a device (a link of a mesh), 8 cards of 10 GB/s."""
+    reduces = 2 if near is LinkKind.SWITCH else 0
+    inner = Link(near, (Piece("simple", 0, 100e9),), in_switch_members=reduces, fabric="nvlink4")
+    outer = Link(LinkKind.SWITCH, (Piece("simple", 0, 10e9),), ports=cards, fabric="infiniband")
+    levels = (Level("node", 2, outer), Level("gpu", 8, inner))
+    return Topology("t", levels, library=library)
+
+
+def ways(
+    topology: Topology, matrix: tuple[tuple[int, ...], ...], kind: Collective
+) -> dict[tuple[str, str], Way]:
+    """The ways to run a collective along the first axis, by algorithm and protocol."""
+    digits = digits_of(Placement(matrix), [0])
+    model = regular_model(topology, digits, Grouping(0, sum(map(bool, digits))), kind)
+    return {(way.algorithm, way.protocol): way for way in model.ways}
+
+
+def wire_s(topology: Topology, matrix: tuple[tuple[int, ...], ...], algorithm: str) -> float:
+    """Seconds of an all-reduce of 1 GB on its worst link, by the simple protocol."""
+    found = ways(topology, matrix, Collective.ALL_REDUCE)[algorithm, "simple"]
+    return found.seconds_per_byte * GB
+
+
+def calling(seconds: float) -> Topology:
+    """Calls that cost so much; links and hops that cost nothing to speak of."""
+    found = cluster("nccl-2.30")
+    levels = tuple(
+        replace(level, link=replace(level.link, hops=(("any", 0.0),))) for level in found.levels
+    )
+    return replace(found, levels=levels, calls=tuple((name, seconds) for name in CALL_NAMES))
+
+
+def test_three_calls_cost_three() -> None:
+    scene = Scene.of(calling(1.0), Placement(WHOLE), (0,))
+    steps = scene.program_times(parse_program(THREE), THREE_ROWS, 1024)
+    assert sum(step.call_s for step in steps) == 3.0
+    assert sum(step.seconds for step in steps) == pytest.approx(3.0, rel=1e-5)
+
+
+def test_chunks_pay_their_calls() -> None:
+    """M chunks of three steps take M + 2 calls: one chunk is best until bytes outweigh them."""
+
+    def chunks_of(topology: Topology, payload: int) -> int:
+        scene = Scene.of(topology, Placement(WHOLE), (0,))
+
+        def steps(count: int) -> tuple[StepTime, ...]:
+            return scene.program_times(parse_program(THREE), THREE_ROWS, payload, count)
+
+        return best_chunks(CHUNK_COUNTS, steps).chunks
+
+    mib = 2**20
+    assert [chunks_of(calling(1.0), size) for size in (1024, mib, 2**30)] == [1, 1, 1]
+    assert chunks_of(calling(0.0), mib) == 64
+    assert 1 < chunks_of(calling(1e-3), 2**30) < 64
+    preset = p2smt.load_topology("dgx-h100:2")
+    assert chunks_of(preset, mib) == 1
+    assert chunks_of(preset, 16 * mib) < chunks_of(calling(0.0), 16 * mib)
+
+
+def test_a_tree_between_two_nodes_sends_each_byte_once() -> None:
+    """Over eight cards of 10 GB/s 1 GB in 12.5 ms; a ring sends 2 x 15/16 of it."""
+    found = ways(cluster("nccl-2.30"), WHOLE, Collective.ALL_REDUCE)
+    tree, ring = (found[name, "simple"].level_s_per_byte for name in ("tree", "ring"))
+    assert (tree[0] * GB, ring[0] * GB) == pytest.approx((1 / 80, 2 * 15 / 16 / 80))
+    chain = 2 * 7 / 8 + 1 / 8  # to the next and back, and what the head of an eighth sends out
+    assert (tree[1] * GB, ring[1] * GB) == pytest.approx((chain / 100, 2 * 15 / 16 / 100))
+
+
+@pytest.mark.parametrize("members", [2, 4, 8])
+def test_the_switch_moves_n_and_a_part_more(members: int) -> None:
+    """n(1 + 1/p) by NVLS where a ring moves 2n(p - 1)/p; reduce-scatter and all-gather n."""
+    topology, matrix = cluster("nccl-2.30"), ((1, members), (2, 8 // members))
+    assert wire_s(topology, matrix, "nvls") == pytest.approx((1 + 1 / members) / 100)
+    assert wire_s(topology, matrix, "ring") == pytest.approx(2 * (1 - 1 / members) / 100)
+    for kind in (Collective.REDUCE_SCATTER, Collective.ALL_GATHER):
+        found = ways(topology, matrix, kind)["nvls", "simple"]
+        assert found.seconds_per_byte == pytest.approx(1 / 100e9)
+    for kind in (Collective.REDUCE, Collective.BROADCAST):
+        assert {name for name, _ in ways(topology, matrix, kind)} == {"ring"}
+
+
+def test_nvls_takes_its_own_part_of_the_links() -> None:
+    topology = cluster("nccl-2.30")
+    inner = replace(topology.levels[1].link, efficiency=(("nvls", 0.5), ("any", 0.8)))
+    slower = replace(topology, levels=(topology.levels[0], replace(topology.levels[1], link=inner)))
+    matrix = ((1, 8), (2, 1))
+    assert wire_s(slower, matrix, "nvls") == pytest.approx(9 / 8 / 50)
+    assert wire_s(slower, matrix, "ring") == pytest.approx(14 / 8 / 80)
+
+
+def test_rings_use_every_link_of_a_mesh() -> None:
+    """Eight devices, seven links each at 100 GB/s: 2 x 7/8 of n over seven rings at once.
+
+    On two nodes the part of a ring between the devices of one goes on outside: eight at once.
+    """
+    topology = cluster("rccl", LinkKind.FULL_MESH)
+    assert wire_s(topology, ((1, 8), (2, 1)), "ring") == pytest.approx(2 * 7 / 8 / 7 / 100)
+    both = ways(topology, WHOLE, Collective.ALL_REDUCE)["ring", "simple"]
+    assert both.level_s_per_byte[1] * GB == pytest.approx(2 * 15 / 16 / 8 / 100)
+
+
+def test_messages_from_peer_to_peer() -> None:
+    """LL up to 16 KiB to a peer inside a node; over the network never."""
+    topology, inside = cluster("nccl-2.30"), ((1, 8), (2, 1))
+
+    def protocol(matrix: tuple[tuple[int, ...], ...], kind: RequestKind, payload: int) -> str:
+        return Scene.of(topology, Placement(matrix), (0,)).fixed_time(kind, payload).protocol
+
+    kib = 2**10
+    for kind, parts in ((RequestKind.SEND, 1), (RequestKind.ALL_TO_ALL, 8)):
+        assert protocol(inside, kind, 16 * kib * parts) == "ll"
+        assert protocol(inside, kind, 16 * kib * parts + 1).startswith("simple")
+    for kind in (RequestKind.SEND, RequestKind.ALL_TO_ALL):
+        assert protocol(NODES, kind, kib).startswith("simple")
+        assert protocol(WHOLE, kind, kib).startswith("simple")
+
+
+def test_an_all_to_all_pays_a_hop_for_eight_peers() -> None:
+    """16 ranks: seven peers inside the node, eight outside; of 32 in four nodes 24 are."""
+    library = library_of("nccl-2.30")
+    far = library.hop_s("infiniband", "p2p", "simple", across=True)
+    near = library.hop_s("nvlink4", "p2p", "simple", across=False)
+    call = library.call_s("all-to-all", 2)
+    for nodes, batches in ((2, 1), (4, 3)):
+        topology = cluster("nccl-2.30").with_outermost(nodes)
+        scene = Scene.of(topology, Placement(((nodes, 8),)), (0,))
+        time = scene.fixed_time(RequestKind.ALL_TO_ALL, 0)
+        assert time.seconds == pytest.approx(call + near + batches * far)
+
+
+def test_hops_of_a_fabric_count_in_small_messages() -> None:
+    small = 1024
+    infiniband, efa = (
+        Scene.of(replaced, Placement(NODES), (0,)).fixed_time(RequestKind.ALL_REDUCE, small)
+        for replaced in (with_fabric(name) for name in ("infiniband", "efa"))
+    )
+    assert efa.seconds > 4 * infiniband.seconds
+
+
+def with_fabric(fabric: str) -> Topology:
+    found = cluster("nccl-2.30")
+    outer = replace(found.levels[0].link, fabric=fabric)
+    return replace(found, levels=(replace(found.levels[0], link=outer), found.levels[1]))
+
+
+def test_where_links_cannot_carry_the_choice_a_ring_runs() -> None:
+    """Nodes in a ring, without a switch between them: no tree, no tree of switches, no PAT."""
+    found = cluster("nccl-2.30", cards=1)
+    outer = replace(found.levels[0].link, kind=LinkKind.RING)
+    topology = replace(found, levels=(replace(found.levels[0], link=outer), found.levels[1]))
+    for kind in Collective:
+        assert {name for name, _ in ways(topology, WHOLE, kind)} == {Algorithm.RING.value}
+    gloo = topology.under("gloo")
+    assert {name for name, _ in ways(gloo, WHOLE, Collective.BROADCAST)} == {"ring"}
