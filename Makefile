@@ -59,7 +59,7 @@ STUDY_PAGES = $(BIN)/python -m experiments.placement_448x.report.draw_figures &&
 study: setup $(VENV)/.stamp-dev ## compute the placement study again, its figures and report (minutes)
 	$(BIN)/python -m experiments.placement_448x.model.study
 	$(BIN)/python -m experiments.placement_448x.model.exact
-	$(BIN)/python -m experiments.placement_448x.measure.published
+	$(BIN)/python -m experiments.placement_448x.measure.predict
 	$(BIN)/python -m experiments.placement_448x.model.beyond
 	$(STUDY_PAGES)
 

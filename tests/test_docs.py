@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import get_args
 
+import pytest
 from pydantic import BaseModel
 
 from p2smt.cluster.file import parse_topology
@@ -77,8 +78,14 @@ def test_links_between_pages_lead_somewhere() -> None:
         assert [target for target in targets if not (page.parent / target).exists()] == [], page
 
 
-def test_commands_of_the_cost_model_print_what_the_page_shows() -> None:
+def test_the_table_of_constants_is_up_to_date() -> None:
     text = (DOCS / "cost-model.md").read_text()
+    assert script(DOCS / "constants.py").page(text) == text, "run: python docs/constants.py"
+
+
+@pytest.mark.parametrize("page", ["cost-model.md", "program-times.md"])
+def test_commands_on_costs_print_what_the_page_shows(page: str) -> None:
+    text = (DOCS / page).read_text()
     (block,) = re.findall(r"```console\n\$ p2smt (.*?)\n(.*?)\n```", text, re.S)
     outcome = cli(*shlex.split(block[0]))
     assert [line.rstrip() for line in outcome.out.splitlines()] == block[1].splitlines()

@@ -92,16 +92,22 @@ def _misses(found: Sequence[Result]) -> Lines:
             yield f"{title}: {'; '.join(texts)}."
     wrong = [one for one in comparisons(found) if one.calls == 1 and not (one.tie or one.agree)]
     if wrong:
-        texts = [f"{one.whole} and {one.part} at {bytes_text(one.size_bytes)}" for one in wrong]
+        texts = [
+            f"{one.whole} and {one.part} at {bytes_text(one.size_bytes)}"
+            f" (measured {100 * one.margin:.1f} % apart)"
+            for one in wrong
+        ]
         yield ""
         yield f"The wrong one called faster: {'; '.join(texts)}."
 
 
 def _miss(one: Result, cell: Cell) -> str:
-    """A cell's ratio; whether its size stands out in its own table."""
-    outlier = cell.size_bytes in one.table.spikes()
-    note = " (measured over 1.25 times as long as the next larger size)" if outlier else ""
-    return f"{cell.ratio:.2f}{note}"
+    """A cell's ratio, that of the same size in place, and whether its size stands out."""
+    in_place = dict(one.table.in_place).get(cell.size_bytes)
+    notes = [] if in_place is None else [f"in place {cell.predicted_s / in_place:.2f}"]
+    if cell.size_bytes in one.table.spikes():
+        notes.append("measured over 1.25 times as long as the next larger size")
+    return f"{cell.ratio:.2f}" + (f" ({', '.join(notes)})" if notes else "")
 
 
 def _figure_table(found: Sequence[Result]) -> Lines:

@@ -17,15 +17,16 @@ import os
 import platform
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from experiments.testbed.calibration import fit
 from experiments.testbed.model import topology as nominal_topology
 from experiments.testbed.network import cluster
-from experiments.testbed.ranks import calibrate_here, cluster_data, fleet_of, run
+from experiments.testbed.ranks import calibration_here, cluster_data, fleet_of, run
 from experiments.testbed.script import ended
 from experiments.testbed.spec import NetworkSpec, parse_rate
 from p2smt.calibration.yaml_file import calibrated_yaml
@@ -41,6 +42,7 @@ from p2smt.runtime.summary import RequestResult, RunResult
 from p2smt.search.programs import Task, list_programs
 from p2smt.units import parse_bytes
 
+Data = Mapping[str, Any]
 CALIBRATION_BYTES = (96 * 2**10, 384 * 2**10, 3 * 2**19, 5 * 2**20, 10 * 2**20)
 """None of them is a part of 8 MiB that a step works on: every prediction is for a new size."""
 LENGTH = 3
@@ -56,7 +58,8 @@ def study(
     nominal = nominal_topology(spec, ranks_per_node)
     with cluster(spec) as nodes:
         fleet = fleet_of(nodes)
-        calibrated = calibrate_here(nominal, fleet, repeat, CALIBRATION_BYTES)
+        rows = calibration_here(nominal, fleet, repeat, CALIBRATION_BYTES)
+        calibrated = fit(nominal, rows)
         job = programs_job(calibrated.topology, payload_bytes)
         checked = run(programs_job(calibrated.topology, CHECKED_BYTES), fleet, repeat=0)
         every = run(job, fleet, repeat=1, timed=("steps",))
@@ -64,6 +67,8 @@ def study(
         fastest = run(Job(job.ranks, chosen), fleet, repeat)
         best = by_time(fastest)[0].request.name
         pipelined = run(pipelined_job(calibrated.topology, best, payload_bytes), fleet, repeat)
+    programs = [program_data(request) for request in by_time(every)]
+    timed = [program_data(request) for request in by_time(fastest)]
     return {
         "cluster": cluster_data(spec, ranks_per_node),
         "machine": f"{os.cpu_count()} cores",
@@ -74,10 +79,11 @@ def study(
         "repeat": repeat,
         "verified": checked.verified and pipelined.verified,
         "topology": calibrated_yaml(calibrated, date.today().isoformat()),
-        **summary(every, fastest),
-        "fastest": [program_data(request) for request in by_time(fastest)],
+        "calibration": rows,
+        **summary(programs, timed),
+        "fastest": timed,
         "pipelined": [program_data(request) for request in pipelined.requests],
-        "every_once": [program_data(request) for request in by_time(every)],
+        "every_once": programs,
     }
 
 
@@ -118,34 +124,33 @@ def time_of(result: RequestResult) -> float:
     return sum(step.median_s or 0.0 for step in result.steps)
 
 
-def summary(every: RunResult, fastest: RunResult) -> dict[str, Any]:
-    """The figures of the study."""
-    order = by_time(fastest)
-    predicted = sorted(every.requests, key=lambda result: result.request.predicted_s or 0.0)
-    errors = step_errors(every.requests)
-    best = order[0]
-    baseline = statistics.median(s for r in fastest.requests for s in r.baseline.samples)
+def summary(every: Sequence[Data], fastest: Sequence[Data]) -> dict[str, Any]:
+    """The figures of the study, from its programs as :func:`program_data` has them."""
+    order = sorted(fastest, key=lambda one: float(one["measured_s"]))
+    predicted = sorted(every, key=lambda one: float(one["predicted_s"]))
+    errors, best = step_errors(every), order[0]
+    baseline = statistics.median(s for one in fastest for s in one["baseline_samples_s"])
     return {
         "baseline_s": baseline,
-        "best": best.request.name,
-        "best_s": best.total.median_s,
-        "speedup": baseline / (best.total.median_s or baseline),
+        "best": best["program"],
+        "best_s": best["measured_s"],
+        "speedup": baseline / best["measured_s"],
         "step_error_median": statistics.median(errors),
         "step_error_max": max(errors),
         "step_error_median_of_fastest": statistics.median(step_errors(order)),
         "steps": len(errors),
-        "measured_first_three": [result.request.name for result in order[:3]],
-        "predicted_first_three": [result.request.name for result in predicted[:3]],
+        "measured_first_three": [one["program"] for one in order[:3]],
+        "predicted_first_three": [one["program"] for one in predicted[:3]],
     }
 
 
-def step_errors(results: Sequence[RequestResult]) -> list[float]:
+def step_errors(programs: Sequence[Data]) -> list[float]:
     """abs(predicted / measured - 1) of every step."""
     return [
-        abs(step.predicted_s / times.median_s - 1)
-        for result in results
-        for step, times in zip(result.request.steps, result.steps, strict=True)
-        if step.predicted_s and times.median_s
+        abs(step["predicted_s"] / step["measured_s"] - 1)
+        for one in programs
+        for step in one["steps"]
+        if step["predicted_s"] and step["measured_s"]
     ]
 
 

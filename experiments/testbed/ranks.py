@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from experiments.testbed.calibration import Rows, rows_of
 from experiments.testbed.spec import NetworkSpec, Node
-from p2smt.calibration.build import Calibration, calibrate
-from p2smt.calibration.library import with_library
 from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import Collective
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.ranks.launch import Fleet, StartCommand, launch
@@ -33,15 +33,13 @@ def run(
     return summarize(job, launch(job, options, fleet))
 
 
-def calibrate_here(
-    nominal: Topology, fleet: Fleet, repeat: int, sizes: Sequence[int]
-) -> Calibration:
-    """Measure every collective on every level with payloads of these bytes, and fit."""
+def calibration_here(nominal: Topology, fleet: Fleet, repeat: int, sizes: Sequence[int]) -> Rows:
+    """Measured times of every collective on every level with payloads of these bytes."""
     options = RunOptions(repeat=repeat, warmup=0, time_limit_s=LIMIT_S)
     samples = measure(nominal, options, sizes, lambda job, how: launch(job, how, fleet))
     if samples is None:
         raise RuntimeError("ranks of our own hand in no report")
-    return calibrate(with_library(nominal, samples), samples, always_own=True)
+    return rows_of([sample for sample in samples if isinstance(sample.operation, Collective)])
 
 
 def cluster_data(spec: NetworkSpec, ranks_per_node: int) -> dict[str, Any]:

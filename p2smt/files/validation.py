@@ -42,7 +42,7 @@ _NO_MAPPING = ("model_type", "model_attributes_type")
 class StrictModel(BaseModel):
     """A part of a file: no unknown keys, no coercion, not changed after reading."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def validated(model: type[M], data: object, source: str) -> M:

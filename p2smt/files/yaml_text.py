@@ -80,7 +80,11 @@ def load_yaml(text: str, source: str) -> Plain:
     Raises:
         InputError: the text is not YAML, is empty, or uses what this module refuses.
     """
-    return _plain(_composed(text, source, MAX_BYTES, _Composer), source)
+    try:
+        node = _composed(text, source, MAX_BYTES, _FastComposer)
+    except InputError:
+        node = _composed(text, source, MAX_BYTES, _Composer)
+    return _plain(node, source)
 
 
 def load_yaml_lines(text: str, source: str, most: int) -> tuple[Plain, Lines]:
@@ -164,7 +168,8 @@ class _Careful(Composer):
 
 
 class _Composer(_Careful, yaml.SafeLoader):
-    """Reads with the parser in Python, whose messages say what it found instead."""
+    """Reads with the parser in Python, whose messages say what it found instead: for what the
+    other one refuses."""
 
 
 class _FastComposer(_Careful, _Parser):

@@ -102,6 +102,19 @@ def test_a_whole_and_its_part() -> None:
     assert pair_target(found[1:]).met
 
 
+def test_misses_are_named() -> None:
+    """A far cell with what it took in place, a long one of two nodes, and a wrong comparison."""
+    far = result("far", 2, (2**10, 4.0, 1.0), (2**11, 1.0, 1.3), (2**12, 1.0, 1.0))
+    part = result("part", 1, (2**12, 2.0, 1.5))
+    told = replace(far, table=replace(far.table, in_place=((2**10, 2.0),)))
+    text = page([told, part], [], [])
+    assert "beyond 3x: far at 1 KiB: 0.25 (in place 0.50)." in text
+    assert "above 1.25: far at 2 KiB: 1.30." in text
+    assert "called faster: far" not in text
+    wrong = page([far, result("part", 1, (2**12, 2.0, 0.5))], [], [])
+    assert "called faster: far and part at 4 KiB (measured 100.0 % apart)." in wrong
+
+
 def test_error_classes() -> None:
     """Four of five cells keep to the error of their class; operations come before all together."""
     cells = [(2**10, 1.0, 1.0 + off) for off in (0.1, 0.2, 0.3, 0.4, 0.5)]

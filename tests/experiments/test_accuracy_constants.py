@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from experiments.accuracy.cells import predictor
 from experiments.accuracy.constants import (
+    WITHOUT,
     committed,
+    committed_without,
     efficiencies,
     fitted_hops,
     fitted_library,
@@ -17,11 +21,14 @@ from experiments.accuracy.constants import (
     link_name,
 )
 from experiments.accuracy.constants_text import preset_text, written
-from experiments.accuracy.fit import Losses, fitted, loss_of
+from experiments.accuracy.fit import Losses, concerned, fitted, loss_of
 from experiments.accuracy.fit_presets import START
+from experiments.accuracy.hold_out import LEFT_OUT
 from experiments.accuracy.systems import has_preset, library_of_version
 from experiments.tables.tables import tables
 from p2smt.cluster.file import load_topology, parse_topology
+from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import RequestKind
 from p2smt.cost.library.registry import library_of
 
 
@@ -87,25 +94,29 @@ def test_the_search_finds_a_bandwidth() -> None:
     constants = committed()
     table = tables()["aws-p4de-2x8"]
     wanted = {**constants, "efficiency efa any": 0.6}
-    losses = Losses({table.name: table})
     topology = fitted_topology(load_topology("aws-p4d:2"), wanted)
     made = replace(table, rows=tuple((n, seconds_of(topology, n)) for n in (2**26, 2**28, 2**30)))
     losses = Losses({made.name: made})
-    found = fitted({"efficiency efa any": 0.8, **without(constants, "efficiency efa any")}, losses)
-    assert found["efficiency efa any"] == pytest.approx(0.6, rel=0.05)
+    name = "efficiency efa any"
+    found = fitted({**constants, name: 0.8}, losses, names=[name])
+    assert found[name] == pytest.approx(0.6, rel=0.05)
+    assert {key for key in found if found[key] != constants[key]} <= {name}
+    mine = concerned(constants, losses)
+    assert name in mine
+    assert not {"efficiency roce any", "hop nccl inside nvls simple"} & set(mine)
 
 
-def without(constants: dict[str, float], name: str) -> dict[str, float]:
-    return {key: value for key, value in constants.items() if key != name}
-
-
-def seconds_of(topology: object, size: int) -> float:
-    from experiments.accuracy.cells import predictor
-    from p2smt.cluster.topology import Topology
-    from p2smt.collectives.names import RequestKind
-
-    assert isinstance(topology, Topology)
+def seconds_of(topology: Topology, size: int) -> float:
     return predictor(topology, 16, RequestKind.ALL_REDUCE)(size).seconds
+
+
+def test_tables_left_out_have_constants_of_their_own() -> None:
+    """Those that matter to the table alone, and none of what only other tables tell."""
+    unseen = json.loads(WITHOUT.read_text(encoding="utf-8"))
+    assert set(unseen) == set(LEFT_OUT)
+    for name, found in unseen.items():
+        assert set(found) == set(concerned(committed(), Losses({name: tables()[name]})))
+        assert committed_without(name) == {**committed(), **found}
 
 
 def test_versions() -> None:

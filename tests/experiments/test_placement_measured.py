@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from experiments.placement_448x.measure import study
+from experiments.placement_448x.measure import predict, study
 from experiments.placement_448x.measure.accuracy import (
     Pair,
     Place,
@@ -18,6 +18,7 @@ from experiments.placement_448x.measure.accuracy import (
     first_choices,
     place_of_best,
     regret,
+    within_spread,
 )
 from experiments.placement_448x.measure.pairs import (
     CLOSE,
@@ -39,6 +40,7 @@ from experiments.placement_448x.measure.summary import (
 )
 from experiments.placement_448x.report import measured
 from experiments.placement_448x.store import HERE
+from experiments.testbed.calibration import restored, rows_of, samples_of
 from experiments.testbed.model import topology
 from experiments.testbed.network import why_not
 from experiments.testbed.spec import NetworkSpec
@@ -131,7 +133,52 @@ def test_ratio_and_speedups_are_per_placement() -> None:
         pair(2.0, 1.0, 1),
     ]
     assert placement_ratio(pairs) == 8
-    assert [(s.best, s.chosen) for s in speedups(pairs)] == [(2.0, 1.6), (1.0, 1.0)]
+    found = [(s.best, s.chosen, s.predicted) for s in speedups(pairs)]
+    assert found == [(2.0, 1.6, 2.0), (1.0, 1.0, 1.0)]
+
+
+def test_a_choice_is_within_the_spread_of_the_best_up_to_its_slowest_round() -> None:
+    best = Pair(0, 1, 2.0, 4.0, False, 5.0)
+    assert within_spread([best, Pair(0, 2, 1.0, 5.0, False, 9.0)])
+    assert not within_spread([best, Pair(0, 2, 1.0, 5.1, False, 9.0)])
+    assert within_spread([best])
+
+
+def test_a_calibration_is_kept_as_rows() -> None:
+    rows = [["broadcast", 0, 1, True, 4096, 0.25], ["all-reduce", 0, 2, False, 2**20, 1.5]]
+    assert rows_of(samples_of(rows)) == rows
+
+
+def test_times_are_restored_from_a_fit_without_a_library() -> None:
+    """Two nodes of two over 1 MB/s with 10 ms a hop: a ring over both sends 3/2 of the payload."""
+    link = {"kind": "switch", "bandwidth": "1 MB/s", "latency": "10 ms"}
+    levels = [{"name": name, "size": 2, "link": link} for name in ("node", "gpu")]
+    text = json.dumps({"name": "t", "algorithms": ["ring"], "library": "none", "levels": levels})
+    found = {tuple(row[:5]): row[5] for row in restored(text, [10**6])}
+    assert found["all-reduce", 0, 2, False, 10**6] == pytest.approx(1.5 + 6 * 0.01)
+
+
+def test_a_prediction_leaves_measured_times_alone() -> None:
+    pairs = pairs_of(small(), PAYLOAD)
+    entries = [
+        {"program": e.name, "factors": f, "predicted_s": 9.0, "times_s": [[1.0]], "single": True}
+        for e, f in zip(pairs.entries, pairs.factors, strict=True)
+    ]
+    data = {"entries": entries, "cases": pairs.as_data(), "large": [], "payload_bytes": PAYLOAD}
+    again = predict.predicted(data, small())
+    assert all(entry["predicted_s"] == 9.0 for entry in entries)
+    for entry, request in zip(again["entries"], pairs.entries, strict=True):
+        assert entry["times_s"] == [[1.0]]
+        assert entry["predicted_s"] == pytest.approx(predicted_s(request), rel=1e-5)
+
+
+@pytest.mark.exhaustive
+def test_the_committed_predictions_follow_from_the_calibration() -> None:
+    """To a hundredth: the fit is a numerical optimum."""
+    data = json.loads((HERE / "measured_2x8.json").read_text(encoding="utf-8"))
+    again = predict.calibrated(data)
+    for entry, now in zip(data["entries"], again["entries"], strict=True):
+        assert now["predicted_s"] == pytest.approx(entry["predicted_s"], rel=0.01)
 
 
 def test_distinct_cases_have_different_entries() -> None:
@@ -140,7 +187,7 @@ def test_distinct_cases_have_different_entries() -> None:
 
 def test_case_pairs_take_the_median_over_all_rounds() -> None:
     entry = {"predicted_s": 1.0, "times_s": [[5.0, 1.0], [2.0]], "single": True}
-    assert case_pairs({"placements": [[[[4]], [0]]]}, [entry]) == [Pair(0, 0, 1.0, 2.0, True)]
+    assert case_pairs({"placements": [[[[4]], [0]]]}, [entry]) == [Pair(0, 0, 1.0, 2.0, True, 3.0)]
 
 
 def test_equal_groups_are_one_entry(found: Pairs) -> None:
@@ -207,7 +254,10 @@ def test_claims_have_a_line_per_cluster_that_was_asked() -> None:
     names = {measured.label(data) for data in measured.measured()}
     lines = measured.claim("placement").split("<br>")
     assert {line.split(":")[0] for line in lines} == names
-    assert all(float(line.split(": ")[1].removesuffix("x")) > 1 for line in lines)
+    for line in lines:
+        found, said = line.split(": ")[1].split(", predicted ")
+        assert float(found.removesuffix("x")) > 1
+        assert float(said.removesuffix("x")) > 1
     with_model = measured.with_model()
     assert len(measured.claim("accuracy").split("<br>")) == len(with_model) < len(lines)
 

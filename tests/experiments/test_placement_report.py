@@ -10,12 +10,15 @@ import pytest
 from experiments.placement_448x.measure.accuracy import MORE_THAN, different, regret
 from experiments.placement_448x.measure.summary import case_pairs, leaves_nodes
 from experiments.placement_448x.model.iterations import choose
+from experiments.placement_448x.model.solving import LIBRARY, RING
 from experiments.placement_448x.model.summary import by_name, gains, load, ratios
 from experiments.placement_448x.model.systems import SYSTEMS
 from experiments.placement_448x.report import draw_figures, report, speedups
 from experiments.placement_448x.report.measured import label, with_model
 from experiments.placement_448x.report.values import EFFECTIVE
 from experiments.placement_448x.store import HERE, read
+from experiments.testbed.calibration import cluster_topology
+from p2smt.cluster.file import parse_topology
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +57,20 @@ def test_inside_one_node_or_one_in_each_nothing_gains_over_a_ring() -> None:
         assert gains(outcomes, lambda one: one.pipelined_speedup).largest < 2
 
 
-def test_automatic_is_ring_on_the_paper_s_systems_and_gains_most_on_mi300x() -> None:
-    rows = [row.split(" | ")[:2] for row in speedups.gain_table(load())]
-    other = {row[0].strip("| ") for row in rows if row[-1] == "automatic"}
-    assert "MI300X, 4 nodes" in other
-    assert not other & {results.label for results in load("paper")}
-    most = {r.name: gains(r.outcomes()).largest for r in load()}
-    assert max(most, key=lambda name: most[name]) == "mi300x-4"
-    assert gains(by_name("mi300x-4").outcomes(0, "ring")).gaining == 0
+def test_the_library_s_choice_leaves_less_to_gain_than_rings() -> None:
+    for name in EFFECTIVE:
+        results = by_name(name)
+        rings, library = (gains(results.outcomes(0, way)) for way in (RING, LIBRARY))
+        assert library.share < rings.share
+        assert library.largest < rings.largest
+
+
+def test_each_different_group_comes_first() -> None:
+    head, _, *rows = speedups.counting_table([by_name(name) for name in EFFECTIVE])
+    assert head.startswith("| algorithms | counted")
+    counted = [row.strip("| ").split(" | ")[1] for row in rows]
+    assert counted[0] == "different groups"
+    assert counted[1] == "all requests"
 
 
 def test_the_rule_says_rightly_which_requests_gain() -> None:
@@ -92,11 +101,6 @@ def test_of_tied_placements_the_luckiest_and_the_worst() -> None:
     assert (found.after_another_s, found.unlucky_s, found.together_s) == (1.2, 1.5, 1.0)
 
 
-def test_the_first_fit_of_published_times_is_worse_than_the_preset() -> None:
-    one, *_ = read(HERE / "published.json")["experiments"]
-    assert one["fits"][one["chosen"]]["median"] > one["nominal"]["median"]
-
-
 def test_many_cases_share_the_largest_ratio() -> None:
     found = ratios(by_name("paper-gcp-a100-4").outcomes())
     plateau = [one for one in found if one.ratio > found[0].ratio / 1.01]
@@ -104,10 +108,10 @@ def test_many_cases_share_the_largest_ratio() -> None:
     assert all(one.worst.factors[0] in (2, 4) for one in plateau)
 
 
-def test_the_first_choice_is_the_fastest_on_two_clusters() -> None:
-    found = {label(data): data["summary"]["accuracy"]["top_1"] for data in with_model()}
-    assert sorted(found.values()) == [0.0, 1.0, 1.0]
-    assert found["2x2x4, 50 Mbit/s"] == 0
+def test_the_first_choice_is_the_fastest_or_within_its_spread() -> None:
+    found = {label(data): data["summary"]["accuracy"] for data in with_model()}
+    assert sorted(one["top_1"] for one in found.values())[1:] == [1.0, 1.0]
+    assert found["2x2x4, 50 Mbit/s"]["within_spread"] >= 0.6
 
 
 def test_regrets_of_more_than_5_percent_are_of_cases_with_a_placement_inside_nodes() -> None:
@@ -117,7 +121,7 @@ def test_regrets_of_more_than_5_percent_are_of_cases_with_a_placement_inside_nod
             pairs = different(case_pairs(case, entries))
             if len(pairs) > MORE_THAN and regret(pairs) > 0.05:
                 assert not all(leaves_nodes(entries[own[0]]) for _, own in case["placements"])
-        assert data["summary"]["accuracy_one_placement"]["regret_max"] < 0.05
+        assert data["summary"]["accuracy_one_placement"]["regret_max"] < 0.1
 
 
 def test_across_nodes_the_first_choice_is_nearly_as_fast_as_the_fastest() -> None:
@@ -125,3 +129,14 @@ def test_across_nodes_the_first_choice_is_nearly_as_fast_as_the_fastest() -> Non
         assert data["summary"]["accuracy_one_placement"]["regret_mean"] < 0.05
         assert data["summary"]["accuracy"]["top_5"] == 1
         assert data["summary"]["placement_ratio_predicted"] > data["summary"]["placement_ratio"]
+
+
+def test_the_fit_finds_the_rates_that_the_uplinks_are_shaped_to() -> None:
+    """Gloo's own messages explain every collective; the sentence of the report has these ends."""
+    for data in with_model():
+        fitted = parse_topology("\n".join(data["topology"]), "a fit")
+        nominal = cluster_topology(data["cluster"])
+        for level, shaped in zip(fitted.levels[:-1], nominal.levels[:-1], strict=True):
+            rate = level.link.bandwidth_bytes_per_s / shaped.link.bandwidth_bytes_per_s
+            for name, part in level.link.efficiency:
+                assert name == "any" or 0.85 < rate * part < 1.12

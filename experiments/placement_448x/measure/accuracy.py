@@ -18,13 +18,17 @@ _SAME = 1e-6  # predictions, which have six digits, that differ by no more are e
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A program on a placement (its number in the case); ``entry`` is what was timed."""
+    """A program on a placement (its number in the case); ``entry`` is what was timed.
+
+    ``slowest_s``: the largest median of a round (0: that of all).
+    """
 
     placement: int
     entry: int
     predicted_s: float
     measured_s: float
     single: bool
+    slowest_s: float = 0.0
 
 
 def different(pairs: Iterable[Pair]) -> list[Pair]:
@@ -67,6 +71,13 @@ def regret(pairs: Sequence[Pair]) -> float:
     return chosen / min(pair.measured_s for pair in pairs) - 1
 
 
+def within_spread(pairs: Sequence[Pair]) -> bool:
+    """Whether the model's first choice takes no longer than the best did in its slowest round."""
+    best = min(pairs, key=lambda pair: pair.measured_s)
+    chosen = statistics.fmean(pair.measured_s for pair in first_choices(pairs))
+    return chosen <= max(best.measured_s, best.slowest_s)
+
+
 def accuracy(cases: Iterable[Sequence[Pair]], more_than: int = MORE_THAN) -> dict[str, Any]:
     """Top-k accuracy and regret over the cases with more measurements than so many.
 
@@ -85,5 +96,6 @@ def accuracy(cases: Iterable[Sequence[Pair]], more_than: int = MORE_THAN) -> dic
         "worst_place": max(place.before + 1 for place in places),
         "regret_mean": statistics.fmean(regrets),
         "regret_max": max(regrets),
+        "within_spread": statistics.fmean(within_spread(p) for p in counted),
         "regret_within_5_percent": statistics.fmean(value <= 0.05 for value in regrets),
     }

@@ -33,9 +33,10 @@ from experiments.placement_448x.measure.run import (
 )
 from experiments.placement_448x.measure.summary import summary
 from experiments.placement_448x.store import header, write
+from experiments.testbed.calibration import fit
 from experiments.testbed.model import topology as nominal_topology
 from experiments.testbed.network import cluster
-from experiments.testbed.ranks import calibrate_here, cluster_data, fleet_of
+from experiments.testbed.ranks import calibration_here, cluster_data, fleet_of
 from experiments.testbed.script import ended
 from experiments.testbed.spec import NetworkSpec, parse_rate
 from p2smt.calibration.yaml_file import calibrated_yaml
@@ -63,11 +64,12 @@ def study(spec: NetworkSpec, ranks_per_node: int, how: Settings) -> dict[str, An
     """Calibrate a cluster, then check and time its pairs; times in seconds."""
     nominal, start = nominal_topology(spec, ranks_per_node), time.monotonic()
     sizes = calibration_bytes(how.payload_bytes)
-    fitted, text = nominal, ""
+    fitted, text, rows = nominal, "", list[list[Any]]()
     with cluster(spec) as nodes:
         fleet = fleet_of(nodes)
         if how.calibration_repeat:
-            calibrated = calibrate_here(nominal, fleet, how.calibration_repeat, sizes)
+            rows = calibration_here(nominal, fleet, how.calibration_repeat, sizes)
+            calibrated = fit(nominal, rows)
             fitted = calibrated.topology
             text = calibrated_yaml(calibrated, date.today().isoformat())
         calibrated_s = time.monotonic() - start
@@ -81,6 +83,7 @@ def study(spec: NetworkSpec, ranks_per_node: int, how: Settings) -> dict[str, An
         "payload_bytes": how.payload_bytes,
         "repeat": how.repeat,
         "calibration_bytes": sizes if text else (),
+        "calibration": rows,
         "verified": verified,
         "verified_with_bytes": CHECKED_BYTES,
         "summary": summary(entries, cases, bool(text)),

@@ -20,10 +20,14 @@ GAIN = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """A placement's default over its fastest program, and over the model's choice."""
+    """A placement's default over its fastest program, and over the model's choice.
+
+    ``predicted``: the latter as the model has it.
+    """
 
     best: float
     chosen: float
+    predicted: float
     entries: tuple[int, ...]
 
 
@@ -47,8 +51,10 @@ def speedups(pairs: Sequence[Pair]) -> list[Speedup]:
         default = next(pair.measured_s for pair in own if pair.single)
         best = min(pair.measured_s for pair in own)
         chosen = statistics.fmean(pair.measured_s for pair in first_choices(own))
+        single_s = next(pair.predicted_s for pair in own if pair.single)
+        said = single_s / min(pair.predicted_s for pair in own)
         entries = tuple(sorted(pair.entry for pair in own))
-        found.append(Speedup(default / best, default / chosen, entries))
+        found.append(Speedup(default / best, default / chosen, said, entries))
     return found
 
 
@@ -67,6 +73,7 @@ def case_pairs(case: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) ->
             entries[entry]["predicted_s"],
             seconds_of(entries[entry]),
             entries[entry]["single"],
+            max(statistics.median(samples) for samples in entries[entry]["times_s"]),
         )
         for number, (_, own) in enumerate(case["placements"])
         for entry in own
@@ -76,6 +83,7 @@ def case_pairs(case: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) ->
 def gains(found: Sequence[Speedup]) -> dict[str, Any]:
     """Share, mean and maximum of measured speedups; ``chosen`` is free of the luck of the best."""
     best, chosen = [one.best for one in found], [one.chosen for one in found]
+    said = [one.predicted for one in found]
     return {
         "requests": len(found),
         "share_gaining": statistics.fmean(value >= GAIN for value in best),
@@ -86,6 +94,9 @@ def gains(found: Sequence[Speedup]) -> dict[str, Any]:
         "chosen_mean": statistics.fmean(chosen),
         "chosen_max": max(chosen),
         "chosen_min": min(chosen),
+        "predicted_share_gaining": statistics.fmean(value >= GAIN for value in said),
+        "predicted_mean": statistics.fmean(said),
+        "predicted_max": max(said),
     }
 
 

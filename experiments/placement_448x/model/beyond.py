@@ -54,9 +54,7 @@ LONGER = (
     Longer("racks-2x4x8", 6, pipelined=False),
     Longer("racks-2x4x8", 6, pipelined=True),
     Longer("sockets-2x2x2x4", 6, pipelined=False, only=1),
-    Longer("sockets-2x2x2x4", 7, pipelined=False, only=1),
     Longer("sockets-2x2x2x4", 6, pipelined=True, only=1),
-    Longer("sockets-2x2x2x4", 7, pipelined=True, only=1),
 )
 
 

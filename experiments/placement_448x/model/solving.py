@@ -23,10 +23,10 @@ from p2smt.search.programs_pipelined import Listings, best_pipelined
 KIND = RequestKind.ALL_REDUCE
 LENGTH = 5
 LIMITS = SearchLimits(seed=0, workers=1)
-RING, TREE, LIBRARY, TEXTBOOK = "ring", "tree", "library", "textbook tree"
-"""Choices of algorithms: a library restricted to rings, or to trees (NCCL_ALGO=Ring, =Tree; steps
-that have no tree run as rings); its own choice; and, without a library, at nominal rates and
-without costs of calls, the textbook's tree, which sends the payload twice over every uplink."""
+RING, TREE, LIBRARY, TEXTBOOK = "ring", "tree", "library", "textbook"
+"""Choices of algorithms: a library restricted to rings, or to trees (NCCL_ALGO=Ring, =Tree; what
+has no tree runs as a ring); its own choice; and the textbook's costs: no library, nominal rates, no
+cost of a call, the fastest of ring and tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,10 @@ class Proof:
 def choices(topology: Topology) -> dict[str, Topology]:
     """The cluster with each choice of algorithms that it has; without a library it is its own."""
     found = {RING: topology.running((Algorithm.RING,)), LIBRARY: topology}
-    if Algorithm.TREE in topology.known_algorithms:
-        textbook = topology.nominal().running((Algorithm.TREE,))
-        found |= {TREE: topology.running((Algorithm.TREE,)), TEXTBOOK: textbook}
+    if topology.library and Algorithm.TREE in topology.known_algorithms:
+        found[TREE] = topology.running((Algorithm.TREE,))
+    if topology.library:
+        found[TEXTBOOK] = topology.nominal()
     return found
 
 

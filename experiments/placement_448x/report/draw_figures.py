@@ -16,10 +16,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.placement_448x.model.distance import LARGE
+from experiments.placement_448x.model.solving import LIBRARY, RING
 from experiments.placement_448x.model.summary import Outcome, by_name, load, ratios
 from experiments.placement_448x.report.colours import BLACK, BLUE, GREEN, ORANGE, PINK, SKY
 from experiments.placement_448x.report.figures_beyond import draw_beyond
-from experiments.placement_448x.report.figures_predicted import draw_measured, draw_published
+from experiments.placement_448x.report.figures_predicted import draw_measured
+from experiments.placement_448x.report.speedups import WAYS
 from experiments.placement_448x.report.values import EFFECTIVE
 from experiments.placement_448x.store import HERE
 from experiments.testbed.script import ended
@@ -56,13 +58,13 @@ def draw_gains() -> Figure:
     """Speedups of all requests, as the share of requests that reach them."""
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
     styles = ((BLUE, "-"), (SKY, "--"), (ORANGE, "-"), (PINK, "--"))
-    for panel, algorithm in zip(panels, ("ring", "tree"), strict=True):
+    for panel, algorithm in zip(panels, (RING, LIBRARY), strict=True):
         for name, (colour, style) in zip(EFFECTIVE, styles, strict=True):
             results = by_name(name)
             outcomes = results.outcomes(0, algorithm)
             _at_least(panel, [one.speedup for one in outcomes], colour, style, results.label)
         _paper_lines(panel)
-        panel.set_title(f"single all-reduce by {algorithm}", fontsize=10, pad=22)
+        panel.set_title(WAYS[algorithm], fontsize=10, pad=22)
         panel.set_xlabel("speedup of the best program, at least")
     panels[0].set_ylabel("share of requests")
     panels[1].legend(frameon=False, fontsize=8, loc="lower left")
@@ -122,7 +124,6 @@ FIGURES = {
     "ratios": draw_ratios,
     "gains": draw_gains,
     "bounds": draw_bounds,
-    "published": draw_published,
     "measured": draw_measured,
     "beyond": draw_beyond,
 }

@@ -17,8 +17,6 @@ from experiments.placement_448x.store import HERE, read
 Data = Mapping[str, Any]
 CLUSTERS = ("2x8", "4x4", "2x2x4", "ratio")
 """The results that count, by the ends of their names."""
-NOT_PREDICTED = "not predicted"
-"""What a row says whose cluster was measured without a calibrated model."""
 ACCURACIES = {
     "more than 10 measurements": "accuracy",
     "the different ones of these": "accuracy_distinct_cases",
@@ -64,27 +62,32 @@ def claim(name: str) -> str:
 def _claim(data: Data, name: str) -> str:
     summary = data["summary"]
     if name == "placement":
-        return f"{summary['placement_ratio']:.0f}x"
+        said = f"predicted {summary['placement_ratio_predicted']:.0f}x"
+        return f"{summary['placement_ratio']:.0f}x, {said}"
     if not _modelled(data):
         return ""
     speedup, accuracy = summary["speedup"], summary["accuracy"]
     once = summary["speedup_distinct_requests"]
     return {
-        "share": f"{_shares(speedup)}; each different once {_shares(once)}",
-        "mean": f"{_means(speedup)}; each different once {_means(once)}",
-        "largest": f"{speedup['chosen_max']:.2f}x ({speedup['max']:.2f}x)",
+        "share": f"each different once {_shares(once)}; all {_shares(speedup)}",
+        "mean": f"each different once {_means(once)}; all {_means(speedup)}",
+        "largest": f"{speedup['chosen_max']:.2f}x ({speedup['max']:.2f}x), "
+        f"predicted {speedup['predicted_max']:.2f}x",
         "accuracy": f"{percent(accuracy['top_10'])}; best first in {percent(accuracy['top_1'])}, "
+        f"within its spread in {percent(accuracy['within_spread'])}, "
         f"mean regret {100 * accuracy['regret_mean']:.1f} %",
     }[name]
 
 
 def _shares(speedup: Data) -> str:
-    """How often the model's choice gains, and how often the fastest."""
-    return f"{percent(speedup['chosen_share_gaining'])} ({percent(speedup['share_gaining'])})"
+    """How often the model's choice gains, how often the fastest, and how often is predicted."""
+    found = f"{percent(speedup['chosen_share_gaining'])} ({percent(speedup['share_gaining'])})"
+    return f"{found}, predicted {percent(speedup['predicted_share_gaining'])}"
 
 
 def _means(speedup: Data) -> str:
-    return f"{speedup['chosen_mean']:.2f}x ({speedup['mean']:.2f}x)"
+    found = f"{speedup['chosen_mean']:.2f}x ({speedup['mean']:.2f}x)"
+    return f"{found}, predicted {speedup['predicted_mean']:.2f}x"
 
 
 def accuracy_table() -> Lines:
@@ -98,9 +101,10 @@ def accuracy_table() -> Lines:
             tops = [_top(one, k) for k in TOPS]
             regrets = [f"{100 * one[f'regret_{name}']:.1f} %" for name in ("mean", "max")]
             cells = (one["cases"], f"{one['measurements_median']:g}", *tops, *regrets)
-            rows.append((label(data), which, *cells, percent(one["regret_within_5_percent"])))
+            last = (percent(one["within_spread"]), percent(one["regret_within_5_percent"]))
+            rows.append((label(data), which, *cells, *last))
     head = ("cluster", "cases", "number", "measurements", "top 1", "top 5", "top 10")
-    yield from table((*head, "mean regret", "largest", "at most 5 %"), rows)
+    yield from table((*head, "mean regret", "largest", "within spread", "at most 5 %"), rows)
 
 
 def _top(one: Data, k: int) -> str:
@@ -147,11 +151,13 @@ def speedup_table() -> Lines:
             one = data["summary"][name]
             shares = (percent(one["share_gaining"]), percent(one["chosen_share_gaining"]))
             names = ("mean", "mean_of_gaining", "max", "chosen_mean", "chosen_max", "chosen_min")
-            cells = [f"{one[name]:.2f}x" for name in names]
-            best, chosen = cells[:3], cells[3:]
-            rows.append((label(data), which, one["requests"], shares[0], *best, shares[1], *chosen))
+            cells = [f"{one[name]:.2f}x" for name in (*names, "predicted_mean", "predicted_max")]
+            best, chosen = cells[:3], (shares[1], *cells[3:6])
+            said = (percent(one["predicted_share_gaining"]), *cells[6:])
+            rows.append((label(data), which, one["requests"], shares[0], *best, *chosen, *said))
     head = ("cluster", "requests", "number", "gain", "mean of all", "mean of gaining", "largest")
     last = ("model's choice gains", "mean of all", "largest", "least")
+    last = (*last, "predicted to gain", "mean of all", "largest")
     yield from table((*head, *last), rows)
 
 
@@ -164,7 +170,7 @@ def ratio_table() -> Lines:
         (best, good), (worst, bad) = singles[0], singles[-1]
         summary = data["summary"]
         ratio = f"{summary['placement_ratio']:.1f}x"
-        said = f"{summary['placement_ratio_predicted']:.1f}x" if _modelled(data) else NOT_PREDICTED
+        said = f"{summary['placement_ratio_predicted']:.1f}x"
         name = str(Case(tuple(case["axes"]), tuple(case["reduced"])))
         cells = (matrix_text(bad), time_text(worst), matrix_text(good), time_text(best))
         rows.append((label(data), name, *cells, ratio, said))
@@ -219,7 +225,7 @@ def _first_placements(data: Data) -> list[str]:
 
 
 def large_table() -> Lines:
-    """The single all-reduce and the model's choice with a larger payload."""
+    """The single all-reduce and one program of each shape of group with a larger payload."""
     rows = []
     for data in with_model():
         for numbers in data["large_rows"]:
@@ -227,7 +233,9 @@ def large_table() -> Lines:
             times = [seconds_of(one) for one in (single, chosen)]
             members = " x ".join(map(str, chosen["factors"]))
             groups = f"{chosen['groups']} of {members}"
-            cells = (chosen["program"], *map(time_text, times), f"{times[0] / times[1]:.2f}x")
+            said = single["predicted_s"] / chosen["predicted_s"]
+            speedup = (f"{times[0] / times[1]:.2f}x", f"{said:.2f}x")
+            cells = (chosen["program"], *map(time_text, times), *speedup)
             rows.append((label(data), data["large_payload_bytes"] // 2**20, groups, *cells))
-    head = ("cluster", "MiB", "groups", "model's choice", "single", "choice", "speedup")
+    head = ("cluster", "MiB", "groups", "program", "single", "program", "speedup", "predicted")
     yield from table(head, rows)

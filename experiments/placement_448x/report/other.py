@@ -1,59 +1,13 @@
-"""The parts of the report on published measurements, beyond the paper, and the test cluster."""
+"""The part of the report on what goes beyond the paper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from experiments.placement_448x.report.text import Lines, percent, table
-from experiments.tables.tables import tables
 
 Data = Mapping[str, Any]
-
-
-def published_table(experiments: Sequence[Data]) -> Lines:
-    """Errors of each prediction: by the preset, and calibrated."""
-    rows = []
-    for one in experiments:
-        fit, nominal = one["fits"][one["chosen"]], one["nominal"]
-        rows.append(
-            (
-                "<br>".join(one["seen"]),
-                one["predicted"],
-                one["note"],
-                one["predicted_rows"],
-                one["chosen"],
-                f"{percent(fit['median'])}, {percent(fit['worst'])}",
-                f"{percent(fit['median_of_large'])}, {percent(fit['worst_of_large'])}",
-                percent(fit["worst_without_spikes"]),
-                f"{percent(nominal['median'])}, {percent(nominal['worst'])}",
-            )
-        )
-    head = ("calibrated on", "predicted", "what is new", "rows", "algorithms", "all rows")
-    last = ("from 1 MiB", "worst without spikes", "uncalibrated")
-    yield from table((*head, *last), rows)
-
-
-def choice_table(experiments: Sequence[Data]) -> Lines:
-    """Median error on the predicted rows by every choice of algorithms."""
-    choices = list(experiments[0]["fits"])
-    rows = []
-    for one in experiments:
-        cells = []
-        for choice in choices:
-            fit = one["fits"][choice]
-            text = f"{percent(fit['held_out'])} / {percent(fit['median'])}"
-            cells.append(f"**{text}**" if choice == one["chosen"] else text)
-        rows.append((one["predicted"], one["note"], *cells))
-    yield from table(("predicted", "what is new", *choices), rows)
-
-
-def source_table(published: Sequence[Data]) -> Lines:
-    """Where the published tables of some experiments are from."""
-    used = {name for one in published for name in (*one["seen"], one["predicted"])}
-    found = [one for name, one in tables().items() if name in used]
-    rows = [(one.name, one.nodes, one.ranks, one.source) for one in found]
-    yield from table(("table", "nodes", "GPUs", "source"), rows)
 
 
 def longer_table(beyond: Data) -> Lines:

@@ -32,7 +32,7 @@ def tables() -> dict[str, Iterable[str]]:
     """Every table of the report."""
     paper, effective = load("paper"), [by_name(name) for name in EFFECTIVE]
     presets, deep = load("preset"), load("deep")
-    published, beyond = read(HERE / "published.json")["experiments"], read(HERE / "beyond.json")
+    beyond = read(HERE / "beyond.json")
     return {
         "ratios": modelled.ratio_table(paper),
         "other_ratios": modelled.ratio_table([*presets, *deep]),
@@ -42,8 +42,9 @@ def tables() -> dict[str, Iterable[str]]:
         "gains": speedups.gain_table([*paper, *presets]),
         "deep_gains": speedups.gain_table(deep),
         "kinds_ring": speedups.kind_table(effective, "ring"),
-        "kinds_tree": speedups.kind_table(effective, "tree"),
-        "payloads": speedups.payload_table(effective, "automatic"),
+        "kinds_library": speedups.kind_table(effective, "library"),
+        "payloads_ring": speedups.payload_table(effective, "ring"),
+        "payloads": speedups.payload_table(effective, "library"),
         "shapes": speedups.shape_table(effective),
         "shapes_presets": speedups.shape_table(presets, least=5),
         "shapes_deep": speedups.shape_table(deep, least=20),
@@ -55,9 +56,6 @@ def tables() -> dict[str, Iterable[str]]:
         "measured_ratios": measured.ratio_table(),
         "large": measured.large_table(),
         "inside": measured.inside_table(),
-        "published": other.published_table(published),
-        "choices": other.choice_table(published),
-        "sources": other.source_table(published),
         "longer": other.longer_table(beyond),
         "axes": other.axes_table(beyond),
         "iterations": other.iteration_table(beyond),
@@ -68,7 +66,7 @@ def tables() -> dict[str, Iterable[str]]:
 CASES = """\
 # Every case of the paper's two systems
 
-Written by `report.py`. Effective bandwidths, the paper's payload, automatic algorithm. A case is
+Written by `report.py`. Effective bandwidths, the paper's payload, the library's choice. A case is
 the axes, those that are reduced in parentheses. *worst / best* compares placements by their single
 all-reduce; *best program* is the fastest on any placement, *largest speedup* the most that a
 program gains on one; *to bound* and *pipelined* are the times of the best program, and of the best

@@ -6,9 +6,17 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from experiments.placement_448x.model.summary import Gains, Outcome, Results, crossing, gains
+from experiments.placement_448x.model.solving import LIBRARY, RING, TEXTBOOK, TREE
+from experiments.placement_448x.model.summary import Outcome, Results, crossing, gains
 from experiments.placement_448x.report.text import Lines, percent, size_text, table
 
+WAYS = {
+    RING: "rings only",
+    LIBRARY: "the library's choice",
+    TREE: "trees only",
+    TEXTBOOK: "textbook",
+}
+"""How tables name the choices of algorithms."""
 KINDS = {
     "inside": "inside one node (rack, slice)",
     "spread": "one member in each of several",
@@ -16,19 +24,24 @@ KINDS = {
 }
 
 
-def gain_cells(found: Gains, cross: Gains) -> tuple[str, ...]:
-    """The cells of a row of gains."""
+def gain_cells(every: Sequence[Outcome]) -> tuple[str, ...]:
+    """The cells of a row of gains: each different group once, then all requests."""
+    once, found = gains(different_groups(every)), gains(every)
     return (
+        str(once.requests),
+        percent(once.share),
+        f"{once.mean:.2f}x",
         str(found.requests),
         percent(found.share),
-        percent(cross.share),
-        f"{found.mean_of_gaining:.2f}x",
+        percent(gains(crossing(every)).share),
         f"{found.mean:.2f}x",
+        f"{found.mean_of_gaining:.2f}x",
         f"{found.largest:.2f}x",
     )
 
 
-GAIN_HEAD = ("requests", "gain", "of crossing", "mean of gaining", "mean of all", "largest")
+GAIN_HEAD = ("different groups", "gain", "mean", "requests", "gain", "of crossing", "mean",
+             "mean of gaining", "largest")  # fmt: skip
 
 
 def gain_table(systems: Sequence[Results]) -> Lines:
@@ -37,13 +50,12 @@ def gain_table(systems: Sequence[Results]) -> Lines:
     for results in systems:
         for algorithm in results.algorithms:
             every = results.outcomes(0, algorithm)
-            if algorithm == "automatic" and _same(every, results.outcomes(0, "ring")):
+            if algorithm != RING and _same(every, results.outcomes(0, RING)):
                 continue
-            cells = gain_cells(gains(every), gains(crossing(every)))
             pipelined = gains(every, lambda one: one.pipelined_speedup)
             last = (f"{pipelined.mean:.2f}x", f"{pipelined.largest:.2f}x")
-            rows.append((results.label, algorithm, *cells, *last))
-    head = ("system", "algorithm", *GAIN_HEAD, "pipelined: mean of all", "largest")
+            rows.append((results.label, WAYS[algorithm], *gain_cells(every), *last))
+    head = ("system", "algorithms", *GAIN_HEAD, "pipelined: mean", "largest")
     yield from table(head, rows)
 
 
@@ -60,25 +72,25 @@ def pooled(systems: Sequence[Results], algorithms: Sequence[str]) -> list[Outcom
 
 def pooled_table(systems: Sequence[Results]) -> Lines:
     """Gains over several systems together."""
-    choices = (("automatic",), ("ring",), ("tree",), ("ring", "tree"))
-    rows = []
-    for choice in choices:
-        every = pooled(systems, choice)
-        cells = gain_cells(gains(every), gains(crossing(every)))
-        rows.append((" and ".join(choice), *cells))
-    yield from table(("algorithm", *GAIN_HEAD), rows)
+    choices = ((RING,), (LIBRARY,), (TREE,), (RING, TREE), (TEXTBOOK,))
+    rows = [(_ways(choice), *gain_cells(pooled(systems, choice))) for choice in choices]
+    yield from table(("algorithms", *GAIN_HEAD), rows)
+
+
+def _ways(choice: Sequence[str]) -> str:
+    return " and ".join(WAYS[one] for one in choice)
 
 
 def counting_table(systems: Sequence[Results]) -> Lines:
     """Gains of the same systems by which requests are counted."""
     rows = []
-    for choice in (("ring",), ("tree",), ("ring", "tree")):
+    for choice in ((RING,), (LIBRARY,), (RING, TREE)):
         every = pooled(systems, choice)
         for name, some in _countings(every):
             found = gains(some)
             means = (f"{found.mean:.2f}x", f"{found.mean_of_gaining:.2f}x", f"{found.largest:.2f}x")
-            rows.append((" and ".join(choice), name, found.requests, percent(found.share), *means))
-    head = ("algorithm", "counted", "number", "gain", "mean of all", "mean of gaining", "largest")
+            rows.append((_ways(choice), name, found.requests, percent(found.share), *means))
+    head = ("algorithms", "counted", "number", "gain", "mean of all", "mean of gaining", "largest")
     yield from table(head, rows)
 
 
@@ -95,10 +107,10 @@ def different_groups(every: Sequence[Outcome]) -> list[Outcome]:
 def _countings(every: Sequence[Outcome]) -> list[tuple[str, list[Outcome]]]:
     """Ways to choose from the requests."""
     return [
+        ("different groups", different_groups(every)),
         ("all requests", list(every)),
         ("those across nodes", crossing(every)),
         ("one axis reduced", [one for one in every if len(one.case.reduced) == 1]),
-        ("different groups", different_groups(every)),
         ("neither two members nor two nodes", without_twos(every)),
     ]
 
@@ -111,7 +123,7 @@ def rule_table(systems: Sequence[Results]) -> Lines:
             continue
         node, gpu = results.data["system"]["bytes_per_s"].values()
         size = list(results.data["system"]["levels"].values())[1]
-        mixed = [one for one in results.outcomes(0, "ring") if one.kind == "mixed"]
+        mixed = [one for one in results.outcomes(0, RING) if one.kind == "mixed"]
         said = [size // one.factors[1] * gpu > one.factors[0] * node for one in mixed]
         right = sum(one.gains is yes for one, yes in zip(mixed, said, strict=True))
         cells = (f"{gpu / node:.3g}", len(mixed), sum(one.gains for one in mixed), sum(said), right)
@@ -129,7 +141,7 @@ def kind_table(systems: Sequence[Results], algorithm: str) -> Lines:
         limit = statistics.fmean(one.ring_limit for one in every)
         most = max(one.ring_limit for one in every)
         cells = (percent(found.share), f"{found.mean:.2f}x", f"{found.largest:.2f}x")
-        limits = (f"{limit:.2f}x", f"{most:.2f}x") if algorithm == "ring" else ()
+        limits = (f"{limit:.2f}x", f"{most:.2f}x") if algorithm == RING else ()
         rows.append((text, len(every), *cells, *limits))
     head = ("groups", "requests", "gain", "mean", "largest", "ring limit, mean", "largest")
     yield from table(head[: len(rows[0])], rows)
@@ -142,7 +154,7 @@ def payload_table(systems: Sequence[Results], algorithm: str) -> Lines:
     for payload in (*sizes, 0):
         every = [one for r in systems for one in r.outcomes(payload, algorithm)]
         name = size_text(payload) if payload else "the paper's"
-        rows.append((name, *gain_cells(gains(every), gains(crossing(every)))))
+        rows.append((name, *gain_cells(every)))
     yield from table(("payload", *GAIN_HEAD), rows)
 
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.placement_448x.model.distance import REASONS, distance, total
-from experiments.placement_448x.model.summary import Results, by_name, crossing, gains, load, ratios
+from experiments.placement_448x.model.solving import LIBRARY, RING, TREE
+from experiments.placement_448x.model.summary import (
+    Outcome,
+    Results,
+    by_name,
+    crossing,
+    gains,
+    load,
+    ratios,
+)
 from experiments.placement_448x.report import measured, speedups
 from experiments.placement_448x.report.text import percent
 from experiments.placement_448x.store import HERE, read
 
+CHOICES = {"ring": (RING,), "tree": (TREE,), "library": (LIBRARY,), "both": (RING, TREE)}
 EFFECTIVE = ("paper-gcp-a100-4", "paper-gcp-a100-2", "paper-gcp-v100-4", "paper-gcp-v100-2")
 
 
@@ -23,15 +33,13 @@ def all_values() -> dict[str, str]:
         **gain_values(effective),
         **distance_values(effective, load()),
         **measured_values(),
-        **published_values(),
         **other_values(effective),
     }
 
 
 def other_values(paper: Sequence[Results]) -> dict[str, str]:
     """Largest gains outside the headline, and where choosing one after the other loses."""
-    small = [one for r in paper for one in r.outcomes(min(r.payloads), "ring")]
-    fair = speedups.without_twos(speedups.pooled(paper, ("tree",)))
+    small = [one for r in paper for one in r.outcomes(min(r.payloads), RING)]
     together = read(HERE / "beyond.json")["together"]
     ways = {way: f"single_request_{way}" for way in ("plain", "pipelined")}
     lossy = {
@@ -40,7 +48,6 @@ def other_values(paper: Sequence[Results]) -> dict[str, str]:
     }
     return {
         "max_small": f"{gains(small).largest:.2f}x",
-        "max_fair_tree": f"{gains(fair).largest:.2f}x",
         "max_mi300x": f"{gains(by_name('mi300x-4').outcomes()).largest:.2f}x",
         "systems": str(len(together)),
         **{f"lossy_{way}": str(count) for way, count in lossy.items()},
@@ -56,23 +63,15 @@ def measured_values() -> dict[str, str]:
     return {
         **{f"measured_{claim}": measured.claim(claim) for claim in claims},
         "machine_measured": first["header"]["machine"].split(",")[0],
-        "near_third": percent(third["accuracy"]["regret_within_5_percent"]),
+        "first_third": percent(third["accuracy"]["top_1"]),
+        "spread_third": percent(third["accuracy"]["within_spread"]),
+        "regret_third": f"{100 * third['accuracy']['regret_mean']:.1f} %",
         "worst_third": percent(third["accuracy"]["regret_max"]),
         "across_least": percent(min(across)),
         "across_most": percent(max(across)),
         "short_most": f"{max(summary['short_most'] for summary in every):.1f}",
         "checked": f"{first['verified_with_bytes']:,}",
     }
-
-
-def published_values() -> dict[str, str]:
-    """The least and the largest median error on tables, and on sizes, that were not seen."""
-    found: dict[str, list[float]] = {"unseen": [], "sizes": []}
-    for one in read(HERE / "published.json")["experiments"]:
-        kind = "sizes" if one["note"] == "other sizes" else "unseen"
-        found[kind].append(one["fits"][one["chosen"]]["median"])
-    ends = (("least", min), ("most", max))
-    return {f"{kind}_{end}": percent(pick(v)) for kind, v in found.items() for end, pick in ends}
 
 
 def exact_values() -> dict[str, str]:
@@ -96,26 +95,35 @@ def exact_values() -> dict[str, str]:
 
 
 def gain_values(paper: Sequence[Results]) -> dict[str, str]:
-    """Gains over the paper's systems, effective."""
+    """Gains over the paper's systems, effective: together, and the A100 system by nodes."""
     found: dict[str, str] = {}
-    for name, algorithms in (("ring", ("ring",)), ("tree", ("tree",)), ("both", ("ring", "tree"))):
-        every = speedups.pooled(paper, algorithms)
-        all_, cross = gains(every), gains(crossing(every))
-        once = gains(speedups.different_groups(every))
-        pipelined = gains(every, lambda one: one.pipelined_speedup)
-        found |= {
-            f"share_{name}": percent(all_.share),
-            f"cross_{name}": percent(cross.share),
-            f"mean_{name}": f"{all_.mean:.2f}x",
-            f"requests_{name}": str(all_.requests),
-            f"requests_once_{name}": str(once.requests),
-            f"share_once_{name}": percent(once.share),
-            f"mean_once_{name}": f"{once.mean:.2f}x",
-            f"up_{name}": f"{all_.mean_of_gaining:.2f}x",
-            f"max_{name}": f"{all_.largest:.2f}x",
-            f"pipe_{name}": f"{pipelined.largest:.2f}x",
-        }
+    groups: dict[str, Sequence[Results]] = {
+        "": paper,
+        "_two": [by_name("paper-gcp-a100-2")],
+        "_four": [by_name("paper-gcp-a100-4")],
+    }
+    for which, systems in groups.items():
+        for name, algorithms in CHOICES.items():
+            found |= _gains(f"{name}{which}", speedups.pooled(systems, algorithms))
     return found
+
+
+def _gains(name: str, every: Sequence[Outcome]) -> dict[str, str]:
+    all_, cross = gains(every), gains(crossing(every))
+    once = gains(speedups.different_groups(every))
+    pipelined = gains(every, lambda one: one.pipelined_speedup)
+    return {
+        f"share_{name}": percent(all_.share),
+        f"cross_{name}": percent(cross.share),
+        f"mean_{name}": f"{all_.mean:.2f}x",
+        f"requests_{name}": str(all_.requests),
+        f"requests_once_{name}": str(once.requests),
+        f"share_once_{name}": percent(once.share),
+        f"mean_once_{name}": f"{once.mean:.2f}x",
+        f"up_{name}": f"{all_.mean_of_gaining:.2f}x",
+        f"max_{name}": f"{all_.largest:.2f}x",
+        f"pipe_{name}": f"{pipelined.largest:.2f}x",
+    }
 
 
 def distance_values(paper: Sequence[Results], every: Sequence[Results]) -> dict[str, str]:
@@ -146,9 +154,15 @@ def ratio_values() -> dict[str, str]:
     """The largest ratios on the A100 system of four nodes."""
     names = {"effective": "paper-gcp-a100-4", "nominal": "gcp-a2-highgpu-16g-4"}
     every = {key: ratios(by_name(name).outcomes()) for key, name in names.items()}
+    ways = {
+        f"{prefix}_{way}": ratios(by_name(names[key]).outcomes(0, way))[0].ratio
+        for prefix, key in (("ratio", "effective"), ("nominal", "nominal"))
+        for way in (RING, LIBRARY)
+    }
     plateau = [one for one in every["effective"] if one.ratio > every["effective"][0].ratio / 1.01]
     return {
         **{f"ratio_{key}": f"{found[0].ratio:.1f}x" for key, found in every.items()},
+        **{key: f"{ratio:.1f}x" for key, ratio in ways.items()},
         "plateau": str(len(plateau)),
         "plateau_of": str(len(every["effective"])),
     }

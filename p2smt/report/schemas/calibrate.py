@@ -15,7 +15,7 @@ HeldOut = Annotated[
 ]
 
 
-Measured = Collective | Literal["all-to-all", "send"]
+MeasuredOperation = Collective | Literal["all-to-all", "send"]
 """Operations that can be measured."""
 
 
@@ -31,7 +31,7 @@ class Outlier(OutputPart):
 class FittedCollective(OutputPart):
     """How well the calibrated model meets the times of one collective."""
 
-    collective: Measured
+    collective: MeasuredOperation
     own_pieces: Annotated[bool, Field(description="It has pieces of its own.")]
     times: Annotated[Count, Field(description="How many times were measured.")]
     median_error: Error
@@ -67,7 +67,7 @@ class MeasuredTable(OutputPart):
     """How well one table is met; errors are max(predicted / measured, measured / predicted) - 1."""
 
     source: str
-    operation: Measured
+    operation: MeasuredOperation
     times: Annotated[Count, Field(description="Rows of the table.")]
     median_error: Error
     max_error: Error

@@ -67,7 +67,9 @@ def chosen(
         ("nccl-2.20", "all-gather", h100(8, 1), 1 * MIB, "ring ll128"),
         # from peer to peer: LL up to 16 KiB to each, inside a node only; never before 2.14
         ("nccl-2.20", "send", h100(1), 16 * KIB, "p2p ll"),
-        ("nccl-2.20", "send", h100(1), 16 * KIB + 1, "p2p simple"),
+        ("nccl-2.20", "send", h100(1), 16 * KIB + 1, "p2p simple-1"),
+        ("nccl-2.30", "send", h100(1), 512 * KIB + 1, "p2p simple-4"),
+        ("nccl-2.30", "send", h100(1), 2**28 + 1, "p2p simple"),
         ("nccl-2.20", "send", h100(2), 1 * KIB, "p2p simple"),
         ("nccl-2.20", "all-to-all", h100(1), 8 * 16 * KIB, "p2p ll"),
         ("nccl-2.20", "all-to-all", h100(1), 8 * 16 * KIB + 1, "p2p simple"),

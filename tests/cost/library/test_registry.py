@@ -46,7 +46,18 @@ def test_every_number_of_a_library_has_a_source(name: str) -> None:
 
 
 def test_calls_and_hops() -> None:
-    library = library_of("nccl-2.20")
+    library = replace(
+        library_of("nccl-2.20"),
+        calls=(("all-reduce", 6.8e-6), ("send", 6.6e-6)),
+        hops=(
+            (("inside", "ring", "ll"), 0.6e-6),
+            (("pcie", "ring", "ll"), 1e-6),
+            (("pcie", "p2p", "simple"), 5.7e-6),
+            (("network", "tree", "ll"), 5e-6),
+            (("network", "ring", "ll128"), 4e-6),
+            (("efa", "tree", "ll"), 80e-6),
+        ),
+    )
     assert library.call_s("all-reduce", 1) == library.call_s("all-reduce", 2) == 6.8e-6
     across = replace(library, calls_across=(("all-reduce", 30e-6),))
     assert (across.call_s("all-reduce", 1), across.call_s("all-reduce", 2)) == (6.8e-6, 30e-6)

@@ -1,0 +1,66 @@
+"""Writes the table of NCCL's constants into docs/cost-model.md.  Usage: python docs/constants.py"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from p2smt.cluster.topology import Algorithm
+from p2smt.cost.library.model import Library, family_of
+from p2smt.cost.library.registry import library_of
+
+PAGE = Path(__file__).parent / "cost-model.md"
+BEGIN, END = "<!-- constants: written by docs/constants.py -->\n", "<!-- constants end -->\n"
+LIBRARY = "nccl-2.30"
+BASE = ((Algorithm.TREE, "ll"), (Algorithm.RING, "ll"))
+HOPS = (
+    *((Algorithm.RING, protocol) for protocol in ("ll", "ll128", "simple")),
+    *((Algorithm.TREE, protocol) for protocol in ("ll", "ll128", "simple")),
+    *((Algorithm.NVLS, "simple"), (Algorithm.NVLS_TREE, "simple"), (Algorithm.PAT, "simple")),
+)
+
+
+def us(seconds: float | None) -> str:
+    """A time in microseconds; a dash where there is none."""
+    return "-" if seconds is None else f"{1e6 * seconds:.3g}"
+
+
+def calls(library: Library) -> str:
+    """The base latency of a formula, and what a call is priced with."""
+    formula, found = library.formula, []
+    base = {} if formula is None else dict(formula.base)
+    for (algorithm, protocol), names in zip(BASE, ("all-reduce", "all-gather"), strict=True):
+        shown = "all-reduce" if names == "all-reduce" else "reduce-scatter, all-gather, chains"
+        cells = (us(base.get((algorithm, protocol))), us(library.call_s(names, 1)))
+        found.append(f"| a call: {shown} | {cells[0]} | {cells[1]} | | |\n")
+    found.append(f"| a call: all-to-all, send | - | {us(library.call_s('send', 1))} | | |\n")
+    return "".join(found)
+
+
+def hops(library: Library) -> str:
+    """A step inside a node and between nodes: by the formula, and as it is priced."""
+    formula, found = library.formula, []
+    chosen = {} if formula is None else dict(formula.hops)
+    for algorithm, protocol in HOPS:
+        cells = [f"a step: {algorithm.value} {protocol}"]
+        for row, fabric, across in (("nvlink", "nvlink4", False), ("net", "infiniband", True)):
+            cells.append(us(chosen.get((row, algorithm, protocol))))
+            cells.append(us(library.hop_s(fabric, family_of(algorithm), protocol, across=across)))
+        found.append(f"| {' | '.join(cells)} |\n")
+    return "".join(found)
+
+
+def table() -> str:
+    """The constants of one version, in microseconds."""
+    library = library_of(LIBRARY)
+    head = "| us | inside: `tuning.cc` | priced | across: `tuning.cc` | priced |\n"
+    return head + "|---|---|---|---|---|\n" + calls(library) + hops(library)
+
+
+def page(text: str) -> str:
+    """The page's text with the table of now."""
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + table() + END + rest.partition(END)[2]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))
