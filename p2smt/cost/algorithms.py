@@ -202,6 +202,9 @@ def _of_libraries_only(_: Collective, __: int) -> Rule | None:
     return None
 
 
+OF_LIBRARIES = (Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT)
+"""Algorithms that the textbook has no rule for."""
+
 _RULES: dict[Algorithm, Callable[[Collective, int], Rule | None]] = {
     Algorithm.RING: _ring,
     Algorithm.TREE: _tree,
@@ -211,7 +214,7 @@ _RULES: dict[Algorithm, Callable[[Collective, int], Rule | None]] = {
     Algorithm.IN_SWITCH: _in_switch,
     Algorithm.BINOMIAL: _binomial,
     Algorithm.SCATTER_GATHER: _scatter_gather,
-    **dict.fromkeys((Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT), _of_libraries_only),
+    **dict.fromkeys(OF_LIBRARIES, _of_libraries_only),
 }
 
 

@@ -1,7 +1,8 @@
 """A request of a plan as schedule files: one for each of its groups, and what they take.
 
 What is exported is priced as it is exported, all groups together on the plan's topology, so that
-what the files lose against the plan is told.
+what the files lose against the plan is told.  Messages have nominal rates and no cost of a call;
+where the plan has a library, they are held against its program priced by the textbook.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from p2smt.interop.msccl.parse import PROTOCOLS
 from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
 from p2smt.interop.mscclpp.runtime_warnings import MAX_OPERATIONS
 from p2smt.interop.schedule_files import format_named, steps_in, written
+from p2smt.plans.expected import by_textbook_s
 from p2smt.plans.problem import plan_problem
 from p2smt.schedules.cost.alike import alike
 from p2smt.schedules.cost.links import Routes
@@ -145,12 +147,21 @@ def export_plan(
             large a schedule, or one that the runtime would not run.
     """
     given = _Source(plan, request, source, target, group, force)
-    topology = plan_problem(plan, source)[0].topology
+    problem, where = plan_problem(plan, source)
+    topology = problem.topology
     best, files = _best(_tried(given, topology, algorithm), given, topology)
     means = f"{best.algorithm} {best.groups[0].schedule.protocol}"
     planned = tuple(dict.fromkeys(f"{s.algorithm} {s.protocol}" for s in given.model.steps))
-    count, plan_s = len(best.groups), given.model.seconds
-    return PlanExport(files, count, means, planned, plan_s, best.seconds)
+    textbook_s = by_textbook_s(problem, request, given.model, where)
+    return PlanExport(
+        files,
+        len(best.groups),
+        means,
+        planned,
+        given.model.seconds,
+        textbook_s if topology.library else given.model.seconds,
+        best.seconds,
+    )
 
 
 def _tried(given: _Source, topology: Topology, algorithm: str | None) -> list[_Candidate]:

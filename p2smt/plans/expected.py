@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from p2smt.cluster.topology import Algorithm
+from p2smt.cost.algorithms import OF_LIBRARIES
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.pipeline import program_s
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.cost.step_time import StepTime
+from p2smt.parallelism.rank_list import RankList, RankMap
+from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import RequestModel
+from p2smt.plans.rank_answer import rank_answer
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import parse_program
 from p2smt.programs.semantics import Trace
@@ -61,6 +66,28 @@ def _step_times(model: RequestModel, scene: Scene, trace: Trace) -> tuple[StepTi
         program = parse_program(model.program)
         return scene.program_times(program, trace.payload_rows, model.bytes, model.chunks)
     return (scene.fixed_time(model.kind, model.bytes),) if model.steps else ()
+
+
+def by_textbook_s(problem: Problem, request: int, model: RequestModel, where: RankMap) -> float:
+    """Seconds of a valid request (by its index) at nominal rates, without a library.
+
+    It runs by those of its algorithms that the textbook knows, or else by its fastest.
+    """
+    planned = {step.algorithm for step in model.steps}
+    known = tuple(a for a in Algorithm if a.value in planned and a not in OF_LIBRARIES)
+    nominal = problem.topology.nominal()
+    topology = nominal.running(known) if known else nominal
+    if isinstance(where, RankList):
+        asked = replace(problem, topology=topology)
+        return rank_answer(asked, problem.requests[request], where).seconds
+    scene = Scene.of(topology, where, problem.axis_indices(problem.requests[request]))
+    if model.program is None:
+        return scene.fixed_time(model.kind, model.bytes).seconds
+    steps = [
+        scene.step_time(one.collective, scene.hierarchy.grouping(one), step.payload_bytes)
+        for one, step in zip(parse_program(model.program).instructions, model.steps, strict=True)
+    ]
+    return program_s(steps, model.chunks)
 
 
 def on_ranks(answer: RequestAnswer) -> Expected:

@@ -38,7 +38,9 @@ def _times(made: PlanExport) -> str:
     plan = f"predicted: {format_time(made.plan_s)} in the plan"
     if made.exported_s is None:
         return f"{plan}; not predicted as exported ({made.means}): too many steps"
+    if made.textbook_s != made.plan_s:
+        plan += f"; at nominal rates without costs of calls {format_time(made.textbook_s)}"
     exported = f"{format_time(made.exported_s)} as exported ({made.means})"
-    times = made.exported_s / made.plan_s if made.plan_s else 1.0
+    times = made.exported_s / made.textbook_s if made.textbook_s else 1.0
     text = f"{plan}, {exported}: {times:.2f} times as long"
     return f"{text}; the plan counts on {', '.join(made.plan_means)}" if times > _FAR else text

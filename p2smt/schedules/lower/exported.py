@@ -31,6 +31,7 @@ class PlanExport:
     means: the algorithm and the protocol of all steps; ``plan_means``: those of the plan's steps.
     plan_s, exported_s: one execution by all groups, as the plan says and as predicted for the
         schedules; None: they are too large to be priced.
+    textbook_s: the plan's program by the model of the schedules: nominal rates, no cost of calls.
     """
 
     files: tuple[ExportedFile, ...]
@@ -38,4 +39,5 @@ class PlanExport:
     means: str
     plan_means: tuple[str, ...]
     plan_s: float
+    textbook_s: float
     exported_s: float | None
