@@ -18,13 +18,12 @@ from p2smt.parallelism.request import Problem, Request, parse_axes
 from p2smt.plans.answers import fixed_answer, program_answer
 from p2smt.plans.solution import RequestAnswer, Solution, objective
 from p2smt.result import SearchLimits, Status
-from p2smt.search.programs import Task, best_program
+from p2smt.search.programs import Task
 from p2smt.search.programs_pipelined import Listings, best_pipelined
 from p2smt.search.solve import solve
 from p2smt.search.weaker.starts import matrix_of
 
 LIMITS = SearchLimits(time_limit_s=60, seed=0, workers=1)
-LISTED = 3
 OPTIONS = {
     "all-reduce": "--reduce",
     "reduce-scatter": "--reduce-scatter",
@@ -81,10 +80,7 @@ def default_matrix(problem: Problem) -> Matrix | None:
 
 @dataclass(slots=True)
 class Programs:
-    """Finds programs by complete lists of the valid ones, which all clusters share.
-
-    Where a list is long, over more than ``LISTED`` levels, a solver finds and proves the best.
-    """
+    """Finds programs by complete lists of the valid ones, which all clusters share."""
 
     listings: Listings = field(default_factory=Listings)
 
@@ -101,10 +97,7 @@ class Programs:
             return fixed_answer(request, scene)
         task = Task(request.kind, scene.hierarchy, problem.max_length)
         size = request.payload_bytes
-        if scene.hierarchy.depth > LISTED:
-            found = best_program(task, scene, size, LIMITS)
-        else:
-            found = best_pipelined(task, scene, size, LIMITS, 1, self.listings)
+        found = best_pipelined(task, scene, size, LIMITS, 1, self.listings)
         if found.best is None:
             raise RuntimeError(f"{request}: {found.status.value}, no program")
         best = found.best

@@ -54,8 +54,13 @@ def clusters(preset: str) -> Iterator[Cluster]:
     base = load_topology(preset)
     for nodes in NODES if base.devices_under(0) < 64 else LARGE_NODES:
         yield Cluster(preset, f"{preset}:{nodes}", base.with_outermost(nodes), nodes)
-    for leaves in LEAVES:
+    for leaves in LEAVES if has_leaves(base) else ():
         yield leafy(preset, leaves)
+
+
+def has_leaves(base: Topology) -> bool:
+    """Whether leaf switches are put over a preset: four levels would take too long."""
+    return len(base.levels) == 2
 
 
 def every_cluster() -> Iterator[Cluster]:
@@ -132,7 +137,8 @@ def derived(name: str) -> Topology:
 
 @lru_cache(maxsize=1)
 def _derived() -> Mapping[str, Topology]:
-    leaves = [with_leaves(load_topology(preset)) for preset in preset_names()]
+    bases = filter(has_leaves, map(load_topology, preset_names()))
+    leaves = [with_leaves(base) for base in bases]
     return {topology.name: topology for topology in (*leaves, jean_zay(), pods())}
 
 

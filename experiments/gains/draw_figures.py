@@ -99,7 +99,7 @@ def draw_placements() -> Figure:
         )
     panel.axhline(1 + GAIN, color="black", lw=0.8, ls=":")
     panel.set_yscale("log")
-    panel.set_yticks([1, 1.5, 2, 4, 8], ["1x", "1.5x", "2x", "4x", "8x"])
+    panel.set_yticks([1, 1.5, 2, 4, 8, 16], ["1x", "1.5x", "2x", "4x", "8x", "16x"])
     panel.minorticks_off()
     panel.set_xticks(range(len(names)), names, fontsize=8)
     panel.set_xlabel("axes, outermost first: the default layout")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.gains.asking import Ask, Programs, measurable, seconds, solved, worst
-from experiments.gains.clusters import Cluster, leafy
+from experiments.gains.clusters import Cluster, has_leaves, leafy
 from experiments.gains.store import positive, rounded
 from p2smt.cluster.file import load_topology, preset_names
 from p2smt.parallelism.request import Request, all_gather, all_to_all, reduce, reduce_scatter, send
@@ -71,9 +71,10 @@ def _axes(devices: int, **inner: int) -> str:
 def layout_clusters() -> Iterator[Cluster]:
     """Every preset with a few nodes, and with leaf switches."""
     for preset in preset_names():
-        topology = load_topology(preset).with_outermost(NODES)
-        yield Cluster(preset, f"{preset}:{NODES}", topology, NODES)
-        yield leafy(preset, 4)
+        base = load_topology(preset)
+        yield Cluster(preset, f"{preset}:{NODES}", base.with_outermost(NODES), NODES)
+        if has_leaves(base):
+            yield leafy(preset, 4)
 
 
 def answer(ask: Ask, programs: Programs) -> dict[str, Any]:

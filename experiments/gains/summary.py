@@ -78,7 +78,8 @@ def by_preset(entries: Sequence[Entry]) -> str:
     for preset in dict.fromkeys(one["preset"] for one in entries):
         mine = [one for one in entries if one["preset"] == preset]
         specs = dict.fromkeys(one["spec"] for one in mine)
-        rows.append([preset, *(share([o for o in mine if o["spec"] == spec]) for spec in specs)])
+        cells = [share([o for o in mine if o["spec"] == spec]) for spec in specs]
+        rows.append([preset, *cells, *[""] * (len(head) - 1 - len(cells))])
     return table(head, rows)
 
 

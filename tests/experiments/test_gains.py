@@ -127,7 +127,7 @@ def test_derived_clusters_are_what_their_files_say(
 
 
 def test_the_uplinks_of_a_leaf_are_a_quarter_of_its_nodes() -> None:
-    for preset in preset_names():
+    for preset in set(preset_names()) - {"dgx1-v100"}:
         outer, node = leafy(preset, 4).topology.levels[:2]
         assert outer.link.ports * 4 == node.link.ports * node.size
         assert outer.link.pieces == node.link.pieces
