@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses=$(WORKERS) --dist wo
 FAST := not slow and not cluster and not exhaustive
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full setup setup-dev lock clean
+.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -69,6 +69,11 @@ study-full: study setup-dev ## the placement study, measured anew on test cluste
 	$(MEASURE) --cluster 2x2x4 --uplink 50mbit --repeat 5 --out $(STUDY)/measured_2x2x4.json
 	$(MEASURE) --cluster 2x8 --uplink 10mbit --repeat 3 --placements-only --out $(STUDY)/measured_ratio.json
 	$(STUDY_PAGES)
+
+gains: setup $(VENV)/.stamp-dev ## compute again where programs and placements gain, over every preset (minutes)
+	$(BIN)/python -m experiments.gains.study
+	$(BIN)/python -m experiments.gains.draw_figures
+	$(BIN)/python -m experiments.gains.page
 
 setup: $(VENV)/.stamp-package
 

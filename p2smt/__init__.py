@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from p2smt.cost.library.model import Library as Library
     from p2smt.cost.library.registry import library_names as library_names
     from p2smt.cost.library.registry import library_of as library_of
+    from p2smt.cost.library.registry import register_algorithm as register_algorithm
     from p2smt.cost.library.registry import register_library as register_library
     from p2smt.errors import BackendError as BackendError
     from p2smt.errors import EncodingBug as EncodingBug
@@ -178,6 +179,7 @@ _HOMES = {
     "p2smt.cost.library.registry": (
         "library_names",
         "library_of",
+        "register_algorithm",
         "register_library",
     ),
     "p2smt.calibration.build": ("Calibration",),

@@ -14,8 +14,11 @@ largest w_{s,l}, the part of a step that is latency, sum_s t_s >= sum_s a_s + ma
 so T(M) >= sum_s a_s + M * max_l sum_s w_{s,l}.  The first term pays the latencies of one chunk,
 and the second the bytes of all M, which is what the bound adds up.
 
-A program of one step never gains: t(0) >= 0 and t is concave in the payload (a minimum of
-concave functions), so M * t(n/M) >= t(n).
+A program of one step stays whole: M chunks of it follow each other and take M * t(n/M).  Where
+the fastest way is taken, t(0) >= 0 and t is concave in the payload (a minimum of concave
+functions), so that is never less than t(n).  A library's choice is not always the fastest way, and
+right behind a size at which it changes to a slower one, two calls of half the size can be faster
+than one; they are two calls, and no answer here.  Each chunk pays for the call of each step.
 """
 
 from __future__ import annotations

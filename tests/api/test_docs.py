@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import p2smt
+from p2smt.cost.library import registry
 from tests.calibration.fixtures import INSIDE, TRUTH, made_samples, printed
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,7 @@ UNSHOWN = {
 
 def test_the_pieces_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_ADDED", {})
     sizes = tuple(2**i for i in range(12, 33, 2))
     Path("run.txt").write_text(printed(made_samples(TRUTH, INSIDE, sizes=sizes), 8, 1))
     assert len(PIECES) == PAGE.count("```python")

@@ -114,7 +114,7 @@ def test_an_execution_that_hides_no_latency_takes_longer(size: str, most: float)
     """The simulator waits for all latencies of a step before its transfer; docs/cost-model.md
     quotes the first number."""
     problem = p2smt.Problem(
-        p2smt.load_topology("dgx-a100:4"),
+        p2smt.load_topology("dgx-a100:4").nominal(),
         p2smt.parse_axes("dp=32"),
         (p2smt.reduce(f"dp={size}"),),
         pipeline=None,

@@ -249,7 +249,7 @@ def test_machines() -> None:
 
 
 def test_what_the_export_loses_is_told(tmp_path: Path) -> None:
-    asked = ("--axes", "dp=4,tp=4", "--reduce", "dp=64KiB", "--reduce", "tp=16MiB")
+    asked = ("--axes", "dp=4,tp=4", "--reduce", "dp=64KiB", "--reduce", "tp=16MiB", "--nominal")
     plan = solved(tmp_path, "azure-ndv5:2", *asked)
     kept, lost = (list(export_lines(export_plan(plan, 0, f"o.{e}")))[-1] for e in ("xml", "json"))
     assert "as exported (ring LL)" in kept

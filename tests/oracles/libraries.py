@@ -245,14 +245,11 @@ def _loads(
         else:
             both = send_loads(topology, level, sent)
     else:
-        # PAT: who sends what to whom changes, how much leaves does not
-        otherwise: dict[Algorithm | None, Way] = {
-            None: "pairwise",
-            Algorithm.PAT: "pairwise",
-            Algorithm.NVLS_TREE: Algorithm.TREE,
-        }
-        way = otherwise.get(algorithm, algorithm)
-        assert way is not None
+        way: Way = algorithm or "pairwise"
+        if algorithm is Algorithm.NVLS_TREE:
+            way = Algorithm.TREE
+        if algorithm is Algorithm.PAT:  # others meet than pair by pair, as much leaves an entity
+            way = "pairwise"
         if sibling:
             both = (
                 sibling_loads(topology, level, orders, operation, way),

@@ -15,6 +15,7 @@ import pytest
 import typer
 
 from p2smt.cli.app import app
+from p2smt.cluster.file import load_topology
 from p2smt.report.schemas.catalogue import OUTPUTS, listed, schema_of
 from tests.calibration.fixtures import ALL, INSIDE, TRUTH, as_json, made_samples, printed
 from tests.calibration.fixtures import report as json_report
@@ -88,6 +89,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "calibrate": (
         "--from-nccl-tests inside.txt across.json",
         "--from-nccl-tests --topology derived.yaml wrong.txt",
+        "--from-nccl-tests --topology dgx-h100:2 one.txt two.txt",
     ),
     "topology-list": ("",),
     "topology-show": ("dgx-a100:4", "tiny.yaml"),
@@ -153,6 +155,11 @@ def _measurements(path: Path) -> None:
     (path / "wrong.txt").write_text(text.replace("      0\n", "      5\n", 1))
     across = json_report(made_samples(TRUTH, ALL, sizes=sizes), 32, 4)
     (path / "across.json").write_text(as_json(across))
+    preset = load_topology("dgx-h100:2")
+    for name, where, nodes in (("one", INSIDE, 1), ("two", ALL, 2)):
+        made = made_samples(preset, where, sizes=sizes)
+        made[3] = replace(made[3], seconds=8 * made[3].seconds)
+        (path / f"{name}.txt").write_text(printed(made, 8 * nodes, nodes))
     done = cli(
         "calibrate", "--from-nccl-tests", str(path / "inside.txt"), "-o", f"{path}/derived.yaml"
     )

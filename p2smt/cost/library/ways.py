@@ -19,7 +19,7 @@ from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.library.choice import LibraryChoice, LibraryWay, chooser
 from p2smt.cost.library.graphs import GroupShape
-from p2smt.cost.library.model import Library, family_of
+from p2smt.cost.library.model import Library, ProtocolRate, family_of
 from p2smt.cost.library.outside import AddedAlgorithm, LibraryAlgorithm, added_rule
 from p2smt.cost.library.registry import library_of
 from p2smt.cost.library.rules import LibraryRule, can_carry, library_rule
@@ -173,8 +173,13 @@ def _rate(
     link: Link, library: Library, way: LibraryWay, operation: Operation, innermost: bool
 ) -> float:
     """Bytes per second of a port (a link) with one algorithm and protocol."""
-    protocol = library.protocol(way.protocol)
-    rate = link.nominal_bytes_per_s * _part(link, way, operation) * protocol.efficiency
+    part = _part(link, way, operation)
+    return protocol_rate(link, library.protocol(way.protocol), part, innermost=innermost)
+
+
+def protocol_rate(link: Link, protocol: ProtocolRate, part: float, *, innermost: bool) -> float:
+    """Bytes per second of a port (a link) of whose bandwidth so much is reached, by a protocol."""
+    rate = link.nominal_bytes_per_s * part * protocol.efficiency
     cap = dict(protocol.caps).get(link.fabric)
     if cap is None or not innermost or link.kind is not LinkKind.SWITCH:
         return rate

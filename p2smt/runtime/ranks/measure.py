@@ -9,6 +9,7 @@ from p2smt.calibration.library import with_library
 from p2smt.calibration.samples import Measurements, Sample
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
+from p2smt.cost.library.registry import library_names
 from p2smt.errors import ExecutionError
 from p2smt.programs.program import Grouping, groupings, local_groups
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
@@ -94,8 +95,8 @@ def measurements_here(
 ) -> Measurements | None:
     """Measure every level of a topology on this cluster's ranks, a rank per device.
 
-    The topology gives levels and sizes.  Without a library its overrides become the algorithms that
-    the times show.
+    The topology gives levels and sizes.  The backend is the library, unless the topology is to have
+    none: then its overrides become the algorithms that the times show.
     Returns None on every rank but 0 of ranks that existed already.
 
     Raises:
@@ -105,5 +106,12 @@ def measurements_here(
     if samples is None:
         return None
     what = f"measured: {topology.devices} ranks, {options.backend}, {options.data_type.value}"
-    found = topology if topology.library else with_library(topology, samples)
+    found = (
+        _under(topology, options.backend) if topology.library else with_library(topology, samples)
+    )
     return Measurements(found, tuple(samples), (what,), always_own=True)
+
+
+def _under(topology: Topology, backend: str) -> Topology:
+    """The topology with the library that ran: of backend nccl there are several."""
+    return topology.under(backend) if backend in library_names() else topology

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from p2smt.cluster.topology import LinkKind
+from p2smt.schedules.cost.effective import device_rate, message_piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -97,7 +98,7 @@ class Routes:
             if self._entity(j, source) != self._entity(j, target)
         )
         links = list(self._links(outermost, source, target))
-        latency = self._piece(self.topology.levels[outermost]).latency_s
+        latency = self._piece(outermost).latency_s
         narrowest = min(link.bandwidth_bytes_per_s for link in links)
         return Route(tuple(map(self._number, links)), latency, narrowest)
 
@@ -112,7 +113,7 @@ class Routes:
         if levels[outermost].link.kind is not LinkKind.SWITCH:
             ends = self._entity(outermost, source), self._entity(outermost, target)
             yield from self._cap(outermost, source, "out")
-            yield from self._hops(levels[outermost], *ends)
+            yield from self._hops(outermost, *ends)
             yield from self._cap(outermost, target, "in")
         for j in switches:
             yield from self._uplink(j, target, "in")
@@ -126,25 +127,28 @@ class Routes:
         part = "" if ports == width else f"port {first}"
         if 1 < width < ports:
             part = f"ports {first}-{first + width - 1}"
-        bandwidth = width * self._piece(level).bandwidth_bytes_per_s
+        bandwidth = width * self._piece(j).bandwidth_bytes_per_s
         yield DirectedLink(level.name, entity, part, direction, bandwidth)
         yield from self._cap(j, device, direction)
 
     def _cap(self, j: int, device: int, direction: str) -> Iterator[DirectedLink]:
         """The most that a device sends or receives over a level, as a link of its own."""
         level, entity = self.topology.levels[j], device // self._under[j]
-        if draw := level.link.device_bandwidth_bytes_per_s:
+        if draw := device_rate(self.topology, j):
             yield DirectedLink(level.name, entity, f"device {device}", direction, draw)
 
-    def _hops(self, level: Level, source: int, target: int) -> Iterator[DirectedLink]:
-        bandwidth = self._piece(level).bandwidth_bytes_per_s
+    def _hops(self, j: int, source: int, target: int) -> Iterator[DirectedLink]:
+        level, bandwidth = self.topology.levels[j], self._piece(j).bandwidth_bytes_per_s
         here = source
         for there in siblings_between(level, source, target):
             yield DirectedLink(level.name, here, "", f"to {there}", bandwidth)
             here = there
 
-    def _piece(self, level: Level) -> Piece:
-        pieces = level.link.pieces
+    def _piece(self, j: int) -> Piece:
+        """Latency and bandwidth of a level: the link's own, or what its library makes of them."""
+        if self.topology.library:
+            return message_piece(self.topology, j, self.protocol)
+        pieces = self.topology.levels[j].link.pieces
         return next((p for p in pieces if p.name.lower() == self.protocol.lower()), pieces[0])
 
     def _entity(self, j: int, device: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from itertools import pairwise
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
+from p2smt.cost.library.registry import library_of
 from p2smt.schedules.cost.links import NOWHERE, Routes, siblings_between
 from tests.oracles.loads import device_ports, entity, meeting_level, routed
 
@@ -33,7 +35,7 @@ def test_a_route_goes_outwards_across_and_inwards() -> None:
 
 
 def test_latency_is_that_of_the_outermost_level_and_bandwidth_the_least() -> None:
-    topology = load_topology("dgx-a100:4")
+    topology = load_topology("dgx-a100:4").nominal()
     for protocol in ("Simple", "LL"):
         node, gpu = (
             next(p for p in level.link.pieces if p.name == protocol.lower())
@@ -50,8 +52,35 @@ def test_latency_is_that_of_the_outermost_level_and_bandwidth_the_least() -> Non
         )
 
 
+def test_under_a_library_messages_have_its_latencies_and_effective_rates() -> None:
+    """A step of a schedule is a step of a ring, not a call: its hop, and the ring's part."""
+    far = Link(
+        LinkKind.SWITCH,
+        (Piece("simple", 1.0, 50e9),),
+        ports=8,
+        fabric="infiniband",
+        efficiency=(("ring", 0.9), ("any", 0.5)),
+    )
+    near = Link(
+        LinkKind.SWITCH, (Piece("simple", 1.0, 400e9),), fabric="nvlink4", hops=(("ll", 2e-6),)
+    )
+    levels = (Level("node", 2, far), Level("gpu", 8, near))
+    topology, library = Topology("t", levels, library="nccl-2.30"), library_of("nccl-2.30")
+    for protocol in ("simple", "ll", "ll128"):
+        part = library.protocol(protocol).efficiency
+        most = dict(library.protocol(protocol).caps).get("nvlink4", math.inf)
+        across, inside = (Routes(topology, protocol.upper()).between(0, k) for k in (8, 1))
+        assert across.bandwidth_bytes_per_s == pytest.approx(min(45e9 * part, most))
+        assert inside.bandwidth_bytes_per_s == pytest.approx(min(400e9 * part, most))
+        assert across.latency_s == library.hop_s("infiniband", "ring", protocol, across=True)
+        ring = library.hop_s("nvlink4", "ring", protocol, across=False)
+        assert inside.latency_s == (2e-6 if protocol == "ll" else ring)
+    strange = Routes(topology, "msccl-own").between(0, 8)
+    assert strange == Routes(topology, library.protocols[0].name).between(0, 8)
+
+
 def test_several_ports_of_one_device_work_as_one() -> None:
-    topology = load_topology("aws-p5:2")  # 32 ports, 8 devices
+    topology = load_topology("aws-p5:2").nominal()  # 32 ports, 8 devices
     routes = Routes(topology, "simple")
     uplinks = [routes.links[k] for k in routes.between(1, 8).links]
     node = [link for link in uplinks if link.level == "node"]

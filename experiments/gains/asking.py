@@ -1,0 +1,141 @@
+"""Asking p2smt: programs of one request on a layout, and placements of a whole training step.
+
+Every answer has the command that gives it again.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from experiments.gains.clusters import named
+from p2smt.cost.library.accuracy import Sized, accuracy_of
+from p2smt.cost.pipeline import Pipelined
+from p2smt.cost.scene import Scene
+from p2smt.parallelism.placement import Matrix, Placement, default_ranks
+from p2smt.parallelism.request import Problem, Request, parse_axes
+from p2smt.plans.answers import fixed_answer, program_answer
+from p2smt.plans.solution import RequestAnswer, Solution, objective
+from p2smt.result import SearchLimits, Status
+from p2smt.search.programs import Task
+from p2smt.search.programs_pipelined import Listings, best_pipelined
+from p2smt.search.solve import solve
+from p2smt.search.weaker.starts import matrix_of
+
+LIMITS = SearchLimits(time_limit_s=60, seed=0, workers=1)
+OPTIONS = {
+    "all-reduce": "--reduce",
+    "reduce-scatter": "--reduce-scatter",
+    "all-gather": "--all-gather",
+    "all-to-all": "--all-to-all",
+    "send": "--send",
+}
+UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A cluster by the text after ``-t``, axes outermost first, and requests."""
+
+    spec: str
+    axes: str
+    requests: tuple[Request, ...]
+
+    def problem(self, length: int | None = None) -> Problem:
+        """The problem, with programs of at most so many steps."""
+        problem = Problem(named(self.spec), parse_axes(self.axes), self.requests)
+        return problem if length is None else replace(problem, max_length=length)
+
+    def command(self, *more: str) -> str:
+        """What to type to have it answered."""
+        words = ["p2smt", "solve", "-t", self.spec, "--axes", self.axes]
+        for request in self.requests:
+            words += [OPTIONS[request.kind.value], amount(request)]
+        return " ".join(map(shlex.quote, (*words, *more)))
+
+    def fixed(self) -> tuple[str, ...]:
+        """The options that leave no other layout than the default one, for at most two axes."""
+        problem = self.problem()
+        if len(problem.axes) == 1:
+            return ()
+        name, matrix = problem.axes[0].name, default_matrix(problem)
+        row = matrix[0] if matrix else ()
+        entries = zip(problem.topology.names, row, strict=bool(row))
+        return tuple(w for level, n in entries for w in ("--fix", f"{name}={level}:{n}"))
+
+
+def amount(request: Request) -> str:
+    """A request as its option has it."""
+    size = request.payload_bytes
+    unit, scale = next((u, s) for u, s in UNITS if size % s == 0)
+    times = f"*{request.times}" if request.times > 1 else ""
+    return f"{'+'.join(request.axes)}={size // scale}{unit}{times}"
+
+
+def default_matrix(problem: Problem) -> Matrix | None:
+    """The default layout; None if no matrix expresses it."""
+    return matrix_of(default_ranks(problem.axis_sizes), problem.topology.sizes)
+
+
+@dataclass(slots=True)
+class Programs:
+    """Finds programs by complete lists of the valid ones, which all clusters share."""
+
+    listings: Listings = field(default_factory=Listings)
+
+    def on_default(self, problem: Problem) -> tuple[RequestAnswer, ...] | None:
+        """The best program of each request on the default layout; None if no matrix is that."""
+        matrix = default_matrix(problem)
+        if matrix is None:
+            return None
+        return tuple(self._best(problem, one, matrix) for one in problem.requests)
+
+    def _best(self, problem: Problem, request: Request, matrix: Matrix) -> RequestAnswer:
+        scene = scene_of(problem, request, matrix)
+        if scene.hierarchy.size == 1 or not request.kind.has_programs:
+            return fixed_answer(request, scene)
+        task = Task(request.kind, scene.hierarchy, problem.max_length)
+        size = request.payload_bytes
+        found = best_pipelined(task, scene, size, LIMITS, 1, self.listings)
+        if found.best is None:
+            raise RuntimeError(f"{request}: {found.status.value}, no program")
+        best = found.best
+        timed = Pipelined(best.chunks, best.seconds, best.steps)
+        answer = program_answer(request, scene, best.program, best.checked, timed)
+        return replace(answer, status=found.status)
+
+
+def scene_of(problem: Problem, request: Request, matrix: Matrix) -> Scene:
+    """Where a request runs."""
+    return Scene.of(problem.topology, Placement(matrix), problem.axis_indices(request))
+
+
+def cheapest_s(problem: Problem, request: Request, matrix: Matrix) -> float:
+    """The single collective by the library's cheapest way instead of the one it chooses."""
+    cheap = replace(problem, topology=problem.topology.cheapest())
+    scene = scene_of(cheap, request, matrix)
+    return scene.fixed_time(request.kind, request.payload_bytes).seconds
+
+
+def solved(ask: Ask, length: int | None = None) -> Solution:
+    """The best placement with its programs."""
+    return solve(ask.problem(length), top=1, limits=LIMITS)
+
+
+def seconds(problem: Problem, answers: Sequence[RequestAnswer]) -> float:
+    """Time of an iteration."""
+    return objective(problem, tuple(answer.seconds for answer in answers))
+
+
+def worst(answers: Sequence[RequestAnswer]) -> Status:
+    """OPTIMAL if all are."""
+    bad = [answer.status for answer in answers if answer.status is not Status.OPTIMAL]
+    return bad[0] if bad else Status.OPTIMAL
+
+
+def measurable(problem: Problem, answers: Sequence[RequestAnswer], gain: float) -> bool | None:
+    """What p2smt says of a gain: whether it reaches the committed accuracy; None: not known."""
+    accuracy = accuracy_of(problem.topology.library)
+    parts = [Sized(a.request.kind.value, a.request.payload_bytes, a.total_s) for a in answers]
+    return None if accuracy is None else accuracy.measurable(gain, parts)
