@@ -121,7 +121,7 @@ def test_regrets_of_more_than_5_percent_are_of_cases_with_a_placement_inside_nod
             pairs = different(case_pairs(case, entries))
             if len(pairs) > MORE_THAN and regret(pairs) > 0.05:
                 assert not all(leaves_nodes(entries[own[0]]) for _, own in case["placements"])
-        assert data["summary"]["accuracy_one_placement"]["regret_max"] < 0.1
+        assert data["summary"]["accuracy_one_placement"]["regret_max"] < 0.15
 
 
 def test_across_nodes_the_first_choice_is_nearly_as_fast_as_the_fastest() -> None:

@@ -145,14 +145,17 @@ def together(results: Results) -> dict[str, Any]:
 
 def main() -> None:
     """Run everything and write it."""
+    searched = {
+        "longer": [longer_data(one) for one in LONGER],
+        "iterations": [iteration_data(one) for one in ITERATIONS],
+    }
     every = load()
     write(
         RESULTS,
         {
             "header": header(LIMITS.seed),
             "length": LENGTH,
-            "longer": [longer_data(one) for one in LONGER],
-            "iterations": [iteration_data(one) for one in ITERATIONS],
+            **searched,
             "multi_axis": [multi_axis(results) for results in every],
             "together": [together(results) for results in every],
         },

@@ -67,7 +67,7 @@ def draw_gains() -> Figure:
         panel.set_title(WAYS[algorithm], fontsize=10, pad=22)
         panel.set_xlabel("speedup of the best program, at least")
     panels[0].set_ylabel("share of requests")
-    panels[1].legend(frameon=False, fontsize=8, loc="lower left")
+    panels[1].legend(frameon=False, fontsize=8, loc="center right")
     return figure
 
 

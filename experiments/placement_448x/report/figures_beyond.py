@@ -36,7 +36,7 @@ def _iterations(panel: Axes, iterations: list[Data]) -> None:
     panel.set_yticks(range(len(names)), names, fontsize=7)
     panel.invert_yaxis()
     panel.set_xscale("log", base=2)
-    panel.set_xticks([0.5, 1, 2, 4, 8, 16], ["0.5", "1", "2", "4", "8", "16"])
+    panel.set_xticks([1 / 64, 1 / 16, 1 / 4, 1, 4, 16], ["1/64", "1/16", "1/4", "1", "4", "16"])
     panel.set_xlabel("time of an iteration / answer of solve")
     _legend_above(panel)
 

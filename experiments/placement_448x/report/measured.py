@@ -156,9 +156,9 @@ def speedup_table() -> Lines:
             said = (percent(one["predicted_share_gaining"]), *cells[6:])
             rows.append((label(data), which, one["requests"], shares[0], *best, *chosen, *said))
     head = ("cluster", "requests", "number", "gain", "mean of all", "mean of gaining", "largest")
-    chose = ("model's choice gains", "mean of all", "largest", "least")
-    foretold = ("predicted to gain", "mean of all", "largest")
-    yield from table((*head, *chose, *foretold), rows)
+    last = ("model's choice gains", "mean of all", "largest", "least")
+    said = ("predicted to gain", "mean of all", "largest")
+    yield from table((*head, *last, *said), rows)
 
 
 def ratio_table() -> Lines:

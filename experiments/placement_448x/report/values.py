@@ -60,6 +60,7 @@ def measured_values() -> dict[str, str]:
     every = [data["summary"] for data in measured.with_model()]
     first, third = measured.with_model()[0], min(every, key=lambda s: s["accuracy"]["top_1"])
     across = [summary["error_across_median"] for summary in every]
+    placement = [summary["accuracy_one_placement"]["regret_max"] for summary in every]
     return {
         **{f"measured_{claim}": measured.claim(claim) for claim in claims},
         "machine_measured": first["header"]["machine"].split(",")[0],
@@ -67,6 +68,7 @@ def measured_values() -> dict[str, str]:
         "spread_third": percent(third["accuracy"]["within_spread"]),
         "regret_third": f"{100 * third['accuracy']['regret_mean']:.1f} %",
         "worst_third": percent(third["accuracy"]["regret_max"]),
+        "placement_most": percent(max(placement)),
         "across_least": percent(min(across)),
         "across_most": percent(max(across)),
         "short_most": f"{max(summary['short_most'] for summary in every):.1f}",
