@@ -7,8 +7,7 @@ import yaml
 from experiments.testbed.spec import NetworkSpec
 from p2smt.cluster.file import dump_topology
 from p2smt.cluster.file_model import SIMPLE
-from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
-from p2smt.cost.library.registry import library_of
+from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 
 # Rough, and to be replaced by calibration on the machine: ranks of a node share the loopback, and
 # the processors, with all other ranks.
@@ -17,6 +16,7 @@ LOOPBACK_LATENCY_S = 50e-6
 UPLINK_LATENCY_S = 100e-6
 
 LIBRARY = "gloo"
+ALGORITHMS = (Algorithm.RING, Algorithm.BINOMIAL, Algorithm.SCATTER_GATHER)
 DESCRIPTION = (
     "Network namespaces on one machine. The rates of rack and node are nominal, as shaped; "
     "the gpu level (loopback) and all latencies are rough figures, to be calibrated."
@@ -40,7 +40,7 @@ def topology(spec: NetworkSpec, ranks_per_node: int) -> Topology:
     return Topology(
         name="testbed",
         levels=tuple(levels),
-        algorithms=library_of(LIBRARY).algorithms,
+        algorithms=ALGORITHMS,
         description=DESCRIPTION,
         library=LIBRARY,
     )

@@ -16,6 +16,7 @@ from experiments.testbed.ownership import clean, namespaces
 from experiments.testbed.spec import NetworkSpec, nodes_of, parse_rate
 from experiments.testbed.testbed import main
 from p2smt.cluster.file import load_topology, parse_topology
+from p2smt.cost.library.registry import library_of
 from p2smt.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,6 +167,13 @@ def test_every_new_spec_has_a_name_of_its_own() -> None:
     assert len({NetworkSpec(2, 25e6).name for _ in range(100)}) == 100
     with pytest.raises(InputError, match="1 racks of 1 nodes"):
         NetworkSpec(1, 25e6)
+
+
+def test_gloo_runs_on_the_test_cluster() -> None:
+    found = topology(NetworkSpec(2, 25e6), 4)
+    assert found.library == "gloo"
+    assert found.algorithms == library_of("gloo").algorithms
+    assert (found.names, found.node_level) == (("node", "gpu"), 0)
 
 
 def test_the_topology_has_the_shaped_rates(tmp_path: Path) -> None:
