@@ -27,6 +27,7 @@ LIMIT_S = 60.0
 
 PAIRS = """
 name: pairs
+library: none
 algorithms: [ring]
 levels:
   - {name: node, size: 2, link: {kind: switch, bandwidth: 10 GB/s, latency: 10 us}}
@@ -34,6 +35,7 @@ levels:
 """
 PAIR = """
 name: pair
+library: none
 algorithms: [ring]
 levels:
   - {name: node, size: 2, link: {kind: switch, bandwidth: 10 GB/s, latency: 10 us}}
