@@ -66,20 +66,12 @@ def found_values(found: Calibration) -> dict[Constant, float]:
     return {one.constant: one.value for one in found.constants if one.fitted}
 
 
-NVLS_HOP_IS_KEPT = pytest.mark.xfail(
-    strict=True,
-    reason="with the committed constants the fit does not tell the hop of NVLS from its rate: it "
-    "keeps the hop, and is up to 17 % off between 1 MiB and 64 MiB inside a node",
-)
-
-
 @lru_cache
 def recovered() -> Calibration:
     """A fit to three tables of the true constants."""
     return calibrate(NODES, three_tables(with_constants(NODES, TRUE)))
 
 
-@NVLS_HOP_IS_KEPT
 def test_true_constants_are_recovered() -> None:
     samples, found = three_tables(with_constants(NODES, TRUE)), recovered()
     values = found_values(found)
@@ -99,7 +91,6 @@ def test_noise_moves_constants_little() -> None:
         assert found[constant] == pytest.approx(value, rel=0.1), constant
 
 
-@NVLS_HOP_IS_KEPT
 def test_a_few_rows_that_nothing_explains_do_not_bend_the_fit() -> None:
     truth = with_constants(NODES, TRUE)
     samples = three_tables(truth)

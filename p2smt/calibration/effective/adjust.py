@@ -22,7 +22,8 @@ _GAIN = 1e-5  # of the loss: less is not worth another step
 _LONGEST = 0.5  # of a step, in logarithms: what a prediction chooses may change on the way
 _HUBER, _MAD = 1.345, 1.4826
 _LEAST_SCALE, _MOST_SCALE = 0.02, 0.25
-_LEAST_COLUMN = 0.3  # a constant less felt than this is unknown by a third if errors are 0.1
+_MOST_UNKNOWN = 1 / 3  # standard error of a constant's logarithm, by the size of what is left
+_USUAL_SCALE = 0.1  # of what is left; more is no scatter, which fewer constants would mend
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +124,19 @@ def _jacobian(log_ratios: LogRatios, point: Vector, found: Vector) -> NDArray[np
     return columns
 
 
-def determined(jacobian: NDArray[np.float64]) -> NDArray[np.bool_]:
+def determined(found: Adjusted) -> NDArray[np.bool_]:
     """Which constants the rows determine, given those that they determine better.
 
-    Constants are taken by the size of what no constant before them could do, so that of several
+    What no constant explains is the measure: rows that a fit meets closely tell more.  Constants are taken by the size of what no constant before them could do, so that of several
     that act alike one is determined.
     """
-    rest = jacobian.copy()
-    chosen = np.zeros(jacobian.shape[1], dtype=bool)
-    for _ in range(jacobian.shape[1]):
+    rest = found.jacobian.copy()
+    least = min(_scale(found.log_ratios), _USUAL_SCALE) / _MOST_UNKNOWN
+    chosen = np.zeros(rest.shape[1], dtype=bool)
+    for _ in range(rest.shape[1]):
         sizes = np.where(chosen, 0.0, np.linalg.norm(rest, axis=0))
         best = int(np.argmax(sizes))
-        if sizes[best] < _LEAST_COLUMN:
+        if sizes[best] < least:
             break
         chosen[best] = True
         unit = rest[:, best] / sizes[best]

@@ -81,7 +81,7 @@ def _fit(
     active = list(knobs)
     while active:
         found = _adjusted(predictor, topology, active, bounded)
-        known = determined(found.jacobian)
+        known = determined(found)
         kept = [
             knob
             for knob, ok, at in zip(active, known, found.point, strict=True)
