@@ -127,8 +127,9 @@ def _jacobian(log_ratios: LogRatios, point: Vector, found: Vector) -> NDArray[np
 def determined(found: Adjusted) -> NDArray[np.bool_]:
     """Which constants the rows determine, given those that they determine better.
 
-    What no constant explains is the measure: rows that a fit meets closely tell more.  Constants are taken by the size of what no constant before them could do, so that of several
-    that act alike one is determined.
+    What no constant explains is the measure: rows that a fit meets closely tell more.  Constants
+    are taken by the size of what no constant before them could do, so that of several that act
+    alike one is determined.
     """
     rest = found.jacobian.copy()
     least = min(_scale(found.log_ratios), _USUAL_SCALE) / _MOST_UNKNOWN
