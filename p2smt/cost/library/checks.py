@@ -46,45 +46,85 @@ def check_topology(topology: Topology, library: Library) -> None:
     """Whether a library can run on a topology as it asks.
 
     Raises:
-        InputError: an algorithm that is named for a collective, or all that are named, are none
-            of the library's, or nothing on the topology can run by them.
+        InputError: links were fitted without a library; or an algorithm that is named for a
+            collective, or all that are named, are none of the library's, or nothing on the
+            topology can run by them.
     """
+    for level in topology.levels:
+        if level.link.measured:
+            given = f"{topology.name}: level {level.name}: measured"
+            rule = f"was fitted without a library, and {library.name} does not count with it"
+            remedy = f"write library: {NO_LIBRARY}, or calibrate with the library"
+            raise InputError(given, rule, remedy)
+    if not (topology.overrides or topology.restricted):
+        return
+    shapes = group_shapes(topology, topology.devices)
     for collective, algorithm in topology.overrides:
         runs = library.runs_of(collective.value)
-        if not _runs_by(topology, runs, (algorithm,)):
+        if not _runs_by(topology, runs, (algorithm,), shapes):
             where = f"{topology.name}: overrides.{collective.value}"
             who = f"{library.name} runs {collective.value} only by"
             raise _unable(where, who, topology, runs, (algorithm,))
     if topology.restricted:
-        _check_restricted(topology, library)
+        check_restricted(topology, library, tuple(Collective), shapes, f"{topology.name}: ")
 
 
-def _check_restricted(topology: Topology, library: Library) -> None:
-    """Of the algorithms that a topology allows, some must be the library's, and able to run."""
-    runs = [run for collective in Collective for run in library.runs_of(collective.value)]
-    if not _runs_by(topology, runs, topology.algorithms):
-        where, who = f"{topology.name}: algorithms", f"{library.name} runs only"
-        raise _unable(where, who, topology, runs, topology.algorithms)
+def check_restricted(
+    topology: Topology,
+    library: Library,
+    collectives: Sequence[Collective],
+    shapes: Sequence[Shape],
+    where: str = "",
+) -> None:
+    """Whether some of these collectives can run on groups of these shapes by the algorithms that a
+    topology allows.
+
+    Raises:
+        InputError: none can; ``where`` says which topology that is.
+    """
+    runs = [run for collective in collectives for run in library.runs_of(collective.value)]
+    if not _runs_by(topology, runs, topology.algorithms, shapes):
+        who = f"{library.name} runs only"
+        raise _unable(f"{where}algorithms", who, topology, runs, topology.algorithms)
+
+
+Shape = tuple[int, int]
+"""Nodes that a group spans, and its members in each of them."""
+
+
+def group_shapes(topology: Topology, members: int, *, whole: bool = False) -> list[Shape]:
+    """The shapes of groups of so many members (``whole``), or of parts of such groups, if they lie
+    evenly; one device alone is no group."""
+    nodes = math.prod(topology.sizes[: topology.node_level + 1])
+    across = _divisors(math.gcd(members, nodes))
+    inside = _divisors(math.gcd(members, topology.devices // nodes))
+    found = [(a, b) for a in across for b in inside if members % (a * b) == 0 and a * b > 1]
+    return [(a, b) for a, b in found if a * b == members or not whole]
+
+
+def _divisors(count: int) -> list[int]:
+    small = [n for n in range(1, math.isqrt(count) + 1) if count % n == 0]
+    return sorted({*small, *(count // n for n in small)})
 
 
 def _runs_by(
-    topology: Topology, runs: Iterable[LibraryRun], algorithms: Container[LibraryAlgorithm | None]
+    topology: Topology,
+    runs: Iterable[LibraryRun],
+    algorithms: Container[LibraryAlgorithm | None],
+    shapes: Sequence[Shape],
 ) -> bool:
-    """Whether some groups of a topology may run by one of these algorithms."""
-    return any(run.algorithm in algorithms and _may_run(topology, run) for run in runs)
-
-
-def _may_run(topology: Topology, run: LibraryRun) -> bool:
-    """Whether a topology can have groups for which a run's conditions hold."""
-    nodes = math.prod(topology.sizes[: topology.node_level + 1])
+    """Whether groups of some shape can run by one of these algorithms; True if there are none."""
     inside = topology.levels[topology.node_level + 1 :]
-    several = run.nodes.holds(2) and nodes > 1
-    one = run.nodes.holds(1) and not run.one_rank_per_node
     reduces = any(level.size > 1 and level.link.in_switch_members for level in inside)
-    return (
-        (several or (one and topology.devices > nodes) or topology.devices == 1)
-        and run.least_members <= max(2, topology.devices)
-        and (reduces or not run.in_switch)
+    return not shapes or any(
+        run.algorithm in algorithms
+        and run.nodes.holds(nodes)
+        and run.least_members <= nodes * local
+        and (local == 1 or not run.one_rank_per_node)
+        and (local <= run.most_in_node or not run.most_in_node)
+        and ((reduces and local > 1) or not run.in_switch)
+        for run in runs
+        for nodes, local in shapes
     )
 
 
@@ -108,8 +148,7 @@ def _unable(
         rule = "reduces in switches, and no link of the topology has in_switch_reduction"
         return InputError(given, rule, "add it, or allow ring")
     places = " or ".join(dict.fromkeys(map(_where, asked)))
-    rule = f"runs only {places}, and the topology has no such groups"
-    return InputError(given, rule, "allow ring")
+    return InputError(given, f"runs only {places}, and there are no such groups", "allow ring")
 
 
 def _where(run: LibraryRun) -> str:
