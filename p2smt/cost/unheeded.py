@@ -25,9 +25,8 @@ def _foreign(topology: Topology) -> str:
         return ""
     has = ", ".join(sorted({one for one in fabrics if one.startswith(tuple(dict(_MAKERS)))}))
     return (
-        f"{library.name} is a library for devices of {library.vendor}, and {topology.name} has "
-        f"{has} ({', '.join(sorted(makers))}): what it says of calls, hops and its choice there "
-        "stands for nothing that runs"
+        f"{library.name} is made for devices of {library.vendor}, and {topology.name} has {has} "
+        f"({', '.join(sorted(makers))}): its choice and its costs there are of nothing that runs"
     )
 
 
