@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, overload
 
 
 class Chooser(Protocol):
@@ -72,6 +73,33 @@ class Way:
         return self.passes * (one + 2 * latency + math.sqrt(8 * one * latency))
 
 
+class PricedWays(Sequence[Way]):
+    """Ways that are priced when they are first looked at: a library takes few of those it has."""
+
+    __slots__ = ("_price", "_priced")
+
+    def __init__(self, count: int, price: Callable[[int], Way]) -> None:
+        self._priced: list[Way | None] = [None] * count
+        self._price = price
+
+    def __len__(self) -> int:
+        return len(self._priced)
+
+    @overload
+    def __getitem__(self, index: int) -> Way: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Way, ...]: ...
+    def __getitem__(self, index: int | slice) -> Way | tuple[Way, ...]:
+        places = range(len(self))[index]
+        return self._at(places) if isinstance(places, int) else tuple(map(self._at, places))
+
+    def _at(self, place: int) -> Way:
+        found = self._priced[place]
+        if found is None:
+            found = self._priced[place] = self._price(place)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class StepCostModel:
     """Everything about a step but its payload: the ways to run it, and who chooses among them.
@@ -79,7 +107,7 @@ class StepCostModel:
     ``chooser`` is the rule of a library; without one the fastest way is taken.
     """
 
-    ways: tuple[Way, ...]
+    ways: Sequence[Way]
     chooser: Chooser | None = None
 
     def time(self, payload: float) -> StepTime:

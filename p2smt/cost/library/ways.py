@@ -25,7 +25,7 @@ from p2smt.cost.library.registry import library_of
 from p2smt.cost.library.rules import LibraryRule, can_carry, library_rule
 from p2smt.cost.library.shape import group_shape
 from p2smt.cost.loads.level_use import Footprint, Profile
-from p2smt.cost.step_time import StepCostModel, Way
+from p2smt.cost.step_time import PricedWays, StepCostModel, Way
 from p2smt.errors import InputError
 
 
@@ -34,8 +34,12 @@ def library_model(topology: Topology, footprint: Footprint, operation: Operation
     choice = _choice(topology, footprint, operation)
     library = library_of(topology.library)
     sent = library.sent_for(operation)
-    carried = (_carried(topology, footprint, sent, way) for way in choice.ways)
-    ways = tuple(_way(topology, library, footprint, operation, way) for way in carried)
+
+    def priced(index: int) -> Way:
+        way = _carried(topology, footprint, sent, choice.ways[index])
+        return _way(topology, library, footprint, operation, way)
+
+    ways = PricedWays(len(choice.ways), priced)
     return StepCostModel(ways, None if topology.best else choice)
 
 
