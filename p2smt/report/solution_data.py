@@ -7,7 +7,7 @@ from typing import Any
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import regime
-from p2smt.plans.file import plan_data, timed_steps
+from p2smt.plans.file import plan_data
 from p2smt.plans.solution import (
     Alternative,
     Gain,
@@ -15,6 +15,7 @@ from p2smt.plans.solution import (
     RequestAnswer,
     Solution,
     faster_orders,
+    timed_steps,
 )
 from p2smt.result import known_bound
 
