@@ -67,16 +67,16 @@ def program_gain(problem: Problem, best: Alternative) -> ProgramGain | None:
     return ProgramGain(singles_s, objective(problem, tuple(seconds)), best.objective_s, named)
 
 
-def single_of(problem: Problem, placement: Placement, request: Request) -> Single:
+def single_of(problem: Problem, placement: Placement, request: Request) -> SinglePrice:
     """The single collective of a request on a placement, as ``programs`` compares with it."""
     scene = Scene.of(problem.topology, placement, problem.axis_indices(request))
     step = scene.fixed_time(request.kind, request.payload_bytes)
     way = named_way(scene, request.kind, request.payload_bytes)
-    return Single(request, step, way)
+    return SinglePrice(request, step, way)
 
 
 @dataclass(frozen=True, slots=True)
-class Single:
+class SinglePrice:
     """A single collective: its time as the library chooses it, and what could be named instead."""
 
     request: Request

@@ -11,7 +11,7 @@ from p2smt.plans.solution import ProgramGain
 from p2smt.report.costs.gain_lines import choice_lines
 from p2smt.report.solution_data import named_data
 from p2smt.result import Status
-from p2smt.search.gain import Single
+from p2smt.search.gain import SinglePrice
 from p2smt.search.programs import ListedProgram, ProgramList
 from p2smt.units import format_time
 
@@ -22,7 +22,7 @@ class Listing:
 
     found: ProgramList
     request: Request | None = None
-    single: Single | None = None
+    single: SinglePrice | None = None
 
     @property
     def gain(self) -> ProgramGain | None:
