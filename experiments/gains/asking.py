@@ -20,7 +20,7 @@ from p2smt.plans.solution import RankOrder, RequestAnswer, Solution, objective
 from p2smt.result import SearchLimits, Status
 from p2smt.search.gain import gain_of
 from p2smt.search.programs import Task
-from p2smt.search.programs_pipelined import Listings, best_pipelined
+from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
 from p2smt.search.rank_orders import rank_order
 from p2smt.search.solve import solve
 from p2smt.search.weaker.starts import matrix_of
@@ -98,8 +98,8 @@ class Programs:
         if scene.hierarchy.size == 1 or not request.kind.has_programs:
             return fixed_answer(request, scene)
         task = Task(request.kind, scene.hierarchy, problem.max_length)
-        size = request.payload_bytes
-        found = best_pipelined(task, scene, size, LIMITS, 1, self.listings)
+        sought = SoughtProgram(task, scene, request.payload_bytes, 1, self.listings)
+        found = best_pipelined(sought, LIMITS)
         if found.best is None:
             raise RuntimeError(f"{request}: {found.status.value}, no program")
         best = found.best

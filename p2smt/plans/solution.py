@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
 from p2smt.cluster.error_class import Basis
 from p2smt.cost.by_choice import NamedWay
@@ -63,6 +64,31 @@ class RequestAnswer:
     def total_s(self) -> float:
         """Time per iteration: ``times`` executions."""
         return self.request.times * self.seconds
+
+
+TIMED_STEP = ("instruction", "seconds", "algorithm", "protocol", "bottleneck", "load_bytes")
+"""What is said of the time of a step, in plans and in what commands print."""
+
+
+def timed_step(instruction: str, step: StepTime, levels: Sequence[str]) -> dict[str, Any]:
+    """A step with the keys TIMED_STEP; ``levels`` are the names of the topology's.
+
+    ``bottleneck`` is the level whose worst link bounds the step, with its load.
+    """
+    worst = None if step.level is None else levels[step.level]
+    values = (instruction, step.seconds, step.algorithm, step.protocol, worst, step.load_bytes)
+    return dict(zip(TIMED_STEP, values, strict=True))
+
+
+def timed_steps(answer: RequestAnswer) -> list[dict[str, Any]]:
+    """The steps of an answer with the times of one chunk, each as :func:`timed_step` has it.
+
+    The instruction of what is one fixed step is the name of its kind.
+    """
+    levels = [name for name, _ in answer.hierarchy.aliases[1:]]
+    fixed = (answer.request.kind.value,) * len(answer.steps)
+    names = map(str, answer.program.instructions if answer.program else fixed)
+    return [timed_step(*named, levels) for named in zip(names, answer.steps, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from p2smt.cluster.topology import Topology
 from p2smt.cost.by_choice import NamedWay
 from p2smt.cost.regime import regime
-from p2smt.plans.file import plan_data, timed_steps
+from p2smt.plans.file import plan_data
 from p2smt.plans.solution import (
     Alternative,
     Gain,
@@ -16,6 +16,7 @@ from p2smt.plans.solution import (
     RequestAnswer,
     Solution,
     faster_orders,
+    timed_steps,
 )
 from p2smt.result import known_bound
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import regime
 from p2smt.parallelism.request import Request
-from p2smt.plans.file import TIMED_STEP, timed_steps
-from p2smt.plans.file_model import RequestModel
-from p2smt.plans.solution import RequestAnswer, in_chunks
+from p2smt.plans.solution import TIMED_STEP, RequestAnswer, in_chunks, timed_steps
 from p2smt.report.tables import table, times_title
 from p2smt.result import Status
 from p2smt.units import format_bytes, format_time
+
+if TYPE_CHECKING:
+    from p2smt.plans.file_model import RequestModel
 
 
 @dataclass(frozen=True, slots=True)
