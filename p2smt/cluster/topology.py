@@ -161,6 +161,16 @@ class Topology:
         """Every algorithm that some collective may run by."""
         return frozenset(self.algorithms) | {algorithm for _, algorithm in self.overrides}
 
+    def named_for(self, collective: Collective) -> tuple[Algorithm, ...] | None:
+        """The algorithms that a collective is to run by, where they are named.
+
+        None: any that the library has for it.
+        """
+        fixed = dict(self.overrides).get(collective)
+        if fixed is not None:
+            return (fixed,)
+        return self.algorithms if self.restricted or not self.library else None
+
     def running(self, algorithms: tuple[Algorithm, ...]) -> Topology:
         """The same cluster where every collective runs by one of these, as far as they can."""
         return replace(self, algorithms=algorithms, overrides=(), restricted=True, errors=())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from p2smt.cluster.file_model import dump_topology
@@ -24,6 +25,7 @@ __all__ = ["AnyPlan", "PlanModel", "plan_data", "read_plan"]
 
 MAX_PLAN_BYTES = 512 * 2**20
 OLD_VERSION = 1
+_OF_SCHEDULES = (".xml", ".yaml", ".yml")
 
 
 def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
@@ -104,6 +106,18 @@ def _limits_data(solution: Solution) -> dict[str, Any]:
         "workers": limits.workers,
         "top": solution.top,
     }
+
+
+def check_plan_name(path: str) -> None:
+    """Whether a file of that name would be read as a plan.
+
+    Raises:
+        InputError: it would be read as a schedule.
+    """
+    ending = os.path.splitext(path)[1].lower()
+    if ending in _OF_SCHEDULES:
+        rule = f"is not a plan's name: plans are JSON, and files named {ending} schedules"
+        raise InputError(f"output {path[:200]!r}", rule, "name it .json")
 
 
 def read_plan(path: str) -> AnyPlan:

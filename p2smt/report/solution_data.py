@@ -8,6 +8,7 @@ from typing import Any
 from p2smt.cluster.topology import Topology
 from p2smt.cost.by_choice import NamedWay
 from p2smt.cost.regime import regime
+from p2smt.cost.unheeded import topology_notes
 from p2smt.plans.file import plan_data
 from p2smt.plans.solution import (
     Alternative,
@@ -35,7 +36,7 @@ def solution_data(solution: Solution) -> dict[str, Any]:
         "status": solution.status.value,
         "interrupted": solution.interrupted,
         "conflict": list(solution.conflict),
-        "notes": list(solution.notes),
+        "notes": [*topology_notes(topology), *solution.notes],
         "objective": solution.problem.objective,
         "objective_s": objective_s,
         "bound_s": known_bound(solution.bound_s, objective_s) if bounded else None,

@@ -40,6 +40,11 @@ def family_of(algorithm: LibraryAlgorithm | None) -> str:
     return POINT_TO_POINT if algorithm is None else _FAMILY.get(algorithm, POINT_TO_POINT)
 
 
+def hop_families(family: str) -> tuple[str, ...]:
+    """Whose hops a family has: its own, else those of messages from peer to peer, or a ring's."""
+    return (family, POINT_TO_POINT, "ring")
+
+
 class NodeCount(Enum):
     """How many nodes a group spans."""
 
@@ -156,7 +161,7 @@ class Library:
         hops = dict(self.hops)
         general = ACROSS if across or fabric in NETWORK else INSIDE
         for place in (fabric, general):
-            for kind in (family, POINT_TO_POINT, "ring"):
+            for kind in hop_families(family):
                 if (place, kind, protocol) in hops:
                     return hops[place, kind, protocol]
         return 0.0
