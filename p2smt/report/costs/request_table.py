@@ -84,12 +84,16 @@ def _open(status: Status) -> str:
 
 
 def request_table(requests: Iterable[ShownRequest]) -> Group:
-    """A line per request, with the regime that decides its time, and one per step."""
+    """A line per request, with the regime that decides its time, and one per step.
+
+    The steps of a pipelined request are those of one chunk, and say so.
+    """
     rows, chunks = [], []
     for request in requests:
         chunks.append(request.chunks)
         rows.append([request.label, format_time(request.total_s), "", request.regime])
-        rows += [[f"  {name}", *rest] for name, *rest in (step.cells for step in request.steps)]
+        each = ", per chunk" if request.chunks > 1 else ""
+        rows += [[f"  {step.cells[0]}{each}", *step.cells[1:]] for step in request.steps]
     columns = ["request and steps", ">time", "algorithm", "bottleneck"]
     return table(times_title(chunks), columns, rows)
 
