@@ -19,7 +19,7 @@ from p2smt.calibration.limits import check_pieces, check_times
 from p2smt.calibration.named import named_notes
 from p2smt.calibration.predict import Predictor
 from p2smt.calibration.samples import Sample, usages
-from p2smt.calibration.tables import TableFit, table_fits
+from p2smt.calibration.tables import TableFit, table_errors, table_fits
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.named import running
 from p2smt.errors import InputError
@@ -84,12 +84,13 @@ def _with_library(
     def again(seen: Sequence[Sample], asked: Sequence[Sample]) -> NDArray[np.float64]:
         return _predicted(fit_constants(topology, seen, allow).topology, asked)
 
+    tables = table_fits(samples, found.predicted_s, again)
     return Calibration(
-        found.topology,
+        replace(found.topology, errors=table_errors(found.topology, tables)),
         (),
         sources,
         found.constants,
-        table_fits(samples, found.predicted_s, again),
+        tables,
         tuple((samples[i], found.predicted_s[i]) for i in found.outliers),
     )
 
@@ -116,7 +117,9 @@ def _in_pieces(
         return _predicted(found, asked)
 
     predicted = _predicted(fitted, samples).tolist()
-    return Calibration(fitted, levels, sources, tables=table_fits(samples, predicted, again))
+    tables = table_fits(samples, predicted, again)
+    known = replace(fitted, errors=table_errors(fitted, tables))
+    return Calibration(known, levels, sources, tables=tables)
 
 
 def _predicted(topology: Topology, samples: Sequence[Sample]) -> NDArray[np.float64]:

@@ -69,7 +69,7 @@ AlgorithmOption = Annotated[
         "--algorithm",
         metavar="NAMES",
         help="Such as ring or ring,tree: no others run, where these can; best (or auto): the "
-        "cheapest; default: the library's choice.",
+        "cheapest; default: the library's choice, without one the cheapest.",
     ),
 ]
 LibraryOption = Annotated[

@@ -12,11 +12,12 @@ A file, levels outermost first (all keys: :mod:`p2smt.cluster.file_model`):
         size: 8
         link:
           kind: switch
-          protocols:              # instead of bandwidth and latency: the fastest one is taken
+          protocols:              # instead of bandwidth and latency; see below
             - {name: simple, latency: 3.4 us, bandwidth: 300 GB/s}
             - {name: ll, latency: 0.6 us, bandwidth: 87.7 GB/s}
 
-``bandwidth`` is per port and direction.
+``bandwidth`` is per port and direction.  Without a library a step takes the fastest of a link's
+``protocols``; a library has protocols of its own, and takes from the link its largest bandwidth.
 """
 
 from __future__ import annotations

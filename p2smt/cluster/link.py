@@ -99,11 +99,12 @@ class Piece:
 class Link:
     """The link that joins an entity of a level to its siblings.
 
-    ``pieces`` holds at least one (latency, bandwidth) pair; a step takes the protocol whose
-    time is least.  ``ports`` links of that bandwidth leave each entity (a node's NICs), spread
-    evenly over the devices under it.  ``device_bandwidth_bytes_per_s`` caps what one device
-    sends over all links of the level; on a ring, torus or full mesh for sends, and for groups
-    that span nothing outside it.  ``torus`` holds the dimensions of a torus.
+    ``pieces`` holds at least one (latency, bandwidth) pair: without a library a step takes the
+    protocol whose time is least, under one the largest bandwidth alone counts.  ``ports`` links of
+    that bandwidth leave each entity (a node's NICs), spread evenly over the devices under it.
+    ``device_bandwidth_bytes_per_s`` caps what one device sends over all links of the level; on a
+    ring, torus or full mesh for sends, and for groups that span nothing outside it.  ``torus``
+    holds the dimensions of a torus.
     ``in_switch_members`` is the least group size for which the switch reduces (0: it does not).
     ``measured`` holds pieces that replace the link's own for one collective, as calibration finds
     them.  ``fabric`` is one of ``FABRICS``; empty: not said.  ``efficiency`` is the measured part

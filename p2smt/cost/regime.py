@@ -1,7 +1,8 @@
 """What decides the time of a request: latency, the nodes' cards, their links, or another level.
 
 The time is split into what the bytes take on the worst link of each step and what is left of it,
-the latency: hops and the cost of the call, whatever the size.  Bytes at the level that joins nodes
+the latency: hops, the cost of the call, and what fills the pipeline of algorithms whose chunks
+follow each other.  Bytes at the level that joins nodes
 go through the nodes' network cards; further in they use links inside a node; further out the links
 of racks or pods, called by their level.  The regime is the largest of these parts.
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from p2smt.cluster.file_model import dump_topology
@@ -18,11 +17,11 @@ from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.file_model import SCHEMA_VERSION, AnyPlan, OldPlanModel, PlanModel
 from p2smt.plans.rank_answer import rank_step_groups
 from p2smt.plans.restrictions import restriction_data
-from p2smt.plans.solution import Alternative, RequestAnswer, Solution
+from p2smt.plans.solution import Alternative, RequestAnswer, Solution, timed_step
 from p2smt.programs.program import lower
 from p2smt.result import Status
 
-__all__ = ["AnyPlan", "PlanModel", "plan_data", "read_plan", "timed_steps"]
+__all__ = ["AnyPlan", "PlanModel", "plan_data", "read_plan"]
 
 MAX_PLAN_BYTES = 512 * 2**20
 OLD_VERSION = 1
@@ -95,29 +94,7 @@ def _step_data(
     topology: Topology, text: str, groups: IntArray, step: StepTime, payload: float
 ) -> dict[str, Any]:
     where = {"groups": groups.tolist(), "payload_bytes": payload}
-    return {"instruction": text, **where, **_timed(text, step, topology.names)}
-
-
-TIMED_STEP = ("instruction", "seconds", "algorithm", "protocol", "bottleneck", "load_bytes")
-"""What is said of the time of a step, in plans and in what commands print."""
-
-
-def _timed(instruction: str, step: StepTime, levels: Sequence[str]) -> dict[str, Any]:
-    worst = None if step.level is None else levels[step.level]
-    values = (instruction, step.seconds, step.algorithm, step.protocol, worst, step.load_bytes)
-    return dict(zip(TIMED_STEP, values, strict=True))
-
-
-def timed_steps(answer: RequestAnswer) -> list[dict[str, Any]]:
-    """The steps of an answer with the times of one chunk; keys as TIMED_STEP.
-
-    ``bottleneck`` is the level whose worst link bounds a step, with its load.  The instruction of
-    what is one fixed step is the name of its kind.
-    """
-    levels = [name for name, _ in answer.hierarchy.aliases[1:]]
-    fixed = (answer.request.kind.value,) * len(answer.steps)
-    names = map(str, answer.program.instructions if answer.program else fixed)
-    return [_timed(*named, levels) for named in zip(names, answer.steps, strict=True)]
+    return {"instruction": text, **where, **timed_step(text, step, topology.names)}
 
 
 def _limits_data(solution: Solution) -> dict[str, Any]:

@@ -19,9 +19,10 @@ from p2smt.solvers.solver import Solver
 FACTORS = (0.8, 1.2)
 """Of a level's bandwidth."""
 CALL_FACTORS = (0.5, 1.5)
-"""Of the cost of every call, which is known less well, as it depends on the host, too: for an
-all-reduce of 8 bytes two published systems of two nodes with 8 H100 each take 68.5 us and 135.8 us,
-hops included.  That is a factor of two; these span three."""
+"""Of the cost of every call, which is known less well, as it depends on the host, too.  Hops
+included, two nodes with 8 H100 each take 45.7 us (h100-nebius), 68.5 us (dell-xe9680-h100-8xNDR400)
+or 135.8 us (gcp-a3-mega) for an all-reduce of 8 bytes (``experiments/tables``): a factor of three,
+as between these."""
 
 
 @dataclass(frozen=True, slots=True)

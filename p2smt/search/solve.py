@@ -15,10 +15,11 @@ from p2smt.plans.solution import Solution
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.conflict import conflict
+from p2smt.search.gain import with_gain
 from p2smt.search.joint import JointSearch, ProgressCallback
 from p2smt.search.order.near import Nearness
 from p2smt.search.programs_pipelined import Listings
-from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default, with_gain
+from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default
 from p2smt.search.sensitivity import changes, perturbations
 from p2smt.solvers.solver import Solver, solver_of
 

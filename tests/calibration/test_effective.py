@@ -84,6 +84,7 @@ def test_true_constants_are_recovered() -> None:
     assert found.unexplained == ()
 
 
+@pytest.mark.exhaustive
 def test_noise_moves_constants_little() -> None:
     found = found_values(calibrate(NODES, three_tables(with_constants(NODES, TRUE), 0.05)))
     rates = {c: v for c, v in TRUE.items() if c.quantity is Quantity.EFFICIENCY}

@@ -16,8 +16,9 @@ from experiments.placement_448x.model.systems import SYSTEMS
 from experiments.placement_448x.report import draw_figures, report, speedups
 from experiments.placement_448x.report.measured import label, with_model
 from experiments.placement_448x.report.values import EFFECTIVE
-from experiments.placement_448x.store import HERE, read
+from experiments.placement_448x.store import HERE
 from experiments.testbed.calibration import cluster_topology
+from experiments.testbed.results import read
 from p2smt.cluster.file import parse_topology
 
 
@@ -110,7 +111,9 @@ def test_many_cases_share_the_largest_ratio() -> None:
 
 def test_the_first_choice_is_the_fastest_or_within_its_spread() -> None:
     found = {label(data): data["summary"]["accuracy"] for data in with_model()}
-    assert sorted(one["top_1"] for one in found.values())[1:] == [1.0, 1.0]
+    assert found["2x8, 50 Mbit/s"]["top_1"] > 0.6
+    assert found["2x8, 50 Mbit/s"]["within_spread"] == 1
+    assert found["4x4, 50 Mbit/s"]["top_1"] == 1
     assert found["2x2x4, 50 Mbit/s"]["within_spread"] >= 0.6
 
 

@@ -17,7 +17,8 @@ from experiments.placement_448x.model.summary import (
 )
 from experiments.placement_448x.report import measured, speedups
 from experiments.placement_448x.report.text import percent
-from experiments.placement_448x.store import HERE, read
+from experiments.placement_448x.store import HERE
+from experiments.testbed.results import read
 
 CHOICES = {"ring": (RING,), "tree": (TREE,), "library": (LIBRARY,), "both": (RING, TREE)}
 EFFECTIVE = ("paper-gcp-a100-4", "paper-gcp-a100-2", "paper-gcp-v100-4", "paper-gcp-v100-2")
@@ -64,6 +65,8 @@ def measured_values() -> dict[str, str]:
     return {
         **{f"measured_{claim}": measured.claim(claim) for claim in claims},
         "machine_measured": first["header"]["machine"].split(",")[0],
+        "first_each": _by_cluster("top_1"),
+        "spread_each": _by_cluster("within_spread"),
         "first_third": percent(third["accuracy"]["top_1"]),
         "spread_third": percent(third["accuracy"]["within_spread"]),
         "regret_third": f"{100 * third['accuracy']['regret_mean']:.1f} %",
@@ -74,6 +77,12 @@ def measured_values() -> dict[str, str]:
         "short_most": f"{max(summary['short_most'] for summary in every):.1f}",
         "checked": f"{first['verified_with_bytes']:,}",
     }
+
+
+def _by_cluster(key: str) -> str:
+    """A share of the headline cases on each test cluster with a model."""
+    found = ((measured.label(one).split(",")[0], one["summary"]) for one in measured.with_model())
+    return ", ".join(f"{percent(one['accuracy'][key])} on {name}" for name, one in found)
 
 
 def exact_values() -> dict[str, str]:

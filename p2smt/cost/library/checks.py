@@ -84,7 +84,8 @@ def check_restricted(
     """
     runs = [run for collective in collectives for run in library.runs_of(collective.value)]
     if not _runs_by(topology, runs, topology.algorithms, shapes):
-        who = f"{library.name} runs only"
+        one = f" {collectives[0].value} only by" if len(collectives) == 1 else " only"
+        who = f"{library.name} runs{one}"
         raise _unable(f"{where}algorithms", who, topology, runs, topology.algorithms)
 
 

@@ -65,7 +65,7 @@ class ProtocolRate:
     """
 
     name: str
-    efficiency: float
+    efficiency: float = 1.0
     caps: tuple[tuple[str, float], ...] = ()
 
 
@@ -130,10 +130,10 @@ class Library:
     sources: tuple[str, ...]
     joins_nodes: bool
     calls: tuple[tuple[str, float], ...]
-    calls_across: tuple[tuple[str, float], ...]
     protocols: tuple[ProtocolRate, ...]
-    hops: tuple[tuple[tuple[str, str, str], float], ...]
     runs: tuple[tuple[str, tuple[LibraryRun, ...]], ...]
+    hops: tuple[tuple[tuple[str, str, str], float], ...] = ()
+    calls_across: tuple[tuple[str, float], ...] = ()
     ladders: tuple[Ladder, ...] = ()
     formula: Formula | None = None
     sent_as: tuple[tuple[Collective, Collective], ...] = ()
@@ -151,7 +151,7 @@ class Library:
     def protocol(self, name: str) -> ProtocolRate:
         """The protocol of that name; one that the library does not know takes nothing away."""
         known = {protocol.name: protocol for protocol in self.protocols}
-        return known.get(name, ProtocolRate(name, 1.0))
+        return known.get(name, ProtocolRate(name))
 
     def hop_s(self, fabric: str, family: str, protocol: str, *, across: bool) -> float:
         """Seconds of one step over a link; ``across``: it joins nodes (where no fabric says).

@@ -37,6 +37,12 @@ def test_the_package_has_these() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_files_of_the_package_obey_the_rules_of_others(name: str) -> None:
+    """They are read without the checks that a file from outside has to pass."""
+    assert parse_library(packaged_text(name), name) == library_of(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_number_of_a_library_has_a_source(name: str) -> None:
     """A line at the head names it; the blocks of numbers say where in it."""
     assert all(source.startswith("https://") for source in library_of(name).sources)

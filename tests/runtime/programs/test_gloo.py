@@ -132,8 +132,7 @@ def test_pipelined_pieces(pieces: tuple[int, ...]) -> None:
     assert_verified(*asked)
 
 
-@pytest.mark.parametrize("chunks", but_the_first(3, 1))
-def test_rows_that_are_not_one_run(chunks: int) -> None:
+def rows_apart(chunks: int) -> list[JobRequest]:
     """Rows are packed for the call in the middle, here 0, 1, 4, 5 and 2, 3, 6, 7."""
     before = "reduce-scatter inside l2; reduce-scatter parallel l2 in l1; all-gather inside l2; "
     middles = (
@@ -142,7 +141,7 @@ def test_rows_that_are_not_one_run(chunks: int) -> None:
         "reduce parallel l1 in root; broadcast parallel l1 in root; ",
     )
     texts = [f"{before}{middle}all-gather parallel l2 in l1" for middle in middles]
-    assert_verified(*(program_request(ALL, text, (2, 2, 2), 1234, chunks) for text in texts))
+    return [program_request(ALL, text, (2, 2, 2), 1234, chunks) for text in texts]
 
 
 def axes(strided: bool) -> JobRequest:
@@ -155,9 +154,11 @@ def axes(strided: bool) -> JobRequest:
     return request(ALL, steps, groups, 1001, chunks=3)
 
 
-def test_groups_of_any_ranks() -> None:
+@pytest.mark.parametrize("chunks", but_the_first(3, 1))
+def test_rows_and_groups_that_are_no_runs(chunks: int) -> None:
+    """Eight ranks, started once for all of it."""
     several = program_request(ALL, "all-reduce inside root", (8,), 77)
-    assert_verified(axes(True), axes(False), several)
+    assert_verified(*rows_apart(chunks), axes(True), axes(False), several)
 
 
 @pytest.mark.exhaustive

@@ -15,7 +15,6 @@ from tests.cli.tools import Outcome, assert_one_error
 from tests.runtime.processes import (
     ENDLESS,
     Running,
-    endless,
     free_port,
     on_pairs,
     on_two,
@@ -88,13 +87,16 @@ def test_a_rank_that_was_never_started(tmp_path: Path, others: tuple[int, ...]) 
         assert f"rank {rank}" in outcome.err
 
 
-def test_a_rank_that_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", but_the_first((2, 1), (4, 2)), ids=str)
+def test_a_rank_that_is_killed(tmp_path: Path, place: tuple[int, int]) -> None:
     """No launcher watches the ranks, so the others know only that a connection broke."""
-    with by_hand(range(4), *endless(tmp_path, "--time-limit", "50")) as ranks:
-        wait_until_busy(ranks)
-        os.kill(ranks[2].process.pid, signal.SIGKILL)
+    size, killed = place
+    run = on_two if size == 2 else on_pairs
+    with by_hand(range(size), *run(tmp_path, *ENDLESS, "--time-limit", "50"), size=size) as ranks:
+        wait_until_busy(ranks, groups=size // 2)
+        os.kill(ranks[killed].process.pid, signal.SIGKILL)
         found = outcomes(ranks)
-    assert found.pop(2).code == -signal.SIGKILL
+    assert found.pop(killed).code == -signal.SIGKILL
     for rank, outcome in found.items():
         assert_one_error(outcome, 6)
         assert outcome.err.startswith(f"p2smt: error: rank {rank}: "), outcome.err
