@@ -195,6 +195,8 @@ class LibraryModel(StrictModel):
     ladders: list[LadderModel] = Field(default_factory=list)
     formula: FormulaModel | None = None
     sent_as: dict[CollectiveName, CollectiveName] = Field(default_factory=dict)
+    in_flight: Annotated[int, Field(ge=1)] | None = None
+    ring_pace: Fraction = 1.0
 
 
 def build_library(model: LibraryModel, source: str) -> Library:
@@ -226,6 +228,8 @@ def build_library(model: LibraryModel, source: str) -> Library:
             tuple(map(_ladder, model.ladders)),
             None if model.formula is None else _formula(model.formula),
             tuple(model.sent_as.items()),
+            math.inf if model.in_flight is None else model.in_flight,
+            model.ring_pace,
         )
     except InputError as error:
         raise InputError(f"{source}: {error.given}", error.rule, error.remedy) from None

@@ -58,10 +58,10 @@ def test_calls_and_hops() -> None:
             (("efa", "tree", "ll"), 80e-6),
         ),
     )
-    assert library.call_s("all-reduce", 1) == library.call_s("all-reduce", 2) == 6.8e-6
-    across = replace(library, calls_across=(("all-reduce", 30e-6),))
-    assert (across.call_s("all-reduce", 1), across.call_s("all-reduce", 2)) == (6.8e-6, 30e-6)
-    assert across.call_s("send", 2) == library.call_s("send", 1)
+    assert (library.call_s("all-reduce"), library.call_s("all-gather")) == (6.8e-6, 0)
+    across = replace(library, calls_across=(("network", 4e-6), ("efa", 30e-6)))
+    assert [across.across_s(name) for name in ("infiniband", "efa", "")] == [4e-6, 30e-6, 4e-6]
+    assert replace(library, calls_across=()).across_s("efa") == 0
     assert library.hop_s("nvlink4", "ring", "ll", across=False) == 0.6e-6
     assert library.hop_s("pcie", "ring", "ll", across=False) == 1e-6
     assert library.hop_s("infiniband", "tree", "ll", across=True) == 5e-6
