@@ -30,9 +30,9 @@ def calls(library: Library) -> str:
     base = {} if formula is None else dict(formula.base)
     for (algorithm, protocol), names in zip(BASE, ("all-reduce", "all-gather"), strict=True):
         shown = "all-reduce" if names == "all-reduce" else "reduce-scatter, all-gather, chains"
-        cells = (us(base.get((algorithm, protocol))), us(library.call_s(names, 1)))
+        cells = (us(base.get((algorithm, protocol))), us(library.call_s(names)))
         found.append(f"| a call: {shown} | {cells[0]} | {cells[1]} | | |\n")
-    found.append(f"| a call: all-to-all, send | - | {us(library.call_s('send', 1))} | | |\n")
+    found.append(f"| a call: all-to-all, send | - | {us(library.call_s('send'))} | | |\n")
     return "".join(found)
 
 

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.accuracy.cells import Cell, cells_of
+from experiments.accuracy.constants import committed
 from experiments.accuracy.error_classes import yaml_text
 from experiments.accuracy.hold_out import HeldOut, held_out
+from experiments.accuracy.launches import launched
 from experiments.accuracy.page import page
 from experiments.accuracy.pairs import comparisons, pair_target
 from experiments.accuracy.summary import Result, targets
@@ -43,7 +45,7 @@ def apart() -> list[Published]:
 
 
 def _result(table: Published) -> Result:
-    topology = topology_of(table)
+    topology = launched(topology_of(table), table, committed())
     library = str(getattr(topology, "library", "") or "")
     return Result(table, topology_name(table), library, cells_of(table, topology))
 

@@ -20,6 +20,7 @@ from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.bounds import request_bound_s
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
+from p2smt.cost.loads.level_use import Footprint
 from p2smt.cost.step_time import StepCostModel, StepTime
 
 KIB, MIB = 2**10, 2**20
@@ -78,11 +79,15 @@ def step_model_of(topology: Topology, ranks: int, kind: RequestKind) -> StepCost
 
     Of a send, each device sends to the next.
     """
+    return step_model(topology, footprint_of(topology, ranks, kind), operation_of(kind))
+
+
+def footprint_of(topology: Topology, ranks: int, kind: RequestKind) -> Footprint:
+    """How the first so many devices lie: no rate of a link matters to it."""
     devices = np.arange(ranks)
     if kind is RequestKind.SEND:
-        return step_model(topology, explicit_send(topology, devices[:-1], devices[1:]), kind)
-    footprint = explicit_footprint(topology, devices[np.newaxis])
-    return step_model(topology, footprint, operation_of(kind))
+        return explicit_send(topology, devices[:-1], devices[1:])
+    return explicit_footprint(topology, devices[np.newaxis])
 
 
 def operation_of(kind: RequestKind) -> Operation:

@@ -5,10 +5,15 @@
 * ``efficiency LINK ALGORITHM``: the part of a link's nominal rate that is reached.  LINK is a
   fabric; what the devices are joined by follows where InfiniBand is not the same for all.
 * ``call LIBRARY OPERATIONS``: what a call costs apart from its hops.
-* ``hop LIBRARY PLACE FAMILY PROTOCOL``: one step; PLACE is ``inside`` a node or the ``network``,
-  which is InfiniBand.
-* ``times LIBRARY FABRIC``: hops over another network are those of InfiniBand times this.
+* ``across LIBRARY FABRIC``: what a call costs more that spans nodes which this fabric joins.
+* ``times LIBRARY PLACE``: what steps cost, in units of the library's own (:mod:`.own_hops`); PLACE
+  is ``inside`` a node or the ``network``.  ``times LIBRARY PLACE FAMILY``: of this family, in units
+  of the others there.
+* ``driver LIBRARY FABRIC``: what a driver adds to a step over another network than InfiniBand,
+  twice with Simple where the library counts a flush.
 * ``channel LIBRARY``: what one channel of a send carries.
+* ``pace``: how many times as much a ring's step inside a node costs where the ring spans nodes.
+* ``launch``: see :mod:`.launches`.
 
 All versions of NCCL share theirs.
 """
@@ -16,12 +21,13 @@ All versions of NCCL share theirs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from p2smt.cluster.topology import Topology
-from p2smt.cost.library.model import Library, ProtocolRate
+from experiments.accuracy.own_hops import own_hops
+from p2smt.cluster.topology import CALL_NAMES, Topology
+from p2smt.cost.library.model import ACROSS, INSIDE, Library, ProtocolRate
 
 CONSTANTS = Path(__file__).with_name("constants.json")
 WITHOUT = Path(__file__).with_name("constants_without.json")
@@ -29,13 +35,21 @@ WITHOUT = Path(__file__).with_name("constants_without.json")
 Constants = Mapping[str, float]
 NCCL, RCCL = ("nccl-2.12", "nccl-2.20", "nccl-2.30"), ("rccl",)
 OPERATIONS = {
-    "all-reduce": ("all-reduce",),
-    "others": ("reduce-scatter", "all-gather", "reduce", "broadcast"),
-    "p2p": ("all-to-all", "send"),
+    "nccl": {
+        "all-reduce": ("all-reduce",),
+        "others": ("reduce-scatter", "all-gather", "reduce", "broadcast"),
+        "p2p": ("all-to-all", "send"),
+    },
+    "rccl": {"all": CALL_NAMES},
 }
-"""What calls are fitted together."""
+"""What calls of a library are fitted together."""
 ASSUMED = {"efa3": "efa2", "gvnic": "fastrak", "nvlink2": "nvlink3", "nvlink1": "nvlink3"}
 """Fabrics that no table measured, and the one whose constants they have instead."""
+MEASURED_MOST = "infiniband"
+"""The network whose constants hold where a link does not say its fabric."""
+ASSUMED_PARTS = {name: {"all-to-all": "infiniband+nvlink5"} for name in ("infiniband", "roce")}
+"""Parts of a link's rate that no table of it tells, and the link that has the same cards and sends
+in the same way (two channels a peer), whose part is taken."""
 CHANNELS = {"simple-1": 1, "simple-4": 4, "simple-8": 8, "simple-16": 16}
 """Protocols of a send that has so many channels."""
 EFFECTIVE = ("paper-gcp-a100", "paper-gcp-v100", "tpu-v5p")
@@ -74,6 +88,9 @@ def efficiencies(constants: Constants, name: str) -> tuple[tuple[str, float], ..
         start = f"efficiency {link} "
         found = {key[len(start) :]: v for key, v in constants.items() if key.startswith(start)}
         if found:
+            for part, like in ASSUMED_PARTS.get(link, {}).items():
+                if (part_there := f"efficiency {like} {part}") in constants:
+                    found.setdefault(part, constants[part_there])
             return tuple(sorted(found.items(), key=lambda item: (item[0] != "any", item[0])))
     return ()
 
@@ -90,26 +107,58 @@ def fitted_topology(topology: Topology, constants: Constants) -> Topology:
 def fitted_calls(library: Library, constants: Constants) -> dict[str, float]:
     """What calls cost by operation."""
     group = group_of(library.name)
-    every = {op: f"call {group} {one}" for one, ops in OPERATIONS.items() for op in ops}
+    every = {op: f"call {group} {one}" for one, ops in OPERATIONS[group].items() for op in ops}
     return {op: constants.get(every[op], was) for op, was in library.calls}
 
 
+def fitted_across(library: Library, constants: Constants) -> dict[str, float]:
+    """What a call costs more across nodes, by fabric; InfiniBand's holds where none is said."""
+    known = _by_place(constants, f"across {group_of(library.name)}")
+    return {ACROSS if fabric == MEASURED_MOST else fabric: s for fabric, s in known.items()}
+
+
 def fitted_hops(library: Library, constants: Constants) -> dict[tuple[str, str, str], float]:
-    """Every hop of a library by place, family and protocol, those that were not fitted kept."""
+    """Every hop of a library by place, family and protocol: its own, times what was fitted.
+
+    Over another network than InfiniBand the driver's part adds to it, as in ``ncclTopoTuneModel``.
+    """
     group = group_of(library.name)
-    own = {key: was for key, was in library.hops if key[0] in ("inside", "pcie", "network")}
-    found = {key: constants.get(f"hop {group} {' '.join(key)}", was) for key, was in own.items()}
-    across = {key[1:]: value for key, value in found.items() if key[0] == "network"}
-    for fabric, factor in _factors(group, constants):
-        found |= {(fabric, *key): factor * value for key, value in across.items()}
+    listed = {key[1:] for key, _ in library.hops}
+    found = {
+        (place, family, protocol): own_s * _times(constants, group, place, family)
+        for (place, family, protocol), own_s in own_hops(group)
+        if (family, protocol) in listed
+    }
+    across = {key[1:]: value for key, value in found.items() if key[0] == ACROSS}
+    for fabric, driver_s in _by_place(constants, f"driver {group}").items():
+        found |= {
+            (fabric, *key): s + driver_s * _flushes(library, key[1]) for key, s in across.items()
+        }
     return found
 
 
-def _factors(group: str, constants: Constants) -> Iterator[tuple[str, float]]:
-    start = f"times {group} "
-    known = {key[len(start) :]: v for key, v in constants.items() if key.startswith(start)}
-    yield from known.items()
-    yield from ((fabric, known[like]) for fabric, like in ASSUMED.items() if like in known)
+def _flushes(library: Library, protocol: str) -> int:
+    """How often a driver's part counts in a step: twice with Simple, from NCCL 2.18 on."""
+    formula = library.formula
+    once = protocol != "simple" or (formula is not None and formula.driver_replaces)
+    return 1 if once else 2
+
+
+def _times(constants: Constants, group: str, place: str, family: str) -> float:
+    where = ACROSS if place == ACROSS else INSIDE
+    return constants[f"times {group} {where}"] * constants.get(
+        f"times {group} {where} {family}", 1.0
+    )
+
+
+def _by_place(constants: Constants, start: str) -> dict[str, float]:
+    """The constants whose names have one word after a start, by this word, and what is like one."""
+    known = {
+        key.removeprefix(f"{start} "): value
+        for key, value in constants.items()
+        if key.startswith(f"{start} ") and " " not in key.removeprefix(f"{start} ")
+    }
+    return known | {fabric: known[like] for fabric, like in ASSUMED.items() if like in known}
 
 
 def fitted_protocols(library: Library, constants: Constants) -> tuple[ProtocolRate, ...]:
@@ -131,6 +180,8 @@ def fitted_library(library: Library, constants: Constants, name: str) -> Library
         library,
         name=name,
         calls=tuple(fitted_calls(library, constants).items()),
+        calls_across=tuple(fitted_across(library, constants).items()),
         hops=tuple(fitted_hops(library, constants).items()),
         protocols=fitted_protocols(library, constants),
+        ring_pace=constants["pace"],
     )

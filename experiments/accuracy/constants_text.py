@@ -8,16 +8,18 @@ from pathlib import Path
 
 from experiments.accuracy.constants import (
     ASSUMED,
+    ASSUMED_PARTS,
     EFFECTIVE,
     NCCL,
     RCCL,
     efficiencies,
+    fitted_across,
     fitted_calls,
     fitted_hops,
     fitted_protocols,
     link_name,
 )
-from experiments.accuracy.systems import has_preset, topology_of
+from experiments.accuracy.systems import PRESETS, has_preset, topology_of
 from experiments.tables.tables import tables
 from p2smt.cluster.file import load_topology, preset_names
 from p2smt.cost.library.model import Library
@@ -51,7 +53,7 @@ def preset_text(name: str, text: str, constants: Mapping[str, float]) -> str:
     topology, level = load_topology(name), 0
     lines = []
     for line in text.splitlines():
-        if re.match(r" *efficiency: .*# measured", line):
+        if re.match(r" *efficiency: .*# (measured|assumed)", line):
             continue
         lines.append(line)
         if found := _FABRIC.match(line):
@@ -59,16 +61,28 @@ def preset_text(name: str, text: str, constants: Mapping[str, float]) -> str:
             level += 1
             if parts := efficiencies(constants, link):
                 shown = ", ".join(f"{key}: {value:.3g}" for key, value in parts)
-                lines.append(f"{found[1]}efficiency: {{{shown}}}  # measured: {_measured(link)}")
+                lines.append(f"{found[1]}efficiency: {{{shown}}}  # {_origin(name, link)}")
     return "\n".join(lines) + "\n"
 
 
-def _measured(link: str) -> str:
-    """The systems of the tables that tell a link's efficiency."""
+def _origin(preset: str, link: str) -> str:
+    """Where a link's efficiency in a preset comes from: its own system's tables, or another's."""
     alike = ASSUMED.get(link, link)
-    systems = dict.fromkeys(one.system for one in tables().values() if _has(one.name, alike))
-    where = f"{', '.join(systems)} of experiments/tables"
-    return where if alike == link else f"none; assumed as {alike}: {where}"
+    systems = _systems(alike)
+    text = f"measured: {', '.join(systems)} of experiments/tables"
+    if preset not in _presets(systems):
+        text = f"assumed as that of {', '.join(_presets(systems))}, {text}"
+    for part, like in ASSUMED_PARTS.get(alike, {}).items():
+        text += f"; {part} assumed as that of {', '.join(_presets(_systems(like)))}"
+    return text
+
+
+def _systems(link: str) -> list[str]:
+    return list(dict.fromkeys(one.system for one in tables().values() if _has(one.name, link)))
+
+
+def _presets(systems: list[str]) -> list[str]:
+    return list(dict.fromkeys(PRESETS[system].preset for system in systems))
 
 
 def _has(name: str, link: str) -> bool:
@@ -85,7 +99,12 @@ def library_text(library: Library, text: str, constants: Mapping[str, float]) ->
     calls = fitted_calls(library, constants)
     lines = [f"calls:  # {SOURCE}", *(f"  {name}: {_us(s)}" for name, s in calls.items())]
     text = _with_block(text, "calls", lines)
+    across = fitted_across(library, constants)
+    lines = [f"calls_across:  # {SOURCE}", *(f"  {name}: {_us(s)}" for name, s in across.items())]
+    text = _with_block(text, "calls_across", lines)
     text = _with_block(text, "hops", [f"hops:  # {SOURCE}", *_hop_lines(library, constants)])
+    line = f"ring_pace: {constants['pace']:.3g}  # {SOURCE}"
+    text = re.sub(r"^ring_pace: .*$", line, text, flags=re.MULTILINE)
     for one in fitted_protocols(library, constants):
         if one.name.startswith("simple-"):
             caps = ", ".join(f"{fabric}: {format_bandwidth(rate)}" for fabric, rate in one.caps)

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 import numpy as np
 
-from experiments.accuracy.cells import Floats, step_model_of
+from experiments.accuracy.cells import Floats, footprint_of, operation_of
 from experiments.accuracy.constants import NCCL, RCCL, fitted_library, fitted_topology
+from experiments.accuracy.launches import launched
 from experiments.accuracy.systems import topology_of
 from experiments.tables.tables import Published
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
+from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.library.registry import library_of, register_library
+from p2smt.cost.loads.level_use import Footprint
 
 FAR = math.log(2.2)
 """Log of a factor from which a cell counts three times."""
-TWO_NODES, TOO_LONG = math.log(1.22), 10
+TWO_NODES, TOO_LONG = math.log(1.21), 60
 """Log of predicted / measured on two nodes from which a cell counts more, and so many times."""
-PRIOR, PRIOR_EFFICIENCY = 0.02, 0.3
-"""Weights of a constant's distance from where the search starts: what no table tells stays."""
+PRIOR, PRIORS = 0.02, {"times": 0.15, "efficiency": 0.3, "pace": 0.5}
+"""Weights of a constant's distance from where the search starts, by its kind: what no table tells
+stays, and what a library's own source says of its steps counts for more than what is guessed."""
 STEPS = (0.3, 0.15, 0.08, 0.04, 0.02, 0.02)
 """Steps of the search in the log of a constant."""
 TRIAL = 0.93
 """How far a constant is moved to see which tables it matters to."""
 _numbers = count()
+Direction = Mapping[str, float]
+"""Constants that move together: by a factor, to these powers."""
 
 
 @dataclass(slots=True)
@@ -36,6 +42,7 @@ class Losses:
 
     tables: Mapping[str, Published]
     _topologies: dict[str, Topology] = field(default_factory=dict)
+    _footprints: dict[str, Footprint] = field(default_factory=dict)
     _picks: dict[str, list[int]] = field(default_factory=dict)
 
     def of(
@@ -60,7 +67,11 @@ class Losses:
             self._topologies[table.name] = topology_of(table)
         start = self._topologies[table.name]
         topology = fitted_topology(start, constants).under(libraries[start.library])
-        model = step_model_of(topology, table.ranks, RequestKind(table.collective))
+        topology = launched(topology, table, constants)
+        kind = RequestKind(table.collective)
+        if table.name not in self._footprints:
+            self._footprints[table.name] = footprint_of(start, table.ranks, kind)
+        model = step_model(topology, self._footprints[table.name], operation_of(kind))
         if table.name not in self._picks:  # no constant here changes what a library chooses
             chooser = model.chooser
             assert chooser is not None
@@ -85,17 +96,30 @@ def fitted(
     say: Callable[[str], None] = lambda _: None,
     names: Iterable[str] | None = None,
 ) -> dict[str, float]:
-    """Constants of less loss, one after the other, by smaller and smaller steps.
+    """Constants of less loss, one direction after the other, by smaller and smaller steps.
 
     ``names``: only these move.
     """
     current, moving = dict(start), list(start if names is None else names)
     known = losses.of(current)
     for step in STEPS:
-        for name in moving:
-            _improve(name, step, start, current, known, losses)
+        for along in directions(moving):
+            _improve(along, step, start, current, known, losses)
         say(f"step {step:g}: {sum(known.values()):.4f}")
     return {name: float(f"{value:.3g}") for name, value in current.items()}
+
+
+def directions(names: Sequence[str]) -> Iterator[Direction]:
+    """Each constant alone, and what spanning nodes costs a call against what it costs a step.
+
+    Two nodes alone hardly tell these two apart: one search after the other would stay in between.
+    """
+    for name in names:
+        yield {name: 1.0}
+    for name in names:
+        other = name.replace("across", "driver", 1)
+        if other != name and other in names:
+            yield from ({name: 1.0, other: -1.0}, {name: 2.0, other: -1.0})
 
 
 def concerned(constants: Mapping[str, float], losses: Losses) -> list[str]:
@@ -109,32 +133,43 @@ def concerned(constants: Mapping[str, float], losses: Losses) -> list[str]:
 
 
 def _improve(
-    name: str,
+    along: Direction,
     step: float,
     start: Mapping[str, float],
     current: dict[str, float],
     known: dict[str, float],
     losses: Losses,
 ) -> None:
-    """Move one constant as long as that is better; ``current`` and ``known`` change."""
-    moved = losses.of({**current, name: current[name] * TRIAL})
+    """Move constants as long as that is better; ``current`` and ``known`` change."""
+    moved = losses.of({**current, **_moved(current, along, TRIAL)})
     told = [one for one in moved if abs(moved[one] - known[one]) > 1e-12]
     if not told:
         return
-    least = sum(known[one] for one in told) + _prior(name, current[name], start)
+    least = sum(known[one] for one in told) + _prior({n: current[n] for n in along}, start)
     for factor in (math.exp(step), math.exp(-step)):
         while True:
-            value = current[name] * factor
-            if name.startswith("efficiency") and value > 1:
+            values = _moved(current, along, factor)
+            if not all(_possible(name, value) for name, value in values.items()):
                 break
-            found = losses.of({**current, name: value}, told)
-            total = sum(found.values()) + _prior(name, value, start)
+            found = losses.of({**current, **values}, told)
+            total = sum(found.values()) + _prior(values, start)
             if total >= least - 1e-6:
                 break
-            current[name], least = value, total
+            current.update(values)
+            least = total
             known.update(found)
 
 
-def _prior(name: str, value: float, start: Mapping[str, float]) -> float:
-    weight = PRIOR_EFFICIENCY if name.startswith("efficiency") else PRIOR
-    return weight * math.log(value / start[name]) ** 2
+def _possible(name: str, value: float) -> bool:
+    return value >= 1 if name == "pace" else value <= 1 or not name.startswith("efficiency")
+
+
+def _moved(constants: Mapping[str, float], along: Direction, factor: float) -> dict[str, float]:
+    return {name: constants[name] * factor**power for name, power in along.items()}
+
+
+def _prior(values: Mapping[str, float], start: Mapping[str, float]) -> float:
+    return sum(
+        PRIORS.get(name.partition(" ")[0], PRIOR) * math.log(value / start[name]) ** 2
+        for name, value in values.items()
+    )

@@ -48,7 +48,8 @@ class Way:
 
     ``seconds_per_byte`` is the largest of ``level_s_per_byte``, that of ``level``.  ``passes`` > 0
     marks a two-tree pipeline of the textbook, ``stage_s`` > 0 a library's pipeline, whose chunks
-    spend so long in each of its stages.
+    spend so long in each of its stages: ``filling`` pass before its links are busy, and at most
+    ``in_flight`` are under way.
     """
 
     algorithm: str
@@ -61,16 +62,28 @@ class Way:
     level_s_per_byte: tuple[float, ...]
     call_s: float = 0.0
     stage_s: float = 0.0
+    filling: int = 2
+    in_flight: float = math.inf
 
     def seconds(self, payload: float) -> float:
         """Time for a payload in bytes."""
         wire = self.seconds_per_byte * payload
         if not self.passes:
-            fill = math.sqrt(8 * wire * self.stage_s)
-            return self.call_s + wire + self.latency_s + fill
+            return self.call_s + wire + self.latency_s + self._fill_s(wire)
         latency = self.latency_s / self.passes  # one pass: w + 2A + sqrt(8 w A)
         one = wire / self.passes
         return self.passes * (one + 2 * latency + math.sqrt(8 * one * latency))
+
+    def _fill_s(self, wire_s: float) -> float:
+        """What filling the pipeline takes: c of k chunks are waited for, and A each is paid.
+
+        c w / k + k A is sqrt(4 c w A) with the best k; with ever more chunks it is A for those in
+        flight.
+        """
+        if not self.stage_s:
+            return 0.0
+        best = math.sqrt(4 * self.filling * wire_s * self.stage_s)
+        return min(best, self.in_flight * self.stage_s)
 
 
 class PricedWays(Sequence[Way]):

@@ -34,7 +34,7 @@ from tests.oracles.loads import (
 )
 
 IN_SWITCHES = (Algorithm.NVLS, Algorithm.NVLS_TREE)
-PIPELINED = (Algorithm.TREE, Algorithm.PAT, *IN_SWITCHES)
+PIPELINED = (Algorithm.TREE, *IN_SWITCHES)
 FAMILY = {
     Algorithm.RING: "ring",
     Algorithm.TREE: "tree",
@@ -59,9 +59,13 @@ def price(
         orders = [list(group) for group in groups]
     several = any(len(by_node(topology, group)) > 1 for group in groups)
     call = dict(library.calls)[operation.value]
+    call = dict(topology.calls).get(operation.value, call)
     if several:
-        call = dict(library.calls_across).get(operation.value, call)
-    call = dict(topology.calls).get(operation.value, call) * topology.call_factor
+        outside = [level for j, level in enumerate(topology.levels) if not _inside(topology, j)]
+        joining = outside[-1].link.fabric
+        across = dict(library.calls_across)
+        call += across.get(joining, across.get("network", 0.0))
+    call *= topology.call_factor
     hops = [
         _hop(topology, library, groups, operation, algorithm, protocol, j)
         for j in _levels(topology)
@@ -75,8 +79,21 @@ def price(
         max((hops[j] for j in crossed if inside is _inside(topology, j)), default=0.0)
         for inside in (False, True)
     )
-    fill = math.sqrt(8 * wire * stage) if algorithm in PIPELINED else 0.0
+    fill = 0.0
+    if (
+        algorithm in PIPELINED and stage
+    ):  # chunks that are waited for, and stages of those in flight
+        chunks = _waited_for(topology, groups)
+        fill = min(math.sqrt(4 * chunks * wire * stage), library.in_flight * stage)
     return call + latency + wire + fill
+
+
+def _waited_for(topology: Topology, groups: Sequence[Group]) -> int:
+    """Chunks before a pipeline's links are busy: two, but of one member per node a round less."""
+    nodes = [by_node(topology, group) for group in groups]
+    if any(len(members) > 1 for one in nodes for members in one):
+        return 2
+    return min(2, math.ceil(math.log2(max(map(len, nodes)))) - 1)
 
 
 def carried_by(library: Library, operation: Operation) -> Operation:
@@ -111,16 +128,19 @@ def _hop(
     alone = all(len(members) == 1 for group in groups for members in by_node(topology, group))
     if alone and family == "ring" and not _inside(topology, level):
         family = "tree"  # nothing inside a node to hide the network's latency behind
-    measured = dict(link.hops)
+    measured, pace = dict(link.hops), 1.0
+    spans = any(len(by_node(topology, group)) > 1 for group in groups)
+    if algorithm is Algorithm.RING and spans and _inside(topology, level):
+        pace = library.ring_pace  # of the network, through which every part passes in turn
     for name in (f"{operation.value}-{protocol}", f"{family}-{protocol}", protocol, "any"):
         if name in measured:
-            return measured[name]
+            return pace * measured[name]
     outside = link.network or not _inside(topology, level)
     known = dict(library.hops)
     for place in (link.fabric, "network" if outside else "inside"):
         for kind in (family, "p2p", "ring"):
             if (place, kind, protocol) in known:
-                return known[place, kind, protocol]
+                return pace * known[place, kind, protocol]
     return 0.0
 
 

@@ -144,6 +144,6 @@ def _hop_s(topology: Topology, level: int, kind: str, family: str, protocol: str
 
 def _call_knobs(topology: Topology, operation: str) -> Iterator[Knob]:
     library = library_of(topology.library)
-    start = dict(topology.calls).get(operation, library.call_s(operation, 1))
+    start = dict(topology.calls).get(operation, library.call_s(operation))
     if start > 0:
         yield Knob((Constant(Quantity.CALL, operation),), (start,))

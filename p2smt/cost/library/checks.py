@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import product
 
-from p2smt.cluster.link import FABRICS
+from p2smt.cluster.link import FABRICS, NETWORK
 from p2smt.cluster.topology import CALL_NAMES, LIBRARY_PATTERN, NO_LIBRARY, Algorithm, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.library.formula import Formula
@@ -166,6 +166,10 @@ Fault = tuple[str, str, str, str]
 def _faults(library: Library) -> Iterator[Fault]:
     if not re.fullmatch(LIBRARY_PATTERN, library.name) or library.name == NO_LIBRARY:
         yield "name", repr(library.name[:60]), "must be lower case, digits, . _ -", "rename it"
+    if not library.in_flight >= 1:
+        yield "in_flight", str(library.in_flight), "must be at least 1", "leave it out: any number"
+    if not 1 <= library.ring_pace <= 100:
+        yield "ring_pace", str(library.ring_pace), "must be 1 to 100", "leave it out: 1"
     yield from _costs(library)
     yield from _runs(library)
     yield from _unpriced(library)
@@ -175,10 +179,14 @@ def _faults(library: Library) -> Iterator[Fault]:
 
 
 def _costs(library: Library) -> Iterator[Fault]:
-    for key, calls in (("calls", library.calls), ("calls_across", library.calls_across)):
+    networks = (ACROSS, *NETWORK)
+    for key, calls, names in (
+        ("calls", library.calls, CALL_NAMES),
+        ("calls_across", library.calls_across, networks),
+    ):
         for name, seconds in calls:
-            if name not in CALL_NAMES:
-                yield f"{key}.{name[:40]}", "", f"must be one of {', '.join(CALL_NAMES)}", ""
+            if name not in names:
+                yield f"{key}.{name[:40]}", "", f"must be one of {', '.join(names)}", ""
             if not 0 <= seconds < _MOST_S:
                 yield f"{key}.{name}", f"{seconds} s", "must be from 0 to 1e6 s", "check it"
     for one in library.protocols:

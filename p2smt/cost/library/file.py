@@ -128,6 +128,7 @@ def _library(data: Any) -> Library:
         ladders=_all(_ladder),
         formula=_formula,
         sent_as=lambda found: tuple((Collective(a), Collective(b)) for a, b in found.items()),
+        ring_pace=float,
     )
 
 

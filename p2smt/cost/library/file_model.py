@@ -181,3 +181,5 @@ class LibraryModel(StrictModel):
     ladders: list[LadderModel] = LEFT_OUT
     formula: FormulaModel | None = LEFT_OUT
     sent_as: dict[CollectiveName, CollectiveName] = LEFT_OUT
+    in_flight: Annotated[int, Field(ge=1)] = LEFT_OUT
+    ring_pace: Fraction = LEFT_OUT

@@ -7,6 +7,7 @@ library's own rule (``formula``, ``ladders``) says which algorithm and protocol 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -117,11 +118,14 @@ class Library:
 
     ``joins_nodes``: rings and trees take ranks node by node, nodes by first appearance; otherwise
     in the order of the communicator.  ``calls`` is the cost of a call in seconds by operation,
-    ``calls_across`` the same for groups that span several nodes, where it differs.  ``hops`` are
-    seconds per step by (fabric, family, protocol); a fabric without any has those of ``inside`` or
-    ``network``.  ``runs`` lists by operation what can run, the first being the one that runs where
-    nothing else is said: by a ladder, or by the formula's least time.  ``sent_as`` names the
-    collectives that the library carries out by another one, whose messages are sent.
+    ``calls_across`` what a call of any operation costs more whose groups span several nodes, by the
+    fabric that joins them, or ``network``.  ``hops`` are seconds per step by (fabric, family,
+    protocol); a fabric without any has those of ``inside`` or ``network``.  ``in_flight`` is the
+    number of chunks that a pipeline has under way at most (infinite: any number), ``ring_pace`` how
+    many times as much a ring's step inside a node costs where the ring spans nodes.  ``runs`` lists
+    by operation what can run, the first being the one that runs where nothing else is said: by a
+    ladder, or by the formula's least time.  ``sent_as`` names the collectives that the library
+    carries out by another one, whose messages are sent.
     """
 
     name: str
@@ -137,11 +141,17 @@ class Library:
     ladders: tuple[Ladder, ...] = ()
     formula: Formula | None = None
     sent_as: tuple[tuple[Collective, Collective], ...] = ()
+    in_flight: float = math.inf
+    ring_pace: float = 1.0
 
-    def call_s(self, operation: str, nodes: int) -> float:
-        """Seconds that one call costs, apart from its hops and its bytes."""
-        across = dict(self.calls_across) if nodes > 1 else {}
-        return across.get(operation, dict(self.calls).get(operation, 0.0))
+    def call_s(self, operation: str) -> float:
+        """Seconds that one call costs inside a node, apart from its hops and its bytes."""
+        return dict(self.calls).get(operation, 0.0)
+
+    def across_s(self, fabric: str) -> float:
+        """Seconds that one call costs more whose groups span nodes that a fabric joins."""
+        across = dict(self.calls_across)
+        return across.get(fabric, across.get(ACROSS, 0.0))
 
     def sent_for(self, operation: Operation) -> Operation:
         """The operation whose messages are sent for this one."""

@@ -29,21 +29,24 @@ from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile
 
 PEERS_AT_ONCE = 8
 """Pairs of messages that one batch of a channel holds (NCCL, src/enqueue.cc)."""
-_PIPELINED = (Algorithm.TREE, Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT)
+_PIPELINED = (Algorithm.TREE, Algorithm.NVLS, Algorithm.NVLS_TREE)
+DEEP = 2
+"""What a pipeline of several stages waits for: the ends of two trees (Sanders et al.)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryRule:
     """One algorithm on groups of one shape: ``inside`` a node and ``across`` nodes.
 
-    ``steps`` holds the latencies paid per level, for each shape that a group has; ``pipelined``: a
-    chunk passes one stage of each kind of link before the next follows.
+    ``steps`` holds the latencies paid per level, for each shape that a group has; in a pipeline a
+    chunk passes one stage of each kind of link before the next follows, and ``filling`` chunks pass
+    before its links are busy (0: no pipeline, or none to fill).
     """
 
     inside: Rule
     across: Rule
     steps: tuple[Profile, ...]
-    pipelined: bool
+    filling: int
 
     def of(self, use: LevelUse, topology: Topology) -> Rule:
         """What loads a level."""
@@ -57,12 +60,25 @@ def library_rule(
     if algorithm is None:
         rule = _peers(operation, footprint.members)
         steps = tuple(_peer_steps(footprint, operation))
-        return LibraryRule(rule, rule, steps, pipelined=False)
+        return LibraryRule(rule, rule, steps, filling=0)
     inside, across = _rules(algorithm, operation, footprint)
     if inside is None or across is None:
         return None
     steps = tuple(_steps(algorithm, operation, across, footprint, node_level))
-    return LibraryRule(inside, across, steps, algorithm in _PIPELINED)
+    return LibraryRule(inside, across, steps, _filling(algorithm, footprint))
+
+
+def _filling(algorithm: Algorithm, footprint: Footprint) -> int:
+    """Chunks that a pipeline waits for before its links are busy; see :class:`LibraryRule`.
+
+    Trees over one member per node have no chain inside.  With one round all links are busy from
+    the start: of two nodes each sends the other half of the vector, and then the result of a half.
+    """
+    if algorithm not in _PIPELINED:
+        return 0
+    if footprint.local > 1:
+        return DEEP
+    return min(DEEP, max(0, (footprint.nodes - 1).bit_length() - 1))
 
 
 def can_carry(

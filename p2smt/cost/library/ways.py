@@ -7,7 +7,8 @@ A step takes what its call costs, the latencies of its steps and the transfer ov
 The rate of a link is its nominal bandwidth, times the measured part of it that the algorithm
 reaches, times what the protocol leaves of it.  Where an algorithm pipelines (trees, reduction by
 switches), chunks follow each other through stages of A seconds each, which adds sqrt(8 w A), the
-time to fill the pipeline with the best size of chunks.
+time to fill the pipeline with the best size of chunks; at most A for each chunk that the library
+has in flight.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def least_call_s(topology: Topology) -> float:
     """The least seconds that a collective of the topology's library costs, whatever it sends."""
     library = library_of(topology.library)
     names = [collective.value for collective in Collective]
-    return min(_call_s(topology, library, name, nodes) for name in names for nodes in (1, 2))
+    return min(_call_s(topology, library, name, nodes=1) for name in names)
 
 
 def _carried(
@@ -110,8 +111,7 @@ def _way(
     if rule is None:
         given = f"library {library.name}: {way.algorithm} for {operation.value}"
         raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
-    alone = footprint.local == 1
-    hops = [_hop_s(topology, way, operation, j, alone) for j in range(len(topology.levels))]
+    hops = [_hop_s(topology, footprint, way, operation, j) for j in range(len(topology.levels))]
     by_level = [0.0] * len(hops)
     worst: tuple[float, int | None, float] = (0.0, None, 0.0)
     for use in footprint.uses:
@@ -133,7 +133,9 @@ def _way(
         *worst,
         tuple(by_level),
         _call_s(topology, library, operation.value, footprint.nodes),
-        _stage_s(rule, hops, node) if rule.pipelined else 0.0,
+        _stage_s(rule, hops, node) if rule.filling else 0.0,
+        rule.filling,
+        library.in_flight,
     )
 
 
@@ -149,8 +151,10 @@ def _rule(
 
 
 def _call_s(topology: Topology, library: Library, operation: str, nodes: int) -> float:
-    measured = dict(topology.calls).get(operation)
-    call_s = library.call_s(operation, nodes) if measured is None else measured
+    """What a call costs: of its operation, and for spanning nodes, which no topology replaces."""
+    call_s = dict(topology.calls).get(operation, library.call_s(operation))
+    if nodes > 1:
+        call_s += library.across_s(topology.levels[topology.node_level].link.fabric)
     return call_s * topology.call_factor
 
 
@@ -165,20 +169,26 @@ def _stage_s(rule: LibraryRule, hops: list[float], node: int) -> float:
     return across + max((hops[j] for j in crossed if j > node), default=0.0)
 
 
-def _hop_s(topology: Topology, way: LibraryWay, operation: Operation, j: int, alone: bool) -> float:
+def _hop_s(
+    topology: Topology, footprint: Footprint, way: LibraryWay, operation: Operation, j: int
+) -> float:
     """Seconds of one step at a level.
 
     With one member a node nothing hides the network's latency, and a ring's step between nodes
-    costs what a tree's does (NCCL 2.30.7, src/graph/tuning.cc).
+    costs what a tree's does (NCCL 2.30.7, src/graph/tuning.cc).  With more of them every part of a
+    ring's payload passes the network in turn, whose pace its steps inside the nodes have.
     """
     link, family = topology.levels[j].link, family_of(way.algorithm)
-    if alone and j <= topology.node_level and way.algorithm is Algorithm.RING:
-        family = family_of(Algorithm.TREE)
-    measured = link.hop_of(way.protocol, operation.value, family)
-    if measured is not None:
-        return measured
     across, library = j <= topology.node_level, library_of(topology.library)
-    return library.hop_s(link.fabric, family, way.protocol, across=across)
+    ring, pace = way.algorithm is Algorithm.RING, 1.0
+    if ring and across and footprint.local == 1:
+        family = family_of(Algorithm.TREE)
+    if ring and not across and footprint.nodes > 1:
+        pace = library.ring_pace
+    hop_s = link.hop_of(way.protocol, operation.value, family)
+    if hop_s is None:
+        hop_s = library.hop_s(link.fabric, family, way.protocol, across=across)
+    return pace * hop_s
 
 
 def _rate(

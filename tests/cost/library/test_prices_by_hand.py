@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,8 @@ import p2smt
 from p2smt.cluster.topology import CALL_NAMES, Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.alpha_beta import regular_model
-from p2smt.cost.library.registry import library_of
+from p2smt.cost.library.model import Library
+from p2smt.cost.library.registry import library_of, register_library
 from p2smt.cost.loads.footprint import digits_of
 from p2smt.cost.pipeline import CHUNK_COUNTS, best_chunks
 from p2smt.cost.scene import Scene
@@ -48,9 +50,16 @@ def wire_s(topology: Topology, matrix: tuple[tuple[int, ...], ...], algorithm: s
     return found.seconds_per_byte * GB
 
 
+def without_across() -> Library:
+    """NCCL whose calls cost the same across nodes."""
+    library = replace(library_of("nccl-2.30"), name="nccl-near", calls_across=())
+    register_library(library)
+    return library
+
+
 def calling(seconds: float) -> Topology:
-    """Calls that cost so much; links and hops that cost nothing to speak of."""
-    found = cluster("nccl-2.30")
+    """Calls that cost so much; links, hops and nodes that cost nothing to speak of."""
+    found = cluster(without_across().name)
     levels = tuple(
         replace(level, link=replace(level.link, hops=(("any", 0.0),))) for level in found.levels
     )
@@ -62,6 +71,57 @@ def test_three_calls_cost_three() -> None:
     steps = scene.program_times(parse_program(THREE), THREE_ROWS, 1024)
     assert sum(step.call_s for step in steps) == 3.0
     assert sum(step.seconds for step in steps) == pytest.approx(3.0, rel=1e-5)
+
+
+def test_spanning_nodes_costs_each_call_again() -> None:
+    """Of three calls the one in the middle spans nodes; of two across nodes both do."""
+    library = replace(without_across(), name="nccl-far", calls_across=(("infiniband", 5.0),))
+    register_library(library)
+    topology = calling(1.0).under(library.name)
+    two = "reduce-scatter inside root; all-gather inside root"
+    for text, rows, calls in ((THREE, THREE_ROWS, [1, 6, 1]), (two, (16, 1), [6, 6])):
+        for payload in (1024, 2**30):
+            scene = Scene.of(topology, Placement(WHOLE), (0,))
+            steps = scene.program_times(parse_program(text), rows, payload)
+            assert [step.call_s for step in steps] == calls
+    slower = replace(topology, call_factor=3.0)
+    steps = Scene.of(slower, Placement(WHOLE), (0,)).program_times(
+        parse_program(THREE), THREE_ROWS, 1024
+    )
+    assert [step.call_s for step in steps] == [3, 18, 3]
+
+
+def test_filling_a_pipeline_costs_what_is_in_flight_at_most() -> None:
+    """sqrt(8 w A), and no more than A for each of 8 chunks; of one round between nodes nothing."""
+    found = ways(cluster("nccl-2.30"), WHOLE, Collective.ALL_REDUCE)["tree", "simple"]
+    stage = found.stage_s
+    assert stage > 0
+    for wire in (0.0, stage / 8, 2 * stage, 8 * stage, 1000 * stage):
+        filled = found.seconds(wire / found.seconds_per_byte) - found.seconds(0) - wire
+        assert filled == pytest.approx(min(math.sqrt(8 * wire * stage), 8 * stage), abs=1e-12)
+    many = replace(found, in_flight=math.inf)
+    assert many.seconds(2**34) > found.seconds(2**34)
+    for count, chunks in ((2, 0), (3, 1), (4, 1), (5, 2), (16, 2)):
+        alone = cluster("nccl-2.30").with_outermost(count)
+        one = ways(alone, ((count, 1), (1, 8)), Collective.ALL_REDUCE)["tree", "simple"]
+        assert (one.filling, one.stage_s > 0) == (chunks, chunks > 0), count
+
+
+def test_a_ring_over_nodes_has_the_pace_of_the_network() -> None:
+    """Its 28 steps inside cost as much more as the library says, those between nodes do not."""
+    library = replace(library_of("nccl-2.30"), name="nccl-pace", ring_pace=2.5)
+    register_library(library)
+    for matrix, inside, pace in ((WHOLE, 28, 2.5), (((1, 8), (2, 1)), 14, 1.0)):
+        ring = ways(cluster(library.name), matrix, Collective.ALL_REDUCE)["ring", "ll128"]
+        near = library.hop_s("nvlink4", "ring", "ll128", across=False)
+        far = library.hop_s("infiniband", "ring", "ll128", across=True)
+        between = 2 if matrix is WHOLE else 0
+        assert ring.latency_s == pytest.approx(inside * pace * near + between * far)
+    tree = ways(cluster(library.name), WHOLE, Collective.ALL_REDUCE)["tree", "ll"]
+    assert (
+        tree.latency_s
+        == ways(cluster("nccl-2.30"), WHOLE, Collective.ALL_REDUCE)["tree", "ll"].latency_s
+    )
 
 
 def test_chunks_pay_their_calls() -> None:
@@ -147,7 +207,7 @@ def test_an_all_to_all_pays_a_hop_for_eight_peers() -> None:
     library = library_of("nccl-2.30")
     far = library.hop_s("infiniband", "p2p", "simple", across=True)
     near = library.hop_s("nvlink4", "p2p", "simple", across=False)
-    call = library.call_s("all-to-all", 2)
+    call = library.call_s("all-to-all") + library.across_s("infiniband")
     for nodes, batches in ((2, 1), (4, 3)):
         topology = cluster("nccl-2.30").with_outermost(nodes)
         scene = Scene.of(topology, Placement(((nodes, 8),)), (0,))
