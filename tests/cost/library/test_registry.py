@@ -156,7 +156,7 @@ BROADCAST = "broadcast: [{algorithm: binomial, protocols: [simple]}]"
          ("hops.inside.ring.simple: is missing", "runs.all-reduce[0]")),
         (GLOO.replace("  network:\n    ring: {simple: 50 us}\n    p2p: {simple: 50 us}\n", ""),
          ("hops.network.ring.simple: is missing", "runs.all-reduce[0]")),
-        # no hop of the ring with LL, nor one of messages from peer to peer, which would count for it
+        # no hop of a ring with LL, nor of messages from peer to peer, which would stand for it
         (re.sub(r"(?s)(  network:\n    ring: \{)ll: [^,]*, (.*?p2p: \{)ll: [^,]*, ", r"\1\2", RCCL),
          ("hops.network.ring.ll: is missing", "runs.all-reduce[2]")),
         (GLOO.replace("  broadcast: [{", "  brodcast: [{"), ("runs.brodcast",)),
