@@ -48,12 +48,14 @@ def _make(
 ) -> int:
     from p2smt.cli import given
     from p2smt.cli.output import print_json
+    from p2smt.cli.settings import settings
     from p2smt.files.write import write_atomically
     from p2smt.interop.schedule_files import steps_in, written
     from p2smt.schedules.classics import classic
     from p2smt.schedules.language.write import dump_schedule
 
-    parameters = dict(_parameter(text) for text in sizes)
+    texts = settings(sizes, "chunks=4")
+    parameters = {key: _value(key, text) for key, text in texts.items()}
     schedule = classic(name, given.count_of(ranks, "ranks", 4096), **parameters)
     text = None if output is None else written(schedule, output, force=force)
     if output is not None and text is not None:
@@ -86,18 +88,14 @@ def _made(schedule: Schedule, output: str | None) -> dict[str, Any]:
     }
 
 
-def _parameter(text: str) -> tuple[str, Value]:
-    """``chunks=4``, ``fused=true`` or ``dims=2,3``."""
+def _value(name: str, text: str) -> Value:
+    """Of ``chunks=4``, ``fused=true`` or ``dims=2,3``."""
     from p2smt.cli import given
-    from p2smt.errors import InputError
 
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise InputError(f"parameter {text[:40]!r}", "has no value", "write it like chunks=4")
-    if value in ("true", "false"):
-        return name, value == "true"
-    numbers = [given.count_of(part, name[:40], least=0) for part in value.split(",")]
-    return name, numbers[0] if len(numbers) == 1 and name != "dims" else tuple(numbers)
+    if text in ("true", "false"):
+        return text == "true"
+    numbers = [given.count_of(part, name[:40], least=0) for part in text.split(",")]
+    return numbers[0] if len(numbers) == 1 and name != "dims" else tuple(numbers)
 
 
 def _data(classic: Classic) -> dict[str, Any]:

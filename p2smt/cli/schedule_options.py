@@ -177,15 +177,12 @@ class ScheduleOptions:
     def parameters(self) -> dict[str, int]:
         """The values of a symbolic file's parameters."""
         from p2smt.cli import given
-        from p2smt.errors import InputError
+        from p2smt.cli.settings import settings
 
-        found = {}
-        for text in self.sizes:
-            name, equals, value = text.partition("=")
-            if not equals:
-                raise InputError(f"parameter {text[:40]!r}", "has no value", "write it like n=8")
-            found[name] = given.count_of(value, f"parameter {name[:40]}", least=0)
-        return found
+        return {
+            name: given.count_of(value, f"parameter {name[:40]}", least=0)
+            for name, value in settings(self.sizes, "n=8").items()
+        }
 
     def wanted(self) -> Runtime | None:
         """The runtime that must be able to run the schedule, if one is named."""

@@ -256,3 +256,14 @@ def test_as_many_steps_are_written_as_are_read(tmp_path: Path, end: str) -> None
     count = cli("verify", path, "--json").json()["schedule"]["steps"]
     assert made.out == f"{count} steps of 4 ranks written to {path}\n"
     assert cli("convert", first, path).out == made.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("verify", str(SYMBOLIC / "ring_all_reduce.yaml"), "--set", "n=4", "--set", "n=8"),
+        ("classics", "chain-broadcast", "--ranks", "4", "--set", "chunks=1", "--set", "chunks=2"),
+    ],
+)
+def test_a_parameter_that_is_set_twice_is_refused(command: tuple[str, ...]) -> None:
+    refused(cli(*command), "a parameter takes one value")

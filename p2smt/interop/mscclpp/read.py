@@ -108,7 +108,9 @@ def _contract(plan: ExecutionPlan, grid: Grid, reading: Reading) -> Contract:
     if name is None:
         where = plan.value.at("collective") if reading.collective is None else plan.value
         known = ", ".join(COLLECTIVES)
-        raise where.error(f"collective {given[:40]!r} has no contract", f"choose one of {known}")
+        raise where.error(
+            f"collective {given[:40]!r} has no contract", f"name one of {known} with --collective"
+        )
     place = 1 if name in ("reduce_scatter", "scatter") else 0
     key = ("input_chunks", "output_chunks")[place]
     counts = {gpu.sizes[place] for gpu in plan.gpus}
