@@ -78,7 +78,8 @@ def _export(
 ) -> None:
     """The groups of a request of a plan, what they are, and what they take."""
     from p2smt.cli import given
-    from p2smt.files.write import write_all_atomically
+    from p2smt.errors import InputError
+    from p2smt.files.write import same_file, write_all_atomically
     from p2smt.interop.plan_export import export_plan
     from p2smt.plans.file import read_plan
     from p2smt.report.export_text import export_lines
@@ -87,6 +88,8 @@ def _export(
     chosen = None if group is None else given.count_of(group, "group")
     plan, name = read_plan(source), f"plan {source}"
     made = export_plan(plan, number - 1, target, chosen, algorithm, name, force=force)
+    if any(same_file(file.path, source) for file in made.files):
+        raise InputError(target, "is the plan itself", "name another file: the plan is kept")
     write_all_atomically({file.path: file.text for file in made.files})
     for line in export_lines(made):
         typer.echo(line)

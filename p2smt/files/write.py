@@ -25,6 +25,11 @@ def write_atomically(path: str, content: str | bytes) -> None:
     write_all_atomically({path: content})
 
 
+def same_file(path: str, other: str) -> bool:
+    """Whether two paths lead to one file, written or not."""
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
 def write_all_atomically(contents: Mapping[str, str | bytes]) -> None:
     """Write files by their paths: all are complete in their folders before the first is in place.
 

@@ -79,13 +79,17 @@ def _legend(named: Mapping[str, str], answers: Sequence[RequestAnswer]) -> Group
 
 
 def near_line(solution: Solution) -> str:
-    """How many placements are near the optimum, or at least are; empty where none were sought."""
+    """How many placements are near the optimum, or at least are; empty where none were sought.
+
+    Without a proof of the best they are near the bound that is proved.
+    """
     near = solution.near
     if near is None:
         return ""
     least = "" if near.status is Status.COMPLETE else "at least "
     within = f"{100 * near.within:.6g} %"
-    return f"placements within {within} of the best: {least}{len(near.alternatives)}"
+    best = "best" if solution.status is Status.OPTIMAL else "proved bound"
+    return f"placements within {within} of the {best}: {least}{len(near.alternatives)}"
 
 
 def _letter(letters: Mapping[str, str], answer: RequestAnswer) -> str:

@@ -88,6 +88,8 @@ def _why_open(proof: PlanProof) -> str:
         how = "" if proof.solution.finished else f"{ended}: "
         return f"{how}nothing faster was found, but other rank orders were not tried"
     bound = f"no placement matrix takes less than {format_time(proof.bound_s)}"
+    if proof.bound_s <= 0:
+        bound = "nothing is proved of its time"
     if proof.unsettled:
         return f"{bound}, but not settled: {', '.join(proof.unsettled)}"
     return f"{ended}; {bound}"

@@ -25,6 +25,14 @@ from p2smt.units import format_time
 _SHARDS_SHOWN = 16
 
 
+def _counted(solution: Solution) -> bool:
+    """Whether a line says how many placements are near: not above their list, nor "at least 0"."""
+    near = solution.near
+    if near is None or (near.listed and near.alternatives):
+        return False
+    return near.listed or near.status is Status.COMPLETE or bool(near.alternatives)
+
+
 def solution_tables(solution: Solution) -> RenderableType:
     """The answer, its requests step by step, the next best ones, and what it is compared with."""
     best = solution.best
@@ -35,7 +43,7 @@ def solution_tables(solution: Solution) -> RenderableType:
     requests = [answered(answer, topology) for answer in best.requests]
     parts += [request_table(requests), "", *_notes(best)]
     parts += alternatives(solution)
-    if solution.near is not None and not (solution.near.listed and solution.near.alternatives):
+    if _counted(solution):
         parts += [near_line(solution), ""]
     parts.append(comparison_table(solution, best))
     if solution.sensitivity:

@@ -228,6 +228,9 @@ def test_the_groups_of_a_plan_are_files(tiny: str, tmp_path: Path) -> None:
     assert (tmp_path / "y.xml").read_text() == (tmp_path / "x.2.xml").read_text()
     refused(cli("convert", str(plan), str(tmp_path / "z.xml"), "--group", "3"), "1 to 2")
     refused(cli("convert", str(plan), str(tmp_path / "z.xml"), "--group", "0"), "group")
+    kept = plan.read_bytes()
+    refused(cli("convert", str(plan), str(plan), "--group", "1"), "is the plan itself")
+    assert plan.read_bytes() == kept
     assert not list(tmp_path.glob("z*"))
 
 

@@ -116,8 +116,9 @@ def test_without_tables_the_answer_is_no_worse_than_the_default(
     if found.best.matrix is not None:
         assert found.best.objective_s >= true_s * (1 - 1e-9)
         assert found.bound_s <= true_s * (1 + 1e-9)
-        assert bool(found.notes) is (found.status is not Status.OPTIMAL)
-        if not found.notes:
+        limits = [note for note in found.notes if not note.startswith("by ring, as the topology")]
+        assert bool(limits) is (found.status is not Status.OPTIMAL)
+        if not limits:
             assert found.best.objective_s == pytest.approx(true_s, rel=1e-9)
 
 
