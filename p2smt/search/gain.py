@@ -34,6 +34,7 @@ PIPELINED = (
 TEXTBOOK = "no library runs here, and nothing measured was compared with the textbook's model"
 NOTHING = "nothing takes any time"
 CHANGED = "the file has costs of its own, which nothing published was compared with"
+UNMEASURED = "the calibration has no errors of this library with these algorithms"
 RESTRICTED = "published tables are of what the library chooses, and here its algorithms are given"
 
 
@@ -155,10 +156,7 @@ def _known(topology: Topology, part: _Part) -> ErrorClass | str:
     """The error of a part, or why it is not known."""
     what = f"{part.operation} of {format_bytes(part.payload_bytes)}"
     if topology.calibrated:
-        name = topology.names[part.level]
-        mine = [one for level, one in topology.errors if level == name]
-        found = error_of(mine, part.operation, part.payload_bytes)
-        return found or f"the calibration measured no {what} over level {name}"
+        return _calibrated(topology, part, what)
     if not topology.library:
         return TEXTBOOK
     if topology.fitted:
@@ -166,6 +164,18 @@ def _known(topology: Topology, part: _Part) -> ErrorClass | str:
     if topology.restricted or topology.best or topology.overrides:
         return RESTRICTED
     return _published(topology, part, what)
+
+
+def _calibrated(topology: Topology, part: _Part, what: str) -> ErrorClass | str:
+    """The error that the calibrated file has, or what was not measured."""
+    if not topology.errors:
+        return UNMEASURED
+    name = topology.names[part.level]
+    mine = [one for level, one in topology.errors if level == name]
+    if all(one.operation != part.operation for one in mine):
+        return f"the calibration measured no {part.operation} over level {name}"
+    found = error_of(mine, part.operation, part.payload_bytes)
+    return found or f"the calibration measured no {what} over level {name}"
 
 
 def _published(topology: Topology, part: _Part, what: str) -> ErrorClass | str:

@@ -15,6 +15,7 @@ from p2smt.plans.solution import Solution
 from p2smt.programs.program import parse_program
 from p2smt.result import Status
 from p2smt.search.joint import JointSearch
+from p2smt.units import format_time
 from tests.cli.tools import TINY, Outcome, cli
 
 MATRIX = "[[2,1],[1,4]]"
@@ -105,7 +106,11 @@ def test_the_best_programs_by_time(tiny: str) -> None:
     assert sum(data["count_by_length"]) == data["count"] == 4
     lines = cli("programs", "-t", tiny, *SCENE, "tp=1GiB", "--top", "2").out.splitlines()
     assert lines[0].split("  ")[-1] == TEXT
-    assert lines[-1].endswith("least time first")
+    assert lines[-2].endswith("least time first")
+    single = format_time(data["single_collective_s"])
+    assert lines[-1].startswith(f"single collective {single}, ring ")
+    assert data["program_gain"] == pytest.approx(data["single_collective_s"] / seconds[0] - 1)
+    assert (data["gain_by_choice"], data["named_algorithm"]) == (0.0, None)
 
 
 def test_the_best_programs_without_a_size_are_the_shortest() -> None:
@@ -184,7 +189,8 @@ def test_solve_for_people(tiny: str) -> None:
     assert [line for line in outcome.out.splitlines() if line != line.rstrip()] == []
     lines = without_numbers(outcome.out)
     assert lines[0] == "optimal: T per iteration (total)"
-    assert lines[4:8] == [
+    assert "the default layout" in lines[3]
+    assert lines[5:9] == [
         "placement",
         "axis  size  node  gpu",
         "dp       2     1    2",

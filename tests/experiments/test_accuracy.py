@@ -21,7 +21,7 @@ from experiments.tables.tables import Published, tables
 from p2smt.cluster.error_class import Basis
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.library.accuracy import error_of, read_accuracies
+from p2smt.cost.library.accuracy import ACCURACY_FILE, error_of, read_accuracies
 
 TEXT = """
 name: two-nodes
@@ -205,6 +205,22 @@ def test_the_committed_results_hold() -> None:
             "median": pytest.approx(other["median"], abs=0.01),
             "largest": one["largest"],
         }
+    classes, found_classes = (
+        read_accuracies(text, "here")
+        for text in (ACCURACY_FILE.read_text(encoding="utf-8"), yaml_text(found, unseen))
+    )
+    assert {key: list(systems) for key, systems in classes.items()} == {
+        key: list(systems) for key, systems in found_classes.items()
+    }
+    for library, systems in classes.items():
+        for system, mine in systems.items():
+            others = found_classes[library][system]
+            assert [one.error for one in mine] == pytest.approx(
+                [one.error for one in others], abs=0.02
+            )
+            assert [replace(one, error=0.0, basis=Basis.IN_SAMPLE) for one in mine] == [
+                replace(one, error=0.0, basis=Basis.IN_SAMPLE) for one in others
+            ]
 
 
 def test_the_page_says_what_the_results_say() -> None:

@@ -159,10 +159,14 @@ def test_a_calibration_says_its_own_errors(publish: Publish) -> None:
     assert "predictions of this calibration are off by" in text_of(found)
     half = replace(fitted, errors=mine[:1])
     found = solved(asked("dp=64MiB*9", "tp=1MiB", topology=half))
-    says_unknown(found, "the calibration measured no all-reduce of 1 MiB over level node")
+    says_unknown(found, "the calibration measured no all-reduce over level node")
+    few = ErrorClass("all-reduce", 0.1, Basis.IN_SAMPLE, 1, 2**10)
+    small = replace(fitted, errors=(("node", few), ("gpu", few)))
+    found = solved(asked("dp=64MiB*9", "tp=1MiB", topology=small))
+    says_unknown(found, "the calibration measured no all-reduce of 64 MiB over level gpu")
     says_unknown(
         solved(asked("dp=64MiB*9", "tp=1MiB", topology=fitted.under("nccl-2.30"))),
-        "the calibration measured no all-reduce",
+        "the calibration has no errors of this library with these algorithms",
     )
 
 
