@@ -195,6 +195,7 @@ class LibraryModel(StrictModel):
     ladders: list[LadderModel] = Field(default_factory=list)
     formula: FormulaModel | None = None
     sent_as: dict[CollectiveName, CollectiveName] = Field(default_factory=dict)
+    peers_at_once: Annotated[int, Field(ge=0)] = 0
 
 
 def build_library(model: LibraryModel, source: str) -> Library:
@@ -226,6 +227,7 @@ def build_library(model: LibraryModel, source: str) -> Library:
             tuple(map(_ladder, model.ladders)),
             None if model.formula is None else _formula(model.formula),
             tuple(model.sent_as.items()),
+            model.peers_at_once,
         )
     except InputError as error:
         raise InputError(f"{source}: {error.given}", error.rule, error.remedy) from None
