@@ -181,3 +181,4 @@ class LibraryModel(StrictModel):
     ladders: list[LadderModel] = LEFT_OUT
     formula: FormulaModel | None = LEFT_OUT
     sent_as: dict[CollectiveName, CollectiveName] = LEFT_OUT
+    peers_at_once: Annotated[int, Field(ge=0)] = LEFT_OUT

@@ -122,6 +122,7 @@ class Library:
     ``network``.  ``runs`` lists by operation what can run, the first being the one that runs where
     nothing else is said: by a ladder, or by the formula's least time.  ``sent_as`` names the
     collectives that the library carries out by another one, whose messages are sent.
+    ``peers_at_once`` is to how many peers a member sends at once in an exchange (0: to all).
     """
 
     name: str
@@ -137,6 +138,7 @@ class Library:
     ladders: tuple[Ladder, ...] = ()
     formula: Formula | None = None
     sent_as: tuple[tuple[Collective, Collective], ...] = ()
+    peers_at_once: int = 0
 
     def call_s(self, operation: str, nodes: int) -> float:
         """Seconds that one call costs, apart from its hops and its bytes."""
@@ -169,6 +171,20 @@ class Library:
     def runs_of(self, operation: str) -> tuple[LibraryRun, ...]:
         """What can run an operation."""
         return dict(self.runs).get(operation, ())
+
+    @property
+    def fixed(self) -> bool:
+        """Whether there is one algorithm for each operation: nothing to choose."""
+        return all(len(runs) == 1 for _, runs in self.runs)
+
+    def run_by(self, algorithm: Algorithm) -> tuple[str, ...]:
+        """The operations that an algorithm alone runs, by their own messages."""
+        other = {collective.value for collective, _ in self.sent_as}
+        return tuple(
+            name
+            for name, runs in self.runs
+            if name not in other and {run.algorithm for run in runs} == {algorithm}
+        )
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
