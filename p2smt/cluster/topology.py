@@ -84,8 +84,9 @@ class Topology:
     measured seconds per call by operation (``CALL_NAMES``), which replace the library's;
     ``call_factor`` multiplies the cost of every call, measured or not (no file has it: it is to see
     what an answer depends on).
-    ``calibrated``: rates and latencies were fitted to measured times, by a calibration.  ``errors``: how far off
-    predictions of these were, by the name of the outermost level that the groups cross.
+    ``calibrated``: rates and latencies were fitted to measured times, by a calibration.
+    ``errors``: how far off predictions of these were, by the name of the outermost level that the
+    groups cross.
     """
 
     name: str
