@@ -53,7 +53,8 @@ def _constant_tables(calibration: Calibration) -> list[RenderableType]:
             for sample, predicted in calibration.unexplained
         ]
         beyond = f"{calibration.unexplained_beyond:.3g}x"
-        title = f"not explained: off by more than {beyond} (five robust deviations, at least 1.35x)"
+        rule = "five robust standard deviations, at least 1.35x"
+        title = f"not explained: off by more than {beyond} ({rule})"
         parts += ["", table(title, columns, shown[:MAX_ROWS])]
         if len(shown) > MAX_ROWS:
             parts.append(f"and {len(shown) - MAX_ROWS} more")
