@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2smt.calibration.effective.fit import FittedConstant, fit_constants
+from p2smt.calibration.fit import SIZES_PER_PIECE
 from p2smt.calibration.levels import LevelFit, fit_levels
 from p2smt.calibration.limits import check_pieces, check_times
 from p2smt.calibration.named import named_notes
@@ -34,7 +35,7 @@ class Calibration:
     ``levels`` reports the pieces of each level, outermost first (none with a library),
     ``constants`` what was fitted or kept of a library's (none without one).  ``tables`` holds
     errors by table, ``unexplained`` the times that a library's constants cannot explain, with the
-    predicted one.
+    predicted one: those off by more than a factor of ``unexplained_beyond`` (1 without a library).
     """
 
     topology: Topology
@@ -43,6 +44,7 @@ class Calibration:
     constants: tuple[FittedConstant, ...] = ()
     tables: tuple[TableFit, ...] = ()
     unexplained: tuple[tuple[Sample, float], ...] = ()
+    unexplained_beyond: float = 1.0
 
 
 def calibrate(
@@ -77,6 +79,7 @@ def calibrate(
 def _with_library(
     topology: Topology, samples: Sequence[Sample], sources: tuple[str, ...], allow: bool
 ) -> Calibration:
+    _check_sizes(samples)
     if not allow:
         check_times(topology, samples)
     found = fit_constants(topology, samples, allow)
@@ -92,7 +95,17 @@ def _with_library(
         found.constants,
         tables,
         tuple((samples[i], found.predicted_s[i]) for i in found.outliers),
+        found.outlying,
     )
+
+
+def _check_sizes(samples: Sequence[Sample]) -> None:
+    """Refuse times of so few sizes that a rate and a latency may each stand for the other."""
+    sizes = len({sample.payload_bytes for sample in samples})
+    if sizes < SIZES_PER_PIECE:
+        given = f"{sizes} message size{'s' * (sizes > 1)}"
+        rule = f"a fit needs at least {SIZES_PER_PIECE} different ones"
+        raise InputError(given, rule, "measure more sizes, up to what matters to you")
 
 
 def _in_pieces(

@@ -95,7 +95,7 @@ def fit_levels(
         mine = [sample for sample, at in zip(samples, where, strict=True) if at == level]
         current, report = _calibrate_level(current, level, mine, always_own)
         reports.insert(0, report)
-    return current, tuple(reports)
+    return replace(current, calibrated=True), tuple(reports)
 
 
 def _calibrate_level(

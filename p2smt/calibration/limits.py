@@ -1,20 +1,16 @@
-"""What a calibration may claim: no rate above the hardware's, no accuracy that it lacks."""
+"""What a calibration may not start from or end at: rates above the hardware's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from p2smt.calibration.predict import Predictor
 from p2smt.calibration.samples import Sample
-from p2smt.calibration.tables import TableFit
 from p2smt.cluster.link import MAX_EFFICIENCY
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.units import format_bandwidth
-
-DOUBTFUL, USELESS = 0.25, 1.0
-"""Errors above which a calibration is warned of, and is none."""
 
 _REMEDY = "check links, ports, library and ranks, or give --allow-above-nominal"
 
@@ -65,24 +61,3 @@ def _refuse(topology: Topology, level: int, what: str, found: float, nominal: fl
         f"is above the link's nominal {format_bandwidth(nominal)}",
         _REMEDY,
     )
-
-
-def worst(tables: Sequence[TableFit]) -> TableFit | None:
-    """The table that the calibration meets worst."""
-    return max(tables, key=lambda table: table.judged_error, default=None)
-
-
-def useless(tables: Sequence[TableFit]) -> bool:
-    """Whether a table is off by more than a factor of two."""
-    found = worst(tables)
-    return found is not None and found.judged_error > USELESS
-
-
-def doubts(tables: Sequence[TableFit]) -> Iterator[str]:
-    """A line about each table that is met badly, the worst first."""
-    for table in sorted(tables, key=lambda table: -table.judged_error):
-        if table.judged_error > DOUBTFUL:
-            seen = table.judged_error == table.median_error
-            how = "in the fit" if seen else "left out of the fit"
-            error = f"{100 * table.judged_error:.0f} %"
-            yield f"{table.source}, {table.operation.value}: {how}, predicted {error} off (median)"

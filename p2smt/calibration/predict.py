@@ -12,7 +12,7 @@ from p2smt.calibration.samples import Sample, footprint_of
 from p2smt.cluster.topology import Topology
 from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.loads.level_use import Footprint
-from p2smt.cost.step_time import StepTime
+from p2smt.cost.step_time import Chooser, StepCostModel, StepTime
 
 Seconds = NDArray[np.float64]
 
@@ -44,20 +44,33 @@ class Predictor:
         }
         return Predictor(tuple(samples), shapes, footprints)
 
-    def steps(self, topology: Topology) -> list[StepTime]:
-        """How each sample runs, and for how long."""
-        models = {
+    def choosers(self, topology: Topology) -> Mapping[Sample, Chooser | None]:
+        """Who chooses how each shape runs on a topology."""
+        return {shape: model.chooser for shape, model in self._models(topology).items()}
+
+    def _models(self, topology: Topology) -> Mapping[Sample, StepCostModel]:
+        return {
             shape: step_model(shape.cluster(topology), footprint, shape.operation)
             for shape, footprint in self.footprints.items()
         }
+
+    def steps(
+        self, topology: Topology, choosers: Mapping[Sample, Chooser | None] | None = None
+    ) -> list[StepTime]:
+        """How each sample runs, and for how long; ``choosers``: those of another topology."""
+        models = self._models(topology)
+        if choosers is not None:
+            models = {s: replace(model, chooser=choosers[s]) for s, model in models.items()}
         return [
             models[shape].time(sample.payload_bytes)
             for sample, shape in zip(self.samples, self.shapes, strict=True)
         ]
 
-    def seconds(self, topology: Topology) -> Seconds:
+    def seconds(
+        self, topology: Topology, choosers: Mapping[Sample, Chooser | None] | None = None
+    ) -> Seconds:
         """The predicted time of each sample."""
-        return np.array([step.seconds for step in self.steps(topology)])
+        return np.array([step.seconds for step in self.steps(topology, choosers)])
 
 
 def predicted_s(topology: Topology, sample: Sample) -> float:

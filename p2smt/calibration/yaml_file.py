@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from p2smt.calibration.build import Calibration
+from p2smt.calibration.doubts import doubts, useless
 from p2smt.calibration.levels import CollectiveFit
-from p2smt.calibration.limits import doubts, useless
 from p2smt.calibration.tables import TableFit
 from p2smt.cluster.file_model import dump_topology
 from p2smt.files.yaml_text import dump_yaml
@@ -22,11 +22,13 @@ def calibrated_yaml(calibration: Calibration, date: str) -> str:
 
 
 def _head(calibration: Calibration, date: str) -> Iterator[str]:
+    found = list(doubts(calibration))
     if useless(calibration.tables):
-        yield f"NOT TO BE RELIED ON: {next(doubts(calibration.tables))}"
+        yield f"NOT TO BE RELIED ON: {found.pop(0)}"
     yield f"Fitted by p2smt calibrate on {date}, from"
     yield from (f"  {source}" for source in calibration.sources)
     yield from _constants(calibration) if calibration.constants else _levels(calibration)
+    yield from (f"WARNING: {line}" for line in found)
     yield "Errors by table, medians of max(predicted / measured, measured / predicted) - 1:"
     yield from (f"  {_table(found)}" for found in calibration.tables)
 

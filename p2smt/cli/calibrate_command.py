@@ -112,6 +112,10 @@ def _from_files(
 
     if topology is None and library is not None:
         raise InputError("--library", "runs on a topology", "name it with --topology")
+    if files and not from_nccl_tests:
+        named = f"{files[0][:80]!r}{' ..' * (len(files) > 1)}"
+        rule = "is read as measurements of nccl-tests with --from-nccl-tests only"
+        raise InputError(named, rule, "add --from-nccl-tests")
     if not from_nccl_tests:
         raise InputError(
             "calibrate", "needs measurements", "give --from-nccl-tests FILE.., or --backend gloo"
@@ -151,7 +155,7 @@ def _finish(
     """Fit, write the topology, and report; code 3 if it is not to be relied on."""
     from p2smt.api.calibrate import calibrate as fit
     from p2smt.api.files import write_topology
-    from p2smt.calibration.limits import useless
+    from p2smt.calibration.doubts import useless
     from p2smt.calibration.named import named_notes
     from p2smt.cli.codes import NOT_SETTLED, OK
     from p2smt.cli.output import note, print_json
@@ -185,7 +189,7 @@ def _what_ran(text: str | None, topology: Topology) -> tuple[Algorithm, ...] | N
 
 
 def _show(calibration: Calibration, found: Measurements, output: str | None) -> None:
-    from p2smt.calibration.limits import doubts
+    from p2smt.calibration.doubts import doubts
     from p2smt.report.calibration_tables import calibration_tables
     from p2smt.report.tables import show
     from p2smt.report.text import printable
@@ -195,5 +199,5 @@ def _show(calibration: Calibration, found: Measurements, output: str | None) -> 
         typer.echo(f"\nleft out, wrong results: {printable(', '.join(found.wrong))[:500]}")
     if output is not None:
         typer.echo(f"\ntopology written to {printable(output)}")
-    for line in doubts(calibration.tables):
+    for line in doubts(calibration):
         typer.echo(f"warning: {printable(line)}", err=True)

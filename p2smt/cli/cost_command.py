@@ -76,17 +76,19 @@ def cost(
 def _once(asked: PlacedRequests, programs: list[str], as_json: bool) -> int:
     from p2smt.cli.output import note, print_json
     from p2smt.plans.given_program import candidates, cost_of, named_notes
-    from p2smt.report.costs.cost_data import cost_data
-    from p2smt.report.costs.cost_tables import cost_tables
-    from p2smt.report.tables import show
 
     problem = asked.of(None)
     found = [cost_of(problem, asked.placement, c) for c in candidates(problem, programs)]
     for text in named_notes(problem, found):
         note(text)
     if as_json:
+        from p2smt.report.costs.cost_data import cost_data
+
         print_json(cost_data(problem, found))
     else:
+        from p2smt.report.costs.cost_tables import cost_tables
+        from p2smt.report.tables import show
+
         show(*cost_tables(problem, found))
     return 0
 

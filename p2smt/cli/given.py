@@ -46,7 +46,7 @@ def topology_of(
     if nominal:
         return _nominal(found, library)
     if library is not None:
-        found = found.under(_library_named(library))
+        found = _under(found, _library_named(library))
     if found.library:
         from p2smt.cost.library.checks import check_topology
         from p2smt.cost.library.registry import library_of
@@ -55,6 +55,17 @@ def topology_of(
     for line in (*((text,) if text and library is None else ()), *topology_notes(found)):
         note(line)
     return found.cheapest() if algorithm in CHEAPEST else found
+
+
+def _under(found: Topology, library: str) -> Topology:
+    """The topology under another library, and what that drops."""
+    if found.fitted_for_other(library):
+        note(
+            f"{found.name[:100]} was calibrated under {found.library}: its calls, hops and "
+            f"efficiencies of operations do not hold for {library}, which has its own; calibrate "
+            "under that library"
+        )
+    return found.under(library)
 
 
 def _nominal(found: Topology, library: str | None) -> Topology:

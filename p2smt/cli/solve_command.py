@@ -78,7 +78,6 @@ def solve(
     """The best placement and programs, with a proof."""
     from p2smt.cli import given, restrictions
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH, Problem, parse_objective
-    from p2smt.plans.file import check_plan_name
     from p2smt.search.order.near import BRIEFLY
     from p2smt.search.solve import MAX_TOP
     from p2smt.search.solve import solve as search
@@ -109,7 +108,10 @@ def solve(
     order = None if compare is None else given.rank_order_of(compare)
     limits = given.limits_of(time_limit, seed, workers)
     restrictions.writable(output)
-    check_plan_name(output or "")
+    if output is not None:
+        from p2smt.plans.file import check_plan_name
+
+        check_plan_name(output)
     with live() as progress:
         solution = search(
             problem,
@@ -139,27 +141,36 @@ def live() -> AbstractContextManager[ProgressCallback | None]:
 def _finish(solution: Solution, output: str | None, as_json: bool) -> int:
     """Write the plan first: what is shown may go to a pipe that nobody reads any more."""
     from p2smt.cli.codes import INTERRUPTED, exit_code
-    from p2smt.report.solution_data import solution_data
 
-    data, written = solution_data(solution), False
+    data: dict[str, Any] = {}
+    if as_json or output is not None:
+        from p2smt.report.solution_data import solution_data
+
+        data = solution_data(solution)
+    written = None
     try:
         if output is not None and data["plan"] is not None:
             _write(output, data["plan"])
-            written = True
+            written = output
     finally:
-        _show(solution, data, output if written else None, as_json)
+        if as_json:
+            _print(data)
+        else:
+            _show(solution, written)
     return INTERRUPTED if solution.interrupted else exit_code(solution.status)
 
 
-def _show(solution: Solution, data: dict[str, Any], written: str | None, as_json: bool) -> None:
+def _print(data: dict[str, Any]) -> None:
     from p2smt.cli.output import print_json
+
+    print_json(data)
+
+
+def _show(solution: Solution, written: str | None) -> None:
     from p2smt.report.solution_tables import solution_tables
     from p2smt.report.tables import show
     from p2smt.report.text import printable
 
-    if as_json:
-        print_json(data)
-        return
     show(solution_tables(solution))
     if written is not None:
         typer.echo(f"\nplan written to {printable(written)}")

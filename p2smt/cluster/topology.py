@@ -84,8 +84,9 @@ class Topology:
     measured seconds per call by operation (``CALL_NAMES``), which replace the library's;
     ``call_factor`` multiplies the cost of every call, measured or not (no file has it: it is to see
     what an answer depends on).
-    ``calibrated``: rates and latencies were fitted to measured times.  ``errors``: how far off
-    predictions of these were, by the name of the outermost level that the groups cross.
+    ``calibrated``: rates and latencies were fitted to measured times, by a calibration.
+    ``errors``: how far off predictions of these were, by the name of the outermost level that the
+    groups cross.
     """
 
     name: str
@@ -176,10 +177,27 @@ class Topology:
         return replace(self, algorithms=algorithms, overrides=(), restricted=True, errors=())
 
     def under(self, library: str) -> Topology:
-        """The same cluster with another library (``none`` or empty: without one)."""
-        other = "" if library == NO_LIBRARY else library
-        errors = self.errors if other == self.library else ()
-        return replace(self, library=other, errors=errors)
+        """The same cluster with another library (``none`` or empty: without one).
+
+        Constants that were fitted under one library say nothing of another: calls, hops and
+        efficiencies of operations go.  Efficiencies of algorithms stay, as those of presets do.
+        """
+        new = "" if library == NO_LIBRARY else library
+        found = self._without_fitted() if self.fitted_for_other(new) else self
+        errors = self.errors if new == self.library else ()
+        return replace(found, library=new, errors=errors)
+
+    def fitted_for_other(self, library: str) -> bool:
+        """Whether this was calibrated under a library, and that is another one than this."""
+        return bool(self.calibrated and self.library and library) and library != self.library
+
+    def _without_fitted(self) -> Topology:
+        levels = []
+        for level in self.levels:
+            kept = [(name, part) for name, part in level.link.efficiency if name not in CALL_NAMES]
+            link = replace(level.link, efficiency=tuple(kept), hops=())
+            levels.append(replace(level, link=link))
+        return replace(self, levels=tuple(levels), calls=())
 
     def cheapest(self) -> Topology:
         """The same cluster where the cheapest way runs, not the one that the library chooses."""
@@ -197,7 +215,7 @@ class Topology:
 
     @property
     def fitted(self) -> bool:
-        """Whether something of it was fitted to measured times rather than published."""
+        """Whether it has what only measured times tell, by a calibration or written by hand."""
         links = [level.link for level in self.levels]
         measured = any(link.measured or link.hops for link in links)
         return self.calibrated or bool(self.calls) or measured

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 
+from p2smt.calibration.doubts import doubts
 from p2smt.calibration.effective.constants import Quantity
-from p2smt.calibration.limits import doubts
 from p2smt.cluster.file import dump_topology
 from p2smt.report.tables import table
 from p2smt.report.text import printable
@@ -43,7 +43,7 @@ def _table_row(found: TableFit) -> list[str]:
 
 def _constant_tables(calibration: Calibration) -> list[RenderableType]:
     """The constants of a library, and the times that they do not explain."""
-    columns = ["level", "what", "of", ">value", ""]
+    columns = ["level", "what", "of", ">value", "", ">before"]
     rows = [_constant_row(calibration, found) for found in calibration.constants]
     parts: list[RenderableType] = [table(calibration.topology.library, columns, rows)]
     if calibration.unexplained:
@@ -52,7 +52,10 @@ def _constant_tables(calibration: Calibration) -> list[RenderableType]:
             [sample.operation.value, *_sample_cells(sample, predicted)]
             for sample, predicted in calibration.unexplained
         ]
-        parts += ["", table("not explained", columns, shown[:MAX_ROWS])]
+        beyond = f"{calibration.unexplained_beyond:.3g}x"
+        rule = "five robust standard deviations, at least 1.35x"
+        title = f"not explained: off by more than {beyond} ({rule})"
+        parts += ["", table(title, columns, shown[:MAX_ROWS])]
         if len(shown) > MAX_ROWS:
             parts.append(f"and {len(shown) - MAX_ROWS} more")
     return parts
@@ -62,13 +65,17 @@ def _constant_row(calibration: Calibration, found: FittedConstant) -> list[str]:
     constant = found.constant
     level = "" if constant.level is None else calibration.topology.names[constant.level]
     part = constant.quantity is Quantity.EFFICIENCY
-    value = f"{100 * found.value:.3g} %" if part else format_time(found.value)
+    now, before = (
+        f"{100 * value:.3g} %" if part else format_time(value)
+        for value in (found.value, found.before)
+    )
     return [
         level,
         constant.quantity.value,
         constant.name,
-        value,
+        now,
         "fitted" if found.fitted else "kept",
+        before if found.fitted else "",
     ]
 
 
@@ -146,7 +153,8 @@ def calibration_data(calibration: Calibration, wrong: Sequence[str] = ()) -> dic
         "constants": [_constant_data(calibration, found) for found in calibration.constants],
         "tables": [_table_data(found) for found in calibration.tables],
         "unexplained": [_sample_data(*found) for found in calibration.unexplained],
-        "warnings": list(doubts(calibration.tables)),
+        "unexplained_beyond": calibration.unexplained_beyond,
+        "warnings": list(doubts(calibration)),
         "wrong_results": list(wrong),
     }
 
@@ -159,6 +167,7 @@ def _constant_data(calibration: Calibration, found: FittedConstant) -> dict[str,
         "name": found.constant.name,
         "value": found.value,
         "fitted": found.fitted,
+        "before": found.before,
     }
 
 

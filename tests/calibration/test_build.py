@@ -45,6 +45,7 @@ def test_both_levels_are_recovered_through_ports_and_names() -> None:
     found = calibrate(START, EVERY)
     assert_same_pieces(found.topology, TRUTH)
     assert found.topology.algorithms == (Algorithm.RING,)
+    assert found.topology.calibrated
     assert found.topology.levels[0].link.ports == 4
     assert [level.collectives[0].max_error < 1e-4 for level in found.levels] == [True, True]
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from p2smt.calibration.build import Calibration, calibrate
+from p2smt.calibration.doubts import doubts, useless
 from p2smt.calibration.effective.constants import LEAST_S, Constant, Quantity, with_constants
-from p2smt.calibration.limits import doubts, useless
+from p2smt.calibration.effective.fit import fit_constants
 from p2smt.calibration.predict import Predictor, predicted_s
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.file import load_topology, parse_topology
@@ -114,9 +115,9 @@ def test_constants_that_act_alike_are_not_both_fitted() -> None:
     """Of one size alone nothing can tell a call from its hops."""
     same = [replace(s, payload_bytes=8) for s in table(with_constants(NODES, TRUE), INSIDE)]
     same = [replace(s, seconds=same[0].seconds) for s in same]
-    found = calibrate(NODES, same)
+    found = fit_constants(NODES, same)
     kept = [one for one in found.constants if not one.fitted]
-    assert len(found_values(found)) == 1
+    assert len(found.constants) - len(kept) == 1
     assert kept
     known = dict(NODES.calls) | {one.constant.name: one.value for one in kept}
     for name, seconds in found.topology.calls:
@@ -154,7 +155,7 @@ def test_a_table_that_contradicts_the_others_is_named() -> None:
     odd = [replace(sample, source="odd.txt:1") for sample in table(NODES, INSIDE, factor=5.0)]
     found = calibrate(NODES, [*table(NODES, INSIDE), *odd])
     assert useless(found.tables)
-    assert any("odd.txt" in line for line in doubts(found.tables))
+    assert any("odd.txt" in line for line in doubts(found))
 
 
 @pytest.mark.parametrize("where", [INSIDE, ALL])
@@ -172,6 +173,22 @@ def test_rates_above_nominal_can_be_allowed() -> None:
     assert all(part <= 1 for _, part in link.efficiency)
     large = fast[-1]
     assert predicted_s(found.topology, large) == pytest.approx(large.seconds, rel=0.1)
+
+
+def test_a_choice_stays_while_rates_above_nominal_are_sought() -> None:
+    """Else a point of the search would have another choice than the nominal links."""
+    samples = table(NODES, INSIDE)
+    predictor = Predictor.of(NODES, samples)
+    point = with_constants(NODES, {Constant(Quantity.EFFICIENCY, "nvls", 1): 20.0})
+    free, held = predictor.steps(point), predictor.steps(point, predictor.choosers(NODES))
+    ran = [(step.algorithm, step.protocol) for step in predictor.steps(NODES)]
+    assert [(step.algorithm, step.protocol) for step in held] == ran
+    assert [(step.algorithm, step.protocol) for step in free] != ran
+
+
+def test_no_constants_are_no_calibration() -> None:
+    assert with_constants(NODES, {}) == NODES
+    assert not with_constants(NODES, {}).calibrated
 
 
 def test_a_raised_rate_leaves_other_algorithms_their_speed() -> None:

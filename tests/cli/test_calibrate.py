@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from p2smt.cluster.file import dump_topology, load_topology, topology_from_data
+from p2smt.cluster.topology import Topology
 from tests.calibration.fixtures import ALL, INSIDE, START, TRUTH, as_json, made_samples, printed
 from tests.calibration.fixtures import report as json_report
 from tests.cli.tools import Outcome, assert_one_error, cli
@@ -21,6 +22,8 @@ def folder(tmp_path: Path) -> Path:
     bad = printed(inside, 8, 1).replace("      0\n", "      5\n", 1)
     (tmp_path / "inside.txt").write_text(printed(inside, 8, 1))
     (tmp_path / "wrong.txt").write_text(bad)
+    few = made_samples(TRUTH, INSIDE, sizes=SIZES[:3])
+    (tmp_path / "few.txt").write_text(printed(few, 8, 1))
     (tmp_path / "across.json").write_text(
         as_json(json_report(made_samples(TRUTH, ALL, sizes=SIZES), 32, 4))
     )
@@ -71,10 +74,16 @@ def tables(tmp_path: Path) -> Path:
         made = made_samples(start, where, outermost=nodes, sizes=SIZES)
         slow = [replace(sample, seconds=6 * sample.seconds) for sample in made]
         fast = [replace(sample, seconds=0.4 * sample.seconds) for sample in made]
-        for kind, found in (("", made), ("slow-", slow), ("fast-", fast)):
+        third = made_samples(slower(start), where, outermost=nodes, sizes=SIZES)
+        for kind, found in (("", made), ("slow-", slow), ("fast-", fast), ("third-", third)):
             text = printed(found, 8 * (nodes or 1), nodes or 1)
             (tmp_path / f"{kind}{name}.txt").write_text(text)
     return tmp_path
+
+
+def slower(topology: Topology) -> Topology:
+    """The same cluster whose innermost links reach a third of what they do."""
+    return topology.with_bandwidth_factor(1, 1 / 3)
 
 
 def fitted(folder: Path, *names: str) -> Outcome:
@@ -138,6 +147,47 @@ def test_another_library_and_none_can_be_named(tables: Path) -> None:
     assert plain["levels"]
 
 
+def test_rates_that_fit_another_machine_are_warned_of(tables: Path) -> None:
+    """A third of the rate of NVLink: the constant, its value, the preset's, and what may be so."""
+    done = fitted(tables, "third-one.txt")
+    assert done.code == 0, done.err
+    (line,) = [line for line in done.err.splitlines() if "of nvls" in line]
+    preset = dict(load_topology("dgx-h100").levels[1].link.efficiency)["nvls"]
+    assert line.startswith("warning: level gpu, efficiency of nvls: fitted ")
+    assert f"half of the {100 * preset:.3g} % of dgx-h100" in line
+    assert "another machine, or with another library than nccl-2.30?" in line
+    assert f"# WARNING: {line.removeprefix('warning: ')}" in (tables / "out.yaml").read_text()
+    assert (
+        line.removeprefix("warning: ")
+        in fitted(tables, "third-one.txt", "--json").json()["warnings"]
+    )
+
+
+def test_a_fit_near_the_preset_is_not_warned_of(tables: Path) -> None:
+    done = fitted(tables, "one.txt", "two.txt", "--json")
+    assert done.err == ""
+    data = done.json()
+    kept = [row for row in data["constants"] if not row["fitted"]]
+    assert all(row["value"] == row["before"] for row in kept)
+    assert data["unexplained_beyond"] == pytest.approx(1.35, abs=0.005)
+
+
+def test_tables_of_one_name_in_two_folders_are_two(tables: Path) -> None:
+    (tables / "more").mkdir()
+    (tables / "more" / "one.txt").write_text((tables / "one.txt").read_text())
+    data = fitted(tables, "one.txt", "more/one.txt", "two.txt", "--json").json()
+    paths = [str(tables / name) for name in ("one.txt", "more/one.txt")]
+    assert [row["source"] for row in data["tables"]] == [*paths, "two.txt"]
+
+
+def test_constants_of_another_library_are_dropped_and_that_is_said(tables: Path) -> None:
+    assert fitted(tables, "one.txt", "two.txt").code == 0
+    ask = ("-t", str(tables / "out.yaml"), "--axes", "dp=32", "--reduce", "dp=1MiB")
+    same, other = (cli("cost", *ask, "--library", name) for name in ("nccl-2.30", "nccl-2.20"))
+    assert "was calibrated under" not in same.err
+    assert "was calibrated under nccl-2.30: its calls, hops" in other.err
+
+
 def test_what_ran_can_be_named_under_a_library(tables: Path) -> None:
     done = fitted(tables, "slow-one.txt", "--algorithm", "ring", "--json")
     names = {row["name"] for row in done.json()["constants"] if row["quantity"] == "efficiency"}
@@ -175,7 +225,8 @@ def test_what_cannot_have_run_so_is_said(tables: Path) -> None:
     ("arguments", "message"),
     [
         ((), "give --from-nccl-tests"),
-        (("inside.txt",), "give --from-nccl-tests"),
+        (("inside.txt",), "'inside.txt': is read as measurements of nccl-tests with --from-nccl"),
+        (("--from-nccl-tests", "few.txt", "--topology", "dgx-h100:4"), "3 message sizes: a fit"),
         (("--from-nccl-tests",), "give 1 to 100 files"),
         (("--from-nccl-tests", "inside.txt", "inside.txt"), "names a file twice"),
         (("--from-nccl-tests", "missing.txt"), "is not a regular file"),

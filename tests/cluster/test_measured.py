@@ -97,6 +97,21 @@ def test_published_efficiencies_are_not_fitted() -> None:
     assert not Topology("t", (Level("node", 2, link),), library="gloo").fitted
 
 
+def test_constants_fitted_under_a_library_are_not_another_ones() -> None:
+    """What algorithms reach of a link stays, as a preset's does; what operations do is Gloo's."""
+    parts = (("ring", 0.8), ("reduce-scatter", 0.4))
+    link = replace(SWITCH, efficiency=parts, hops=(("ring-simple", 1e-3),))
+    calls = (("send", 1e-6),)
+    found = Topology("t", (Level("node", 2, link),), library="gloo", calls=calls, calibrated=True)
+    other = found.under("rccl")
+    assert (other.calls, other.levels[0].link.hops) == ((), ())
+    assert other.levels[0].link.efficiency == (("ring", 0.8),)
+    assert found.under("gloo") == found
+    assert found.under("none").calls == calls
+    by_hand = replace(found, calibrated=False)
+    assert by_hand.under("rccl") == replace(by_hand, library="rccl")
+
+
 def test_under_another_library() -> None:
     found = cluster("efa").under("rccl")
     assert (found.library, found.under("none"), found.under("")) == (

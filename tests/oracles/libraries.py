@@ -195,11 +195,12 @@ def _doublings(topology: Topology, group: Group) -> Counter[int]:
 
 
 def _batches(topology: Topology, group: Group) -> Counter[int]:
-    """Peers of a member (on average) that meet it at each level, eight at once."""
+    """Peers of a member (on average) that meet it at each level, eight at once; Gloo's all."""
     p, found = len(group), Counter[int]()
     inside = [p, *(p / len({entity(topology, j, d) for d in group}) for j in _levels(topology))]
     for j, (outer, inner) in enumerate(pairwise(inside)):
-        found[j] = math.ceil((outer - inner) / 8)
+        at_once = p if topology.library == "gloo" else 8
+        found[j] = math.ceil((outer - inner) / at_once)
     return found
 
 
@@ -231,10 +232,15 @@ def level_seconds(
         part = _part(level.link, operation, algorithm)
         rule = next(one for one in library.protocols if one.name == protocol)
         rate = max(p.bandwidth_bytes_per_s for p in level.link.pieces) * part * rule.efficiency
-        if j == len(topology.levels) - 1 and level.link.kind is LinkKind.SWITCH:
-            rate = min(rate, dict(rule.caps).get(level.link.fabric, math.inf))
-        cap = level.link.device_bandwidth_bytes_per_s or math.inf
-        found.append(max(payload * load / rate, payload * draw / (cap * part)))
+        each = level.link.device_bandwidth_bytes_per_s or math.inf
+        each *= part * rule.efficiency
+        if j == len(topology.levels) - 1:
+            most = dict(rule.caps).get(level.link.fabric, math.inf)
+            if level.link.kind is LinkKind.SWITCH:  # a device's one link
+                rate = min(rate, most)
+            else:
+                each = min(each, most)
+        found.append(max(payload * load / rate, payload * draw / each))
     return found
 
 

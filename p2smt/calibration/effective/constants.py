@@ -50,11 +50,13 @@ class Constant:
 
 
 def with_constants(topology: Topology, values: Mapping[Constant, float]) -> Topology:
-    """The topology with these constants in place of its own.
+    """The topology with these constants in place of its own; without any it stays as it is.
 
     An efficiency above 1 raises the link's nominal rate so that the largest becomes 1 and every
     other way keeps its speed.
     """
+    if not values:
+        return topology
     levels = list(topology.levels)
     for j in {constant.level for constant in values if constant.level is not None}:
         mine = {c: value for c, value in values.items() if c.level == j}

@@ -1,11 +1,13 @@
 """The constants of a library on a topology, fitted to the times of several tables together.
 
 The library's choice of algorithm and protocol rests on nominal rates, so it stays while the
-constants move.  A constant that the times do not determine keeps its value.
+constants move: a rate that is raised above its nominal one is raised in what the fit ends at.  A
+constant that the times do not determine keeps its value.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,24 +32,27 @@ _OUTLYING, _SCALES, _MAD = 0.3, 5.0, 1.4826  # of abs(log(predicted / measured))
 
 @dataclass(frozen=True, slots=True)
 class FittedConstant:
-    """A constant after a fit; one that is not ``fitted`` kept its value."""
+    """A constant after a fit, and its value ``before``; one that is not ``fitted`` kept that."""
 
     constant: Constant
     value: float
     fitted: bool
+    before: float
 
 
 @dataclass(frozen=True, slots=True)
 class EffectiveFit:
     """A topology fitted to samples, whose times it predicts as ``predicted_s``.
 
-    ``outliers`` are the indices of those that it cannot explain; they count in every error.
+    ``outliers`` are the indices of those that it cannot explain, being off by more than a factor of
+    ``outlying``; they count in every error.
     """
 
     topology: Topology
     constants: tuple[FittedConstant, ...]
     predicted_s: tuple[float, ...]
     outliers: tuple[int, ...]
+    outlying: float
 
 
 def fit_constants(
@@ -65,13 +70,12 @@ def fit_constants(
     fitted = with_constants(topology, values)
     predicted = predictor.seconds(fitted)
     constants = [
-        FittedConstant(constant, values.get(constant, start), constant in values)
+        FittedConstant(constant, values.get(constant, start), constant in values, start)
         for knob in knobs
         for constant, start in zip(knob.constants, knob.starts, strict=True)
     ]
-    return EffectiveFit(
-        fitted, tuple(constants), tuple(predicted.tolist()), _outliers(predicted, samples)
-    )
+    outliers, outlying = _outliers(predicted, samples)
+    return EffectiveFit(fitted, tuple(constants), tuple(predicted.tolist()), outliers, outlying)
 
 
 def _fit(
@@ -109,10 +113,11 @@ def _adjusted(
     predictor: Predictor, topology: Topology, knobs: Sequence[Knob], bounded: bool
 ) -> Adjusted:
     measured = np.log([sample.seconds for sample in predictor.samples])
+    choosers = predictor.choosers(topology)
 
     def log_ratios(point: Vector) -> Vector:
         moved = with_constants(topology, _values(knobs, point))
-        return np.asarray(np.log(predictor.seconds(moved)) - measured)
+        return np.asarray(np.log(predictor.seconds(moved, choosers)) - measured)
 
     low, high = np.array([knob.bounds for knob in knobs]).T
     if bounded:
@@ -131,7 +136,8 @@ def _nominal(knob: Knob) -> float:
     return float(-np.log(knob.starts[0]))
 
 
-def _outliers(predicted: Vector, samples: Sequence[Sample]) -> tuple[int, ...]:
+def _outliers(predicted: Vector, samples: Sequence[Sample]) -> tuple[tuple[int, ...], float]:
+    """Those that are off by more than a factor, and that factor."""
     off = np.abs(np.log(predicted / np.array([sample.seconds for sample in samples])))
     limit = max(_OUTLYING, _SCALES * _MAD * float(np.median(off)))
-    return tuple(int(i) for i in np.flatnonzero(off > limit))
+    return tuple(int(i) for i in np.flatnonzero(off > limit)), math.exp(limit)

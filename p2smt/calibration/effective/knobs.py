@@ -13,6 +13,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.library.model import family_of
 from p2smt.cost.library.registry import library_of
+from p2smt.cost.library.ways import hop_s
 from p2smt.cost.step_time import StepTime
 
 _SPREAD = {Quantity.EFFICIENCY: 1.0, Quantity.HOP: 1.5, Quantity.CALL: 1.5}
@@ -95,16 +96,12 @@ def _listed(topology: Topology, link: Link, sample: Sample, step: StepTime) -> s
     inside, unless the link has one of its own.
     """
     operation, known = sample.operation.value, dict(link.efficiency)
-    if isinstance(sample.operation, RequestKind) or operation in known or _fixed(topology):
+    library = library_of(topology.library)
+    if isinstance(sample.operation, RequestKind) or operation in known or library.fixed:
         return str(operation)
     if step.algorithm != Algorithm.NVLS_TREE.value or step.algorithm in known:
         return step.algorithm
     return str((Algorithm.TREE if link.network else Algorithm.NVLS).value)
-
-
-def _fixed(topology: Topology) -> bool:
-    """Whether the library has nothing to choose."""
-    return all(len(runs) == 1 for _, runs in library_of(topology.library).runs)
 
 
 def _hop_knobs(topology: Topology, runs: Sequence[tuple[Sample, StepTime]]) -> Iterator[Knob]:
@@ -112,7 +109,7 @@ def _hop_knobs(topology: Topology, runs: Sequence[tuple[Sample, StepTime]]) -> I
         used = [run for run in runs if run[1].level_s_per_byte[j] > 0]
         kinds = dict.fromkeys(found for run in used for found in _hops(topology, *run))
         for kind, family, protocol in kinds:
-            start = _hop_s(topology, j, kind, family, protocol)
+            start = hop_s(topology, j, protocol, family, kind)
             if start > 0:
                 yield Knob((Constant(Quantity.HOP, f"{kind}-{protocol}", j),), (start,))
 
@@ -124,22 +121,13 @@ def _hops(topology: Topology, sample: Sample, step: StepTime) -> Iterator[tuple[
     """
     known = {found.value: found for found in Algorithm}
     family = family_of(known.get(step.algorithm))
-    if _fixed(topology):
+    if library_of(topology.library).fixed:
         yield sample.operation.value, family, step.protocol
         return
     yield family, family, step.protocol
     if family == family_of(Algorithm.RING):
         tree = family_of(Algorithm.TREE)
         yield tree, tree, step.protocol
-
-
-def _hop_s(topology: Topology, level: int, kind: str, family: str, protocol: str) -> float:
-    link = topology.levels[level].link
-    own = link.hop_of(protocol, kind, family)
-    if own is not None:
-        return own
-    across, library = level <= topology.node_level, library_of(topology.library)
-    return library.hop_s(link.fabric, family, protocol, across=across)
 
 
 def _call_knobs(topology: Topology, operation: str) -> Iterator[Knob]:

@@ -183,3 +183,4 @@ class LibraryModel(StrictModel):
     sent_as: dict[CollectiveName, CollectiveName] = LEFT_OUT
     in_flight: Annotated[int, Field(ge=1)] = LEFT_OUT
     ring_pace: Fraction = LEFT_OUT
+    peers_at_once: Annotated[int, Field(ge=0)] = LEFT_OUT

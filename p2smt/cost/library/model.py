@@ -122,9 +122,10 @@ class Library:
     fabric that joins them, or ``network``.  ``hops`` are seconds per step by (fabric, family,
     protocol); a fabric without any has those of ``inside`` or ``network``.  ``in_flight`` is the
     number of chunks that a pipeline has under way at most (infinite: any number), ``ring_pace`` how
-    many times as much a ring's step inside a node costs where the ring spans nodes.  ``runs`` lists
-    by operation what can run, the first being the one that runs where nothing else is said: by a
-    ladder, or by the formula's least time.  ``sent_as`` names the collectives that the library
+    many times as much a ring's step inside a node costs where the ring spans nodes,
+    ``peers_at_once`` to how many peers a member sends at once in an exchange (0: to all).  ``runs``
+    lists by operation what can run, the first being the one that runs where nothing else is said:
+    by a ladder, or by the formula's least time.  ``sent_as`` names the collectives that the library
     carries out by another one, whose messages are sent.
     """
 
@@ -143,6 +144,7 @@ class Library:
     sent_as: tuple[tuple[Collective, Collective], ...] = ()
     in_flight: float = math.inf
     ring_pace: float = 1.0
+    peers_at_once: int = 0
 
     def call_s(self, operation: str) -> float:
         """Seconds that one call costs inside a node, apart from its hops and its bytes."""
@@ -179,6 +181,20 @@ class Library:
     def runs_of(self, operation: str) -> tuple[LibraryRun, ...]:
         """What can run an operation."""
         return dict(self.runs).get(operation, ())
+
+    @property
+    def fixed(self) -> bool:
+        """Whether there is one algorithm for each operation: nothing to choose."""
+        return all(len(runs) == 1 for _, runs in self.runs)
+
+    def run_by(self, algorithm: Algorithm) -> tuple[str, ...]:
+        """The operations that an algorithm alone runs, by their own messages."""
+        other = {collective.value for collective, _ in self.sent_as}
+        return tuple(
+            name
+            for name, runs in self.runs
+            if name not in other and {run.algorithm for run in runs} == {algorithm}
+        )
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:

@@ -3,8 +3,9 @@
 Most algorithms are the textbook's (:mod:`p2smt.cost.algorithms`).  The others, and what differs
 here, after NCCL 2.30.7 (src/graph/tuning.cc, src/device): trees are chains inside a node, the
 reduction by switches (NVLS) works inside a node and hands over to a tree between nodes, and
-messages from peer to peer go to eight peers at once.  Where links cannot carry an algorithm, or
-groups do not have the shape that it needs, its messages go along a ring.
+messages from peer to peer go to as many peers at once as the library has in flight.  Where links
+cannot carry an algorithm, or groups do not have the shape that it needs, its messages go along a
+ring.
 """
 
 from __future__ import annotations
@@ -27,8 +28,6 @@ from p2smt.cost.algorithms import (
 )
 from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile
 
-PEERS_AT_ONCE = 8
-"""Pairs of messages that one batch of a channel holds (NCCL, src/enqueue.cc)."""
 _PIPELINED = (Algorithm.TREE, Algorithm.NVLS, Algorithm.NVLS_TREE)
 DEEP = 2
 """What a pipeline of several stages waits for: the ends of two trees (Sanders et al.)."""
@@ -54,13 +53,9 @@ class LibraryRule:
 
 
 def library_rule(
-    algorithm: Algorithm | None, operation: Operation, footprint: Footprint, node_level: int
+    algorithm: Algorithm, operation: Operation, footprint: Footprint, node_level: int
 ) -> LibraryRule | None:
-    """The rule of an algorithm (None: messages from peer to peer); None if it has none."""
-    if algorithm is None:
-        rule = _peers(operation, footprint.members)
-        steps = tuple(_peer_steps(footprint, operation))
-        return LibraryRule(rule, rule, steps, filling=0)
+    """The rule of an algorithm; None if it has none."""
     inside, across = _rules(algorithm, operation, footprint)
     if inside is None or across is None:
         return None
@@ -79,6 +74,13 @@ def _filling(algorithm: Algorithm, footprint: Footprint) -> int:
     if footprint.local > 1:
         return DEEP
     return min(DEEP, max(0, (footprint.nodes - 1).bit_length() - 1))
+
+
+def peers_rule(operation: Operation, footprint: Footprint, at_once: int) -> LibraryRule:
+    """Messages from peer to peer, to so many peers at once (0: to all)."""
+    rule = _peers(operation, footprint.members)
+    steps = tuple(_peer_steps(footprint, operation, at_once))
+    return LibraryRule(rule, rule, steps, filling=0)
 
 
 def can_carry(
@@ -136,7 +138,7 @@ def _peers(operation: Operation, members: int) -> Rule:
     return exchange_rule(members, lambda profile: profile)
 
 
-def _peer_steps(footprint: Footprint, operation: Operation) -> list[Profile]:
+def _peer_steps(footprint: Footprint, operation: Operation, at_once: int) -> list[Profile]:
     """A send pays its level once; an exchange once for each batch of peers that meet at a level."""
     if operation is RequestKind.SEND:
         return [outermost(profile, 1) for profile in footprint.profiles]
@@ -144,7 +146,7 @@ def _peer_steps(footprint: Footprint, operation: Operation) -> list[Profile]:
     for profile in footprint.profiles:
         inside = [footprint.members / entities for entities in (1, *profile)]
         peers = [outer - inner for outer, inner in pairwise(inside)]
-        found.append(tuple(math.ceil(count / PEERS_AT_ONCE) for count in peers))
+        found.append(tuple(math.ceil(count / (at_once or footprint.members)) for count in peers))
     return found
 
 

@@ -13,6 +13,7 @@ has in flight.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
@@ -23,7 +24,7 @@ from p2smt.cost.library.graphs import GroupShape
 from p2smt.cost.library.model import Library, ProtocolRate, family_of
 from p2smt.cost.library.outside import AddedAlgorithm, LibraryAlgorithm, added_rule
 from p2smt.cost.library.registry import library_of
-from p2smt.cost.library.rules import LibraryRule, can_carry, library_rule
+from p2smt.cost.library.rules import LibraryRule, can_carry, library_rule, peers_rule
 from p2smt.cost.library.shape import group_shape
 from p2smt.cost.loads.level_use import Footprint, Profile
 from p2smt.cost.step_time import PricedWays, StepCostModel, Way
@@ -120,9 +121,9 @@ def _way(
         rate = _rate(link, library, way, operation, innermost=use.level == len(hops) - 1)
         load = side.load(use, link.kind)
         seconds = load / rate
-        if link.device_bandwidth_bytes_per_s:
-            drawn = side.drawn(use, link.kind) / link.device_bandwidth_bytes_per_s
-            seconds = max(seconds, drawn / _part(link, way, operation))
+        most = _device_rate(link, library, way, operation, innermost=use.level == len(hops) - 1)
+        if most is not None:
+            seconds = max(seconds, side.drawn(use, link.kind) / most)
         by_level[use.level] = seconds
         worst = max(worst, (seconds, use.level, load), key=lambda found: found[0])
     return Way(
@@ -145,9 +146,12 @@ def _rule(
     operation: Operation,
     algorithm: LibraryAlgorithm | None,
 ) -> LibraryRule | None:
+    node = topology.node_level
     if isinstance(algorithm, AddedAlgorithm):
-        return added_rule(algorithm, operation, footprint, topology.node_level)
-    return library_rule(algorithm, operation, footprint, topology.node_level)
+        return added_rule(algorithm, operation, footprint, node)
+    if algorithm is None:
+        return peers_rule(operation, footprint, library_of(topology.library).peers_at_once)
+    return library_rule(algorithm, operation, footprint, node)
 
 
 def _call_s(topology: Topology, library: Library, operation: str, nodes: int) -> float:
@@ -178,17 +182,26 @@ def _hop_s(
     costs what a tree's does (NCCL 2.30.7, src/graph/tuning.cc).  With more of them every part of a
     ring's payload passes the network in turn, whose pace its steps inside the nodes have.
     """
-    link, family = topology.levels[j].link, family_of(way.algorithm)
-    across, library = j <= topology.node_level, library_of(topology.library)
+    family, across = family_of(way.algorithm), j <= topology.node_level
     ring, pace = way.algorithm is Algorithm.RING, 1.0
     if ring and across and footprint.local == 1:
         family = family_of(Algorithm.TREE)
     if ring and not across and footprint.nodes > 1:
-        pace = library.ring_pace
-    hop_s = link.hop_of(way.protocol, operation.value, family)
-    if hop_s is None:
-        hop_s = library.hop_s(link.fabric, family, way.protocol, across=across)
-    return pace * hop_s
+        pace = library_of(topology.library).ring_pace
+    return pace * hop_s(topology, j, way.protocol, family, operation.value)
+
+
+def hop_s(topology: Topology, j: int, protocol: str, family: str, *kinds: str) -> float:
+    """Seconds of one step at a level by a protocol: measured, or else what the library says.
+
+    ``kinds``: other names that a measured one may be listed under; they go before the ``family``.
+    """
+    link = topology.levels[j].link
+    measured = link.hop_of(protocol, *kinds, family)
+    if measured is not None:
+        return measured
+    across, library = j <= topology.node_level, library_of(topology.library)
+    return library.hop_s(link.fabric, family, protocol, across=across)
 
 
 def _rate(
@@ -199,13 +212,39 @@ def _rate(
     return protocol_rate(link, library.protocol(way.protocol), part, innermost=innermost)
 
 
+def _device_rate(
+    link: Link, library: Library, way: LibraryWay, operation: Operation, innermost: bool
+) -> float | None:
+    part = _part(link, way, operation)
+    return device_rate(link, library.protocol(way.protocol), part, innermost=innermost)
+
+
 def protocol_rate(link: Link, protocol: ProtocolRate, part: float, *, innermost: bool) -> float:
-    """Bytes per second of a port (a link) of whose bandwidth so much is reached, by a protocol."""
+    """Bytes per second of a port (a link) of whose bandwidth so much is reached, by a protocol.
+
+    A device has one link to a switch, so what caps a device caps that.
+    """
     rate = link.nominal_bytes_per_s * part * protocol.efficiency
+    return min(rate, _cap(link, protocol, innermost)) if link.kind is LinkKind.SWITCH else rate
+
+
+def device_rate(
+    link: Link, protocol: ProtocolRate, part: float, *, innermost: bool
+) -> float | None:
+    """The same of all that one device sends over a level; None: no more caps it than its links.
+
+    Flags are sent beside the data (LL, LL128), so a protocol takes its part of this too.
+    """
+    draw = link.device_bandwidth_bytes_per_s
+    rate = math.inf if draw is None else draw * part * protocol.efficiency
+    if link.kind is not LinkKind.SWITCH:
+        rate = min(rate, _cap(link, protocol, innermost))
+    return rate if math.isfinite(rate) else None
+
+
+def _cap(link: Link, protocol: ProtocolRate, innermost: bool) -> float:
     cap = dict(protocol.caps).get(link.fabric)
-    if cap is None or not innermost or link.kind is not LinkKind.SWITCH:
-        return rate
-    return min(rate, cap)
+    return math.inf if cap is None or not innermost else cap
 
 
 def _part(link: Link, way: LibraryWay, operation: Operation) -> float:

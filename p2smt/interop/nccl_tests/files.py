@@ -39,13 +39,12 @@ def measurements_of(
         for found in read_nccl_tests(path, operation, count)
     ]
     start = topology or derived_topology(tables)
+    named = [(measured, _file(measured.table.source, paths)) for measured in tables]
     return Measurements(
         start,
-        tuple(sample for measured in tables for sample in samples_of(measured, start)),
-        tuple(_source(measured, start) for measured in tables),
-        tuple(
-            f"{_file(measured)}:{number}" for measured in tables for number in measured.table.wrong
-        ),
+        tuple(sample for measured, file in named for sample in samples_of(measured, start, file)),
+        tuple(_source(measured, start, file) for measured, file in named),
+        tuple(f"{file}:{line}" for measured, file in named for line in measured.table.wrong),
     )
 
 
@@ -60,15 +59,17 @@ def _per_file(
     return ranks
 
 
-def _file(measured: RankedTable) -> str:
-    return os.path.basename(measured.table.source)
+def _file(path: str, paths: Sequence[str]) -> str:
+    """The name of a file; its path where another one has the same name."""
+    name = os.path.basename(path)
+    return name if [os.path.basename(other) for other in paths].count(name) == 1 else path
 
 
-def _source(measured: RankedTable, topology: Topology) -> str:
-    some = [sample.members for sample in samples_of(measured, topology)[:1]]
+def _source(measured: RankedTable, topology: Topology, file: str) -> str:
+    some = [sample.members for sample in samples_of(measured, topology, file)[:1]]
     inner = topology.levels[-1]
     part = [f"{members} of {inner.name} {inner.size}" for members in some if members]
     hosts = [] if measured.hosts is None else [f"hosts: {measured.hosts}"]
     where = f" ({'; '.join((*part, *hosts))})" if part or hosts else ""
     ran, times = f"{measured.operation.value}, {measured.ranks} ranks", len(measured.table.timings)
-    return f"nccl-tests {_file(measured)}: {ran}{where}, {times} times"
+    return f"nccl-tests {file}: {ran}{where}, {times} times"

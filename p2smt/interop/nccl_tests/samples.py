@@ -27,14 +27,15 @@ class _Place:
     members: int | None = None
 
 
-def samples_of(measured: RankedTable, topology: Topology) -> list[Sample]:
-    """The samples of a table on a topology.
+def samples_of(measured: RankedTable, topology: Topology, file: str = "") -> list[Sample]:
+    """The samples of a table on a topology; ``file`` names its rows, else the name of the file.
 
     Raises:
         InputError: so many ranks are neither in one entity, nor whole outermost entities, nor one
             rank on each host; or the topology has fewer.
     """
     place = _place(measured, topology)
+    name = file or os.path.basename(measured.table.source)
     return [
         Sample(
             measured.operation,
@@ -42,7 +43,7 @@ def samples_of(measured: RankedTable, topology: Topology) -> list[Sample]:
             timing.size_bytes,
             timing.seconds,
             outermost=place.outermost,
-            source=f"{os.path.basename(measured.table.source)}:{timing.line}",
+            source=f"{name}:{timing.line}",
             members=place.members,
         )
         for timing in measured.table.timings

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import regime
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Alternative, RequestAnswer, timed_steps
-from p2smt.plans.sweep import Sweep
+
+if TYPE_CHECKING:
+    from p2smt.plans.sweep import Sweep
 
 
 def cost_data(problem: Problem, candidates: Sequence[Alternative]) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class LibraryConstant(OutputPart):
     fitted: Annotated[
         bool, Field(description="false: the times do not determine it, and it was kept.")
     ]
+    before: Annotated[float, Field(ge=0, description="What the topology, or its library, had.")]
 
 
 class MeasuredTable(OutputPart):
@@ -86,5 +87,10 @@ class CalibrateOutput(Output):
     unexplained: Annotated[
         list[Outlier], Field(description="Times far from what a library's constants predict.")
     ]
-    warnings: Annotated[list[str], Field(description="Tables that are met badly.")]
+    unexplained_beyond: Annotated[
+        float, Field(ge=1, description="Off by more than this factor; 1 without a library.")
+    ]
+    warnings: Annotated[
+        list[str], Field(description="Tables that are met badly, and implausible rates.")
+    ]
     wrong_results: Annotated[list[str], Field(description="Rows left out: wrong results.")]

@@ -1,7 +1,8 @@
 """What a single message of a schedule takes on a link, under a topology's library.
 
 A schedule's steps are not calls: they run inside one kernel, as the steps of a library's rings do,
-and have these rings' latencies and their measured part of the nominal bandwidth.
+and have these rings' latencies and their measured part of the nominal bandwidth.  Of a library with
+one algorithm for each operation these are measured by operation: those that a ring runs count.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from p2smt.cluster.topology import Algorithm, Piece, Topology
-from p2smt.cost.library.model import family_of
+from p2smt.cost.library import ways
+from p2smt.cost.library.model import Library, ProtocolRate, family_of
 from p2smt.cost.library.registry import library_of
-from p2smt.cost.library.ways import protocol_rate
 
 _FAMILY = family_of(Algorithm.RING)
 
@@ -20,25 +21,39 @@ _FAMILY = family_of(Algorithm.RING)
 def message_piece(topology: Topology, j: int, protocol: str) -> Piece:
     """Latency and effective bandwidth of a level's link by a protocol; by the library's first one
     if it has none of that name."""
-    library, link = library_of(topology.library), topology.levels[j].link
-    names = [one.name for one in library.protocols]
-    name = protocol.lower() if protocol.lower() in names else names[0]
-    latency_s = link.hop_of(name, _FAMILY)
-    if latency_s is None:
-        across = j <= topology.node_level
-        latency_s = library.hop_s(link.fabric, _FAMILY, name, across=across)
-    innermost = j == len(topology.levels) - 1
-    rate = protocol_rate(link, library.protocol(name), _part(topology, j), innermost=innermost)
-    return Piece(name, latency_s, rate)
+    library = library_of(topology.library)
+    one = _protocol(library, protocol)
+    latency_s = ways.hop_s(topology, j, one.name, _FAMILY, *_operations(library))
+    rate = ways.protocol_rate(
+        topology.levels[j].link, one, _part(topology, j), innermost=_innermost(topology, j)
+    )
+    return Piece(one.name, latency_s, rate)
 
 
-def device_rate(topology: Topology, j: int) -> float | None:
+def device_rate(topology: Topology, j: int, protocol: str) -> float | None:
     """What one device sends over a level at most; None: no more than its links."""
-    draw = topology.levels[j].link.device_bandwidth_bytes_per_s
-    return None if draw is None else draw * _part(topology, j)
+    link = topology.levels[j].link
+    if not topology.library:
+        return link.device_bandwidth_bytes_per_s
+    one = _protocol(library_of(topology.library), protocol)
+    return ways.device_rate(link, one, _part(topology, j), innermost=_innermost(topology, j))
+
+
+def _protocol(library: Library, name: str) -> ProtocolRate:
+    named = (one for one in library.protocols if one.name == name.lower())
+    return next(named, library.protocols[0])
+
+
+def _innermost(topology: Topology, j: int) -> bool:
+    return j == len(topology.levels) - 1
 
 
 def _part(topology: Topology, j: int) -> float:
-    """The measured part of a link's bandwidth for rings; all of it without a library."""
-    link = topology.levels[j].link
-    return link.efficiency_of(Algorithm.RING.value) if topology.library else 1.0
+    """The measured part of a link's bandwidth for rings."""
+    names = (Algorithm.RING.value, *_operations(library_of(topology.library)))
+    return topology.levels[j].link.efficiency_of(*names)
+
+
+def _operations(library: Library) -> tuple[str, ...]:
+    """What a ring's constants may be listed under but its own name."""
+    return library.run_by(Algorithm.RING) if library.fixed else ()

@@ -134,7 +134,7 @@ class Routes:
     def _cap(self, j: int, device: int, direction: str) -> Iterator[DirectedLink]:
         """The most that a device sends or receives over a level, as a link of its own."""
         level, entity = self.topology.levels[j], device // self._under[j]
-        if draw := device_rate(self.topology, j):
+        if draw := device_rate(self.topology, j, self.protocol):
             yield DirectedLink(level.name, entity, f"device {device}", direction, draw)
 
     def _hops(self, j: int, source: int, target: int) -> Iterator[DirectedLink]:

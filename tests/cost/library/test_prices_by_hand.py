@@ -215,6 +215,32 @@ def test_an_all_to_all_pays_a_hop_for_eight_peers() -> None:
         assert time.seconds == pytest.approx(call + near + batches * far)
 
 
+def test_gloo_sends_to_all_peers_at_once() -> None:
+    """Its all-to-all posts every message before it waits: one hop at each level, however many."""
+    library = library_of("gloo")
+    far = library.hop_s("infiniband", "p2p", "simple", across=True)
+    near = library.hop_s("nvlink4", "p2p", "simple", across=False)
+    topology = cluster("gloo").with_outermost(4)
+    time = Scene.of(topology, Placement(((4, 8),)), (0,)).fixed_time(RequestKind.ALL_TO_ALL, 0)
+    assert time.seconds == pytest.approx(library.call_s("all-to-all", 4) + near + far)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [(None, 141e9), (500e9, 141e9), (200e9, 100e9)],
+    ids=["links", "cap", "own"],
+)
+def test_what_a_device_sends_over_a_mesh_is_flags_too(own: float | None, expected: float) -> None:
+    """LL sends as many flags as data, and NCCL's cap on it is per GPU: over seven links of 100 GB/s
+    (half of them data) 141 GB/s, and half of what its links together carry."""
+    mesh = cluster("nccl-2.30", LinkKind.FULL_MESH)
+    node, gpu = mesh.levels
+    inner = replace(gpu.link, device_bandwidth_bytes_per_s=own)
+    topology = replace(mesh, levels=(node, replace(gpu, link=inner)))
+    way = ways(topology, ((1, 8), (2, 1)), Collective.ALL_REDUCE)["ring", "ll"]
+    assert 1 / way.seconds_per_byte == pytest.approx(expected / (2 * 7 / 8))
+
+
 def test_hops_of_a_fabric_count_in_small_messages() -> None:
     small = 1024
     infiniband, efa = (
