@@ -178,13 +178,13 @@ class Topology:
         Constants that were fitted under one library say nothing of another: calls, hops and
         efficiencies of operations go.  Efficiencies of algorithms stay, as those of presets do.
         """
-        new = "" if library == NO_LIBRARY else library
-        found = self._without_fitted() if self.fitted_for_other(new) else self
-        return replace(found, library=new)
+        found = self._without_fitted() if self.fitted_for_other(library) else self
+        return replace(found, library="" if library == NO_LIBRARY else library)
 
     def fitted_for_other(self, library: str) -> bool:
         """Whether this was calibrated under a library, and that is another one than this."""
-        return bool(self.calibrated and self.library and library) and library != self.library
+        none = not self.library or library in ("", NO_LIBRARY)
+        return self.calibrated and not none and library != self.library
 
     def _without_fitted(self) -> Topology:
         levels = []
