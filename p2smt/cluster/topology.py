@@ -189,7 +189,8 @@ class Topology:
 
     def fitted_for_other(self, library: str) -> bool:
         """Whether this was calibrated under a library, and that is another one than this."""
-        return bool(self.calibrated and self.library and library) and library != self.library
+        none = not self.library or library in ("", NO_LIBRARY)
+        return self.calibrated and not none and library != self.library
 
     def _without_fitted(self) -> Topology:
         levels = []
