@@ -44,6 +44,8 @@ _DECIMAL = r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?"
 _BLANKS = r"[ \t\n\r\f\v]*"
 BANDWIDTH_PATTERN = rf"^{_BLANKS}{_DECIMAL}{_BLANKS}([kKMGT]|[KMGT]i)?(B|b|bit)(/s|ps){_BLANKS}$"
 """What :func:`parse_bandwidth` reads, as JSON Schema says it (ECMA-262); its range is apart."""
+SIZE_PATTERN = rf"^{_BLANKS}{_DECIMAL}{_BLANKS}([kKMGT]|[KMGT]i)?B{_BLANKS}$"
+"""What :func:`parse_bytes` reads."""
 TIME_PATTERN = rf"^\s*{_DECIMAL}\s*(s|ms|us|\u00b5s|\u03bcs|ns)$"
 """What :func:`parse_time` reads."""
 MAX_TEXT = 63
@@ -172,6 +174,13 @@ def parse_count(text: str, what: str, limit: int = 10**9) -> int:
             "write digits only",
         )
     return int(digits)
+
+
+def exact_bytes(size: int) -> str:
+    """Whole bytes as text that :func:`parse_bytes` reads back to the same number."""
+    units = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "B": 1}
+    unit = next(unit for unit, scale in units.items() if size % scale == 0)
+    return f"{size // units[unit]} {unit}"
 
 
 def exact_bandwidth(bytes_per_s: float) -> str:

@@ -146,7 +146,8 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "numpy": None,
     "ortools": ("encodings",),
     "z3": ("encodings",),
-    "pydantic": ("files", "cli", "report.schemas"),  # and file.py, file_model.py of every package
+    # and file.py, file_model.py of every package
+    "pydantic": ("files", "cli", "report.schemas", "cluster.error_model"),
     "defusedxml": ("interop",),
     "scipy": ("calibration",),
     "pydantic_core": ("files",),

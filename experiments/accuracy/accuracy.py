@@ -110,7 +110,7 @@ def main(arguments: Sequence[str]) -> None:
     found, unseen = results(), held_out()
     RESULTS.write_text(written(data(found, unseen)), encoding="utf-8")
     PAGE.write_text(page(found, apart(), unseen), encoding="utf-8")
-    ACCURACY_FILE.write_text(yaml_text(found), encoding="utf-8")
+    ACCURACY_FILE.write_text(yaml_text(found, unseen), encoding="utf-8")
 
 
 if __name__ == "__main__":

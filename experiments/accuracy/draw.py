@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.accuracy.accuracy import COLUMNS, HERE, RESULTS
+from experiments.testbed.figures import write_figures
 from experiments.testbed.script import ended
 
 COLOURS = {
@@ -88,16 +87,14 @@ def _ratios(panel: Axes) -> None:
     panel.set_ylabel("predicted / measured")
 
 
+def draw_accuracy() -> Figure:
+    """The figure of the committed results."""
+    return draw(json.loads(RESULTS.read_text(encoding="utf-8"))["tables"])
+
+
 def main(arguments: Sequence[str]) -> None:
     """Write the figure as SVG, and as PNG into another folder where one is named."""
-    mpl.rcParams["svg.hashsalt"] = "p2smt"
-    target = Path(arguments[0]) if arguments else HERE / "figures"
-    target.mkdir(exist_ok=True)
-    figure = draw(json.loads(RESULTS.read_text(encoding="utf-8"))["tables"])
-    if arguments:
-        figure.savefig(target / "accuracy.png", dpi=110)
-    else:
-        figure.savefig(target / "accuracy.svg", metadata={"Date": None})
+    write_figures({"accuracy": draw_accuracy}, HERE, arguments)
 
 
 if __name__ == "__main__":

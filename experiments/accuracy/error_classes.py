@@ -1,71 +1,69 @@
-"""Relative errors by library, operation and size: ``p2smt/cost/library/accuracy.yaml``.
+"""Relative errors by library, system, operation and size: ``p2smt/cost/library/accuracy.yaml``.
 
 What :mod:`p2smt.cost.library.accuracy` reads, so that an answer can say that nobody would measure
-its gain.  The error of a class is the one that four of five predictions keep to.
+its gain.  The error of a class is the one that four of five predictions keep to: of tables that the
+constants were fitted to, or, where that is larger, of tables that were left out of a fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 
-from experiments.accuracy.cells import Cell
+from experiments.accuracy.hold_out import LARGER, SMALLER, HeldOut
 from experiments.accuracy.summary import Result
+from experiments.accuracy.systems import topology_of
+from experiments.tables.tables import Published
+from p2smt.calibration.error_classes import error_classes
+from p2smt.cluster.error_class import SHARE
+from p2smt.cluster.error_model import dump_error_class
+from p2smt.cost.system import outermost_crossed, system_name
 
-SHARE = 0.8
-"""Part of the cells whose error is at most that of their class."""
-UP_TO = (("64 KiB", 2**16), ("1 MiB", 2**20), ("64 MiB", 2**26), (None, None))
-"""Size classes, smallest first: the largest size that each holds."""
-LEAST_CELLS = 5
-"""Fewer cells of an operation are no class of their own."""
 HEAD = f"""\
-# Written by make accuracy: errors of predictions by library, operation and payload, over the
-# published tables of experiments/tables.  {SHARE:.0%} of their cells, outliers included, keep to
-# abs(predicted / measured - 1) of their class.  The first class that holds a payload counts.
+# Written by make accuracy: errors of predictions by library, system, operation and payload, over
+# the published tables of experiments/tables.  {SHARE:.0%} of their cells, outliers included, keep
+# to abs(predicted / measured - 1) of their class: in sample or, if that is more, left out of a
+# fit.
 """
 
+Cells = list[tuple[int, float]]
 
-def yaml_text(results: Sequence[Result]) -> str:
+
+def yaml_text(results: Sequence[Result], unseen: Sequence[HeldOut]) -> str:
     """The file's text."""
-    libraries = sorted({one.library for one in results if one.library})
+    left_out = {one.predicted: one.cells for one in unseen if one.what in (LARGER, SMALLER)}
+    seen: dict[str, dict[tuple[str, str], Cells]] = defaultdict(lambda: defaultdict(list))
+    again: dict[tuple[str, str, str], Cells] = defaultdict(list)
+    for one in results:
+        if one.library:
+            system, operation = system_of(one.table), one.table.collective
+            seen[one.library][system, operation] += [(c.size_bytes, c.error) for c in one.cells]
+            again[one.library, system, operation] += left_out.get(one.table.name, ())
     parts = [HEAD]
-    for library in libraries:
-        mine = [one for one in results if one.library == library]
-        parts.append(f"{library}:\n" + "".join(f"  - {{{row}}}\n" for row in _rows(mine)))
+    for library in sorted(seen):
+        lines = [f"{library}:\n"]
+        for system in sorted({system for system, _ in seen[library]}):
+            lines.append(f"  {system}:\n")
+            for operation in sorted(o for s, o in seen[library] if s == system):
+                cells = seen[library][system, operation]
+                lines += _rows(operation, cells, again[library, system, operation])
+        parts.append("".join(lines))
     return "\n".join(parts)
 
 
-def _rows(results: Sequence[Result]) -> Iterator[str]:
-    """The classes of one library: by size, operations with enough cells before all together."""
-    operations = sorted({one.table.collective for one in results})
-    least = 0
-    for text, most in UP_TO:
-        size = "" if text is None else f"up_to: {text}, "
-        for operation in operations:
-            cells = _between(results, least, most, operation)
-            if len(cells) >= LEAST_CELLS:
-                yield f"operation: {operation}, {size}error: {error(cells)}"
-        if every := _between(results, least, most):
-            yield f"{size}error: {error(every)}"
-        least = most or 0
+def _rows(operation: str, seen: Cells, unseen: Cells) -> list[str]:
+    """The classes of an operation, a line each."""
+    found = [dump_error_class(one) for one in error_classes(operation, seen, unseen)]
+    texts = [", ".join(f"{key}: {value}" for key, value in one.items()) for one in found]
+    return [f"    - {{{text}}}\n" for text in texts]
 
 
-def _between(
-    results: Sequence[Result], above: int, most: int | None, operation: str = ""
-) -> list[Cell]:
-    """The cells of more than ``above`` and at most ``most`` bytes, of an operation or of all."""
-    return [
-        cell
-        for one in results
-        for cell in one.cells
-        if operation in ("", one.table.collective)
-        and above < cell.size_bytes
-        and (most is None or cell.size_bytes <= most)
-    ]
-
-
-def error(cells: Sequence[Cell]) -> float:
-    """The error that the share of the cells keeps to, to two digits."""
-    kept = float(np.quantile([cell.error for cell in cells], SHARE, method="inverted_cdf"))
-    return float(f"{kept:.2g}")
+def system_of(table: Published) -> str:
+    """What a table was measured on, as a topology says it."""
+    topology = topology_of(table)
+    level = outermost_crossed(topology, np.arange(table.ranks)[np.newaxis])
+    if level is None:
+        raise ValueError(f"{table.name}: one rank alone")
+    return system_name(topology, level)

@@ -33,6 +33,7 @@ class HeldOut:
     """The errors of one table after a calibration on ``seen``.
 
     ``what`` says whether it was left out as the larger or the smaller, or was in the sample.
+    ``cells``: each size of the table in bytes, with its error.
     """
 
     topology: str
@@ -41,6 +42,7 @@ class HeldOut:
     what: str
     median: float
     largest: float
+    cells: tuple[tuple[int, float], ...] = ()
 
     @property
     def target(self) -> float | None:
@@ -157,9 +159,11 @@ def _errors(
     fitted = calibrated(start, [sample for table in seen for sample in samples_of(table, start)])
     for table in asked:
         predict = predictor(fitted, table.ranks, RequestKind(table.collective))
-        errors = [abs(predict(size).seconds / seconds - 1) for size, seconds in table.rows]
+        cells = tuple((n, abs(predict(n).seconds / seconds - 1)) for n, seconds in table.rows)
+        errors = [error for _, error in cells]
+        median, most = statistics.median(errors), max(errors)
         names = tuple(one.name for one in seen)
-        yield HeldOut(start.name, names, table.name, what, statistics.median(errors), max(errors))
+        yield HeldOut(start.name, names, table.name, what, median, most, cells)
 
 
 def calibrated(topology: Topology, samples: Sequence[Sample]) -> Topology:

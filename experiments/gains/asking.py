@@ -10,16 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from experiments.gains.clusters import named
-from p2smt.cost.library.accuracy import Sized, accuracy_of
+from p2smt.cost.by_choice import cheapest_single
 from p2smt.cost.pipeline import Pipelined
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Matrix, Placement, default_ranks
 from p2smt.parallelism.request import Problem, Request, parse_axes
-from p2smt.plans.answers import fixed_answer, program_answer
-from p2smt.plans.solution import RequestAnswer, Solution, objective
+from p2smt.plans.answers import fixed_answer, matrix_alternative, program_answer
+from p2smt.plans.solution import RankOrder, RequestAnswer, Solution, objective
 from p2smt.result import SearchLimits, Status
+from p2smt.search.gain import gain_of
 from p2smt.search.programs import Task
-from p2smt.search.programs_pipelined import Listings, best_pipelined
+from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
+from p2smt.search.rank_orders import rank_order
 from p2smt.search.solve import solve
 from p2smt.search.weaker.starts import matrix_of
 
@@ -96,8 +98,8 @@ class Programs:
         if scene.hierarchy.size == 1 or not request.kind.has_programs:
             return fixed_answer(request, scene)
         task = Task(request.kind, scene.hierarchy, problem.max_length)
-        size = request.payload_bytes
-        found = best_pipelined(task, scene, size, LIMITS, 1, self.listings)
+        sought = SoughtProgram(task, scene, request.payload_bytes, 1, self.listings)
+        found = best_pipelined(sought, LIMITS)
         if found.best is None:
             raise RuntimeError(f"{request}: {found.status.value}, no program")
         best = found.best
@@ -113,9 +115,8 @@ def scene_of(problem: Problem, request: Request, matrix: Matrix) -> Scene:
 
 def cheapest_s(problem: Problem, request: Request, matrix: Matrix) -> float:
     """The single collective by the library's cheapest way instead of the one it chooses."""
-    cheap = replace(problem, topology=problem.topology.cheapest())
-    scene = scene_of(cheap, request, matrix)
-    return scene.fixed_time(request.kind, request.payload_bytes).seconds
+    scene = scene_of(problem, request, matrix)
+    return cheapest_single(scene, request.kind, request.payload_bytes).seconds
 
 
 def solved(ask: Ask, length: int | None = None) -> Solution:
@@ -134,8 +135,12 @@ def worst(answers: Sequence[RequestAnswer]) -> Status:
     return bad[0] if bad else Status.OPTIMAL
 
 
-def measurable(problem: Problem, answers: Sequence[RequestAnswer], gain: float) -> bool | None:
-    """What p2smt says of a gain: whether it reaches the committed accuracy; None: not known."""
-    accuracy = accuracy_of(problem.topology.library)
-    parts = [Sized(a.request.kind.value, a.request.payload_bytes, a.total_s) for a in answers]
-    return None if accuracy is None else accuracy.measurable(gain, parts)
+def measurable(problem: Problem, matrix: Matrix, answers: tuple[RequestAnswer, ...]) -> bool | None:
+    """What p2smt says of a gain over the default layout: whether it would be measured."""
+    best = matrix_alternative(problem, matrix, answers)
+    return gain_of(problem, best, default_order(problem)).measurable
+
+
+def default_order(problem: Problem) -> RankOrder:
+    """The default layout, one collective for each request."""
+    return rank_order(problem, default_ranks(problem.axis_sizes), "default")

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from experiments.gains.groups import SHARED, SPREAD, WHOLE
 from experiments.gains.store import GAIN, HERE, entries, read
 from experiments.gains.summary import Entry, leafy
+from experiments.testbed.figures import write_figures
 from experiments.testbed.script import ended
 from p2smt.units import format_bytes
 
@@ -56,7 +56,7 @@ def _column(entry: Entry) -> int:
     return {2: 0, 4: 1}.get(entry["nodes"], 2)
 
 
-def _heat(panel: Axes, chosen: Sequence[Entry], presets: Sequence[str]) -> mpl.image.AxesImage:
+def _heat(panel: Axes, chosen: Sequence[Entry], presets: Sequence[str]) -> AxesImage:
     payloads = sorted({one["payload"] for one in chosen})
     ratio = np.full((len(presets), len(payloads)), np.nan)
     for one in chosen:
@@ -113,15 +113,7 @@ FIGURES = {"programs": draw_programs, "placements": draw_placements}
 
 def main(arguments: Sequence[str]) -> None:
     """Write every figure as SVG, and as PNG into another folder where one is named."""
-    mpl.rcParams["svg.hashsalt"] = "p2smt"
-    target = Path(arguments[0]) if arguments else HERE / "figures"
-    target.mkdir(exist_ok=True)
-    for name, draw in FIGURES.items():
-        figure = draw()
-        if arguments:
-            figure.savefig(target / f"{name}.png", dpi=100)
-        else:
-            figure.savefig(target / f"{name}.svg", metadata={"Date": None})
+    write_figures(FIGURES, HERE, arguments)
 
 
 if __name__ == "__main__":

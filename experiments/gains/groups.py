@@ -67,7 +67,7 @@ def row(cluster: Cluster, group: Groups, ask: Ask, programs: Programs) -> list[A
         *(found.request.kind.value, found.request.payload_bytes),
         *(rounded(found.single_s), rounded(found.seconds), rounded(cheap_s)),
         *(rounded(found.physical_bound_s), positive(gain)),
-        measurable(problem, answers, gain),
+        measurable(problem, matrix, answers),
         *(found.status.value, str(found.program)),
     ]
 

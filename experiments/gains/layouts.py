@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.gains.asking import Ask, Programs, measurable, seconds, solved, worst
+from experiments.gains.asking import Ask, Programs, seconds, solved, worst
 from experiments.gains.clusters import Cluster, has_leaves, leafy
 from experiments.gains.store import positive, rounded
 from p2smt.cluster.file import load_topology, preset_names
@@ -99,15 +99,20 @@ def answer(ask: Ask, programs: Programs) -> dict[str, Any]:
         "placement_s": rounded(singles.best.objective_s),
         "best_s": rounded(best.best.objective_s),
         "placement_gain": positive(alone),
-        "placement_measurable": measurable(problem, singles.best.requests, alone),
+        "placement_measurable": _measurable(singles),
         "gain": positive(gain),
-        "measurable": measurable(problem, best.best.requests, gain),
+        "measurable": _measurable(best),
         "status": _status(best, singles, worst(on_default or ()).value),
         "default_matrix": best.default.matrix,
         "placement_matrix": singles.best.matrix,
         "best_matrix": best.best.matrix,
         "programs": [str(answer.program) for answer in best.best.requests],
     }
+
+
+def _measurable(found: Solution) -> bool | None:
+    """What the answer says of its gain."""
+    return None if found.gain is None else found.gain.measurable
 
 
 def _status(best: Solution, singles: Solution, on_default: str) -> str:

@@ -1,11 +1,12 @@
-"""The committed results: rounding, writing and reading."""
+"""The committed results: where they are, rounding, and their rows."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from experiments.testbed import results
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.json"
@@ -17,7 +18,7 @@ DIGITS = 6
 
 def rounded(value: float) -> float:
     """A number with ``DIGITS`` significant digits."""
-    return float(f"{value:.{DIGITS}g}")
+    return results.rounded(value, DIGITS)
 
 
 def positive(gain: float) -> float:
@@ -25,22 +26,9 @@ def positive(gain: float) -> float:
     return rounded(gain) if gain > GAIN / 1000 else 0.0
 
 
-def write(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a file with one line per entry of its lists, so that changes can be read."""
-    parts = [f"{json.dumps(key)}: {_value(value)}" for key, value in data.items()]
-    path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Sequence) and not isinstance(value, str) and value:
-        return "[\n" + ",\n".join(f" {json.dumps(entry)}" for entry in value) + "\n]"
-    return json.dumps(value)
-
-
-def read(path: Path = RESULTS) -> dict[str, Any]:
-    """The results."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+def read() -> dict[str, Any]:
+    """The committed results."""
+    return results.read(RESULTS)
 
 
 def entries(data: Mapping[str, Any], part: str) -> list[dict[str, Any]]:

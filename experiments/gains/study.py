@@ -14,8 +14,9 @@ from typing import Any
 from experiments.gains import groups, layouts
 from experiments.gains.asking import LIMITS, Programs
 from experiments.gains.clusters import clusters
-from experiments.gains.store import RESULTS, write
+from experiments.gains.store import RESULTS
 from experiments.gains.training import RUNS, TrainingRun
+from experiments.testbed.results import write
 from experiments.testbed.script import ended
 from p2smt import __version__
 from p2smt.cluster.file import preset_names

@@ -11,6 +11,7 @@ from experiments.gains.clusters import LEAVES, NODES, every_cluster
 from experiments.gains.groups import ask_of
 from experiments.gains.layouts import layout_clusters, layouts
 from experiments.gains.store import GAIN
+from p2smt.cost.by_choice import as_good
 from p2smt.units import format_bytes, format_time
 
 Entry = dict[str, Any]
@@ -29,10 +30,16 @@ def over_cheapest(entry: Entry) -> float:
     return float(entry["cheapest_s"] / entry["best_s"] - 1)
 
 
+def by_choice(entries: Iterable[Entry]) -> list[Entry]:
+    """Gains that naming an algorithm of the library gives as well."""
+    return [one for one in entries if as_good(one["cheapest_s"], one["best_s"])]
+
+
 def measurable(entries: Sequence[Entry], key: str = "measurable") -> str:
     """How many gains p2smt calls measurable, in words."""
     counts = Counter(one[key] for one in entries)
-    parts = [(True, "measurable"), (False, "too small to measure"), (None, "of unknown accuracy")]
+    unknown = "where nobody published a measurement"
+    parts = [(True, "measurable"), (False, "too small to measure"), (None, unknown)]
     return ", ".join(f"{counts[key]} {text}" for key, text in parts if counts[key]) or "none"
 
 

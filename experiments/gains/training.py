@@ -142,6 +142,26 @@ def llama(sequence: int) -> Transformer:
     return Transformer(126, 16384, 128256, sequence, 53248, gated=True, kv=8 / 128)
 
 
+def llama_run(
+    context: str, pods: int, axes: tuple[tuple[str, int], ...], model: Transformer, batch: int
+) -> TrainingRun:
+    """A stage of Llama 3's training, by the length of its sequences."""
+    return TrainingRun(
+        f"Llama 3 405B, {context}",
+        LLAMA,
+        f"{FOLDER}/llama3-pods.yaml:{pods}",
+        axes,
+        model,
+        batch,
+        recompute=False,
+        sequence_parallel=True,
+        sharded=True,
+        scattered=True,
+        gradient_bytes=4,
+        assumed="microbatches of one sequence, one stage per device, 2048 GPUs in each pod",
+    )
+
+
 RUNS = (
     TrainingRun(
         "Megatron-LM 8.3B",
@@ -222,32 +242,8 @@ RUNS = (
         sharded=True,
         assumed="microbatches of one sequence, nothing recomputed; order of the axes",
     ),
-    TrainingRun(
-        "Llama 3 405B, 8 Ki tokens",
-        LLAMA,
-        f"{FOLDER}/llama3-pods.yaml:4",
-        (("dp", 64), ("pp", 16), ("tp", 8)),
-        llama(8192),
-        batch=2048,
-        recompute=False,
-        sequence_parallel=True,
-        sharded=True,
-        scattered=True,
-        gradient_bytes=4,
-        assumed="microbatches of one sequence, one stage per device, 2048 GPUs in each pod",
-    ),
-    TrainingRun(
-        "Llama 3 405B, 128 Ki tokens",
-        LLAMA,
-        f"{FOLDER}/llama3-pods.yaml:8",
-        (("dp", 8), ("pp", 16), ("cp", 16), ("tp", 8)),
-        llama(131072),
-        batch=128,
-        recompute=False,
-        sequence_parallel=True,
-        sharded=True,
-        scattered=True,
-        gradient_bytes=4,
-        assumed="microbatches of one sequence, one stage per device, 2048 GPUs in each pod",
+    llama_run("8 Ki tokens", 4, (("dp", 64), ("pp", 16), ("tp", 8)), llama(8192), batch=2048),
+    llama_run(
+        "128 Ki tokens", 8, (("dp", 8), ("pp", 16), ("cp", 16), ("tp", 8)), llama(131072), batch=128
     ),
 )

@@ -1,16 +1,16 @@
-"""Results of the study as JSON: the header of a file, rounding, reading and writing."""
+"""Results of the study: where they are, the header of a file, rounding."""
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from experiments.testbed import results
 
 HERE = Path(__file__).resolve().parent
 PACKAGES = ("p2smt", "ortools", "numpy", "scipy")
@@ -45,23 +45,4 @@ def _git(*arguments: str) -> str:
 
 def rounded(value: float, digits: int = DIGITS) -> float:
     """A number with so many significant digits."""
-    return float(f"{value:.{digits}g}")
-
-
-def write(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a file with one line per entry of its lists, so that changes can be read."""
-    path.parent.mkdir(exist_ok=True)
-    parts = [f"{json.dumps(key)}: {_value(value)}" for key, value in data.items()]
-    path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Sequence) and not isinstance(value, str) and value:
-        return "[\n" + ",\n".join(f" {json.dumps(entry)}" for entry in value) + "\n]"
-    return json.dumps(value)
-
-
-def read(path: Path) -> dict[str, Any]:
-    """A file that :func:`write` wrote."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    return results.rounded(value, digits)

@@ -39,6 +39,24 @@ OCI_2 = "NCCL 2.28.7"
 POC = "a public GitHub repository's summary of a test of two B200 nodes at Vultr"
 FROM_4K = "rows from 4 KiB"
 
+_IN_FILES = {
+    ALL_REDUCE: "allreduce",
+    ALL_GATHER: "allgather",
+    REDUCE_SCATTER: "reducescatter",
+    ALL_TO_ALL: "alltoall",
+    SEND: "sendrecv",
+}
+
+
+def _one_of(
+    collective: str, file: str, name: str, system: str, nodes: int, ranks: int, **said: str
+) -> Known:
+    """A table of a system that has several: ``file`` and ``name`` without the collective."""
+    suffix = "" if collective == ALL_REDUCE else f"-{collective}"
+    whole = f"{file}-{_IN_FILES[collective]}", f"{name}{suffix}"
+    return Known(*whole, system, nodes, ranks, collective, **said)
+
+
 TABLES = (
     Known("a100-1n8g-allreduce-mleng", "a100-node-1x8", "a100-node", 1, 8, note=ONE_PROCESS),
     Known("aws-p4de-2n16g-allreduce", "aws-p4de-2x8", "aws-p4de", 2, 16),
@@ -80,47 +98,13 @@ TABLES = (
         source="https://github.com/coreweave/nccl-tests",
         note=CUT,
     ),
-    Known(
-        "gb300-oci-4g-allreduce",
-        "gb300-1x4",
-        "gb300-nvl72",
-        1,
-        4,
-        library=OCI_2,
-        source=OCI,
-        note=CUT,
-    ),
-    Known(
-        "gb300-oci-8g-allreduce",
-        "gb300-2x4",
-        "gb300-nvl72",
-        2,
-        8,
-        library=OCI_2,
-        source=OCI,
-        note=CUT,
-    ),
-    Known(
-        "gb300-oci-4g-alltoall",
-        "gb300-1x4-all-to-all",
-        "gb300-nvl72",
-        1,
-        4,
-        ALL_TO_ALL,
-        OCI_2,
-        CUT,
-        OCI,
-    ),
-    Known(
-        "gb300-oci-8g-alltoall",
-        "gb300-2x4-all-to-all",
-        "gb300-nvl72",
-        2,
-        8,
-        ALL_TO_ALL,
-        OCI_2,
-        CUT,
-        OCI,
+    *(
+        _one_of(collective, *where, library=OCI_2, source=OCI, note=CUT)
+        for collective in (ALL_REDUCE, ALL_TO_ALL)
+        for where in (
+            ("gb300-oci-4g", "gb300-1x4", "gb300-nvl72", 1, 4),
+            ("gb300-oci-8g", "gb300-2x4", "gb300-nvl72", 2, 8),
+        )
     ),
     Known(
         "gcp-a3high-2n16g-allgather-dstack",
@@ -168,40 +152,18 @@ TABLES = (
         library="NCCL 2.26.2",
     ),
     *(
-        Known(
-            f"b200-vultr-1n8g-{file}",
-            name,
-            "b200-vultr",
-            1,
-            8,
-            collective,
-            note=FROM_4K,
-            source=POC,
+        _one_of(collective, *where, note=FROM_4K, source=POC)
+        for where, collectives in (
+            (
+                ("b200-vultr-1n8g", "b200-vultr-1x8", "b200-vultr", 1, 8),
+                (ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, SEND),
+            ),
+            (
+                ("b200-vultr-2n16g", "b200-vultr-2x8", "b200-vultr", 2, 16),
+                (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL),
+            ),
         )
-        for file, name, collective in (
-            ("allgather", "b200-vultr-1x8-all-gather", ALL_GATHER),
-            ("reducescatter", "b200-vultr-1x8-reduce-scatter", REDUCE_SCATTER),
-            ("alltoall", "b200-vultr-1x8-all-to-all", ALL_TO_ALL),
-            ("sendrecv", "b200-vultr-1x8-send", SEND),
-        )
-    ),
-    *(
-        Known(
-            f"b200-vultr-2n16g-{file}",
-            name,
-            "b200-vultr",
-            2,
-            16,
-            collective,
-            note=FROM_4K,
-            source=POC,
-        )
-        for file, name, collective in (
-            ("allreduce", "b200-vultr-2x8", ALL_REDUCE),
-            ("allgather", "b200-vultr-2x8-all-gather", ALL_GATHER),
-            ("reducescatter", "b200-vultr-2x8-reduce-scatter", REDUCE_SCATTER),
-            ("alltoall", "b200-vultr-2x8-all-to-all", ALL_TO_ALL),
-        )
+        for collective in collectives
     ),
     Known(
         "h100-gcp-a3mega-2n16g-allgather",

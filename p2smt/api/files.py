@@ -39,8 +39,10 @@ def write_plan(solution: Solution, path: StrPath) -> None:
     """Write the best alternative as a plan file, whole or not at all.
 
     Raises:
-        InputError: there is no answer, or the file cannot be written.
+        InputError: there is no answer, the name is that of a schedule (.yaml or .xml), or the file
+            cannot be written.
     """
+    plan_file.check_plan_name(os.fspath(path))
     if solution.best is None:
         given = f"a solution that is {solution.status.value}"
         raise InputError(given, "has no plan to write", "look at its status first")

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from p2smt.calibration.effective.fit import FittedConstant, fit_constants
 from p2smt.calibration.levels import LevelFit, fit_levels
 from p2smt.calibration.limits import check_pieces, check_times
+from p2smt.calibration.named import named_notes
 from p2smt.calibration.predict import Predictor
 from p2smt.calibration.samples import Sample, usages
-from p2smt.calibration.tables import TableFit, table_fits
+from p2smt.calibration.tables import TableFit, table_errors, table_fits
 from p2smt.cluster.topology import Algorithm, Topology
-from p2smt.cost.library.checks import check_topology
-from p2smt.cost.library.registry import library_of
+from p2smt.cost.named import running
 from p2smt.errors import InputError
 
 RING = (Algorithm.RING,)
@@ -60,19 +60,18 @@ def calibrate(
 
     Raises:
         InputError: no sample, too few message sizes, a sample whose groups the topology does not
-            have, or a rate above the nominal one that is not allowed.
+            have, algorithms by which none can have run, or a rate above the nominal one that is
+            not allowed.
     """
     if not samples:
         raise InputError("a calibration", "has no measurement", "give at least one file")
     start = replace(topology, sources=(*topology.sources, *sources))
     ran = None if algorithms is None else tuple(algorithms)
+    named_notes(start, samples, ran)
     if not topology.library:
         allow = allow_above_nominal
         return _in_pieces(start, samples, ran or RING, tuple(sources), always_own, allow)
-    if ran is not None:
-        start = start.running(ran)
-        check_topology(start, library_of(start.library))
-    return _with_library(start, samples, tuple(sources), allow_above_nominal)
+    return _with_library(running(start, ran), samples, tuple(sources), allow_above_nominal)
 
 
 def _with_library(
@@ -85,12 +84,13 @@ def _with_library(
     def again(seen: Sequence[Sample], asked: Sequence[Sample]) -> NDArray[np.float64]:
         return _predicted(fit_constants(topology, seen, allow).topology, asked)
 
+    tables = table_fits(samples, found.predicted_s, again)
     return Calibration(
-        found.topology,
+        replace(found.topology, errors=table_errors(found.topology, tables)),
         (),
         sources,
         found.constants,
-        table_fits(samples, found.predicted_s, again),
+        tables,
         tuple((samples[i], found.predicted_s[i]) for i in found.outliers),
     )
 
@@ -117,7 +117,9 @@ def _in_pieces(
         return _predicted(found, asked)
 
     predicted = _predicted(fitted, samples).tolist()
-    return Calibration(fitted, levels, sources, tables=table_fits(samples, predicted, again))
+    tables = table_fits(samples, predicted, again)
+    known = replace(fitted, errors=table_errors(fitted, tables))
+    return Calibration(known, levels, sources, tables=tables)
 
 
 def _predicted(topology: Topology, samples: Sequence[Sample]) -> NDArray[np.float64]:

@@ -5,17 +5,22 @@ A table is what one run measured: the rows of a file with one operation on group
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from p2smt.calibration.error_classes import error_classes
 from p2smt.calibration.predict import shape_of
-from p2smt.calibration.samples import Sample
+from p2smt.calibration.samples import Sample, footprint_of
+from p2smt.cluster.error_class import ErrorClass
+from p2smt.cluster.topology import Topology
 from p2smt.cost.algorithms import Operation
 
 Rows = tuple[int, ...]
+SampleErrors = tuple[tuple[Sample, float], ...]
 Again = Callable[[list[Sample], list[Sample]], "NDArray[np.float64] | None"]
 """Predicted times of the second samples by a fit to the first; None: it would say nothing."""
 
@@ -29,7 +34,8 @@ class TableFit:
 
     Errors are medians of max(predicted / measured, measured / predicted) - 1 over all its times:
     1 is a factor of two either way.  ``left_out_error`` is that of a fit to the other tables;
-    None where there is no such fit.
+    None where there is no such fit.  ``seen`` and ``unseen`` have abs(predicted / measured - 1) of
+    each time, in the fit and left out of it.
     """
 
     source: str
@@ -38,6 +44,8 @@ class TableFit:
     median_error: float
     max_error: float
     left_out_error: float | None
+    seen: SampleErrors
+    unseen: SampleErrors = ()
 
     @property
     def judged_error(self) -> float:
@@ -73,14 +81,56 @@ def _table_fit(
 ) -> TableFit:
     mine = [samples[i] for i in rows]
     errors = _errors(mine, np.array([predicted_s[i] for i in rows]))
-    left_out = None
+    unseen = None
     if again is not None:
-        others = [sample for i, sample in enumerate(samples) if i not in set(rows)]
-        unseen = again(others, mine)
-        left_out = None if unseen is None else float(np.median(_errors(mine, unseen)))
+        unseen = again([sample for i, sample in enumerate(samples) if i not in set(rows)], mine)
+    left_out = None if unseen is None else float(np.median(_errors(mine, unseen)))
     name = mine[0].source.rpartition(":")[0] or mine[0].source
-    median, most = float(np.median(errors)), float(errors.max())
-    return TableFit(name, mine[0].operation, len(mine), median, most, left_out)
+    return TableFit(
+        name,
+        mine[0].operation,
+        len(mine),
+        float(np.median(errors)),
+        float(errors.max()),
+        left_out,
+        _relative(mine, np.array([predicted_s[i] for i in rows])),
+        () if unseen is None else _relative(mine, unseen),
+    )
+
+
+def _relative(samples: Sequence[Sample], predicted: NDArray[np.float64]) -> SampleErrors:
+    times = zip(samples, predicted.tolist(), strict=True)
+    return tuple((one, abs(found / one.seconds - 1)) for one, found in times)
+
+
+def table_errors(
+    topology: Topology, tables: Sequence[TableFit]
+) -> tuple[tuple[str, ErrorClass], ...]:
+    """What predictions are off by, by the outermost level that the groups cross."""
+    seen = _by_level(topology, [one for table in tables for one in table.seen])
+    unseen = _by_level(topology, [one for table in tables for one in table.unseen])
+    return tuple(
+        (topology.names[level], one)
+        for level, operation in sorted(seen)
+        for one in error_classes(operation, seen[level, operation], unseen[level, operation])
+    )
+
+
+def _by_level(
+    topology: Topology, errors: Sequence[tuple[Sample, float]]
+) -> dict[tuple[int, str], list[tuple[int, float]]]:
+    """Payloads and errors by the outermost level that the groups cross, and by operation."""
+    levels = {place: _level(topology, place) for place in {shape_of(one) for one, _ in errors}}
+    found: dict[tuple[int, str], list[tuple[int, float]]] = defaultdict(list)
+    for one, error in errors:
+        found[levels[shape_of(one)], one.operation.value].append((one.payload_bytes, error))
+    return found
+
+
+def _level(topology: Topology, place: Sample) -> int:
+    """Index of the outermost level that a sample's groups cross."""
+    profile = max(footprint_of(place.cluster(topology), place.grouping, place.operation).profiles)
+    return next(j for j, entities in enumerate(profile) if entities > 1)
 
 
 def _errors(samples: Sequence[Sample], predicted: NDArray[np.float64]) -> NDArray[np.float64]:

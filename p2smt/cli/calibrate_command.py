@@ -11,7 +11,7 @@ from p2smt.cli import options as o
 if TYPE_CHECKING:
     from p2smt.calibration.build import Calibration
     from p2smt.calibration.samples import Measurements
-    from p2smt.cluster.topology import Topology
+    from p2smt.cluster.topology import Algorithm, Topology
     from p2smt.cost.algorithms import Operation
 
 
@@ -37,7 +37,8 @@ def calibrate(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="What ran, such as ring,tree; default: the library's choice, ring without one.",
+            help="What ran, such as ring,tree; default: the library's choice.  Without a library: "
+            "ring by default; best: the fastest of the topology's.",
         ),
     ] = None,
     allow_above_nominal: Annotated[
@@ -151,15 +152,15 @@ def _finish(
     from p2smt.api.calibrate import calibrate as fit
     from p2smt.api.files import write_topology
     from p2smt.calibration.limits import useless
-    from p2smt.cli import restrictions
+    from p2smt.calibration.named import named_notes
     from p2smt.cli.codes import NOT_SETTLED, OK
-    from p2smt.cli.output import print_json
+    from p2smt.cli.output import note, print_json
     from p2smt.report.calibration_tables import calibration_data
 
-    algorithms = restrictions.algorithms(algorithm)
-    if algorithm == "auto" and not found.topology.library:
-        algorithms = found.topology.algorithms
+    algorithms = _what_ran(algorithm, found.topology)
     calibration = fit(found, algorithms, allow)
+    for text in named_notes(found.topology, found.samples, algorithms):
+        note(text)
     if output is not None:
         write_topology(calibration, output)
     if as_json:
@@ -167,6 +168,20 @@ def _finish(
     else:
         _show(calibration, found, output)
     return NOT_SETTLED if useless(calibration.tables) else OK
+
+
+def _what_ran(text: str | None, topology: Topology) -> tuple[Algorithm, ...] | None:
+    """The algorithms of --algorithm; the cheapest of all is what the textbook runs, no library."""
+    from p2smt.cli import given, restrictions
+    from p2smt.errors import InputError
+
+    if text not in given.CHEAPEST:
+        return restrictions.algorithms(text)
+    if topology.library:
+        rule = f"is not what {topology.library} runs, so that no time was measured of it"
+        remedy = "name what ran, such as ring, or leave --algorithm out for the library's choice"
+        raise InputError(f"--algorithm {text}", rule, remedy)
+    return topology.algorithms
 
 
 def _show(calibration: Calibration, found: Measurements, output: str | None) -> None:

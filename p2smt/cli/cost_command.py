@@ -74,14 +74,16 @@ def cost(
 
 
 def _once(asked: PlacedRequests, programs: list[str], as_json: bool) -> int:
-    from p2smt.cli.output import print_json
-    from p2smt.plans.given_program import candidates, cost_of
+    from p2smt.cli.output import note, print_json
+    from p2smt.plans.given_program import candidates, cost_of, named_notes
     from p2smt.report.costs.cost_data import cost_data
     from p2smt.report.costs.cost_tables import cost_tables
     from p2smt.report.tables import show
 
     problem = asked.of(None)
     found = [cost_of(problem, asked.placement, c) for c in candidates(problem, programs)]
+    for text in named_notes(problem, found):
+        note(text)
     if as_json:
         print_json(cost_data(problem, found))
     else:
@@ -93,7 +95,8 @@ def _sweep(
     asked: PlacedRequests, programs: list[str], sizes: str, plot: str | None, as_json: bool
 ) -> int:
     from p2smt.cli import restrictions
-    from p2smt.cli.output import print_json
+    from p2smt.cli.output import note, print_json
+    from p2smt.plans.given_program import named_notes
     from p2smt.plans.sweep import sweep
     from p2smt.report.costs.cost_data import sweep_data
     from p2smt.report.costs.sweep_plot import plot_format, write_plot
@@ -107,6 +110,8 @@ def _sweep(
         plot_format(plot)
     payloads = parse_sizes(sizes, "--sizes")
     found = sweep(asked.of(payloads[0]), asked.placement, payloads, programs)
+    for text in named_notes(found.problem, [one for row in found.by_size for one in row]):
+        note(text)
     if plot is not None:
         write_plot(found, plot)
     if as_json:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
+from p2smt.cli.output import note
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from p2smt.result import SearchLimits
     from p2smt.search.rank_orders import GivenRanks
 
-BEST = "best"
-"""The --algorithm that takes the cheapest way, not the library's choice."""
+CHEAPEST = ("best", "auto")
+"""The --algorithm that takes the cheapest way, not the library's choice; and its older name."""
 _PLAIN_SECONDS = re.compile(r"\s*[0-9]+(\.[0-9]+)?\s*", re.ASCII)
 _PERCENT = re.compile(r"\s*(?P<number>[0-9]{1,9}(\.[0-9]{1,9})?)\s*%\s*", re.ASCII)
 _MAX_TIME_S = 10**6
@@ -34,14 +34,15 @@ def topology_of(
 ) -> Topology:
     """The topology of --topology, which must be given, with --library, --nominal, --algorithm best.
 
-    A library that is only assumed is said on stderr.
+    What of it does not count, or is only assumed, is said on stderr.
     """
     from p2smt.cluster.file import load_noting
+    from p2smt.cost.unheeded import topology_notes
     from p2smt.errors import InputError
 
     if spec is None:
         raise InputError("topology", "is missing", "give --topology azure-ndv4:4 or a YAML file")
-    found, note = load_noting(spec)
+    found, text = load_noting(spec)
     if nominal:
         return _nominal(found, library)
     if library is not None:
@@ -51,11 +52,9 @@ def topology_of(
         from p2smt.cost.library.registry import library_of
 
         check_topology(found, library_of(found.library))
-    if note and library is None:
-        from p2smt.report.text import one_line
-
-        typer.echo(f"note: {one_line(note)}", err=True)
-    return found.cheapest() if algorithm == BEST else found
+    for line in (*((text,) if text and library is None else ()), *topology_notes(found)):
+        note(line)
+    return found.cheapest() if algorithm in CHEAPEST else found
 
 
 def _nominal(found: Topology, library: str | None) -> Topology:

@@ -68,13 +68,16 @@ AlgorithmOption = Annotated[
     typer.Option(
         "--algorithm",
         metavar="NAMES",
-        help="Such as ring or ring,tree; best: the cheapest; default: the library's choice.",
+        help="Such as ring or ring,tree: no others run, where these can; best (or auto): the "
+        "cheapest; default: the library's choice, without one the cheapest.",
     ),
 ]
 LibraryOption = Annotated[
     str | None,
     typer.Option(
-        "--library", metavar="NAME|FILE|none", help="What runs on it, not the topology's own."
+        "--library",
+        metavar="NAME|FILE|none",
+        help="Communication library such as nccl-2.30, rccl or gloo, instead of the topology's.",
     ),
 ]
 NominalOption = Annotated[

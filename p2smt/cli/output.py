@@ -1,4 +1,4 @@
-"""JSON on stdout."""
+"""JSON on stdout, and notes beside it."""
 
 from __future__ import annotations
 
@@ -22,3 +22,10 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(inner) for inner in value]
     return value
+
+
+def note(text: str) -> None:
+    """One line beside the answer, on stderr."""
+    from p2smt.report.text import one_line
+
+    typer.echo(f"note: {one_line(text)}", err=True)

@@ -12,9 +12,8 @@ from p2smt.cli import options as o
 
 if TYPE_CHECKING:
     from p2smt.cli.scene_options import PlacedRequests
-    from p2smt.parallelism.request import Request
+    from p2smt.report.lists.program_lists import Listing
     from p2smt.result import SearchLimits
-    from p2smt.search.programs import ProgramList
     from p2smt.solvers.solver import Solver
 
 
@@ -90,6 +89,7 @@ class _Sought:
 def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) -> int:
     from p2smt.cli import given, restrictions, scene_options
     from p2smt.programs.program import Hierarchy
+    from p2smt.report.lists.program_lists import Listing
     from p2smt.search.programs import Task, programs_on
 
     hierarchy = Hierarchy.plain(given.sizes_of(factors, "factors"))
@@ -101,11 +101,14 @@ def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) 
         restrictions.step_limits(sought.steps, [name for name, _ in hierarchy.aliases[1:]]),
         sought.solver,
     )
-    return _finish([programs_on(task, sought.limits, sought.top)], [None], sought, as_json)
+    listed = Listing(programs_on(task, sought.limits, sought.top))
+    return _finish([listed], sought, as_json)
 
 
 def _of_requests(asked: PlacedRequests, sought: _Sought, as_json: bool) -> int:
     from p2smt.cli import restrictions
+    from p2smt.report.lists.program_lists import Listing
+    from p2smt.search.gain import single_of
     from p2smt.search.programs import programs_of_each
 
     problem = replace(
@@ -122,12 +125,14 @@ def _of_requests(asked: PlacedRequests, sought: _Sought, as_json: bool) -> int:
         limits=sought.limits,
         solver=sought.solver,
     )
-    return _finish(found, problem.requests, sought, as_json)
+    listings = [
+        Listing(one, request, single_of(problem, asked.placement, request) if one.by_time else None)
+        for one, request in zip(found, problem.requests, strict=True)
+    ]
+    return _finish(listings, sought, as_json)
 
 
-def _finish(
-    found: Sequence[ProgramList], asked: Sequence[Request | None], sought: _Sought, as_json: bool
-) -> int:
+def _finish(listings: Sequence[Listing], sought: _Sought, as_json: bool) -> int:
     """Show the lists; the exit code says whether any was cut short."""
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import print_json
@@ -135,8 +140,8 @@ def _finish(
 
     best = sought.top is not None
     if as_json:
-        print_json(lists_data(found, asked, best))
+        print_json(lists_data(listings, best))
     else:
-        for line in lists_lines(found, asked, best):
+        for line in lists_lines(listings, best):
             typer.echo(line)
-    return max(exit_code(one.status) for one in found)
+    return max(exit_code(one.found.status) for one in listings)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from p2smt.cli.given import CHEAPEST
 from p2smt.cluster.topology import ROOT, Algorithm
 from p2smt.collectives.names import Form
 from p2smt.errors import InputError
@@ -38,8 +39,8 @@ def step_limits(texts: Sequence[str] | None, levels: Sequence[str]) -> tuple[tup
 
 
 def algorithms(text: str | None) -> tuple[Algorithm, ...] | None:
-    """Algorithms by name, separated by commas; ``best`` (or ``auto``) is all that can run."""
-    if text is None or text in ("best", "auto"):
+    """Algorithms by name, separated by commas; None: any, as where the cheapest way is taken."""
+    if text is None or text in CHEAPEST:
         return None
     known = {algorithm.value: algorithm for algorithm in Algorithm}
     names = [name.strip() for name in text.split(",")]

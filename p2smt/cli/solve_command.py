@@ -70,13 +70,15 @@ def solve(
     seed: o.SeedOption = "0",
     workers: o.WorkersOption = "1",
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan here.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the plan here, as JSON."),
     ] = None,
     json: o.JsonOption = False,
 ) -> int:
     """The best placement and programs, with a proof."""
     from p2smt.cli import given, restrictions
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH, Problem, parse_objective
+    from p2smt.plans.file import check_plan_name
     from p2smt.search.order.near import BRIEFLY
     from p2smt.search.solve import MAX_TOP
     from p2smt.search.solve import solve as search
@@ -107,6 +109,7 @@ def solve(
     order = None if compare is None else given.rank_order_of(compare)
     limits = given.limits_of(time_limit, seed, workers)
     restrictions.writable(output)
+    check_plan_name(output or "")
     with live() as progress:
         solution = search(
             problem,

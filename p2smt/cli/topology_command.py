@@ -49,7 +49,7 @@ def show_one(spec: Spec, json: o.JsonOption = False) -> int:
 
 @app.command("check")
 def check(spec: Spec, json: o.JsonOption = False) -> int:
-    """Whether a topology file is well formed."""
+    """Whether a topology file is well formed, and its library can run as it says."""
     from p2smt.cli import given
     from p2smt.cli.output import print_json
     from p2smt.report.text import one_line

@@ -95,7 +95,11 @@ def load_topology(spec: str) -> Topology:
 
 
 def load_noting(spec: str) -> tuple[Topology, str]:
-    """As :func:`load_topology`; and a note where the library was not said, or an empty text."""
+    """As :func:`load_topology`; and a note, or an empty text.
+
+    The note says which library is assumed where a file names none, or else what it says of links
+    that does not count under its library.
+    """
     name, colon, count = spec.rpartition(":")
     if not colon or os.path.isfile(spec):
         return _load(spec)
@@ -119,12 +123,29 @@ def _with_library(data: object, source: str) -> tuple[Topology, str]:
     """
     found = topology_from_data(data, source)
     if isinstance(data, dict) and data.get("library") is not None:
-        return found, ""
+        return found, _unheeded(found, source)
     library, why = default_library(found)
     what = "no library" if library == NO_LIBRARY else f"library {library}"
     note = f"{source[:200]} names no library: {what} is assumed ({why}); write library: NAME"
     restricted = "algorithms" in data if isinstance(data, dict) else False
     return replace(found.under(library), restricted=restricted and library != NO_LIBRARY), note
+
+
+def _unheeded(topology: Topology, source: str) -> str:
+    """That latencies of links do not count under a file's library, nor protocols.
+
+    Where hops are given nobody will think so, and a calibrated file only keeps them.
+    """
+    bare = [level for level in topology.levels if not level.link.hops]
+    said = [lv for lv in bare if len(lv.link.pieces) > 1 or lv.link.latency_s > 0]
+    if not topology.library or topology.calibrated or not said:
+        return ""
+    several = any(len(level.link.pieces) > 1 for level in said)
+    return (
+        f"{source[:200]}: latency {'and protocols ' if several else ''}of "
+        f"{', '.join(level.name for level in said)}: do{'' if several else 'es'} not count under a "
+        f"library; {topology.library} says what a hop costs, or hops: on the link"
+    )
 
 
 def _unknown(name: str) -> InputError:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from p2smt.cluster.error_model import LevelErrorModel, dump_error_class, error_class
 from p2smt.cluster.file_schema import (
     AT_LEAST_ONE,
     EFFICIENCIES_SCHEMA,
@@ -201,6 +202,7 @@ class TopologyModel(StrictModel):
         dict[str, Latency], Field(json_schema_extra={"propertyNames": {"enum": [*CALL_NAMES]}})
     ] = Field(default_factory=dict)
     calibrated: bool = False
+    errors: list[LevelErrorModel] = Field(default_factory=list)
     levels: Annotated[
         list[LevelModel], Field(json_schema_extra={"minItems": 1, "maxItems": MAX_LEVELS})
     ]
@@ -241,6 +243,7 @@ def build_topology(model: TopologyModel, source: str) -> Topology:
             restricted=model.restricted,
             calls=tuple((name, parse_time(text)) for name, text in model.calls.items()),
             calibrated=model.calibrated,
+            errors=tuple((one.level, error_class(one)) for one in model.errors),
         )
 
 
@@ -315,6 +318,8 @@ def dump_topology(topology: Topology) -> dict[str, object]:
         found["calls"] = {name: exact_time(seconds) for name, seconds in topology.calls}
     if topology.calibrated:
         found["calibrated"] = True
+    if topology.errors:
+        found["errors"] = [{"level": x, **dump_error_class(one)} for x, one in topology.errors]
     found["levels"] = [
         {"name": level.name, "size": level.size, "link": _dump_link(level.link)}
         for level in topology.levels

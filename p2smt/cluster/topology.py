@@ -10,8 +10,9 @@ import math
 import re
 from dataclasses import dataclass, replace
 
+from p2smt.cluster.error_class import ErrorClass
 from p2smt.cluster.link import ANY_ALGORITHM, Algorithm, Link, LinkKind, Piece
-from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import CALL_NAMES, Collective
 from p2smt.errors import InputError
 
 __all__ = [
@@ -44,8 +45,6 @@ NO_LIBRARY = "none"
 """How files and options say that there is no library."""
 _LIBRARY = r"[a-z0-9][a-z0-9._-]{0,63}"
 LIBRARY_PATTERN = f"^{_LIBRARY}$"
-CALL_NAMES = tuple(dict.fromkeys(kind.value for kind in (*Collective, *RequestKind)))
-"""Operations that a call's cost can be measured for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,8 @@ class Topology:
     measured seconds per call by operation (``CALL_NAMES``), which replace the library's;
     ``call_factor`` multiplies the cost of every call, measured or not (no file has it: it is to see
     what an answer depends on).
-    ``calibrated``: rates and latencies were fitted to measured times.
+    ``calibrated``: rates and latencies were fitted to measured times.  ``errors``: how far off
+    predictions of these were, by the name of the outermost level that the groups cross.
     """
 
     name: str
@@ -100,6 +100,7 @@ class Topology:
     calls: tuple[tuple[str, float], ...] = ()
     calibrated: bool = False
     call_factor: float = 1.0
+    errors: tuple[tuple[str, ErrorClass], ...] = ()
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]
@@ -118,6 +119,8 @@ class Topology:
             raise InputError(f"{len(names)} levels", f"a topology has 1 to {MAX_LEVELS} levels")
         if len(set(names)) != len(names):
             raise InputError(f"levels {names}", "a level name is used twice", "rename one of them")
+        if unknown := {name for name, _ in self.errors} - set(names):
+            raise InputError(f"errors of {min(unknown)[:40]!r}", f"is none of the levels {names}")
         if self.devices > MAX_DEVICES:
             raise InputError(f"{self.devices} devices", f"at most {MAX_DEVICES} are supported")
         for j, level in enumerate(self.levels):
@@ -158,17 +161,29 @@ class Topology:
         """Every algorithm that some collective may run by."""
         return frozenset(self.algorithms) | {algorithm for _, algorithm in self.overrides}
 
+    def named_for(self, collective: Collective) -> tuple[Algorithm, ...] | None:
+        """The algorithms that a collective is to run by, where they are named.
+
+        None: any that the library has for it.
+        """
+        fixed = dict(self.overrides).get(collective)
+        if fixed is not None:
+            return (fixed,)
+        return self.algorithms if self.restricted or not self.library else None
+
     def running(self, algorithms: tuple[Algorithm, ...]) -> Topology:
         """The same cluster where every collective runs by one of these, as far as they can."""
-        return replace(self, algorithms=algorithms, overrides=(), restricted=True)
+        return replace(self, algorithms=algorithms, overrides=(), restricted=True, errors=())
 
     def under(self, library: str) -> Topology:
         """The same cluster with another library (``none`` or empty: without one)."""
-        return replace(self, library="" if library == NO_LIBRARY else library)
+        other = "" if library == NO_LIBRARY else library
+        errors = self.errors if other == self.library else ()
+        return replace(self, library=other, errors=errors)
 
     def cheapest(self) -> Topology:
         """The same cluster where the cheapest way runs, not the one that the library chooses."""
-        return replace(self, best=True)
+        return replace(self, best=True, errors=())
 
     def nominal(self) -> Topology:
         """The same hardware at its nominal rates, without a library and without measured costs."""
@@ -176,7 +191,9 @@ class Topology:
             replace(level, link=replace(level.link, efficiency=(), hops=(), measured=()))
             for level in self.levels
         )
-        return replace(self, levels=levels, library="", best=False, calls=(), calibrated=False)
+        return replace(
+            self, levels=levels, library="", best=False, calls=(), calibrated=False, errors=()
+        )
 
     @property
     def fitted(self) -> bool:

@@ -45,6 +45,10 @@ class RequestKind(Enum):
         return self in DIRECT
 
 
+CALL_NAMES = tuple(dict.fromkeys(kind.value for kind in (*Collective, *RequestKind)))
+"""Operations that are called: what the cost of a call, or an error, can be measured for."""
+
+
 class _Named(NamedTuple):
     """One collective in every vocabulary; None: it has no name there."""
 

@@ -220,12 +220,39 @@ def rule_of(algorithm: Algorithm, collective: Collective, members: int) -> Rule 
     return _RULES[algorithm](collective, members)
 
 
+def send_rule() -> Rule:
+    """Of a send: every member to the next one."""
+    return Rule(lambda _: 1.0, lambda use: use.path, lambda profile: outermost(profile, 1))
+
+
+def exchange_rule(p: int, steps: Callable[[Profile], Profile]) -> Rule:
+    """Of an all-to-all: every one of p members sends its part to every other."""
+    return Rule(lambda q: q * (p - q) / p, lambda use: use.pairs / p, steps)
+
+
+def fits_shape(algorithm: Algorithm, operation: Operation, footprint: Footprint) -> bool:
+    """Whether the groups have the shape for which an algorithm, or its load, is known.
+
+    A root's load depends on its entity, which the footprint knows for regular groups.
+    """
+    match algorithm:
+        case Algorithm.BINOMIAL | Algorithm.SCATTER_GATHER:
+            return footprint.regular
+        case Algorithm.DIRECT:
+            rooted = operation in (Collective.REDUCE, Collective.BROADCAST)
+            return footprint.regular or not rooted
+        case Algorithm.HALVING_DOUBLING:
+            powers = all(n & (n - 1) == 0 for profile in footprint.profiles for n in profile)
+            return footprint.regular and powers
+        case _:
+            return True
+
+
 def rules(topology: Topology, footprint: Footprint, operation: Operation) -> list[tuple[str, Rule]]:
     """The algorithms that can carry out an operation on these groups, by name."""
     p = footprint.members
     if operation is RequestKind.SEND:
-        one = Rule(lambda _: 1.0, lambda use: use.path, lambda profile: outermost(profile, 1))
-        return [("send", one)]
+        return [("send", send_rule())]
     if operation is RequestKind.ALL_TO_ALL:
         return _exchanges(topology, footprint)
     found = []
@@ -239,41 +266,29 @@ def rules(topology: Topology, footprint: Footprint, operation: Operation) -> lis
 
 def _exchanges(topology: Topology, footprint: Footprint) -> list[tuple[str, Rule]]:
     """All-to-all: pairwise rounds anywhere; all at once where every link allows it."""
-    p = footprint.members
-    pairwise = Rule(
-        lambda q: q * (p - q) / p, lambda use: use.pairs / p, lambda profile: new_entities(profile)
-    )
-    at_once = Rule(pairwise.crossing, pairwise.siblings, lambda profile: outermost(profile, 1))
     if _applies(Algorithm.DIRECT, topology, footprint, RequestKind.ALL_TO_ALL):
-        return [("direct", at_once)]
-    return [("pairwise", pairwise)]
+        return [("direct", exchange_rule(footprint.members, lambda s: outermost(s, 1)))]
+    return [("pairwise", exchange_rule(footprint.members, new_entities))]
 
 
 def _applies(
     algorithm: Algorithm, topology: Topology, footprint: Footprint, operation: Operation
 ) -> bool:
-    """Whether the links (and the group's shape) allow an algorithm."""
-    links = [topology.levels[use.level].link for use in footprint.uses]
-    switched = all(link.kind is LinkKind.SWITCH for link in links)
+    """Whether the links (and the group's shape) allow an algorithm of the textbook."""
+    kinds = {topology.levels[use.level].link.kind for use in footprint.uses}
+    switched = kinds <= {LinkKind.SWITCH}
     match algorithm:
         case Algorithm.RING:
             return True
-        case Algorithm.TREE:
-            return switched
-        case Algorithm.BINOMIAL | Algorithm.SCATTER_GATHER:  # rooted: see below
-            return switched and footprint.regular
-        case Algorithm.HALVING_DOUBLING:
-            powers = all(n & (n - 1) == 0 for profile in footprint.profiles for n in profile)
-            return switched and footprint.regular and powers
-        case Algorithm.DIRECT | Algorithm.ONE_SHOT:
-            rooted = operation in (Collective.REDUCE, Collective.BROADCAST)
-            mesh = (LinkKind.SWITCH, LinkKind.FULL_MESH)
-            # A root's load depends on its entity, which the footprint knows for regular groups.
-            return (footprint.regular or not rooted) and all(link.kind in mesh for link in links)
-        case Algorithm.IN_SWITCH:
-            return switched and _one_switch(topology, footprint)
         case Algorithm.NVLS | Algorithm.NVLS_TREE | Algorithm.PAT:
             return False
+        case Algorithm.DIRECT | Algorithm.ONE_SHOT:
+            linked = kinds <= {LinkKind.SWITCH, LinkKind.FULL_MESH}
+        case Algorithm.IN_SWITCH:
+            linked = switched and _one_switch(topology, footprint)
+        case _:
+            linked = switched
+    return linked and fits_shape(algorithm, operation, footprint)
 
 
 def _one_switch(topology: Topology, footprint: Footprint) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from p2smt.collectives.names import DIRECT
 from p2smt.cost.bounds import priced_bound_s, request_bound_s
+from p2smt.cost.named import NamedStep
 from p2smt.cost.pipeline import Pipelined
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.errors import EncodingBug
@@ -77,6 +79,19 @@ def fixed_answer(request: Request, scene: Scene) -> RequestAnswer:
         None,
         "one fixed step" if moved else "nothing to do",
     )
+
+
+def named_steps(answer: RequestAnswer) -> tuple[NamedStep, ...]:
+    """The collectives of an answer and what runs them; none of a send or an all-to-all."""
+    request, whole = answer.request, DIRECT.get(answer.request.kind)
+    if answer.program is not None:
+        steps = zip(answer.program.instructions, answer.steps, strict=True)
+        return tuple(
+            NamedStep(f"{i} ({request.name})", i.collective, step.algorithm) for i, step in steps
+        )
+    if whole is None:
+        return ()
+    return tuple(NamedStep(request.name, whole, step.algorithm) for step in answer.steps)
 
 
 def matrix_alternative(

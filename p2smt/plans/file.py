@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
 from typing import Any
 
 from p2smt.cluster.file_model import dump_topology
@@ -17,14 +17,15 @@ from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.file_model import SCHEMA_VERSION, AnyPlan, OldPlanModel, PlanModel
 from p2smt.plans.rank_answer import rank_step_groups
 from p2smt.plans.restrictions import restriction_data
-from p2smt.plans.solution import Alternative, RequestAnswer, Solution
+from p2smt.plans.solution import Alternative, RequestAnswer, Solution, timed_step
 from p2smt.programs.program import lower
 from p2smt.result import Status
 
-__all__ = ["AnyPlan", "PlanModel", "plan_data", "read_plan", "timed_steps"]
+__all__ = ["AnyPlan", "PlanModel", "plan_data", "read_plan"]
 
 MAX_PLAN_BYTES = 512 * 2**20
 OLD_VERSION = 1
+_OF_SCHEDULES = (".xml", ".yaml", ".yml")
 
 
 def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
@@ -93,29 +94,7 @@ def _step_data(
     topology: Topology, text: str, groups: IntArray, step: StepTime, payload: float
 ) -> dict[str, Any]:
     where = {"groups": groups.tolist(), "payload_bytes": payload}
-    return {"instruction": text, **where, **_timed(text, step, topology.names)}
-
-
-TIMED_STEP = ("instruction", "seconds", "algorithm", "protocol", "bottleneck", "load_bytes")
-"""What is said of the time of a step, in plans and in what commands print."""
-
-
-def _timed(instruction: str, step: StepTime, levels: Sequence[str]) -> dict[str, Any]:
-    worst = None if step.level is None else levels[step.level]
-    values = (instruction, step.seconds, step.algorithm, step.protocol, worst, step.load_bytes)
-    return dict(zip(TIMED_STEP, values, strict=True))
-
-
-def timed_steps(answer: RequestAnswer) -> list[dict[str, Any]]:
-    """The steps of an answer with the times of one chunk; keys as TIMED_STEP.
-
-    ``bottleneck`` is the level whose worst link bounds a step, with its load.  The instruction of
-    what is one fixed step is the name of its kind.
-    """
-    levels = [name for name, _ in answer.hierarchy.aliases[1:]]
-    fixed = (answer.request.kind.value,) * len(answer.steps)
-    names = map(str, answer.program.instructions if answer.program else fixed)
-    return [_timed(*named, levels) for named in zip(names, answer.steps, strict=True)]
+    return {"instruction": text, **where, **timed_step(text, step, topology.names)}
 
 
 def _limits_data(solution: Solution) -> dict[str, Any]:
@@ -127,6 +106,18 @@ def _limits_data(solution: Solution) -> dict[str, Any]:
         "workers": limits.workers,
         "top": solution.top,
     }
+
+
+def check_plan_name(path: str) -> None:
+    """Whether a file of that name would be read as a plan.
+
+    Raises:
+        InputError: it would be read as a schedule.
+    """
+    ending = os.path.splitext(path)[1].lower()
+    if ending in _OF_SCHEDULES:
+        rule = f"is not a plan's name: plans are JSON, and files named {ending} schedules"
+        raise InputError(f"output {path[:200]!r}", rule, "name it .json")
 
 
 def read_plan(path: str) -> AnyPlan:

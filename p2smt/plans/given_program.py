@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.cost.named import check_some, otherwise, running
 from p2smt.cost.pipeline import best_chunks, chunk_counts
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.answers import fixed_answer, matrix_alternative, program_answer
+from p2smt.plans.answers import fixed_answer, matrix_alternative, named_steps, program_answer
 from p2smt.plans.solution import Alternative, RequestAnswer
 from p2smt.programs.check import Checked, check_program
 from p2smt.programs.program import Grouping, Hierarchy, Program, parse_program
@@ -87,10 +88,10 @@ def placed_programs(
     """As :func:`given_programs`, each checked on its scene.
 
     Raises:
-        InputError: also where a program breaks a rule of the semantics; names step and rule.
+        InputError: also where a program breaks a rule of the semantics, naming step and rule, or
+            where nothing can run by the algorithms named.
     """
-    if problem.algorithms is not None:
-        problem = replace(problem, topology=problem.topology.running(problem.algorithms))
+    problem = replace(problem, topology=running(problem.topology, problem.algorithms))
     programs = given_programs(problem, placement, texts)
     return tuple(
         _placed(
@@ -159,6 +160,19 @@ def cost_of(
     placed = placed_programs(problem, placement, programs)
     answers = tuple(one.answer(one.request.payload_bytes) for one in placed)
     return matrix_alternative(problem, placement.matrix, answers)
+
+
+def named_notes(problem: Problem, candidates: Sequence[Alternative]) -> tuple[str, ...]:
+    """Notes on the steps of what was priced that do not run by the algorithm named for them.
+
+    Raises:
+        InputError: steps of collectives there are, and none runs by what is named.
+    """
+    topology = running(problem.topology, problem.algorithms)
+    answers = (answer for found in candidates for answer in found.requests)
+    steps = [step for answer in answers for step in named_steps(answer)]
+    check_some(topology, steps)
+    return otherwise(topology, steps)
 
 
 def cost_by_size(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
+from p2smt.cluster.error_class import Basis
+from p2smt.cost.by_choice import NamedWay
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Matrix, Placement
@@ -61,6 +64,31 @@ class RequestAnswer:
     def total_s(self) -> float:
         """Time per iteration: ``times`` executions."""
         return self.request.times * self.seconds
+
+
+TIMED_STEP = ("instruction", "seconds", "algorithm", "protocol", "bottleneck", "load_bytes")
+"""What is said of the time of a step, in plans and in what commands print."""
+
+
+def timed_step(instruction: str, step: StepTime, levels: Sequence[str]) -> dict[str, Any]:
+    """A step with the keys TIMED_STEP; ``levels`` are the names of the topology's.
+
+    ``bottleneck`` is the level whose worst link bounds the step, with its load.
+    """
+    worst = None if step.level is None else levels[step.level]
+    values = (instruction, step.seconds, step.algorithm, step.protocol, worst, step.load_bytes)
+    return dict(zip(TIMED_STEP, values, strict=True))
+
+
+def timed_steps(answer: RequestAnswer) -> list[dict[str, Any]]:
+    """The steps of an answer with the times of one chunk, each as :func:`timed_step` has it.
+
+    The instruction of what is one fixed step is the name of its kind.
+    """
+    levels = [name for name, _ in answer.hierarchy.aliases[1:]]
+    fixed = (answer.request.kind.value,) * len(answer.steps)
+    names = map(str, answer.program.instructions if answer.program else fixed)
+    return [timed_step(*named, levels) for named in zip(names, answer.steps, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +147,65 @@ class RankOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The relative error of the predictions that an answer rests on, and what it was found on.
+
+    None where it is not known: ``unknown`` says why.
+    """
+
+    error: float | None = None
+    basis: Basis | None = None
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramGain:
+    """What programs gain on the answer's placement; objectives in seconds.
+
+    ``singles_s`` is one collective each as the library chooses it, ``answer_s`` the answer.
+    ``named_s`` is one collective each where ``named`` requests run by the cheapest way that the
+    library has, which its rule does not take.
+    """
+
+    singles_s: float
+    named_s: float
+    answer_s: float
+    named: tuple[tuple[Request, NamedWay], ...] = ()
+
+    @property
+    def over_singles(self) -> float:
+        """Time of one collective each over the answer's, less one."""
+        return self.singles_s / self.answer_s - 1
+
+    @property
+    def by_choice(self) -> float:
+        """The same of naming algorithms: what it gains without any program."""
+        return self.singles_s / self.named_s - 1
+
+    @property
+    def part_by_choice(self) -> float:
+        """The part of the time saved that naming algorithms saves, at most all of it."""
+        saved = self.singles_s - max(self.named_s, self.answer_s)
+        return saved / (self.singles_s - self.answer_s)
+
+
+@dataclass(frozen=True, slots=True)
 class Gain:
     """What the answer gains over the default layout: its time over the answer's, less one.
 
-    ``error`` is the relative error of predictions under ``library`` at these sizes, where one is
-    known.  ``measurable``: whether the gain reaches it; None: not known.
+    ``accuracy`` is that of the predictions of both; ``programs`` what programs have in it, on the
+    answer's placement (None: nothing).
     """
 
     over_default: float
-    library: str = ""
-    error: float | None = None
-    measurable: bool | None = None
+    accuracy: Accuracy = Accuracy()
+    programs: ProgramGain | None = None
+
+    @property
+    def measurable(self) -> bool | None:
+        """Whether the gain reaches the error of the predictions; None: that is not known."""
+        error = self.accuracy.error
+        return None if error is None else self.over_default >= error
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ from dataclasses import asdict
 from typing import Any
 
 from p2smt.cluster.topology import Topology
+from p2smt.cost.by_choice import NamedWay
 from p2smt.cost.regime import regime
-from p2smt.plans.file import plan_data, timed_steps
+from p2smt.cost.unheeded import topology_notes
+from p2smt.plans.file import plan_data
 from p2smt.plans.solution import (
     Alternative,
     Gain,
@@ -15,6 +17,7 @@ from p2smt.plans.solution import (
     RequestAnswer,
     Solution,
     faster_orders,
+    timed_steps,
 )
 from p2smt.result import known_bound
 
@@ -33,7 +36,7 @@ def solution_data(solution: Solution) -> dict[str, Any]:
         "status": solution.status.value,
         "interrupted": solution.interrupted,
         "conflict": list(solution.conflict),
-        "notes": list(solution.notes),
+        "notes": [*topology_notes(topology), *solution.notes],
         "objective": solution.problem.objective,
         "objective_s": objective_s,
         "bound_s": known_bound(solution.bound_s, objective_s) if bounded else None,
@@ -59,11 +62,35 @@ def solution_data(solution: Solution) -> dict[str, Any]:
 
 
 def _gain_data(gain: Gain | None) -> dict[str, Any]:
-    """What is gained over the default layout, and whether who measures would find it."""
+    """What is gained over the default layout, whether who measures would find it, and by what."""
+    if gain is None:
+        keys = ("gain", "gain_measurable", "accuracy", "accuracy_basis", "accuracy_unknown")
+        empty: dict[str, Any] = dict.fromkeys((*keys, "program_gain", "gain_by_choice"))
+        return {**empty, "named_algorithms": []}
+    known, programs = gain.accuracy, gain.programs
+    named = () if programs is None else programs.named
     return {
-        "gain": None if gain is None else gain.over_default,
-        "gain_measurable": None if gain is None else gain.measurable,
-        "accuracy": None if gain is None else gain.error,
+        "gain": gain.over_default,
+        "gain_measurable": gain.measurable,
+        "accuracy": known.error,
+        "accuracy_basis": None if known.basis is None else known.basis.value,
+        "accuracy_unknown": known.unknown or None,
+        "program_gain": None if programs is None else programs.over_singles,
+        "gain_by_choice": None if programs is None else programs.by_choice,
+        "named_algorithms": [{"request": str(one), **named_data(way)} for one, way in named],
+    }
+
+
+def named_data(way: NamedWay) -> dict[str, Any]:
+    """A way that a library has and does not choose; seconds are of one execution."""
+    return {
+        "algorithm": way.cheapest.algorithm,
+        "protocol": way.cheapest.protocol,
+        "seconds": way.cheapest.seconds,
+        "settings": way.settings or None,
+        "chosen_algorithm": way.chosen.algorithm,
+        "chosen_protocol": way.chosen.protocol,
+        "chosen_s": way.chosen.seconds,
     }
 
 

@@ -10,13 +10,13 @@ from p2smt.collectives.names import RequestKind
 from p2smt.plans.restrictions import conflict_text
 from p2smt.plans.solution import (
     Alternative,
-    Gain,
     RankOrder,
     RequestAnswer,
     Solution,
     faster_orders,
 )
 from p2smt.report.comparisons import alternatives, comparison_table, near_line, sensitivity
+from p2smt.report.costs.gain_lines import gain_lines
 from p2smt.report.costs.request_table import answered, layout_table, peak_line, request_table
 from p2smt.report.tables import bound_text
 from p2smt.result import Status
@@ -74,8 +74,7 @@ def _headline(solution: Solution, best: Alternative) -> str:
         bounds,
         peak_line(best.peak_bytes),
     ]
-    if solution.gain is not None and solution.gain.measurable is False:
-        lines.append(_no_gain(solution.gain))
+    lines += gain_lines(solution)
     if solution.interrupted:
         lines.insert(0, "interrupted: the best found so far")
     lines += [f"note: {note}" for note in solution.notes]
@@ -85,15 +84,6 @@ def _headline(solution: Solution, best: Alternative) -> str:
             f"{_kept_out(order)}"
         )
     return "\n".join(lines)
-
-
-def _no_gain(gain: Gain) -> str:
-    """That the gain is smaller than the error of what predicts it."""
-    over, error = 100 * max(0.0, gain.over_default), 100 * (gain.error or 0.0)
-    return (
-        f"no gain you would measure: {over:.3g} % over the default layout, while predictions for "
-        f"{gain.library} at these sizes are off by {error:.3g} %"
-    )
 
 
 def _kept_out(order: RankOrder) -> str:

@@ -30,8 +30,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 
 def times_title(chunks: Iterable[int]) -> str:
     """What the times of a table of requests and their steps are, given the requests' chunks."""
-    one = "one chunk" if max(chunks, default=1) > 1 else "one execution"
-    return f"requests: time per iteration; steps: time of {one}"
+    several = ", or per chunk" if max(chunks, default=1) > 1 else ""
+    return f"requests: time per iteration; steps: time of one execution{several}"
 
 
 def letters(n: int) -> str:

@@ -15,7 +15,7 @@ from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, best_program, price
-from p2smt.search.programs_pipelined import Listings, best_pipelined
+from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
 from p2smt.search.weaker.merged import best_merged
 from p2smt.solvers.solver import Solver
 
@@ -73,7 +73,8 @@ def answer_request(
     task = _task(problem, request, scene.hierarchy, solver)
     if task is None:
         return fixed_answer(request, scene)
-    found = _best(task, scene, request.payload_bytes, limits, problem.pipeline, listings)
+    sought = SoughtProgram(task, scene, request.payload_bytes, problem.pipeline, listings)
+    found = _best(sought, limits)
     if found.status is Status.INFEASIBLE:
         return None
     best = found.best or _single(task, scene, request.payload_bytes)
@@ -110,25 +111,18 @@ def _task(problem: Problem, request: Request, hierarchy: Hierarchy, solver: Solv
     )
 
 
-def _best(
-    task: Task,
-    scene: Scene,
-    payload_bytes: int,
-    limits: SearchLimits,
-    pipeline: int | None,
-    listings: Listings,
-) -> Found:
+def _best(sought: SoughtProgram, limits: SearchLimits) -> Found:
     """The best program with proof where there is one; else the better of all that were found."""
     watch, weaker = StopWatch.start(limits), None
-    if not task.problem().small_model:  # the proof may take all the time, or be refused
-        weaker = best_merged(task, scene, payload_bytes, limits, pipeline, listings)
+    if not sought.task.problem().small_model:  # the proof may take all the time, or be refused
+        weaker = best_merged(sought, limits)
     try:
-        if pipeline == 1:
-            found = best_program(task, scene, payload_bytes, watch.left())
+        if sought.pipeline == 1:
+            found = best_program(sought.task, sought.scene, sought.payload_bytes, watch.left())
         else:
-            found = best_pipelined(task, scene, payload_bytes, watch.left(), pipeline, listings)
+            found = best_pipelined(sought, watch.left())
     except TooLarge:  # this scene is left unproved; the others need not be
-        return weaker or best_merged(task, scene, payload_bytes, limits, pipeline, listings)
+        return weaker or best_merged(sought, limits)
     if weaker is None or weaker.best is None or found.status.settled:
         return found
     if found.best is not None and found.best.seconds <= weaker.best.seconds:

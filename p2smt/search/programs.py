@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, Form, RequestKind
+from p2smt.cost.named import running
 from p2smt.cost.pipeline import program_s
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime
@@ -379,9 +380,7 @@ def programs_of_each(
 
 def _scene_of(problem: Problem, placement: Placement, request: Request) -> Scene:
     """Where a request runs, by the algorithms that the problem allows."""
-    topology = problem.topology
-    if problem.algorithms is not None:
-        topology = topology.running(problem.algorithms)
+    topology = running(problem.topology, problem.algorithms)
     return Scene.of(topology, placement, problem.axis_indices(request))
 
 

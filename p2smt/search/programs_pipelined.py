@@ -63,6 +63,21 @@ def _generic(task: Task) -> ProgramProblem:
 
 
 @dataclass(frozen=True, slots=True)
+class SoughtProgram:
+    """The best program of a task is sought, on a scene, for a payload of so many bytes.
+
+    ``pipeline`` is the number of chunks of programs of several steps, None the best one of
+    :data:`p2smt.cost.pipeline.CHUNK_COUNTS`.  ``listings`` are those at hand, and grow.
+    """
+
+    task: Task
+    scene: Scene
+    payload_bytes: int
+    pipeline: int | None
+    listings: Listings
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkedProgram:
     """A program with its payloads in rows, its number of chunks, and its time."""
 
@@ -93,10 +108,11 @@ class _Field:
                 steps[p, s] = numbers.setdefault(key, len(numbers))
         return _Field(tuple(programs), tuple(numbers), steps)
 
-    def seconds(self, task: Task, scene: Scene, payload_bytes: int, chunks: int) -> FloatArray:
+    def seconds(self, sought: SoughtProgram, chunks: int) -> FloatArray:
         """Time of each program in so many chunks."""
-        items, size = task.items_on(scene), task.hierarchy.size
-        payloads = step_payloads([rows for _, rows in self.keys], size, payload_bytes, chunks)
+        task, scene = sought.task, sought.scene
+        items, rows = task.items_on(scene), [rows for _, rows in self.keys]
+        payloads = step_payloads(rows, task.hierarchy.size, sought.payload_bytes, chunks)
         times = [
             scene.step_time(*items[number], payload)
             for (number, _), payload in zip(self.keys, payloads, strict=True)
@@ -108,10 +124,9 @@ class _Field:
         return pipelined_s(step_s[columns], np.moveaxis(wire_s[columns], 2, 1), chunks)
 
 
-def choices(
-    task: Task, scene: Scene, payload_bytes: int, pipeline: int | None, programs: Sequence[Indices]
-) -> Iterator[ChunkedProgram]:
+def choices(sought: SoughtProgram, programs: Sequence[Indices]) -> Iterator[ChunkedProgram]:
     """The best choices of every number of chunks: those tied with the least time."""
+    task = sought.task
     rows = RowCounts(
         demand_of(task.kind), task.hierarchy.factors, task.problem().instructions.items
     )
@@ -120,8 +135,8 @@ def choices(
     for several in (False, True):
         chosen = [(p, counts) for p, counts in whole if (len(p) > 1) is several]
         table = _Field.of(chosen, task.max_length)
-        for chunks in chunk_counts(pipeline, 2 if several else 1) if chosen else ():
-            seconds = table.seconds(task, scene, payload_bytes, chunks)
+        for chunks in chunk_counts(sought.pipeline, 2 if several else 1) if chosen else ():
+            seconds = table.seconds(sought, chunks)
             for p in np.flatnonzero(seconds <= seconds.min() * (1 + TIE)):
                 yield ChunkedProgram(*table.programs[p], chunks, float(seconds[p]))
 
@@ -133,29 +148,21 @@ def first_choice(found: Sequence[ChunkedProgram]) -> ChunkedProgram:
     return min(tied, key=lambda choice: (len(choice.program), choice.chunks, choice.program))
 
 
-def best_pipelined(
-    task: Task,
-    scene: Scene,
-    payload_bytes: int,
-    limits: SearchLimits,
-    pipeline: int | None,
-    listings: Listings,
-) -> Found:
+def best_pipelined(sought: SoughtProgram, limits: SearchLimits) -> Found:
     """The program and number of chunks of least time, checked and re-costed.
 
-    OPTIMAL only over a complete list.  ``pipeline`` is the number of chunks of programs of
-    several steps, None the best one of :data:`p2smt.cost.pipeline.CHUNK_COUNTS`.
+    OPTIMAL only over a complete list.
     """
-    watch = StopWatch.start(limits)
-    status, programs = listings.of(task, watch.left())
+    watch, task = StopWatch.start(limits), sought.task
+    status, programs = sought.listings.of(task, watch.left())
     complete = status is Status.COMPLETE
-    found = list(choices(task, scene, payload_bytes, pipeline, programs))
+    found = list(choices(sought, programs))
     stats = SolveStats(task.solver, watch.elapsed_s(), counters=(("listed", len(programs)),))
     if not found:
         return Found(Status.INFEASIBLE if complete else Status.UNKNOWN, None, 0.0, stats)
     choice = first_choice(found)
     program = task.program(task.problem(), choice.program)
-    best = price(task, program, scene, payload_bytes, choice.chunks)
+    best = price(task, program, sought.scene, sought.payload_bytes, choice.chunks)
     _same_choice(task, choice, best)
     if not complete:
         return Found(Status.FEASIBLE, best, 0.0, stats)

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from p2smt.cost.library.accuracy import Sized, accuracy_of
 from p2smt.cost.rank_list import single_time
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
@@ -19,7 +18,7 @@ from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.check_restrictions import broken_by_singles
 from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import SAME, Alternative, Gain, RankOrder, Solution, objective
+from p2smt.plans.solution import SAME, RankOrder, Solution, objective
 from p2smt.result import Status
 from p2smt.search.weaker.starts import matrix_of
 from p2smt.units import format_time
@@ -85,28 +84,6 @@ def _beside(found: Solution) -> str:
         proved = " (proved)" if found.status is Status.OPTIMAL else ""
         text += f"; the best matrix takes {format_time(found.best.objective_s)}{proved}"
     return f"{text}; bounds hold for matrices, and other rank orders were not tried"
-
-
-def with_gain(found: Solution) -> Solution:
-    """The solution with what it gains over the default layout, if it has an answer."""
-    best, default, problem = found.best, found.default, found.problem
-    if best is None or default is None:
-        return found
-    over = default.objective_s / best.objective_s - 1 if best.objective_s > 0 else 0.0
-    accuracy = accuracy_of(problem.topology.library)
-    if accuracy is None:
-        return replace(found, gain=Gain(over))
-    parts = _parts(problem, best)
-    error, measurable = accuracy.error_over(parts), accuracy.measurable(over, parts)
-    return replace(found, gain=Gain(over, accuracy.library, error, measurable))
-
-
-def _parts(problem: Problem, best: Alternative) -> list[Sized]:
-    """What the objective is made of: every request, or the largest one."""
-    answers = list(best.requests)
-    if problem.objective == "max":
-        answers = [max(answers, key=lambda answer: answer.total_s)]
-    return [Sized(x.request.kind.value, x.request.payload_bytes, x.total_s) for x in answers]
 
 
 def given_ranks(problem: Problem, given: object) -> IntArray:

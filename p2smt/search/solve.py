@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
+from p2smt.collectives.names import DIRECT
+from p2smt.cost.named import check_asked, otherwise, running
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import default_ranks
 from p2smt.parallelism.request import Problem
+from p2smt.plans.answers import named_steps
 from p2smt.plans.solution import Solution
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.conflict import conflict
+from p2smt.search.gain import with_gain
 from p2smt.search.joint import JointSearch, ProgressCallback
 from p2smt.search.order.near import Nearness
 from p2smt.search.programs_pipelined import Listings
-from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default, with_gain
+from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default
 from p2smt.search.sensitivity import changes, perturbations
 from p2smt.solvers.solver import Solver, solver_of
 
@@ -48,7 +53,8 @@ def solve(
         progress: called with (best objective so far or None, proved bound), in seconds.
 
     Raises:
-        InputError: sizes that do not match, or a problem beyond a documented limit.
+        InputError: sizes that do not match, a problem beyond a documented limit, or algorithms that
+            nothing can run by (:mod:`p2smt.cost.named`).
         EncodingBug: an answer of the solver failed the independent check.
 
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set.
@@ -57,9 +63,7 @@ def solve(
         raise InputError(f"top {top}", f"must be 1 to {MAX_TOP}")
     near = Nearness(within) if isinstance(within, int | float) else within
     PlacementProblem(problem.topology.sizes, problem.axis_sizes)
-    if problem.algorithms is not None:
-        topology = problem.topology.running(problem.algorithms)
-        problem = replace(problem, topology=topology)
+    problem = _as_named(problem)
     limits = limits or SearchLimits()
     orders = {"default": default_ranks(problem.axis_sizes)}
     if compare is not None:
@@ -72,10 +76,31 @@ def solve(
     search = JointSearch(problem, watch.left(), chosen, progress, listings, known, near)
     found = search.run(top)
     found = replace(with_default(found, costed["default"], top), compared=costed.get("given"))
-    found = with_gain(replace(found, limits=limits, top=top))
+    found = _with_notes(with_gain(replace(found, limits=limits, top=top)))
     if found.status is Status.INFEASIBLE:
         return _with_conflict(found, watch, chosen)
     return _with_sensitivity(found, watch, chosen, listings) if sensitivity else found
+
+
+def _as_named(problem: Problem) -> Problem:
+    """The problem on the topology where collectives run by the algorithms named, as they can."""
+    topology = running(problem.topology, problem.algorithms)
+    sizes = dict(zip(problem.axis_names, problem.axis_sizes, strict=True))
+    asked = [
+        (DIRECT[request.kind], prod(sizes[name] for name in request.axes))
+        for request in problem.requests
+        if request.kind.has_programs
+    ]
+    check_asked(topology, asked, whole=problem.max_length == 1)
+    return replace(problem, topology=topology)
+
+
+def _with_notes(found: Solution) -> Solution:
+    """The solution with a note on steps of the best that do not run by what is named for them."""
+    if found.best is None:
+        return found
+    steps = [step for answer in found.best.requests for step in named_steps(answer)]
+    return replace(found, notes=(*found.notes, *otherwise(found.problem.topology, steps)))
 
 
 def _with_conflict(found: Solution, watch: StopWatch, solver: Solver) -> Solution:

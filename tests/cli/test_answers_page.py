@@ -34,6 +34,13 @@ def test_the_command_prints_what_is_shown() -> None:
     assert done.out.strip() == shown.strip()
 
 
+def test_lines_on_gains_are_those_of_their_commands() -> None:
+    shown = re.findall(r"^    \$ p2smt (solve .*)\n    (.*)$", PAGE, re.M)
+    assert len(shown) == 3
+    for command, line in shown:
+        assert line in cli(*shlex.split(command)).out.splitlines()
+
+
 @pytest.mark.usefixtures("folder")
 def test_the_piece_finds_those_near_the_optimum() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)

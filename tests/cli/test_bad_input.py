@@ -234,7 +234,11 @@ FILES: list[tuple[str, str, str]] = [
     ("library: none", "library: {brodcast: ring}", "did you mean 'broadcast'"),
     ("library: none", "library: [ring]", "name of a library"),
     ("library: none", "library: ncll-2.20", "did you mean 'nccl-2.20'"),
-    ("library: none", "library: gloo\noverrides: {reduce: tree}", "gloo runs only"),
+    (
+        "library: none",
+        "library: gloo\noverrides: {reduce: tree}",
+        "gloo runs reduce only by scatter-gather",
+    ),
     ("library: none\nalgorithms: [ring]", "algorithms: [direct]", "nccl-2.20 runs only"),
     ("switch,", "switch, fabric: nvlink,", "must be one of nvlink1"),
     ("switch,", "switch, efficiency: 2,", "part of the bandwidth"),

@@ -144,6 +144,33 @@ def test_what_ran_can_be_named_under_a_library(tables: Path) -> None:
     assert names == {"ring"}
 
 
+def test_the_cheapest_is_what_no_library_ran(tables: Path) -> None:
+    for name in ("best", "auto"):
+        done = fitted(tables, "slow-one.txt", "--algorithm", name)
+        assert_one_error(done)
+        assert f"--algorithm {name}: is not what nccl-2.30 runs" in done.err
+    assert not (tables / "out.yaml").exists()
+
+
+def test_without_a_library_the_fastest_of_the_topology_s_may_have_run(folder: Path) -> None:
+    start = (*("--topology", str(folder / "start.yaml")), "--library", "none", "--json")
+    asked = ("calibrate", "--from-nccl-tests", str(folder / "inside.txt"), *start)
+    every = cli(*asked, "--algorithm", "ring,tree").json()
+    assert cli(*asked, "--algorithm", "best").json() == every
+    assert cli(*asked, "--algorithm", "auto").json() == every
+    assert cli(*asked).json()["topology"]["algorithms"] == ["ring"]
+
+
+def test_what_cannot_have_run_so_is_said(tables: Path) -> None:
+    none = fitted(tables, "slow-two.txt", "--algorithm", "nvls")
+    assert_one_error(none)
+    assert "cannot run any step by it: all-reduce (slow-two.txt)" in none.err
+    assert not (tables / "out.yaml").exists()
+    some = fitted(tables, "slow-one.txt", "slow-two.txt", "--algorithm", "nvls", "--json")
+    note = "note: by ring, as nccl-2.30 cannot run it by nvls: all-reduce (slow-two.txt)\n"
+    assert note in some.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -162,6 +189,7 @@ def test_what_ran_can_be_named_under_a_library(tables: Path) -> None:
         (("--from-nccl-tests", "inside.txt", "--topology", "tpu-v5p"), "whole nodes"),
         (("--from-nccl-tests", "inside.txt", "--library", "rccl"), "name it with --topology"),
         (("--from-nccl-tests", "inside.txt", "--algorithm", "x"), "must be best or some of"),
+        (("--from-nccl-tests", "inside.txt", "--algorithm", "nvls"), "known to libraries only"),
         (("--from-nccl-tests", "inside.txt", "-o", "no/such/folder"), "existing folder"),
     ],
 )

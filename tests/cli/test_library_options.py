@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import p2smt
 from p2smt.cluster.file import load_noting, load_topology
 from p2smt.cost.library import registry
 from p2smt.cost.library.file import packaged_text
@@ -156,3 +157,114 @@ def test_show_names_library_fabrics_and_efficiencies(tmp_path: Path) -> None:
     assert "runs: as chosen by library nccl-2.20" in out
     assert "node: efa; reached of its bandwidth: 0.8, ring 0.9" in out
     assert "gpu: fabric not said" in out
+
+
+SIXTEEN = ("--axes", "dp=16", "--placement", "[[2,8]]", "--reduce", "dp=1MiB")
+FOREIGN = "note: {} is made for devices of {}, and {} has {} ({}): "
+
+
+@pytest.mark.parametrize(
+    ("preset", "library", "words"),
+    [
+        ("dgx-h100", "rccl", ("rccl", "AMD", "dgx-h100", "nvlink4", "NVIDIA")),
+        ("mi300x", "nccl-2.20", ("nccl-2.20", "NVIDIA", "mi300x", "xgmi", "AMD")),
+        ("mi300x", "rccl", ()),
+        ("mi300x", "gloo", ()),
+        ("mi300x", "none", ()),
+    ],
+)
+def test_a_library_for_other_devices_is_said(
+    preset: str, library: str, words: tuple[str, ...]
+) -> None:
+    scene = ("-t", preset, "--library", library, *SIXTEEN)
+    err = cli("cost", *scene).err
+    assert err.count("\n") == (1 if words else 0)
+    assert err.startswith(FOREIGN.format(*words) if words else "")
+    solved = cli("solve", *scene[:6], *scene[8:], "--json")
+    assert solved.err == err
+    assert [f"note: {note}\n" for note in solved.json()["notes"]] == ([err] if words else [])
+
+
+def test_a_file_that_names_a_library_for_other_devices_is_told(tmp_path: Path) -> None:
+    text = BARE.replace(
+        "{kind: switch, bandwidth: 100", "{kind: switch, fabric: xgmi, bandwidth: 100"
+    )
+    path = written(tmp_path, text.replace("10 us", "0 us").replace("2 us", "0 us"))
+    assert "xgmi (AMD)" not in cli("topology", "check", path).err
+    with Path(path).open("a") as file:
+        file.write("library: nccl-2.20\n")
+    err = cli("topology", "check", path).err
+    assert err.startswith(FOREIGN.format("nccl-2.20", "NVIDIA", "tiny", "xgmi", "AMD"))
+
+
+def test_constants_that_were_fitted_for_a_library_are_not_dropped_silently(tmp_path: Path) -> None:
+    hops = BARE.replace(
+        "kind: switch, bandwidth: 10 GB/s", "kind: switch, hops: 9 us, bandwidth: 10 GB/s"
+    )
+    path = written(tmp_path, hops + "library: nccl-2.20\ncalibrated: true\ncalls: {send: 3 us}\n")
+    assert cli("cost", "-t", path, *SCENE).err == ""
+    for more in (("cost", *SCENE), ("solve", *SCENE[:2], *SCENE[4:], "--json")):
+        outcome = cli(*more, "-t", path, "--library", "none")
+        assert outcome.err.startswith(
+            "note: tiny has fitted calls, hops, which count under a library"
+        )
+        assert outcome.err.count("\n") == 1
+    assert cli("cost", "-t", "dgx-h100:2", *SIXTEEN, "--library", "none").err == ""
+
+
+def test_links_that_were_fitted_without_a_library_do_not_run_under_one(tmp_path: Path) -> None:
+    measured = "measured: {reduce: [{name: large, latency: 1 us, bandwidth: 1 GB/s}]}, "
+    text = BARE.replace("bandwidth: 10", measured + "bandwidth: 10")
+    for more in ("library: nccl-2.20\n", "library: none\n"):
+        path = written(tmp_path, text + more)
+        outcome = cli("cost", "-t", path, *SCENE, "--library", "nccl-2.20")
+        assert_one_error(outcome)
+        assert "level node: measured: was fitted without a library" in outcome.err
+    assert cli("cost", "-t", path, *SCENE).code == 0
+    assert_one_error(cli("topology", "check", written(tmp_path, text + "library: rccl\n")))
+
+
+def test_latencies_that_no_library_counts_with_are_said(tmp_path: Path) -> None:
+    named = BARE + "library: nccl-2.20\n"
+    path = written(tmp_path, named)
+    err = "note: {}: latency of node, gpu: does not count under a library; nccl-2.20 says"
+    assert cli("cost", "-t", path, *SCENE).err.startswith(err.format(path))
+    assert cli("cost", "-t", path, *SCENE, "--library", "none").err == ""
+    hops = named.replace("latency", "hops: 9 us, latency")
+    for text in (
+        hops,
+        named + "calibrated: true\n",
+        named.replace("10 us", "0 us").replace("2 us", "0 us"),
+    ):
+        assert cli("cost", "-t", written(tmp_path, text), *SCENE).err == ""
+
+
+@pytest.mark.parametrize("ending", [".yaml", ".yml", ".xml", ".XML"])
+def test_a_plan_is_not_named_as_a_schedule(tmp_path: Path, ending: str) -> None:
+    path, plan = written(tmp_path, TINY), tmp_path / f"plan{ending}"
+    outcome = cli("solve", "-t", path, *SCENE[:2], *SCENE[4:], "-o", str(plan))
+    assert_one_error(outcome)
+    assert "name it .json" in outcome.err
+    assert not plan.exists()
+    problem = p2smt.Problem(
+        p2smt.load_topology(path), p2smt.parse_axes("dp=2,tp=4"), (p2smt.reduce("dp=1MiB"),)
+    )
+    with pytest.raises(p2smt.InputError, match="plans are JSON"):
+        p2smt.write_plan(p2smt.solve(problem), plan)
+    assert not plan.exists()
+
+
+def test_what_runs_is_what_is_checked() -> None:
+    """A library that the algorithms exclude is refused before anything is searched or priced."""
+    h100 = p2smt.load_topology("dgx-h100:2")
+    axes, requests = p2smt.parse_axes("dp=16"), (p2smt.reduce("dp=1MiB"),)
+    for topology, algorithm in (
+        (h100.under("gloo"), p2smt.Algorithm.TREE),
+        (h100.under("nccl-2.12"), p2smt.Algorithm.NVLS),
+        (p2smt.load_topology("dgx2:1").under("nccl-2.20"), p2smt.Algorithm.NVLS),
+    ):
+        problem = p2smt.Problem(topology, axes, requests, algorithms=(algorithm,))
+        with pytest.raises(p2smt.InputError):
+            p2smt.solve(problem)
+        with pytest.raises(p2smt.InputError):
+            p2smt.cost_of(problem, p2smt.Placement((topology.sizes,)))

@@ -47,7 +47,10 @@ def test_a_plan_says_chunks_and_the_steps_of_one(plan: Plan, tmp_path: Path) -> 
     assert data["seconds"] == pytest.approx([r["seconds"] for r in plan["requests"]])
     costs = cli("cost", str(tmp_path / "plan.json")).out
     assert "all-reduce dp+tp 1 GiB in 8 chunks" in costs
-    assert "steps: time of one chunk" in costs
+    assert "steps: time of one execution, or per chunk" in costs
+    assert "  reduce-scatter inside node, per chunk " in costs
+    assert "  all-to-all " in costs
+    assert "all-to-all, per chunk" not in costs
 
 
 def test_tables_show_chunks_where_there_are_several(tiny: str) -> None:

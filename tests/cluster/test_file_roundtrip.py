@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from p2smt.cluster.error_class import MAX_ERROR, Basis, ErrorClass
 from p2smt.cluster.file import (
     dump_topology,
     load_topology,
@@ -94,6 +96,18 @@ LEVELS = st.lists(
 ).map(tuple)
 
 
+ERRORS = st.builds(
+    lambda operation, error, basis, least, more: ErrorClass(
+        operation, error, basis, least, None if more is None else least + more
+    ),
+    st.sampled_from(CALL_NAMES),
+    st.floats(0, MAX_ERROR),
+    st.sampled_from(Basis),
+    st.integers(1, 2**60),
+    st.none() | st.integers(0, 2**60),
+)
+
+
 @STEADY
 @given(
     st.builds(
@@ -113,10 +127,13 @@ LEVELS = st.lists(
             lambda found: tuple(found.items())
         ),
         calibrated=st.booleans(),
-    )
+    ),
+    st.lists(ERRORS, max_size=3),
 )
-def test_every_topology_reads_back(topology: Topology) -> None:
-    check_reads_back(topology)
+def test_every_topology_reads_back(topology: Topology, errors: list[ErrorClass]) -> None:
+    """With errors of its outermost level."""
+    pairs = tuple((topology.names[0], one) for one in errors)
+    check_reads_back(replace(topology, errors=pairs))
 
 
 @STEADY

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from p2smt.cluster.error_class import Basis, ErrorClass
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
@@ -106,7 +107,13 @@ def test_under_another_library() -> None:
     assert found.cheapest() == replace(found, best=True)
 
 
+SEND = ErrorClass("send", 0.1, Basis.IN_SAMPLE)
 BAD: dict[str, Callable[[], object]] = {
+    "errors of 'gpu'": lambda: Topology("t", (Level("node", 2, SWITCH),), errors=(("gpu", SEND),)),
+    "error -0.1": lambda: replace(SEND, error=-0.1),
+    "error nan": lambda: replace(SEND, error=float("nan")),
+    "operation 'allreduce'": lambda: replace(SEND, operation="allreduce"),
+    "an error from 8 to 7 bytes": lambda: replace(SEND, least_bytes=8, most_bytes=7),
     "library 'NCCL'": lambda: cluster("efa").under("NCCL"),
     "library 'none'": lambda: replace(cluster("efa"), library="none"),
     "calls ['allreduce']": lambda: replace(cluster("efa"), calls=(("allreduce", 1e-6),)),

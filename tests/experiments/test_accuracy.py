@@ -10,16 +10,18 @@ import pytest
 
 from experiments.accuracy import accuracy
 from experiments.accuracy.cells import Cell, bound_s, cells_of, digits_of_first, predictor
-from experiments.accuracy.error_classes import error, yaml_text
-from experiments.accuracy.hold_out import held_out, samples_of
+from experiments.accuracy.error_classes import system_of, yaml_text
+from experiments.accuracy.hold_out import IN_SAMPLE, LARGER, HeldOut, held_out, samples_of
 from experiments.accuracy.page import bytes_text, page
 from experiments.accuracy.pairs import comparisons, pair_target
 from experiments.accuracy.summary import Result, figures, targets
 from experiments.accuracy.systems import has_preset, is_part, topology_name, topology_of
 from experiments.tables.known import TABLES
 from experiments.tables.tables import Published, tables
+from p2smt.cluster.error_class import Basis
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.collectives.names import RequestKind
+from p2smt.cost.library.accuracy import ACCURACY_FILE, error_of, read_accuracies
 
 TEXT = """
 name: two-nodes
@@ -115,19 +117,41 @@ def test_misses_are_named() -> None:
     assert "called faster: far and part at 4 KiB (measured 100.0 % apart)." in wrong
 
 
-def test_error_classes() -> None:
-    """Four of five cells keep to the error of their class; operations come before all together."""
-    cells = [(2**10, 1.0, 1.0 + off) for off in (0.1, 0.2, 0.3, 0.4, 0.5)]
-    large = [(2**27, 1.0, 1.5)]
-    one = replace(result("one", 1, *cells, *large), library="lib")
-    text = yaml_text([one, result("none", 1, *cells)])
-    assert [line for line in text.splitlines() if line[:1] not in ("#", "")] == [
-        "lib:",
-        "  - {operation: all-reduce, up_to: 64 KiB, error: 0.4}",
-        "  - {up_to: 64 KiB, error: 0.4}",
-        "  - {error: 0.5}",
+H100 = "8 x nvlink4 switch 450 GB/s, infiniband 400 GB/s"
+
+
+def published(name: str, library: str, off: float) -> Result:
+    """A known table whose cells are all off by as much."""
+    cells = [Cell(size, s, s * (1 + off), "ring", "simple", s) for size, s in tables()[name].rows]
+    return Result(tables()[name], "some", library, tuple(cells))
+
+
+def test_error_classes_are_of_a_library_and_a_system() -> None:
+    """No class is for all systems; what was left out counts where it is worse, and says so."""
+    nebius = published("h100-nebius-2x8", "nccl-2.30", 0.5)
+    dell = published("dell-xe9680-h100-8xNDR400-2x8", "nccl-2.20", 0.25)
+    unseen = [
+        HeldOut("dgx-h100", (), dell.table.name, what, 0.1, 0.9, ((2**30, error),))
+        for what, error in ((LARGER, 0.3), (IN_SAMPLE, 0.9))
     ]
-    assert error(result("more", 1, *cells, (2**11, 1.0, 3.0)).cells) == 0.5
+    found = read_accuracies(yaml_text([nebius, dell, result("none", 1)], unseen), "here")
+    assert {library: list(systems) for library, systems in found.items()} == {
+        "nccl-2.20": [H100],
+        "nccl-2.30": [H100],
+    }
+    large, small = (error_of(found["nccl-2.20"][H100], "all-reduce", n) for n in (2**33, 2**10))
+    assert large is not None
+    assert small is not None
+    assert (large.error, large.basis) == (0.3, Basis.LEFT_OUT)
+    assert (small.error, small.basis) == (0.25, Basis.IN_SAMPLE)
+    assert error_of(found["nccl-2.30"][H100], "all-gather", 2**30) is None
+
+
+def test_a_table_inside_a_node_is_of_any_network() -> None:
+    known = tables()
+    assert system_of(known["aws-p5-1x8"]) == "8 x nvlink4 switch 450 GB/s"
+    assert system_of(known["aws-p5-2x8"]) == "8 x nvlink4 switch 450 GB/s, efa2 400 GB/s"
+    assert system_of(known["gb300-1x4"]) == "72 x nvlink5 switch 900 GB/s"
 
 
 def test_parts_of_others() -> None:
@@ -181,6 +205,22 @@ def test_the_committed_results_hold() -> None:
             "median": pytest.approx(other["median"], abs=0.01),
             "largest": one["largest"],
         }
+    classes, found_classes = (
+        read_accuracies(text, "here")
+        for text in (ACCURACY_FILE.read_text(encoding="utf-8"), yaml_text(found, unseen))
+    )
+    assert {key: list(systems) for key, systems in classes.items()} == {
+        key: list(systems) for key, systems in found_classes.items()
+    }
+    for library, systems in classes.items():
+        for system, mine in systems.items():
+            others = found_classes[library][system]
+            assert [one.error for one in mine] == pytest.approx(
+                [one.error for one in others], abs=0.02
+            )
+            assert [replace(one, error=0.0, basis=Basis.IN_SAMPLE) for one in mine] == [
+                replace(one, error=0.0, basis=Basis.IN_SAMPLE) for one in others
+            ]
 
 
 def test_the_page_says_what_the_results_say() -> None:

@@ -63,6 +63,23 @@ MEASURED: dict[str, Any] = {
     "best": True,
     "calls": {"all-reduce": "12 us"},
     "calibrated": True,
+    "errors": [
+        {
+            "level": "gpu",
+            "operation": "all-reduce",
+            "least": "8 B",
+            "most": "64 KiB",
+            "error": "0.12",
+            "basis": "left out",
+        },
+        {
+            "level": "gpu",
+            "operation": "send",
+            "least": "1 MiB",
+            "error": 1,
+            "basis": "in sample",
+        },
+    ],
     "levels": [
         {
             "name": "gpu",
@@ -97,6 +114,8 @@ ACROSS_KEYS = (
     "must be from 1 to 1e18 B/s",
     "is a part of the bandwidth",
     "is what overrides holds today",
+    "is none of the levels",
+    "holds for no payload",
 )
 """What the reader of topologies refuses for reasons that its schema leaves out."""
 

@@ -25,6 +25,7 @@ from tests.schemas.tools import complaints, declared, fields
 
 SYMBOLIC = Path(__file__).parent.parent / "schedules" / "symbolic"
 SCENE = "-t tiny.yaml --axes dp=2,tp=4 --placement '[[1,2],[2,2]]' --reduce"
+MI300X = "-t mi300x:2 --axes dp=8,tp=2 --placement '[[2,4],[1,2]]' --reduce dp=64KiB"
 TWO_STEPS = "--program 'reduce inside root; broadcast inside root'"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -35,6 +36,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --objective max --pipeline auto --solver z3",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --require 'dp within node' --fix dp=node:2",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --time-limit 0.0001",
+        "-t mi300x:2 -a dp=8,tp=2 --reduce dp=64KiB --fix dp=node:2",
     ),
     "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
     "programs": (
@@ -44,6 +46,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{SCENE} tp=1GiB --top 2",
         f"{SCENE} tp --all-gather tp --length 2",
         f"{SCENE} tp=1MiB --all-gather tp=1MiB --send dp=1MiB --top 1",
+        f"{MI300X} --top 1",
+        f"{MI300X} --reduce tp=1MiB --top 1",
     ),
     "cost": (
         f"{SCENE} tp=1GiB*2",

@@ -19,7 +19,7 @@ from p2smt.programs.check import check_program
 from p2smt.programs.program import Hierarchy, groupings, local_groups, parse_program
 from p2smt.result import SearchLimits, Status
 from p2smt.search.programs import Task, best_program
-from p2smt.search.programs_pipelined import Listings
+from p2smt.search.programs_pipelined import Listings, SoughtProgram
 from p2smt.search.weaker.merged import best_merged
 from tests.search.test_solve_limits import ask, cluster
 
@@ -59,7 +59,7 @@ def test_within_the_range_the_optimum_is_found_too(
     scene = scene_of(*sizes)
     task = Task(kind, scene.hierarchy, 5)
     proved = best_program(task, scene, 2**30, UNLIMITED)
-    found = best_merged(task, scene, 2**30, UNLIMITED, 1, Listings())
+    found = best_merged(SoughtProgram(task, scene, 2**30, 1, Listings()), UNLIMITED)
     assert (proved.status, found.status) == (Status.OPTIMAL, Status.FEASIBLE)
     assert proved.best is not None
     assert found.best is not None

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import p2smt
+from p2smt.collectives.names import DIRECT
 from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.named import check_asked, running
 from p2smt.cost.scene import Scene
+from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import objective
@@ -24,7 +28,24 @@ from tests.tiers import examples_of
 def problems(draw: st.DrawFn, devices: int = 24) -> Problem:
     """The problems of the search's other tests, on clusters that a library runs on."""
     found = draw(test_solve.problems(devices))
-    return replace(found, topology=draw(run_by(found.topology)))
+    found = replace(found, topology=draw(run_by(found.topology)))
+    free = replace(found.topology, restricted=False, overrides=())
+    return found if is_runnable(found) else replace(found, topology=free)
+
+
+def is_runnable(problem: Problem) -> bool:
+    """Whether something can run by the algorithms that the topology names."""
+    sizes = dict(zip(problem.axis_names, problem.axis_sizes, strict=True))
+    asked = [
+        (DIRECT[request.kind], prod(sizes[name] for name in request.axes))
+        for request in problem.requests
+        if request.kind.has_programs
+    ]
+    try:
+        check_asked(running(problem.topology, None), asked, whole=problem.max_length == 1)
+    except InputError:
+        return False
+    return True
 
 
 @settings(max_examples=examples_of(50))

@@ -58,7 +58,11 @@ def _level(draw: st.DrawFn, topology: Topology, j: int) -> Level:
     protocols = st.sampled_from(("any", "ll", "simple", "ll128", *kinds))
     hops = draw(st.just({}) | st.dictionaries(protocols, _SECONDS))
     link = replace(
-        level.link, fabric=fabric, efficiency=tuple(parts.items()), hops=tuple(hops.items())
+        level.link,
+        fabric=fabric,
+        efficiency=tuple(parts.items()),
+        hops=tuple(hops.items()),
+        measured=(),
     )
     if link.kind is LinkKind.SWITCH and j > topology.node_level and draw(st.booleans()):
         link = replace(link, in_switch_members=2)

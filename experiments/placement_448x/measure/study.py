@@ -32,11 +32,12 @@ from experiments.placement_448x.measure.run import (
     time_pairs,
 )
 from experiments.placement_448x.measure.summary import summary
-from experiments.placement_448x.store import header, write
+from experiments.placement_448x.store import header
 from experiments.testbed.calibration import fit
 from experiments.testbed.model import topology as nominal_topology
 from experiments.testbed.network import cluster
 from experiments.testbed.ranks import calibration_here, cluster_data, fleet_of
+from experiments.testbed.results import write
 from experiments.testbed.script import ended
 from experiments.testbed.spec import NetworkSpec, parse_rate
 from p2smt.calibration.yaml_file import calibrated_yaml

@@ -18,7 +18,7 @@ from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.result import SearchLimits, Status
 from p2smt.search.programs import Found, Priced, Task, best_program
-from p2smt.search.programs_pipelined import Listings, best_pipelined
+from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
 
 KIND = RequestKind.ALL_REDUCE
 LENGTH = 5
@@ -85,9 +85,8 @@ class Solver:
         return Task(KIND, scene.hierarchy, self.length)
 
     def _listed(self, scene: Scene, payload_bytes: int, pipeline: int | None) -> Priced:
-        task = self.task(scene)
-        found = best_pipelined(task, scene, payload_bytes, LIMITS, pipeline, self.listings)
-        return optimum(found)
+        sought = SoughtProgram(self.task(scene), scene, payload_bytes, pipeline, self.listings)
+        return optimum(best_pipelined(sought, LIMITS))
 
     def proved(self, digits: tuple[Digits, ...], payload_bytes: int) -> Priced:
         """The best program by the solver, with its proof."""

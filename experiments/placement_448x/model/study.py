@@ -19,7 +19,8 @@ from typing import Any
 from experiments.placement_448x.cases import Case, cases, matrices
 from experiments.placement_448x.model.solving import LENGTH, LIBRARY, LIMITS, Run, Solver, choices
 from experiments.placement_448x.model.systems import SYSTEMS, System, system
-from experiments.placement_448x.store import HERE, header, rounded, write
+from experiments.placement_448x.store import HERE, header, rounded
+from experiments.testbed.results import write
 from experiments.testbed.script import ended
 from p2smt.cluster.topology import Topology
 from p2smt.cost.loads.footprint import Digits

@@ -15,7 +15,8 @@ from experiments.placement_448x.cases import Case
 from experiments.placement_448x.model.solving import LIBRARY
 from experiments.placement_448x.model.systems import SYSTEMS
 from experiments.placement_448x.model.times import Times
-from experiments.placement_448x.store import HERE, read
+from experiments.placement_448x.store import HERE
+from experiments.testbed.results import read
 from p2smt.parallelism.placement import Matrix
 
 GAIN = 1.01

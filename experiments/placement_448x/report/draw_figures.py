@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,6 +22,7 @@ from experiments.placement_448x.report.figures_predicted import draw_measured
 from experiments.placement_448x.report.speedups import WAYS
 from experiments.placement_448x.report.values import EFFECTIVE
 from experiments.placement_448x.store import HERE
+from experiments.testbed.figures import write_figures
 from experiments.testbed.script import ended
 
 PAPER_RATIO, PAPER_SHARE, PAPER_MEAN, PAPER_MOST = 448.5, 0.69, 1.27, 2.04
@@ -131,15 +130,7 @@ FIGURES = {
 
 def main(arguments: Sequence[str]) -> None:
     """Write every figure as SVG, and as PNG into another folder where one is named."""
-    mpl.rcParams["svg.hashsalt"] = "p2smt"
-    target = Path(arguments[0]) if arguments else HERE / "figures"
-    target.mkdir(exist_ok=True)
-    for name, draw in FIGURES.items():
-        figure = draw()
-        if arguments:
-            figure.savefig(target / f"{name}.png", dpi=110)
-        else:
-            figure.savefig(target / f"{name}.svg", metadata={"Date": None})
+    write_figures(FIGURES, HERE, arguments)
 
 
 if __name__ == "__main__":

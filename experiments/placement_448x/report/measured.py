@@ -12,7 +12,8 @@ from experiments.placement_448x.cases import Case
 from experiments.placement_448x.measure.accuracy import TOPS
 from experiments.placement_448x.measure.summary import seconds_of
 from experiments.placement_448x.report.text import Lines, matrix_text, percent, table, time_text
-from experiments.placement_448x.store import HERE, read
+from experiments.placement_448x.store import HERE
+from experiments.testbed.results import read
 
 Data = Mapping[str, Any]
 CLUSTERS = ("2x8", "4x4", "2x2x4", "ratio")

@@ -11,7 +11,8 @@ from experiments.placement_448x.model.summary import by_name, load
 from experiments.placement_448x.report import measured, modelled, other, speedups
 from experiments.placement_448x.report.text import Lines
 from experiments.placement_448x.report.values import EFFECTIVE, all_values
-from experiments.placement_448x.store import HERE, read
+from experiments.placement_448x.store import HERE
+from experiments.testbed.results import read
 
 OUT = HERE
 """Where the pages go."""

@@ -5,5 +5,5 @@ times), ``graphs`` (the channels that a library finds), ``estimate`` (the formul
 ``choice`` (the rule applied to groups), ``shape`` (of groups), ``rules`` (what an algorithm loads),
 ``ways`` (prices); ``file_model`` and ``file`` (YAML), ``checks`` (what holds for every library),
 ``outside`` and ``registry`` (algorithms and libraries of a program's own); ``accuracy`` (how well
-predictions held).
+predictions held on the systems that were measured).
 """

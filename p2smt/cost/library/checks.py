@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import product
 
 from p2smt.cluster.link import FABRICS, NETWORK
 from p2smt.cluster.topology import CALL_NAMES, LIBRARY_PATTERN, NO_LIBRARY, Algorithm, Topology
+from p2smt.collectives.names import Collective
 from p2smt.cost.library.formula import Formula
-from p2smt.cost.library.model import ACROSS, INSIDE, Library
+from p2smt.cost.library.model import (
+    ACROSS,
+    INSIDE,
+    Library,
+    LibraryRun,
+    NodeCount,
+    family_of,
+    hop_families,
+)
 from p2smt.cost.library.outside import (
     FAMILIES,
     AddedAlgorithm,
@@ -33,39 +43,120 @@ def check_library(library: Library, source: str) -> None:
 
 
 def check_topology(topology: Topology, library: Library) -> None:
-    """Whether a library can run on a topology.
+    """Whether a library can run on a topology as it asks.
 
     Raises:
-        InputError: an override or algorithm is none of the library's, or reduction in a switch is
-            asked for where no switch reduces.
+        InputError: links were fitted without a library; or an algorithm that is named for a
+            collective, or all that are named, are none of the library's, or nothing on the
+            topology can run by them.
     """
-    known = library.algorithms
-    shown = ", ".join(algorithm.value for algorithm in known)
+    for level in topology.levels:
+        if level.link.measured:
+            given = f"{topology.name}: level {level.name}: measured"
+            rule = f"was fitted without a library, and {library.name} does not count with it"
+            remedy = f"write library: {NO_LIBRARY}, or calibrate with the library"
+            raise InputError(given, rule, remedy)
+    if not (topology.overrides or topology.restricted):
+        return
+    shapes = group_shapes(topology, topology.devices)
     for collective, algorithm in topology.overrides:
-        if algorithm not in known:
-            given = f"{topology.name}: overrides.{collective.value} {algorithm.value}"
-            raise InputError(given, f"{library.name} runs only {shown}", "name one of these")
+        runs = library.runs_of(collective.value)
+        if not _runs_by(topology, runs, (algorithm,), shapes):
+            where = f"{topology.name}: overrides.{collective.value}"
+            who = f"{library.name} runs {collective.value} only by"
+            raise _unable(where, who, topology, runs, (algorithm,))
     if topology.restricted:
-        _check_restricted(topology, library)
+        check_restricted(topology, library, tuple(Collective), shapes, f"{topology.name}: ")
 
 
-def _check_restricted(topology: Topology, library: Library) -> None:
-    """Of the algorithms that a topology allows, some must be the library's, and able to run."""
-    asked = ", ".join(algorithm.value for algorithm in topology.algorithms)
-    given, known = f"{topology.name}: algorithms {asked}", library.algorithms
-    if not set(topology.algorithms) & set(known):
-        rule = f"{library.name} runs only {', '.join(a.value for a in known)}"
-        raise InputError(given, rule, f"name one of these, or library: {NO_LIBRARY}")
+def check_restricted(
+    topology: Topology,
+    library: Library,
+    collectives: Sequence[Collective],
+    shapes: Sequence[Shape],
+    where: str = "",
+) -> None:
+    """Whether some of these collectives can run on groups of these shapes by the algorithms that a
+    topology allows.
+
+    Raises:
+        InputError: none can; ``where`` says which topology that is.
+    """
+    runs = [run for collective in collectives for run in library.runs_of(collective.value)]
+    if not _runs_by(topology, runs, topology.algorithms, shapes):
+        who = f"{library.name} runs only"
+        raise _unable(f"{where}algorithms", who, topology, runs, topology.algorithms)
+
+
+Shape = tuple[int, int]
+"""Nodes that a group spans, and its members in each of them."""
+
+
+def group_shapes(topology: Topology, members: int, *, whole: bool = False) -> list[Shape]:
+    """The shapes of groups of so many members (``whole``), or of parts of such groups, if they lie
+    evenly; one device alone is no group."""
+    nodes = math.prod(topology.sizes[: topology.node_level + 1])
+    across = _divisors(math.gcd(members, nodes))
+    inside = _divisors(math.gcd(members, topology.devices // nodes))
+    found = [(a, b) for a in across for b in inside if members % (a * b) == 0 and a * b > 1]
+    return [(a, b) for a, b in found if a * b == members or not whole]
+
+
+def _divisors(count: int) -> list[int]:
+    small = [n for n in range(1, math.isqrt(count) + 1) if count % n == 0]
+    return sorted({*small, *(count // n for n in small)})
+
+
+def _runs_by(
+    topology: Topology,
+    runs: Iterable[LibraryRun],
+    algorithms: Container[LibraryAlgorithm | None],
+    shapes: Sequence[Shape],
+) -> bool:
+    """Whether groups of some shape can run by one of these algorithms; True if there are none."""
+    inside = topology.levels[topology.node_level + 1 :]
+    reduces = any(level.size > 1 and level.link.in_switch_members for level in inside)
+    return not shapes or any(
+        run.algorithm in algorithms
+        and run.nodes.holds(nodes)
+        and run.least_members <= nodes * local
+        and (local == 1 or not run.one_rank_per_node)
+        and (local <= run.most_in_node or not run.most_in_node)
+        and ((reduces and local > 1) or not run.in_switch)
+        for run in runs
+        for nodes, local in shapes
+    )
+
+
+def _unable(
+    where: str,
+    who: str,
+    topology: Topology,
+    runs: Sequence[LibraryRun],
+    named: Sequence[LibraryAlgorithm],
+) -> InputError:
+    """That nothing can run by the algorithms named: the library, or the topology, lacks what they
+    need."""
+    given = f"{where} {', '.join(algorithm.value for algorithm in named)}"
+    asked = [run for run in runs if run.algorithm in named]
+    if not asked:
+        known = {run.algorithm for run in runs}
+        shown = ", ".join(algorithm.value for algorithm in Algorithm if algorithm in known)
+        return InputError(given, f"{who} {shown}", f"name one of these, or library: {NO_LIBRARY}")
     switches = any(level.link.in_switch_members for level in topology.levels)
-    if set(topology.algorithms) <= _needing_switches(library) and not switches:
+    if all(run.in_switch for run in asked) and not switches:
         rule = "reduces in switches, and no link of the topology has in_switch_reduction"
-        raise InputError(given, rule, "add it, or allow ring")
+        return InputError(given, rule, "add it, or allow ring")
+    places = " or ".join(dict.fromkeys(map(_where, asked)))
+    return InputError(given, f"runs only {places}, and there are no such groups", "allow ring")
 
 
-def _needing_switches(library: Library) -> set[LibraryAlgorithm]:
-    runs = [run for _, runs in library.runs for run in runs]
-    needing = {run.algorithm for run in runs if run.in_switch and run.algorithm is not None}
-    return needing - {run.algorithm for run in runs if not run.in_switch}
+def _where(run: LibraryRun) -> str:
+    if run.one_rank_per_node:
+        return "where a node has one member of a group"
+    return {NodeCount.ONE: "inside a node", NodeCount.SEVERAL: "across nodes"}.get(
+        run.nodes, f"in groups of {run.least_members}"
+    )
 
 
 Fault = tuple[str, str, str, str]
@@ -80,6 +171,7 @@ def _faults(library: Library) -> Iterator[Fault]:
         yield "ring_pace", str(library.ring_pace), "must be 1 to 100", "leave it out: 1"
     yield from _costs(library)
     yield from _runs(library)
+    yield from _unpriced(library)
     yield from _ladders(library)
     if library.formula is not None:
         yield from _formula(library, library.formula)
@@ -147,6 +239,31 @@ def _runs(library: Library) -> Iterator[Fault]:
             ):
                 rule = f"nothing runs it for every group {text}"
                 yield f"runs.{name}", "", rule, "add an algorithm without conditions, such as ring"
+
+
+def _unpriced(library: Library) -> Iterator[Fault]:
+    """Operations without the cost of a call, and runs without that of a hop: they would be free."""
+    for name, runs in library.runs:
+        if name not in dict(library.calls):
+            rule = "is missing; what a call costs is to be said of every operation"
+            yield f"calls.{name}", "", rule, "add it, such as 10 us"
+        for i, run in enumerate(runs):
+            for place, protocol in product(_places_of(run), run.protocols):
+                if not any(key in dict(library.hops) for key in _hop_keys(run, place, protocol)):
+                    key = f"hops.{place}.{family_of(run.algorithm)}.{protocol}"
+                    rule = f"is missing, and runs.{name}[{i}] takes such steps"
+                    yield key, "", rule, "add it, such as 5 us"
+
+
+def _places_of(run: LibraryRun) -> tuple[str, ...]:
+    """Where a run's steps go: those of a group of several nodes inside them, too."""
+    inside = () if run.one_rank_per_node else (INSIDE,)
+    return (*inside, ACROSS) if run.nodes.holds(2) else inside
+
+
+def _hop_keys(run: LibraryRun, place: str, protocol: str) -> Iterator[tuple[str, str, str]]:
+    """What may say the cost of a step, as :meth:`Library.hop_s` looks for it."""
+    return ((place, family, protocol) for family in hop_families(family_of(run.algorithm)))
 
 
 def _ladders(library: Library) -> Iterator[Fault]:

@@ -1,12 +1,11 @@
-"""The shape of a library file: its keys as pydantic models, and the library they describe.
+"""The shape of a library file: its keys as pydantic models, by which files are checked.
 
 Times and rates have units; lists of three are for groups on one node, on two, and on more.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -17,13 +16,13 @@ from p2smt.cluster.file_model import (
     Fraction,
     Latency,
 )
-from p2smt.cluster.topology import Algorithm
-from p2smt.cost.library import formula as f
-from p2smt.cost.library.model import Ladder, Library, LibraryRun, NodeCount, ProtocolRate, Rung
-from p2smt.cost.library.outside import POINT_TO_POINT, LibraryAlgorithm, added_algorithms
-from p2smt.errors import InputError
-from p2smt.files.validation import StrictModel, did_you_mean
-from p2smt.units import parse_bandwidth, parse_bytes, parse_time
+from p2smt.cost.library.model import NodeCount
+from p2smt.cost.library.outside import LibraryAlgorithm, named_algorithm
+from p2smt.files.validation import StrictModel
+from p2smt.units import parse_bytes
+
+LEFT_OUT: Any = None
+"""A key that may be left out; the types of a library say what it stands for then."""
 
 
 def _bytes(text: object) -> object:
@@ -32,20 +31,7 @@ def _bytes(text: object) -> object:
 
 
 SizeText = Annotated[str, BeforeValidator(_bytes)]
-
-
-def _way(name: object) -> LibraryAlgorithm | None:
-    every: tuple[LibraryAlgorithm, ...] = (*Algorithm, *added_algorithms())
-    known = {algorithm.value: algorithm for algorithm in every}
-    if name == POINT_TO_POINT:
-        return None
-    if name not in known:
-        rule = f"must be one of {', '.join(known)}, {POINT_TO_POINT}"
-        raise InputError(f"value {str(name)[:40]!r}", rule, did_you_mean(str(name), known))
-    return known[str(name)]
-
-
-WayName = Annotated[LibraryAlgorithm | None, BeforeValidator(_way)]
+WayName = Annotated[LibraryAlgorithm | None, BeforeValidator(named_algorithm)]
 WhichNodes = Annotated[NodeCount, Field(strict=False)]
 Rates = Annotated[list[Bandwidth], Field(min_length=3, max_length=3)]
 ByProtocol = dict[str, Latency]
@@ -55,8 +41,8 @@ ByAlgorithm = dict[AlgorithmName, ByProtocol]
 class ProtocolModel(StrictModel):
     """What a protocol makes of a link."""
 
-    efficiency: Fraction = 1.0
-    caps: dict[str, Bandwidth] = Field(default_factory=dict)
+    efficiency: Fraction = LEFT_OUT
+    caps: dict[str, Bandwidth] = LEFT_OUT
 
 
 class RunModel(StrictModel):
@@ -64,11 +50,11 @@ class RunModel(StrictModel):
 
     algorithm: WayName
     protocols: Annotated[list[str], Field(min_length=1)]
-    nodes: WhichNodes = NodeCount.ANY
-    least_members: int = 2
-    one_rank_per_node: bool = False
-    in_switch: bool = False
-    most_in_node: Annotated[int, Field(ge=0)] = 0
+    nodes: WhichNodes = LEFT_OUT
+    least_members: int = LEFT_OUT
+    one_rank_per_node: bool = LEFT_OUT
+    in_switch: bool = LEFT_OUT
+    most_in_node: Annotated[int, Field(ge=0)] = LEFT_OUT
 
 
 class RungModel(StrictModel):
@@ -76,7 +62,7 @@ class RungModel(StrictModel):
 
     algorithm: WayName
     protocol: str
-    up_to: SizeText | None = None
+    up_to: SizeText | None = LEFT_OUT
 
 
 class LadderModel(StrictModel):
@@ -84,33 +70,33 @@ class LadderModel(StrictModel):
 
     operation: str
     rungs: Annotated[list[RungModel], Field(min_length=1)]
-    nodes: WhichNodes = NodeCount.ANY
-    members: int = 0
-    fabrics: list[str] = Field(default_factory=list)
-    per_peer: bool = False
+    nodes: WhichNodes = LEFT_OUT
+    members: int = LEFT_OUT
+    fabrics: list[str] = LEFT_OUT
+    per_peer: bool = LEFT_OUT
 
 
 class HardwareModel(StrictModel):
     """What a fabric is taken for."""
 
     row: str
-    generation: str = ""
-    known: Fraction = 1.0
-    latency: Latency | None = None
-    one_order: bool = True
+    generation: str = LEFT_OUT
+    known: Fraction = LEFT_OUT
+    latency: Latency | None = LEFT_OUT
+    one_order: bool = LEFT_OUT
 
 
 class ScalingModel(StrictModel):
     """One refinement of an algorithm's bus bandwidth."""
 
     algorithm: AlgorithmName
-    protocol: str = ""
-    operations: list[str] = Field(default_factory=list)
-    nodes: Literal["any", "one", "several", "two", "many"] = "any"
-    alone: bool | None = None
-    factor: Fraction = 1.0
-    cap: str = ""
-    per_channel: bool = False
+    protocol: str = LEFT_OUT
+    operations: list[str] = LEFT_OUT
+    nodes: Literal["any", "one", "several", "two", "many"] = LEFT_OUT
+    alone: bool | None = LEFT_OUT
+    factor: Fraction = LEFT_OUT
+    cap: str = LEFT_OUT
+    per_channel: bool = LEFT_OUT
 
 
 class CorrectionModel(StrictModel):
@@ -119,34 +105,34 @@ class CorrectionModel(StrictModel):
     algorithm: AlgorithmName
     protocol: str
     factors: Annotated[list[Fraction], Field(min_length=1)]
-    generations: list[str] = Field(default_factory=list)
-    several: bool = False
+    generations: list[str] = LEFT_OUT
+    several: bool = LEFT_OUT
 
 
 class PlateauModel(StrictModel):
     """More latency of a ring from a size on."""
 
     factors: dict[str, Fraction]
-    bytes_per_rank: SizeText | None = None
-    bytes_per_channel_and_rank: SizeText | None = None
+    bytes_per_rank: SizeText | None = LEFT_OUT
+    bytes_per_channel_and_rank: SizeText | None = LEFT_OUT
 
 
 class NvlsModel(StrictModel):
     """How the reduction by NVSwitch is estimated."""
 
     of_bus: bool
-    efficiency: dict[str, Fraction] = Field(default_factory=dict)
-    ratio: Fraction = 1.0
+    efficiency: dict[str, Fraction] = LEFT_OUT
+    ratio: Fraction = LEFT_OUT
 
 
 class SearchModel(StrictModel):
     """Rates per channel that are tried, by generation."""
 
-    inside: dict[str, list[Bandwidth]] = Field(default_factory=dict)
-    outside: dict[str, list[Bandwidth]] = Field(default_factory=dict)
-    twice_from: Bandwidth | None = None
-    not_twice: list[str] = Field(default_factory=list)
-    channels: Annotated[int, Field(ge=1)] = 32
+    inside: dict[str, list[Bandwidth]] = LEFT_OUT
+    outside: dict[str, list[Bandwidth]] = LEFT_OUT
+    twice_from: Bandwidth | None = LEFT_OUT
+    not_twice: list[str] = LEFT_OUT
+    channels: Annotated[int, Field(ge=1)] = LEFT_OUT
 
 
 class PatModel(StrictModel):
@@ -164,19 +150,19 @@ class FormulaModel(StrictModel):
     outside: str
     base: ByAlgorithm
     hops: dict[str, ByAlgorithm]
-    scalings: list[ScalingModel] = Field(default_factory=list)
-    caps: dict[str, dict[str, Rates]] = Field(default_factory=dict)
-    search: SearchModel = Field(default_factory=SearchModel)
-    corrections: list[CorrectionModel] = Field(default_factory=list)
-    plateau: PlateauModel | None = None
-    nvls: NvlsModel | None = None
-    overhead: Latency | None = None
-    driver_replaces: bool = False
-    ll_inside: Fraction = 1.0
-    rounds_by_node: bool = False
-    alone_as_tree: bool = False
-    pat: PatModel | None = None
-    most_bus: dict[str, Bandwidth] = Field(default_factory=dict)
+    scalings: list[ScalingModel] = LEFT_OUT
+    caps: dict[str, dict[str, Rates]] = LEFT_OUT
+    search: SearchModel = LEFT_OUT
+    corrections: list[CorrectionModel] = LEFT_OUT
+    plateau: PlateauModel | None = LEFT_OUT
+    nvls: NvlsModel | None = LEFT_OUT
+    overhead: Latency | None = LEFT_OUT
+    driver_replaces: bool = LEFT_OUT
+    ll_inside: Fraction = LEFT_OUT
+    rounds_by_node: bool = LEFT_OUT
+    alone_as_tree: bool = LEFT_OUT
+    pat: PatModel | None = LEFT_OUT
+    most_bus: dict[str, Bandwidth] = LEFT_OUT
 
 
 class LibraryModel(StrictModel):
@@ -188,176 +174,12 @@ class LibraryModel(StrictModel):
     sources: Annotated[list[str], Field(min_length=1)]
     joins_nodes: bool
     calls: dict[str, Latency]
-    calls_across: dict[str, Latency] = Field(default_factory=dict)
+    calls_across: dict[str, Latency] = LEFT_OUT
     protocols: Annotated[dict[str, ProtocolModel], Field(min_length=1)]
-    hops: dict[str, dict[str, ByProtocol]] = Field(default_factory=dict)
+    hops: dict[str, dict[str, ByProtocol]] = LEFT_OUT
     runs: dict[str, Annotated[list[RunModel], Field(min_length=1)]]
-    ladders: list[LadderModel] = Field(default_factory=list)
-    formula: FormulaModel | None = None
-    sent_as: dict[CollectiveName, CollectiveName] = Field(default_factory=dict)
-    in_flight: Annotated[int, Field(ge=1)] | None = None
-    ring_pace: Fraction = 1.0
-
-
-def build_library(model: LibraryModel, source: str) -> Library:
-    """The library that a file describes.
-
-    Raises:
-        InputError: a rule of the types is broken; names ``source``.
-    """
-    try:
-        return Library(
-            model.name,
-            model.vendor,
-            model.description,
-            tuple(model.sources),
-            model.joins_nodes,
-            _times(model.calls),
-            _times(model.calls_across),
-            tuple(
-                ProtocolRate(name, one.efficiency, _rates(one.caps))
-                for name, one in model.protocols.items()
-            ),
-            tuple(
-                ((fabric, family, protocol), parse_time(text))
-                for fabric, families in model.hops.items()
-                for family, found in families.items()
-                for protocol, text in found.items()
-            ),
-            tuple((name, tuple(map(_run, runs))) for name, runs in model.runs.items()),
-            tuple(map(_ladder, model.ladders)),
-            None if model.formula is None else _formula(model.formula),
-            tuple(model.sent_as.items()),
-            math.inf if model.in_flight is None else model.in_flight,
-            model.ring_pace,
-        )
-    except InputError as error:
-        raise InputError(f"{source}: {error.given}", error.rule, error.remedy) from None
-
-
-def _times(found: dict[str, str]) -> tuple[tuple[str, float], ...]:
-    return tuple((name, parse_time(text)) for name, text in found.items())
-
-
-def _rates(found: dict[str, str]) -> tuple[tuple[str, float], ...]:
-    return tuple((name, parse_bandwidth(text)) for name, text in found.items())
-
-
-def _run(model: RunModel) -> LibraryRun:
-    return LibraryRun(
-        model.algorithm,
-        tuple(model.protocols),
-        model.nodes,
-        model.least_members,
-        model.one_rank_per_node,
-        model.in_switch,
-        model.most_in_node,
-    )
-
-
-def _ladder(model: LadderModel) -> Ladder:
-    return Ladder(
-        model.operation,
-        tuple(
-            Rung(
-                math.inf if rung.up_to is None else parse_bytes(rung.up_to),
-                rung.algorithm,
-                rung.protocol,
-            )
-            for rung in model.rungs
-        ),
-        model.nodes,
-        model.members,
-        tuple(model.fabrics),
-        model.per_peer,
-    )
-
-
-def _formula(model: FormulaModel) -> f.Formula:
-    flat, nvls, pat = model.plateau, model.nvls, model.pat
-    return f.Formula(
-        tuple((name, _hardware(one)) for name, one in model.hardware.items()),
-        model.inside,
-        model.outside,
-        tuple(
-            ((algorithm, protocol), parse_time(text))
-            for algorithm, found in model.base.items()
-            for protocol, text in found.items()
-        ),
-        tuple(
-            ((row, algorithm, protocol), parse_time(text))
-            for row, algorithms in model.hops.items()
-            for algorithm, found in algorithms.items()
-            for protocol, text in found.items()
-        ),
-        tuple(map(_scaling, model.scalings)),
-        tuple((name, _triples(table)) for name, table in model.caps.items()),
-        _search(model.search),
-        tuple(
-            f.Correction(
-                one.algorithm,
-                one.protocol,
-                tuple(one.factors),
-                tuple(one.generations),
-                one.several,
-            )
-            for one in model.corrections
-        ),
-        None if flat is None else _plateau(flat),
-        None if nvls is None else f.Nvls(nvls.of_bus, tuple(nvls.efficiency.items()), nvls.ratio),
-        0.0 if model.overhead is None else parse_time(model.overhead),
-        model.ll_inside,
-        model.rounds_by_node,
-        model.alone_as_tree,
-        0.0 if pat is None else parse_time(pat.per_rank),
-        0.0 if pat is None else pat.hop_part,
-        _rates(model.most_bus),
-        model.driver_replaces,
-    )
-
-
-def _hardware(model: HardwareModel) -> f.Hardware:
-    latency = 0.0 if model.latency is None else parse_time(model.latency)
-    return f.Hardware(model.row, model.generation, model.known, latency, model.one_order)
-
-
-def _scaling(model: ScalingModel) -> f.Scaling:
-    return f.Scaling(
-        model.algorithm,
-        model.protocol,
-        tuple(model.operations),
-        model.nodes,
-        model.alone,
-        model.factor,
-        model.cap,
-        model.per_channel,
-    )
-
-
-def _triples(table: dict[str, list[str]]) -> tuple[tuple[str, f.Triple], ...]:
-    found = []
-    for generation, texts in table.items():
-        one, two, more = map(parse_bandwidth, texts)
-        found.append((generation, (one, two, more)))
-    return tuple(found)
-
-
-def _search(model: SearchModel) -> f.Search:
-    return f.Search(
-        tuple((g, tuple(map(parse_bandwidth, texts))) for g, texts in model.inside.items()),
-        tuple((g, tuple(map(parse_bandwidth, texts))) for g, texts in model.outside.items()),
-        math.inf if model.twice_from is None else parse_bandwidth(model.twice_from),
-        tuple(model.not_twice),
-        model.channels,
-    )
-
-
-def _plateau(model: PlateauModel) -> f.Plateau:
-    def size(text: str | None) -> float:
-        return 0.0 if text is None else float(parse_bytes(text))
-
-    return f.Plateau(
-        tuple(model.factors.items()),
-        size(model.bytes_per_rank),
-        size(model.bytes_per_channel_and_rank),
-    )
+    ladders: list[LadderModel] = LEFT_OUT
+    formula: FormulaModel | None = LEFT_OUT
+    sent_as: dict[CollectiveName, CollectiveName] = LEFT_OUT
+    in_flight: Annotated[int, Field(ge=1)] = LEFT_OUT
+    ring_pace: Fraction = LEFT_OUT

@@ -142,9 +142,9 @@ class Formula:
     outside: str
     base: tuple[tuple[tuple[Algorithm, str], float], ...]
     hops: tuple[tuple[tuple[str, Algorithm, str], float], ...]
-    scalings: tuple[Scaling, ...]
-    caps: tuple[tuple[str, tuple[tuple[str, Triple], ...]], ...]
-    search: Search
+    scalings: tuple[Scaling, ...] = ()
+    caps: tuple[tuple[str, tuple[tuple[str, Triple], ...]], ...] = ()
+    search: Search = Search()
     corrections: tuple[Correction, ...] = ()
     plateau: Plateau | None = None
     nvls: Nvls | None = None

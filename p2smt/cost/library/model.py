@@ -41,6 +41,11 @@ def family_of(algorithm: LibraryAlgorithm | None) -> str:
     return POINT_TO_POINT if algorithm is None else _FAMILY.get(algorithm, POINT_TO_POINT)
 
 
+def hop_families(family: str) -> tuple[str, ...]:
+    """Whose hops a family has: its own, else those of messages from peer to peer, or a ring's."""
+    return (family, POINT_TO_POINT, "ring")
+
+
 class NodeCount(Enum):
     """How many nodes a group spans."""
 
@@ -61,7 +66,7 @@ class ProtocolRate:
     """
 
     name: str
-    efficiency: float
+    efficiency: float = 1.0
     caps: tuple[tuple[str, float], ...] = ()
 
 
@@ -129,10 +134,10 @@ class Library:
     sources: tuple[str, ...]
     joins_nodes: bool
     calls: tuple[tuple[str, float], ...]
-    calls_across: tuple[tuple[str, float], ...]
     protocols: tuple[ProtocolRate, ...]
-    hops: tuple[tuple[tuple[str, str, str], float], ...]
     runs: tuple[tuple[str, tuple[LibraryRun, ...]], ...]
+    hops: tuple[tuple[tuple[str, str, str], float], ...] = ()
+    calls_across: tuple[tuple[str, float], ...] = ()
     ladders: tuple[Ladder, ...] = ()
     formula: Formula | None = None
     sent_as: tuple[tuple[Collective, Collective], ...] = ()
@@ -156,7 +161,7 @@ class Library:
     def protocol(self, name: str) -> ProtocolRate:
         """The protocol of that name; one that the library does not know takes nothing away."""
         known = {protocol.name: protocol for protocol in self.protocols}
-        return known.get(name, ProtocolRate(name, 1.0))
+        return known.get(name, ProtocolRate(name))
 
     def hop_s(self, fabric: str, family: str, protocol: str, *, across: bool) -> float:
         """Seconds of one step over a link; ``across``: it joins nodes (where no fabric says).
@@ -166,7 +171,7 @@ class Library:
         hops = dict(self.hops)
         general = ACROSS if across or fabric in NETWORK else INSIDE
         for place in (fabric, general):
-            for kind in (family, POINT_TO_POINT, "ring"):
+            for kind in hop_families(family):
                 if (place, kind, protocol) in hops:
                     return hops[place, kind, protocol]
         return 0.0

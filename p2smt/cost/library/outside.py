@@ -15,6 +15,7 @@ from p2smt.cost.algorithms import Operation
 from p2smt.cost.library.rules import LibraryRule
 from p2smt.cost.loads.level_use import Footprint
 from p2smt.errors import InputError
+from p2smt.files.validation import did_you_mean
 
 POINT_TO_POINT = "p2p"
 """How libraries name messages from peer to peer, which are no algorithm, and their hops."""
@@ -65,6 +66,22 @@ def register_algorithm(
 def added_algorithms() -> tuple[AddedAlgorithm, ...]:
     """Every algorithm that was registered, by name."""
     return tuple(AddedAlgorithm(name) for name in sorted(_ADDED))
+
+
+def named_algorithm(name: object) -> LibraryAlgorithm | None:
+    """The algorithm that a library lists under a name; None for messages from peer to peer.
+
+    Raises:
+        InputError: there is none, nor was one registered.
+    """
+    every: tuple[LibraryAlgorithm, ...] = (*Algorithm, *added_algorithms())
+    known = {algorithm.value: algorithm for algorithm in every}
+    if name == POINT_TO_POINT:
+        return None
+    if name not in known:
+        rule = f"must be one of {', '.join(known)}, {POINT_TO_POINT}"
+        raise InputError(f"value {str(name)[:40]!r}", rule, did_you_mean(str(name), known))
+    return known[str(name)]
 
 
 def added_rule(

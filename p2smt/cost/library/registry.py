@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from p2smt.cost.library.checks import check_library
-from p2smt.cost.library.file import packaged_names, packaged_text, parse_library
+from p2smt.cost.library.file import packaged_library, packaged_names
 from p2smt.cost.library.model import Library
 from p2smt.cost.library.outside import register_algorithm
 from p2smt.errors import InputError
@@ -55,4 +55,4 @@ def _packaged(name: str) -> Library:
     if name not in packaged_names():
         remedy = did_you_mean(name, known) or f"the libraries are {', '.join(known)}, or none"
         raise InputError(f"library {name[:60]!r}", "is not known", remedy)
-    return parse_library(packaged_text(name), f"library {name}")
+    return packaged_library(name)

@@ -10,18 +10,25 @@ groups do not have the shape that it needs, its messages go along a ring.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.algorithms import Operation, Rule, doublings, outermost, rule_of
+from p2smt.cost.algorithms import (
+    Operation,
+    Rule,
+    doublings,
+    exchange_rule,
+    fits_shape,
+    outermost,
+    rule_of,
+    send_rule,
+)
 from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile
 
 PEERS_AT_ONCE = 8
 """Pairs of messages that one batch of a channel holds (NCCL, src/enqueue.cc)."""
-_ROOTED = (Collective.REDUCE, Collective.BROADCAST)
 _PIPELINED = (Algorithm.TREE, Algorithm.NVLS, Algorithm.NVLS_TREE)
 DEEP = 2
 """What a pipeline of several stages waits for: the ends of two trees (Sanders et al.)."""
@@ -79,23 +86,13 @@ def can_carry(
 ) -> bool:
     """Whether links and groups allow an algorithm, as far as its price is known.
 
-    Trees, halving and the rooted algorithms need switches (trees inside a node do not);
-    algorithms whose load depends on who sits where need groups that are even.
+    Where links cannot carry an algorithm its load is infinite: trees (but not inside a node),
+    halving and the rooted algorithms need switches.
     """
-    match algorithm:
-        case Algorithm.BINOMIAL | Algorithm.SCATTER_GATHER:
-            shaped = footprint.regular
-        case Algorithm.DIRECT:
-            shaped = footprint.regular or operation not in _ROOTED
-        case Algorithm.HALVING_DOUBLING:
-            powers = all(n & (n - 1) == 0 for profile in footprint.profiles for n in profile)
-            shaped = footprint.regular and powers
-        case _:
-            shaped = True
     rule = library_rule(algorithm, operation, footprint, topology.node_level)
     return (
-        shaped
-        and rule is not None
+        rule is not None
+        and fits_shape(algorithm, operation, footprint)
         and all(
             math.isfinite(rule.of(use, topology).load(use, topology.levels[use.level].link.kind))
             for use in footprint.uses
@@ -132,12 +129,11 @@ def _along_trees() -> Rule:
     return Rule(lambda _: 1.0, lambda _: math.inf, doublings, along=Along.TREE)
 
 
-def _peers(operation: Operation, p: int) -> Rule:
-    """Every member to every other; or, of a send, to the next one."""
+def _peers(operation: Operation, members: int) -> Rule:
+    """Every member to every other, or of a send to the next one; :func:`_peer_steps` has more."""
     if operation is RequestKind.SEND:
-        return Rule(lambda _: 1.0, lambda use: use.path, lambda profile: outermost(profile, 1))
-    pairs: Callable[[LevelUse], float] = lambda use: use.pairs / p  # noqa: E731
-    return Rule(lambda q: q * (p - q) / p, pairs, lambda profile: profile)
+        return send_rule()
+    return exchange_rule(members, lambda profile: profile)
 
 
 def _peer_steps(footprint: Footprint, operation: Operation) -> list[Profile]:

@@ -43,24 +43,39 @@ def library_model(topology: Topology, footprint: Footprint, operation: Operation
 def _choice(topology: Topology, footprint: Footprint, operation: Operation) -> LibraryChoice:
     """The library's choice; an algorithm from outside runs only where its rule says so."""
     library, shape = library_of(topology.library), group_shape(topology, footprint)
-    allowed = _allowed(topology, operation)
+    named = topology.named_for(operation) if isinstance(operation, Collective) else None
     runs = library.runs_of(operation.value)
     if not any(isinstance(run.algorithm, AddedAlgorithm) for run in runs):
-        return _shared_choice(library.name, operation.value, shape, allowed)
+        return _shared_choice(_Same(library), operation.value, shape, named)
 
     def fits(algorithm: LibraryAlgorithm | None) -> bool:
         added = isinstance(algorithm, AddedAlgorithm)
         return not added or _rule(topology, footprint, operation, algorithm) is not None
 
-    return chooser(library, operation.value, shape, allowed, fits)
+    return chooser(library, operation.value, shape, named, fits)
+
+
+class _Same:
+    """A library as a key: equal to itself alone, as its hash would read every number of it."""
+
+    __slots__ = ("library",)
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.library is self.library
+
+    def __hash__(self) -> int:
+        return id(self.library)
 
 
 @lru_cache(maxsize=4096)
 def _shared_choice(
-    library: str, operation: str, shape: GroupShape, allowed: tuple[Algorithm, ...] | None
+    library: _Same, operation: str, shape: GroupShape, allowed: tuple[Algorithm, ...] | None
 ) -> LibraryChoice:
     """A choice rests on nominal rates alone, so many topologies share it."""
-    return chooser(library_of(library), operation, shape, allowed)
+    return chooser(library.library, operation, shape, allowed)
 
 
 def least_call_s(topology: Topology) -> float:
@@ -68,13 +83,6 @@ def least_call_s(topology: Topology) -> float:
     library = library_of(topology.library)
     names = [collective.value for collective in Collective]
     return min(_call_s(topology, library, name, nodes=1) for name in names)
-
-
-def _allowed(topology: Topology, operation: Operation) -> tuple[Algorithm, ...] | None:
-    fixed = dict(topology.overrides).get(operation) if isinstance(operation, Collective) else None
-    if fixed is not None:
-        return (fixed,)
-    return topology.algorithms if topology.restricted else None
 
 
 def _carried(

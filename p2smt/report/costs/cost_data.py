@@ -8,8 +8,7 @@ from typing import Any
 from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import regime
 from p2smt.parallelism.request import Problem
-from p2smt.plans.file import timed_steps
-from p2smt.plans.solution import Alternative, RequestAnswer
+from p2smt.plans.solution import Alternative, RequestAnswer, timed_steps
 from p2smt.plans.sweep import Sweep
 
 

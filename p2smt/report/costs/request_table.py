@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import regime
 from p2smt.parallelism.request import Request
-from p2smt.plans.file import TIMED_STEP, timed_steps
-from p2smt.plans.file_model import RequestModel
-from p2smt.plans.solution import RequestAnswer, in_chunks
+from p2smt.plans.solution import TIMED_STEP, RequestAnswer, in_chunks, timed_steps
 from p2smt.report.tables import table, times_title
 from p2smt.result import Status
 from p2smt.units import format_bytes, format_time
+
+if TYPE_CHECKING:
+    from p2smt.plans.file_model import RequestModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,16 @@ def _open(status: Status) -> str:
 
 
 def request_table(requests: Iterable[ShownRequest]) -> Group:
-    """A line per request, with the regime that decides its time, and one per step."""
+    """A line per request, with the regime that decides its time, and one per step.
+
+    The steps of a pipelined request are those of one chunk, and say so.
+    """
     rows, chunks = [], []
     for request in requests:
         chunks.append(request.chunks)
         rows.append([request.label, format_time(request.total_s), "", request.regime])
-        rows += [[f"  {name}", *rest] for name, *rest in (step.cells for step in request.steps)]
+        each = ", per chunk" if request.chunks > 1 else ""
+        rows += [[f"  {step.cells[0]}{each}", *step.cells[1:]] for step in request.steps]
     columns = ["request and steps", ">time", "algorithm", "bottleneck"]
     return table(times_title(chunks), columns, rows)
 

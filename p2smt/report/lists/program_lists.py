@@ -3,33 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from p2smt.parallelism.request import Request
+from p2smt.plans.solution import ProgramGain
+from p2smt.report.costs.gain_lines import choice_lines
+from p2smt.report.solution_data import named_data
 from p2smt.result import Status
+from p2smt.search.gain import SinglePrice
 from p2smt.search.programs import ListedProgram, ProgramList
 from p2smt.units import format_time
 
 
-def list_data(found: ProgramList, best: bool) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Programs of a request (None: of plain factors), beside its single collective if priced."""
+
+    found: ProgramList
+    request: Request | None = None
+    single: SinglePrice | None = None
+
+    @property
+    def gain(self) -> ProgramGain | None:
+        """What the best program gains over the single collective; None: nothing, or not priced."""
+        seconds = [one.seconds for one in self.found.programs[:1] if one.seconds is not None]
+        return self.single.gain_of(seconds[0]) if self.single and seconds else None
+
+
+def list_data(listing: Listing, best: bool) -> dict[str, Any]:
     """Status, counts and programs; of the best ones each with its time (None: not priced)."""
+    found = listing.found
     counts = {"count": len(found.programs), "count_by_length": list(found.count_by_length)}
     data: dict[str, Any] = {"status": found.status.value, **counts}
-    if not best:
-        data["checked"] = found.checked
+    data |= _compared(listing) if best else {"checked": found.checked}
     return {**data, "programs": [_program(listed, best) for listed in found.programs]}
 
 
-def lists_data(
-    found: Sequence[ProgramList], asked: Sequence[Request | None], best: bool
-) -> dict[str, Any]:
-    """The lists of several requests (``asked``; None: plain factors), one as it is."""
-    if len(found) == 1:
-        return list_data(found[0], best)
-    requests = [
-        {**_asked(request), **list_data(one, best)}
-        for request, one in zip(asked, found, strict=True)
-    ]
+def _compared(listing: Listing) -> dict[str, Any]:
+    """The single collective, and what the best program and naming an algorithm gain over it."""
+    single, gain = listing.single, listing.gain
+    named = gain.named if gain is not None else ()
+    return {
+        "single_collective_s": None if single is None else single.step.seconds,
+        "program_gain": None if gain is None else gain.over_singles,
+        "gain_by_choice": None if gain is None else gain.by_choice,
+        "named_algorithm": next((named_data(way) for _, way in named), None),
+    }
+
+
+def lists_data(listings: Sequence[Listing], best: bool) -> dict[str, Any]:
+    """The lists of several requests, one as it is."""
+    if len(listings) == 1:
+        return list_data(listings[0], best)
+    requests = [{**_asked(one.request), **list_data(one, best)} for one in listings]
+    found = [one.found for one in listings]
     cut = [one.status.value for one in found if one.status is not Status.COMPLETE]
     return {"status": cut[0] if cut else Status.COMPLETE.value, "requests": requests}
 
@@ -44,8 +72,9 @@ def _program(listed: ListedProgram, best: bool) -> dict[str, Any]:
     return {**data, "seconds": listed.seconds, "checked": listed.checked} if best else data
 
 
-def list_lines(found: ProgramList, best: bool) -> Iterator[str]:
+def list_lines(listing: Listing, best: bool) -> Iterator[str]:
     """A line per program, then what there is in all."""
+    found = listing.found
     for listed in found.programs:
         time = "" if listed.seconds is None else f"{format_time(listed.seconds):>12}  "
         yield f"{time}{listed.program}"
@@ -60,22 +89,31 @@ def list_lines(found: ProgramList, best: bool) -> Iterator[str]:
         which = "the best " if found.programs else ""
         order = "least time first" if found.by_time else "shortest first"
         yield f"{status}: {which}{counted}, {order}"
+        yield from _beside(listing)
         return
     if found.status is not Status.COMPLETE:
         counted = f"stopped early with {counted}"
     yield f"{status}: {counted}, checked on {found.checked}"
 
 
-def lists_lines(
-    found: Sequence[ProgramList], asked: Sequence[Request | None], best: bool
-) -> Iterator[str]:
-    """The lists of several requests, each under its name; one as it is."""
-    if len(found) == 1:
-        yield from list_lines(found[0], best)
+def _beside(listing: Listing) -> Iterator[str]:
+    """The single collective beside the best program."""
+    if listing.single is None:
         return
-    for n, (request, one) in enumerate(zip(asked, found, strict=True)):
+    step, gain = listing.single.step, listing.gain
+    yield f"single collective {format_time(step.seconds)}, {step.algorithm} {step.protocol}".strip()
+    if gain is not None:
+        yield from choice_lines(gain)
+
+
+def lists_lines(listings: Sequence[Listing], best: bool) -> Iterator[str]:
+    """The lists of several requests, each under its name; one as it is."""
+    if len(listings) == 1:
+        yield from list_lines(listings[0], best)
+        return
+    for n, one in enumerate(listings):
         yield from ("",) * (n > 0)
-        yield "" if request is None else request.name
+        yield "" if one.request is None else one.request.name
         yield from list_lines(one, best)
 
 

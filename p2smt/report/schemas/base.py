@@ -39,3 +39,18 @@ class SizedName(OutputPart):
 
     name: str
     size: Annotated[int, Field(ge=1)]
+
+
+class NamedAlgorithm(OutputPart):
+    """The cheapest way that a library has for a collective, where its rule takes another."""
+
+    algorithm: str
+    protocol: str
+    seconds: Seconds
+    settings: Annotated[
+        str | None,
+        Field(description="Variables that name it, such as NCCL_ALGO=Ring; null: there are none."),
+    ]
+    chosen_algorithm: Annotated[str, Field(description="What its rule takes.")]
+    chosen_protocol: str
+    chosen_s: Annotated[Seconds, Field(description="Seconds of one execution by that.")]

@@ -7,7 +7,15 @@ from typing import Annotated
 from pydantic import Field, RootModel
 
 from p2smt.collectives.names import RequestKind
-from p2smt.report.schemas.base import Count, Output, OutputPart, RankMatrix, Seconds, SizedName
+from p2smt.report.schemas.base import (
+    Count,
+    NamedAlgorithm,
+    Output,
+    OutputPart,
+    RankMatrix,
+    Seconds,
+    SizedName,
+)
 from p2smt.result import Status
 
 
@@ -56,9 +64,29 @@ class EveryProgram(_Counted):
 
 
 class BestPrograms(_Counted):
-    """The best programs: by time, or without a size by length."""
+    """The best programs: by time, or without a size by length.
+
+    By time they stand beside the single collective of the request.
+    """
 
     programs: list[TimedProgramEntry]
+    single_collective_s: Annotated[
+        Seconds | None, Field(description="Seconds, as the library chooses it; null: not priced.")
+    ]
+    program_gain: Annotated[
+        float | None,
+        Field(ge=0, description="That over the best program's time, less one; null: no gain."),
+    ]
+    gain_by_choice: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            description="The same of naming an algorithm without a program; null: no gain.",
+        ),
+    ]
+    named_algorithm: Annotated[
+        NamedAlgorithm | None, Field(description="That one; null: the library chooses it anyway.")
+    ]
 
 
 class _WithRequest(OutputPart):

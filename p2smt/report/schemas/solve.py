@@ -12,6 +12,7 @@ from p2smt.report.schemas.base import (
     Count,
     Error,
     Gap,
+    NamedAlgorithm,
     Output,
     OutputPart,
     PayloadBytes,
@@ -31,11 +32,17 @@ Regime = Annotated[
 ]
 
 
+class NamedRequest(NamedAlgorithm):
+    """The same of a request of several."""
+
+    request: str
+
+
 class TimedStep(OutputPart):
     """A step of a program; of a pipelined one, the numbers of one chunk."""
 
     instruction: str
-    seconds: Seconds
+    seconds: Annotated[float, Field(ge=0, description="Seconds; of a pipelined one, per chunk.")]
     bottleneck: Annotated[
         str | None, Field(description="The level whose worst link bounds the time.")
     ]
@@ -147,7 +154,36 @@ class SolveOutput(Output):
     ]
     accuracy: Annotated[
         Error | None,
-        Field(description="Of predictions under this library at these sizes; null: not known."),
+        Field(description="Of predictions of such requests on this system; null: not known."),
+    ]
+    accuracy_basis: Annotated[
+        Literal["in sample", "left out"] | None,
+        Field(
+            description="What that was found on: measurements that the constants were fitted to, "
+            "or (all of it) measurements left out of a fit; null: it is not known."
+        ),
+    ]
+    accuracy_unknown: Annotated[
+        str | None, Field(description="Why the accuracy is not known, in words; null: it is.")
+    ]
+    program_gain: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            description="Time of one collective each on the answer's placement, as the library "
+            "chooses it, over the answer's, less one; null: no program gains anything.",
+        ),
+    ]
+    gain_by_choice: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            description="Time of the same over that where the named algorithms run, less one: "
+            "what naming them gives without a program; null: no program gains anything.",
+        ),
+    ]
+    named_algorithms: Annotated[
+        list[NamedRequest], Field(description="Of requests whose program has several steps.")
     ]
     near_optimal: Annotated[
         Count | None,

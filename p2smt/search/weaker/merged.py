@@ -11,54 +11,45 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from p2smt.cost.scene import Scene
 from p2smt.programs.program import SMALL_MODEL_DEPTH, SMALL_MODEL_LENGTH
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, best_program, price
-from p2smt.search.programs_pipelined import ChunkedProgram, Listings, choices, first_choice
+from p2smt.search.programs_pipelined import (
+    ChunkedProgram,
+    Listings,
+    SoughtProgram,
+    choices,
+    first_choice,
+)
 from p2smt.solvers.solver import Solver
 
 LISTED_LENGTH = 5
 """Longest programs over merged levels: all of them are listed once, for all scenes."""
 
 
-def best_merged(
-    task: Task,
-    scene: Scene,
-    payload_bytes: int,
-    limits: SearchLimits,
-    pipeline: int | None,
-    listings: Listings,
-) -> Found:
+def best_merged(sought: SoughtProgram, limits: SearchLimits) -> Found:
     """The best program on merged levels, or of a length in range: FEASIBLE, or UNKNOWN if none.
 
     It is always sought by CP-SAT, since z3 takes few devices only.
     """
-    watch = StopWatch.start(limits)
-    best = _listed(task, scene, payload_bytes, watch, pipeline, listings)
-    if pipeline == 1 and task.hierarchy.depth <= SMALL_MODEL_DEPTH and not watch.expired():
+    watch, task = StopWatch.start(limits), sought.task
+    best = _listed(sought, watch)
+    if sought.pipeline == 1 and task.hierarchy.depth <= SMALL_MODEL_DEPTH and not watch.expired():
         short = replace(task, max_length=min(task.max_length, SMALL_MODEL_LENGTH))
         short = replace(short, solver=Solver.CPSAT)
-        other = best_program(short, scene, payload_bytes, watch.left()).best
+        other = best_program(short, sought.scene, sought.payload_bytes, watch.left()).best
         if other is not None and (best is None or other.seconds < best.seconds):
             best = other
     status = Status.UNKNOWN if best is None else Status.FEASIBLE
     return Found(status, best, 0.0, SolveStats(task.solver, watch.elapsed_s()))
 
 
-def _listed(
-    task: Task,
-    scene: Scene,
-    payload_bytes: int,
-    watch: StopWatch,
-    pipeline: int | None,
-    listings: Listings,
-) -> Priced | None:
+def _listed(sought: SoughtProgram, watch: StopWatch) -> Priced | None:
     """The best of all short programs over each way to merge levels; checked on the whole."""
     best: tuple[Task, ChunkedProgram] | None = None
-    for merged in _merged_tasks(task, watch, listings):
-        _, programs = listings.of(merged, watch.left())
-        found = list(choices(merged, scene, payload_bytes, pipeline, programs))
+    for merged in _merged_tasks(sought.task, watch, sought.listings):
+        _, programs = sought.listings.of(merged, watch.left())
+        found = list(choices(replace(sought, task=merged), programs))
         if found:
             choice = first_choice(found)
             if best is None or choice.seconds < best[1].seconds:
@@ -69,7 +60,7 @@ def _listed(
         return None
     merged, choice = best
     program = merged.program(merged.problem(), choice.program)
-    return price(task, program, scene, payload_bytes, choice.chunks)
+    return price(sought.task, program, sought.scene, sought.payload_bytes, choice.chunks)
 
 
 def _merged_tasks(task: Task, watch: StopWatch, listings: Listings) -> Iterator[Task]:

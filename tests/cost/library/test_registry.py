@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm
 from p2smt.collectives.names import Collective
+from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.library import registry
 from p2smt.cost.library.checks import check_topology
 from p2smt.cost.library.file import packaged_names, packaged_text, parse_library, read_library
-from p2smt.cost.library.model import Library, NodeCount
+from p2smt.cost.library.model import Library, LibraryRun, NodeCount
 from p2smt.cost.library.registry import library_names, library_of, register_library
+from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.errors import InputError
 
 NAMES = ("gloo", "nccl-2.12", "nccl-2.20", "nccl-2.30", "rccl")
@@ -31,6 +35,12 @@ def own() -> Iterator[Library]:
 def test_the_package_has_these() -> None:
     assert packaged_names() == NAMES
     assert [library_of(name).name for name in NAMES] == [*NAMES]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_of_the_package_obey_the_rules_of_others(name: str) -> None:
+    """They are read without the checks that a file from outside has to pass."""
+    assert parse_library(packaged_text(name), name) == library_of(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -141,6 +151,17 @@ BROADCAST = "broadcast: [{algorithm: binomial, protocols: [simple]}]"
             GLOO.replace("binomial, protocols: [simple]", "binomial, protocols: [ll]"),
             ("runs.broadcast[0].protocols 'll'",),
         ),
+        (GLOO.replace("  send: 50 us\n", ""), ("calls.send: is missing", "every operation")),
+        (GLOO.replace("    ring: {simple: 20 us}\n    p2p: {", "    tree: {"),
+         ("hops.inside.ring.simple: is missing", "runs.all-reduce[0]")),
+        (GLOO.replace("  network:\n    ring: {simple: 50 us}\n    p2p: {simple: 50 us}\n", ""),
+         ("hops.network.ring.simple: is missing", "runs.all-reduce[0]")),
+        (re.sub("(ring|p2p): {ll: [^,]*, ", r"\1: {", RCCL),
+         ("hops.inside.ring.ll: is missing", "runs.all-reduce[2]")),
+        (RCCL.replace("calls_across:  #", "calls_across:\n  xgmi: 3 us  #"),
+         ("calls_across.xgmi", "network, infiniband")),
+        (RCCL.replace("in_flight: 8", "in_flight: 0"), ("in_flight",)),
+        (RCCL.replace("ring_pace: ", "ring_pace: 0.5  # "), ("ring_pace 0.5", "1 to 100")),
         (GLOO.replace("  broadcast: [{", "  brodcast: [{"), ("runs.brodcast",)),
         (GLOO.replace("name: gloo", "name: Gloo"), ("name 'Gloo'",)),
         (GLOO.replace("name: gloo", "name: none"), ("name 'none'",)),
@@ -190,7 +211,57 @@ def test_a_topology_that_a_library_cannot_run_on() -> None:
         check_topology(replace(v100, overrides=fixed), nccl)
 
 
+@pytest.mark.parametrize(
+    ("preset", "collective", "algorithm", "rule"),
+    [
+        ("dgx-h100", Collective.BROADCAST, Algorithm.TREE, "runs broadcast only by ring"),
+        ("dgx-h100", Collective.ALL_GATHER, Algorithm.NVLS_TREE, "only by ring, nvls, pat"),
+        ("dgx2", Collective.ALL_REDUCE, Algorithm.NVLS, "no link of the topology has in_switch"),
+        ("dgx-h100:1", Collective.ALL_REDUCE, Algorithm.NVLS_TREE, "runs only across nodes"),
+        ("dgx-h100:1", Collective.ALL_GATHER, Algorithm.PAT, "where a node has one member"),
+    ],
+)
+def test_what_is_named_for_a_collective_can_run_it_on_the_topology(
+    preset: str, collective: Collective, algorithm: Algorithm, rule: str
+) -> None:
+    library = library_of("nccl-2.30")
+    topology = replace(load_topology(preset), overrides=((collective, algorithm),))
+    with pytest.raises(InputError, match=rule) as caught:
+        check_topology(topology, library)
+    assert f"overrides.{collective.value} {algorithm.value}" in str(caught.value)
+    check_topology(
+        replace(load_topology(preset), overrides=((collective, Algorithm.RING),)), library
+    )
+
+
+def test_what_is_named_for_all_can_run_something_on_the_topology() -> None:
+    library, one = library_of("nccl-2.30"), load_topology("dgx-h100:1")
+    check_topology(load_topology("dgx-h100:2").running((Algorithm.PAT,)), library)
+    for algorithm, rule in (
+        (Algorithm.NVLS_TREE, "runs only across nodes"),
+        (Algorithm.PAT, "runs only where a node has one member of a group"),
+    ):
+        with pytest.raises(InputError, match=rule):
+            check_topology(one.running((algorithm,)), library)
+
+
 def test_counts_of_nodes() -> None:
     assert [NodeCount.ONE.holds(n) for n in (1, 2)] == [True, False]
     assert [NodeCount.SEVERAL.holds(n) for n in (1, 2)] == [False, True]
     assert [NodeCount.ANY.holds(n) for n in (1, 2)] == [True, True]
+
+
+def test_a_choice_is_that_of_the_library_itself_not_of_its_name(own: Library) -> None:
+    """Forgotten and registered anew under its name, a library chooses by its new rules."""
+    h100 = load_topology("dgx-h100").under("mine")
+    footprint = explicit_footprint(h100, np.arange(16).reshape(1, 16))
+
+    def chosen() -> str:
+        return step_model(h100, footprint, Collective.BROADCAST).time(2**20).algorithm
+
+    register_library(own)
+    assert chosen() == "binomial"
+    registry._ADDED.clear()
+    rings = (LibraryRun(Algorithm.RING, ("simple",)),)
+    register_library(replace(own, runs=tuple((dict(own.runs) | {"broadcast": rings}).items())))
+    assert chosen() == "ring"

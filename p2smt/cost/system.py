@@ -1,0 +1,45 @@
+"""What published measurements are of: the hardware of a group of devices, as the model sees it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from p2smt.cluster.topology import Level, Topology
+from p2smt.parallelism.placement import IntArray
+from p2smt.units import format_bandwidth
+
+
+def outermost_crossed(topology: Topology, groups: IntArray) -> int | None:
+    """Index of the outermost level whose links some group uses; None: groups of one device.
+
+    ``groups`` has the device ids of a group in each row.
+    """
+    for level in range(len(topology.levels)):
+        entities = groups // topology.devices_under(level)
+        if np.any(entities != entities[:, :1]):
+            return level
+    return None
+
+
+def system_name(topology: Topology, level: int) -> str:
+    """The hardware of groups that cross no level outside this one, such as
+
+        8 x nvlink4 switch 450 GB/s, infiniband 400 GB/s
+
+    How many devices a node has, and what joins them (the rate of one); then, of groups over
+    several nodes, each network level that they cross, the innermost first (the rate of a node, or
+    of what that level joins).  Empty: a link does not say its fabric, so nobody knows what it is.
+    """
+    node = topology.node_level
+    inside = [one for one in topology.levels[node + 1 :] if one.size > 1]
+    crossed = [one for one in topology.levels[level : node + 1] if one.size > 1]
+    if any(not one.link.fabric for one in (*inside, *crossed)):
+        return ""
+    devices = topology.devices_under(node) if node >= 0 else topology.devices
+    links = " and ".join(f"{one.link.fabric} {one.link.kind.value} {_rate(one)}" for one in inside)
+    networks = [f"{one.link.fabric} {_rate(one)}" for one in reversed(crossed)]
+    return ", ".join((f"{devices} x {links}" if inside else f"{devices} device", *networks))
+
+
+def _rate(level: Level) -> str:
+    return format_bandwidth(level.link.ports * level.link.nominal_bytes_per_s)

@@ -1,0 +1,192 @@
+"""What an answer gains: over the default layout, whether who measures would find it, and which part
+of what its programs gain an algorithm of the library would give, if it were named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from p2smt.cluster.error_class import ErrorClass
+from p2smt.cluster.topology import Topology
+from p2smt.cost.by_choice import NamedWay, named_way
+from p2smt.cost.library.accuracy import Weighed, error_of, error_over, published
+from p2smt.cost.scene import Scene
+from p2smt.cost.step_time import StepTime
+from p2smt.cost.system import outermost_crossed, system_name
+from p2smt.parallelism.placement import IntArray, Placement, default_ranks, rank_groups
+from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.solution import (
+    SAME,
+    Accuracy,
+    Alternative,
+    Gain,
+    ProgramGain,
+    RankOrder,
+    RequestAnswer,
+    Solution,
+    objective,
+)
+from p2smt.units import format_bytes
+
+PIPELINED = (
+    "no table measures a pipelined collective, and frameworks do not pipeline one by themselves"
+)
+TEXTBOOK = "no library runs here, and nothing measured was compared with the textbook's model"
+NOTHING = "nothing takes any time"
+CHANGED = "the file has costs of its own, which nothing published was compared with"
+UNMEASURED = "the calibration has no errors of this library with these algorithms"
+RESTRICTED = "published tables are of what the library chooses, and here its algorithms are given"
+
+
+def with_gain(found: Solution) -> Solution:
+    """The solution with what it gains over the default layout, if it has an answer."""
+    if found.best is None or found.default is None:
+        return found
+    return replace(found, gain=gain_of(found.problem, found.best, found.default))
+
+
+def gain_of(problem: Problem, best: Alternative, default: RankOrder) -> Gain:
+    """The gain of an answer over the default layout, with what is known of its accuracy."""
+    over = default.objective_s / best.objective_s - 1 if best.objective_s > 0 else 0.0
+    return Gain(over, _accuracy(problem, best, default), program_gain(problem, best))
+
+
+def program_gain(problem: Problem, best: Alternative) -> ProgramGain | None:
+    """What programs gain over one collective each; None where no program does."""
+    if best.matrix is None:
+        return None
+    singles_s = objective(problem, tuple(answer.single_s for answer in best.requests))
+    if singles_s <= best.objective_s * (1 + SAME):
+        return None
+    placement = Placement(best.matrix)
+    ways = [_named(problem, placement, answer) for answer in best.requests]
+    seconds = [
+        answer.single_s if way is None else way.cheapest.seconds
+        for answer, way in zip(best.requests, ways, strict=True)
+    ]
+    named = tuple((x.request, way) for x, way in zip(best.requests, ways, strict=True) if way)
+    return ProgramGain(singles_s, objective(problem, tuple(seconds)), best.objective_s, named)
+
+
+def single_of(problem: Problem, placement: Placement, request: Request) -> SinglePrice:
+    """The single collective of a request on a placement, as ``programs`` compares with it."""
+    scene = Scene.of(problem.topology, placement, problem.axis_indices(request))
+    step = scene.fixed_time(request.kind, request.payload_bytes)
+    way = named_way(scene, request.kind, request.payload_bytes)
+    return SinglePrice(request, step, way)
+
+
+@dataclass(frozen=True, slots=True)
+class SinglePrice:
+    """A single collective: its time as the library chooses it, and what could be named instead."""
+
+    request: Request
+    step: StepTime
+    way: NamedWay | None
+
+    def gain_of(self, program_s: float) -> ProgramGain | None:
+        """What a program that takes so long gains; None: nothing."""
+        single_s = self.step.seconds
+        if single_s <= program_s * (1 + SAME):
+            return None
+        if self.way is None:
+            return ProgramGain(single_s, single_s, program_s)
+        named_s = self.way.cheapest.seconds
+        return ProgramGain(single_s, named_s, program_s, ((self.request, self.way),))
+
+
+def _named(problem: Problem, placement: Placement, answer: RequestAnswer) -> NamedWay | None:
+    """What could be named instead of the program of a request, if it has one of several steps."""
+    if answer.program is None or len(answer.program) < 2:
+        return None
+    scene = Scene.of(problem.topology, placement, problem.axis_indices(answer.request))
+    return named_way(scene, answer.request.kind, answer.request.payload_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A request: its seconds per iteration, and the outermost level that its groups cross."""
+
+    operation: str
+    payload_bytes: int
+    seconds: float
+    level: int
+
+
+def _accuracy(problem: Problem, best: Alternative, default: RankOrder) -> Accuracy:
+    """The larger error of the two that are compared: a gain is a ratio of both."""
+    if any(answer.chunks > 1 for answer in best.requests):
+        return Accuracy(unknown=PIPELINED)
+    totals = [answer.total_s for answer in best.requests]
+    others = [r.times * s for r, s in zip(problem.requests, default.seconds, strict=True)]
+    sides = (
+        _parts(problem, best.placement.rank_tensor(), totals),
+        _parts(problem, default_ranks(problem.axis_sizes), others),
+    )
+    found = [_side(problem.topology, side) for side in sides]
+    unknown = [one for one in found if one.error is None]
+    return unknown[0] if unknown else max(found, key=lambda one: one.error or 0.0)
+
+
+def _side(topology: Topology, parts: Sequence[_Part]) -> Accuracy:
+    """The error of what one side is made of; not known where that of a part is not."""
+    weighed = []
+    for part in parts:
+        found = _known(topology, part)
+        if isinstance(found, str):
+            return Accuracy(unknown=found)
+        weighed.append(Weighed(part.seconds, found.error, found.basis))
+    return Accuracy(*error_over(weighed)) if weighed else Accuracy(unknown=NOTHING)
+
+
+def _parts(problem: Problem, ranks: IntArray, totals: Sequence[float]) -> list[_Part]:
+    """What the objective is made of: every request that takes time, or the largest one."""
+    found = []
+    for request, seconds in zip(problem.requests, totals, strict=True):
+        groups = rank_groups(ranks, problem.axis_indices(request))
+        level = outermost_crossed(problem.topology, groups)
+        if level is not None and seconds > 0:
+            found.append(_Part(request.kind.value, request.payload_bytes, seconds, level))
+    if problem.objective == "max":
+        return sorted(found, key=lambda part: part.seconds)[-1:]
+    return found
+
+
+def _known(topology: Topology, part: _Part) -> ErrorClass | str:
+    """The error of a part, or why it is not known."""
+    what = f"{part.operation} of {format_bytes(part.payload_bytes)}"
+    if topology.calibrated:
+        return _calibrated(topology, part, what)
+    if not topology.library:
+        return TEXTBOOK
+    if topology.fitted:
+        return CHANGED
+    if topology.restricted or topology.best or topology.overrides:
+        return RESTRICTED
+    return _published(topology, part, what)
+
+
+def _calibrated(topology: Topology, part: _Part, what: str) -> ErrorClass | str:
+    """The error that the calibrated file has, or what was not measured."""
+    if not topology.errors:
+        return UNMEASURED
+    name = topology.names[part.level]
+    mine = [one for level, one in topology.errors if level == name]
+    if all(one.operation != part.operation for one in mine):
+        return f"the calibration measured no {part.operation} over level {name}"
+    found = error_of(mine, part.operation, part.payload_bytes)
+    return found or f"the calibration measured no {what} over level {name}"
+
+
+def _published(topology: Topology, part: _Part, what: str) -> ErrorClass | str:
+    """The error that is committed, or what no published table measures."""
+    systems, system = published(topology.library), system_name(topology, part.level)
+    if not systems:
+        return f"no published measurement of {topology.library}"
+    if system not in systems:
+        named = system or "links without a fabric"
+        return f"no published measurement of this system ({topology.library}, {named})"
+    if all(one.operation != part.operation for one in systems[system]):
+        return f"no published measurement of {part.operation} on this system"
+    found = error_of(systems[system], part.operation, part.payload_bytes)
+    return found or f"no published measurement of {what} on this system"

@@ -1,0 +1,165 @@
+"""What naming an algorithm gives, where the library's own rule takes a slower one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import p2smt
+from p2smt.cluster.file import load_topology
+from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.collectives.names import RequestKind
+from p2smt.cost.by_choice import AS_GOOD, as_good, cheapest_single, named_way
+from p2smt.cost.library.registry import library_of, register_library
+from p2smt.cost.scene import Scene
+from p2smt.parallelism.placement import Placement
+from p2smt.parallelism.request import Problem
+from p2smt.plans.solution import ProgramGain, Solution
+from p2smt.report.costs.gain_lines import choice_lines
+from p2smt.report.solution_data import solution_data
+from p2smt.search.gain import single_of
+from tests.cli.tools import cli
+from tests.search.test_without_proof import text_of
+
+SIZES = tuple(2**n for n in range(10, 34))
+ALL_REDUCE = RequestKind.ALL_REDUCE
+
+
+def scene(topology: Topology) -> Scene:
+    """All devices of two levels in one group."""
+    return Scene.of(topology, Placement((topology.sizes,)), (0,))
+
+
+def chosen_otherwise(topology: Topology) -> list[int]:
+    """Sizes at which the library takes another algorithm than the cheapest."""
+    here = scene(topology)
+    return [
+        size
+        for size in SIZES
+        if (way := named_way(here, ALL_REDUCE, size))
+        and way.chosen.algorithm != way.cheapest.algorithm
+    ]
+
+
+@pytest.mark.parametrize("preset", ["gcp-a3-mega:4", "mi300x:2", "dgx-a100:2"])
+def test_what_is_named_is_what_then_runs(preset: str) -> None:
+    """By its algorithm alone, or with the protocol where the rule would take another."""
+    topology = load_topology(preset)
+    here = scene(topology)
+    sizes = chosen_otherwise(topology)
+    assert sizes
+    for size in sizes:
+        way = named_way(here, ALL_REDUCE, size)
+        assert way is not None
+        assert way.chosen == here.fixed_time(ALL_REDUCE, size)
+        assert way.cheapest == cheapest_single(here, ALL_REDUCE, size)
+        assert way.cheapest.seconds < way.chosen.seconds
+        only = topology.running((Algorithm(way.cheapest.algorithm),))
+        by_rule = replace(here, topology=only).fixed_time(ALL_REDUCE, size)
+        assert way.settings.startswith("NCCL_ALGO=")
+        assert ("NCCL_PROTO=" in way.settings) == (by_rule.protocol != way.cheapest.protocol)
+        if "NCCL_PROTO=" not in way.settings:
+            assert by_rule.seconds == way.cheapest.seconds
+
+
+def test_where_the_rule_takes_the_cheapest_nothing_is_named() -> None:
+    here = scene(load_topology("dgx-h100:2"))
+    for size in SIZES:
+        chosen, cheapest = (
+            here.fixed_time(ALL_REDUCE, size),
+            cheapest_single(here, ALL_REDUCE, size),
+        )
+        assert (named_way(here, ALL_REDUCE, size) is None) == (
+            cheapest.seconds >= chosen.seconds * (1 - 1e-9)
+        )
+
+
+def test_only_libraries_that_take_variables_have_settings() -> None:
+    topology = load_topology("gcp-a3-mega:4")
+    size = chosen_otherwise(topology)[0]
+    other = replace(library_of(topology.library), name="vendorless", vendor="example")
+    register_library(other)
+    way = named_way(scene(topology.under("vendorless")), ALL_REDUCE, size)
+    assert way is not None
+    assert way.settings == ""
+
+
+@pytest.mark.parametrize("name", ["none", "gloo"])
+def test_without_a_choice_nothing_is_named(name: str) -> None:
+    topology = load_topology("dgx-h100:2").under(name)
+    assert [named_way(scene(topology), ALL_REDUCE, size) for size in SIZES] == [None] * len(SIZES)
+    cheapest = load_topology("mi300x:2").cheapest()
+    assert chosen_otherwise(cheapest) == []
+
+
+def test_as_good_is_within_five_per_cent() -> None:
+    assert AS_GOOD == 0.05
+    assert as_good(1.05, 1.0)
+    assert not as_good(1.06, 1.0)
+
+
+def test_the_part_that_is_the_library_s_choice() -> None:
+    half = ProgramGain(10.0, 7.5, 5.0)
+    assert (half.over_singles, half.part_by_choice) == (1.0, 0.5)
+    assert half.by_choice == pytest.approx(1 / 3)
+    more = ProgramGain(10.0, 4.0, 5.0)
+    assert (more.part_by_choice, more.by_choice) == (1.0, 1.5)
+    assert list(choice_lines(ProgramGain(10.0, 10.0, 5.0))) == []
+
+
+def named_gain(preset: str) -> tuple[Problem, Solution, ProgramGain]:
+    """The first size at which a program gains what naming an algorithm gives, at least in part."""
+    topology = load_topology(preset)
+    for size in chosen_otherwise(topology):
+        axes = p2smt.parse_axes(f"dp={topology.devices}")
+        problem = Problem(topology, axes, (p2smt.reduce(f"dp={size}B"),))
+        found = p2smt.solve(problem, top=1)
+        assert found.gain is not None
+        if found.gain.programs is not None and found.gain.programs.named:
+            return problem, found, found.gain.programs
+    raise AssertionError(f"{preset}: no program gains what could be named")
+
+
+@pytest.mark.parametrize("preset", ["mi300x:2", "gcp-a3-mega:4"])
+def test_an_answer_names_what_its_programs_do_not_gain(preset: str) -> None:
+    """A program gains where the rule takes a slower algorithm than the library has."""
+    problem, found, gain = named_gain(preset)
+    assert found.best is not None
+    assert found.best.matrix is not None
+    (request,), (answer,) = problem.requests, found.best.requests
+    placement, size = Placement(found.best.matrix), request.payload_bytes
+    here = scene(problem.topology)
+    assert answer.program is not None
+    assert len(answer.program) > 1
+    assert gain.singles_s == answer.single_s == here.fixed_time(ALL_REDUCE, size).seconds
+    assert gain.named_s == cheapest_single(here, ALL_REDUCE, size).seconds < gain.singles_s
+    single = single_of(problem, placement, request)
+    assert single.gain_of(answer.seconds) == gain
+    assert single.gain_of(answer.single_s) is None
+    (line,) = choice_lines(gain)
+    assert "(NCCL_ALGO=" in line
+    assert f": its rule chooses {here.fixed_time(ALL_REDUCE, size).algorithm} " in line
+    assert line in " ".join(text_of(found).split())
+    data = solution_data(found)
+    assert data["program_gain"] == gain.over_singles > 0
+    assert data["gain_by_choice"] == gain.by_choice > 0
+    (named,) = data["named_algorithms"]
+    assert named["request"] == str(request)
+    assert named["seconds"] == gain.named_s
+    assert named["settings"].startswith("NCCL_ALGO=")
+
+
+def test_a_list_of_programs_names_it_too() -> None:
+    problem, found, gain = named_gain("mi300x:2")
+    assert found.best is not None
+    size, matrix = problem.requests[0].payload_bytes, found.best.placement.text()
+    words = ("programs", "-t", "mi300x:2", "--axes", "dp=16", "--placement", matrix)
+    asked = (*words, "--reduce", f"dp={size}B", "--top", "2")
+    (line,) = choice_lines(gain)
+    assert line in cli(*asked).out.splitlines()
+    data = cli(*asked, "--json").json()
+    assert data["single_collective_s"] == gain.singles_s
+    assert data["program_gain"] == pytest.approx(gain.over_singles)
+    assert data["gain_by_choice"] == gain.by_choice
+    assert data["named_algorithm"]["settings"].startswith("NCCL_ALGO=")
