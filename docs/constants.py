@@ -17,6 +17,9 @@ HOPS = (
     *((Algorithm.TREE, protocol) for protocol in ("ll", "ll128", "simple")),
     *((Algorithm.NVLS, "simple"), (Algorithm.NVLS_TREE, "simple"), (Algorithm.PAT, "simple")),
 )
+TREE = ("ll", "ll128", "simple")
+ASSUMED = {"roce": "its call as infiniband", "efa3": "as efa2", "gvnic": "as fastrak"}
+FABRICS = ("infiniband", "roce", "efa", "efa2", "efa3", "fastrak", "gvnic", "tcpx")
 
 
 def us(seconds: float | None) -> str:
@@ -49,11 +52,26 @@ def hops(library: Library) -> str:
     return "".join(found)
 
 
+def networks(library: Library) -> str:
+    """What each network costs a call and a tree's steps."""
+    found = []
+    for fabric in FABRICS:
+        shown = f"{fabric} ({ASSUMED[fabric]})" if fabric in ASSUMED else fabric
+        steps = (library.hop_s(fabric, "tree", name, across=True) for name in TREE)
+        cells = (us(library.across_s(fabric)), *map(us, steps))
+        found.append(f"| {shown} | {' | '.join(cells)} |\n")
+    return "".join(found)
+
+
 def table() -> str:
     """The constants of one version, in microseconds."""
     library = library_of(LIBRARY)
     head = "| us | inside: `tuning.cc` | priced | across: `tuning.cc` | priced |\n"
-    return head + "|---|---|---|---|---|\n" + calls(library) + hops(library)
+    second = "| us | a call across | a step: tree ll | tree ll128 | tree simple |\n"
+    text = head + "|---|---|---|---|---|\n" + calls(library) + hops(library)
+    pace = f"{library.ring_pace:g} times that where the ring spans nodes"
+    text += f"\nA ring's step inside a node costs {pace}.\n"
+    return text + "\n" + second + "|---|---|---|---|---|\n" + networks(library)
 
 
 def page(text: str) -> str:

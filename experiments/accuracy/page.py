@@ -33,8 +33,9 @@ Written by `make accuracy`. Every published table ([tables.json](../tables/table
 p2smt predicts for it from a preset as it is, by the choice of the library that the table names, or
 else the preset's. The constants of presets and libraries were fitted to these tables together
 ([constants.json](constants.json), by `fit_presets.py`); what a table says of the others is under
-[tables left out](#tables-left-out). *Ratio* is predicted / measured, *error* abs(ratio - 1);
-outliers stay in.
+[tables left out](#tables-left-out). Where one process drives all GPUs of a node, its launches on
+the others are added to a call ([launches.py](launches.py)): programs train with one process each.
+*Ratio* is predicted / measured, *error* abs(ratio - 1); outliers stay in.
 
 ![Predicted against measured](figures/accuracy.svg)
 """

@@ -127,6 +127,7 @@ def _library(data: Any) -> Library:
         runs=_each(_all(_run)),
         ladders=_all(_ladder),
         formula=_formula,
+        ring_pace=float,
         sent_as=lambda found: tuple((Collective(a), Collective(b)) for a, b in found.items()),
         ring_pace=float,
     )
