@@ -129,7 +129,6 @@ def _library(data: Any) -> Library:
         formula=_formula,
         ring_pace=float,
         sent_as=lambda found: tuple((Collective(a), Collective(b)) for a, b in found.items()),
-        ring_pace=float,
     )
 
 
