@@ -188,18 +188,12 @@ class Topology:
         return replace(found, library=new, errors=errors)
 
     def fitted_for_other(self, library: str) -> bool:
-<<<<<<< HEAD
-        """Whether this was calibrated under a library, and that is another one than this."""
-        none = not self.library or library in ("", NO_LIBRARY)
-        return self.calibrated and not none and library != self.library
-=======
         """Whether this was calibrated under a library, and that is another one than this.
 
         No library (``none`` or empty) is none other: what was fitted stays, for it does not count.
         """
         other = library not in ("", NO_LIBRARY, self.library)
         return bool(self.calibrated and self.library) and other
->>>>>>> w-tidy
 
     def _without_fitted(self) -> Topology:
         levels = []
