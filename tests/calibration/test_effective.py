@@ -166,7 +166,7 @@ def test_times_faster_than_the_hardware_are_refused(where: Grouping) -> None:
 
 
 def test_rates_above_nominal_can_be_allowed() -> None:
-    fast = table(NODES, INSIDE, factor=0.55)
+    fast = table(NODES, INSIDE, factor=0.5)
     found = calibrate(NODES, fast, allow_above_nominal=True)
     link, before = found.topology.levels[1].link, NODES.levels[1].link
     raised = before.bandwidth_bytes_per_s * dict(before.efficiency)["nvls"] / 0.55
@@ -193,7 +193,7 @@ def test_no_constants_are_no_calibration() -> None:
 
 
 def test_a_raised_rate_leaves_other_algorithms_their_speed() -> None:
-    fast = table(NODES, INSIDE, factor=0.55)
+    fast = table(NODES, INSIDE, factor=0.5)
     found = calibrate(NODES, fast, allow_above_nominal=True).topology
     send = Sample(RequestKind.SEND, INSIDE, 2**30, 1.0)
     assert predicted_s(found, send) == pytest.approx(predicted_s(NODES, send), rel=0.02)
