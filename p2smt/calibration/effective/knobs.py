@@ -78,9 +78,14 @@ def _efficiencies(
         if rate > 0:
             link = topology.levels[j].link
             name = _listed(topology, link, sample, step)
-            start = link.efficiency_of(name, step.algorithm)
+            start = link.efficiency_of(name, step.algorithm, *_made_of(step))
             part = rate * sample.payload_bytes / sample.seconds
             yield Constant(Quantity.EFFICIENCY, name, j), start, part
+
+
+def _made_of(step: StepTime) -> tuple[str, ...]:
+    """What a tree of nodes whose switches reduce has the efficiency of, unless it has its own."""
+    return (Algorithm.NVLS.value,) if step.algorithm == Algorithm.NVLS_TREE.value else ()
 
 
 def _usual_best(parts: Sequence[float]) -> float:
@@ -92,16 +97,15 @@ def _listed(topology: Topology, link: Link, sample: Sample, step: StepTime) -> s
     """What the efficiency of a run on a link is listed under.
 
     That is the algorithm, and the operation where a library has one algorithm for each.  A tree of
-    nodes whose switches reduce shares that of a tree between them, that of reducing switches
-    inside, unless the link has one of its own.
+    nodes whose switches reduce shares that of a tree between them, unless the link has one of its
+    own.
     """
     operation, known = sample.operation.value, dict(link.efficiency)
     library = library_of(topology.library)
     if isinstance(sample.operation, RequestKind) or operation in known or library.fixed:
         return str(operation)
-    if step.algorithm != Algorithm.NVLS_TREE.value or step.algorithm in known:
-        return step.algorithm
-    return str((Algorithm.TREE if link.network else Algorithm.NVLS).value)
+    shared = step.algorithm == Algorithm.NVLS_TREE.value and link.network
+    return str(Algorithm.TREE.value) if shared and step.algorithm not in known else step.algorithm
 
 
 def _hop_knobs(topology: Topology, runs: Sequence[tuple[Sample, StepTime]]) -> Iterator[Knob]:
