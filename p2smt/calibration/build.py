@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2smt.calibration.effective.fit import FittedConstant, fit_constants
-from p2smt.calibration.fit import SIZES_PER_PIECE
 from p2smt.calibration.levels import LevelFit, fit_levels
 from p2smt.calibration.limits import check_pieces, check_times
 from p2smt.calibration.named import named_notes
@@ -26,6 +25,8 @@ from p2smt.cost.named import running
 from p2smt.errors import InputError
 
 RING = (Algorithm.RING,)
+LEAST_SIZES = 2
+"""Of one message size a rate and a latency may each stand for the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,9 @@ def _with_library(
 
 def _check_sizes(samples: Sequence[Sample]) -> None:
     """Refuse times of so few sizes that a rate and a latency may each stand for the other."""
-    sizes = len({sample.payload_bytes for sample in samples})
-    if sizes < SIZES_PER_PIECE:
-        given = f"{sizes} message size{'s' * (sizes > 1)}"
-        rule = f"a fit needs at least {SIZES_PER_PIECE} different ones"
-        raise InputError(given, rule, "measure more sizes, up to what matters to you")
+    if len({sample.payload_bytes for sample in samples}) < LEAST_SIZES:
+        rule = f"a fit needs at least {LEAST_SIZES} different ones"
+        raise InputError("1 message size", rule, "measure more sizes, up to what matters to you")
 
 
 def _in_pieces(

@@ -158,6 +158,14 @@ def test_a_table_that_contradicts_the_others_is_named() -> None:
     assert any("odd.txt" in line for line in doubts(found))
 
 
+def test_a_table_of_few_sizes_is_warned_of() -> None:
+    short = [replace(sample, source="few.txt:1") for sample in table(NODES, INSIDE)[-3:]]
+    assert "few.txt, all-reduce: 3 message sizes tell" in "".join(doubts(calibrate(NODES, short)))
+    assert not list(doubts(calibrate(NODES, table(NODES, INSIDE)[-4:])))
+    with pytest.raises(InputError, match="1 message size: a fit needs at least 2"):
+        calibrate(NODES, short[:1])
+
+
 @pytest.mark.parametrize("where", [INSIDE, ALL])
 def test_times_faster_than_the_hardware_are_refused(where: Grouping) -> None:
     fast = table(NODES, where, factor=0.4)

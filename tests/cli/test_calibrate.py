@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
     bad = printed(inside, 8, 1).replace("      0\n", "      5\n", 1)
     (tmp_path / "inside.txt").write_text(printed(inside, 8, 1))
     (tmp_path / "wrong.txt").write_text(bad)
-    few = made_samples(TRUTH, INSIDE, sizes=SIZES[:3])
+    few = made_samples(TRUTH, INSIDE, sizes=SIZES[:1])
     (tmp_path / "few.txt").write_text(printed(few, 8, 1))
     (tmp_path / "across.json").write_text(
         as_json(json_report(made_samples(TRUTH, ALL, sizes=SIZES), 32, 4))
@@ -226,7 +226,7 @@ def test_what_cannot_have_run_so_is_said(tables: Path) -> None:
     [
         ((), "give --from-nccl-tests"),
         (("inside.txt",), "'inside.txt': is read as measurements of nccl-tests with --from-nccl"),
-        (("--from-nccl-tests", "few.txt", "--topology", "dgx-h100:4"), "3 message sizes: a fit"),
+        (("--from-nccl-tests", "few.txt", "--topology", "dgx-h100:4"), "1 message size: a fit"),
         (("--from-nccl-tests",), "give 1 to 100 files"),
         (("--from-nccl-tests", "inside.txt", "inside.txt"), "names a file twice"),
         (("--from-nccl-tests", "missing.txt"), "is not a regular file"),
