@@ -23,7 +23,10 @@ from p2smt.cost.loads.level_use import Footprint
 FAR = math.log(2.2)
 """Log of a factor from which a cell counts three times."""
 TWO_NODES, TOO_LONG = math.log(1.21), 60
-"""Log of predicted / measured on two nodes from which a cell counts more, and so many times."""
+"""Log of predicted / measured on two nodes from which a cell counts more, and so many times.
+
+A collective over two nodes that is priced too long promises a gain to every program that goes
+around it, which nobody would measure; one that is priced too short promises nothing."""
 PRIOR, PRIORS = 0.02, {"times": 0.15, "efficiency": 0.3, "pace": 0.5}
 """Weights of a constant's distance from where the search starts, by its kind: what no table tells
 stays, and what a library's own source says of its steps counts for more than what is guessed."""

@@ -110,6 +110,7 @@ def test_many_cases_share_the_largest_ratio() -> None:
 
 
 def test_the_first_choice_is_the_fastest_or_within_its_spread() -> None:
+    """On 2x8 two programs inside a node are a few per cent apart, which is within their spread."""
     found = {label(data): data["summary"]["accuracy"] for data in with_model()}
     assert found["2x8, 50 Mbit/s"]["top_1"] > 0.6
     assert found["2x8, 50 Mbit/s"]["within_spread"] == 1

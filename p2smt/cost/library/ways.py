@@ -6,9 +6,9 @@ A step takes what its call costs, the latencies of its steps and the transfer ov
 
 The rate of a link is its nominal bandwidth, times the measured part of it that the algorithm
 reaches, times what the protocol leaves of it.  Where an algorithm pipelines (trees, reduction by
-switches), chunks follow each other through stages of A seconds each, which adds sqrt(8 w A), the
-time to fill the pipeline with the best size of chunks; at most A for each chunk that the library
-has in flight.
+switches), chunks follow each other through stages of A seconds each.  Where c of them pass before
+all links are busy, that adds sqrt(4 c w A), the time to fill the pipeline with the best size of
+chunks; at most A for each chunk that the library has in flight.
 """
 
 from __future__ import annotations
