@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from p2smt.calibration.effective.constants import LEAST_S
 from p2smt.calibration.lines import fit_lines
 from p2smt.calibration.rows import Floats, Row, make_table, piece_names
 from p2smt.cluster.topology import Piece
@@ -154,7 +155,7 @@ def _fit_of(
     order = _order(rows, lines.latency_s)
     return Fit(
         tuple(
-            Piece(name, _rounded(lines.latency_s[k]), _rounded(1 / lines.seconds_per_byte[k]))
+            Piece(name, _latency(lines.latency_s[k]), _rounded(1 / lines.seconds_per_byte[k]))
             for name, k in zip(names, order, strict=True)
         ),
         tuple(float(e) for e in np.expm1(lines.log_errors(table))),
@@ -162,6 +163,11 @@ def _fit_of(
         tuple(float(errors.mean()) for errors in tries),
         tuple(float(e) for e in held_out),
     )
+
+
+def _latency(seconds: float) -> float:
+    """A fitted latency; 0 for one that is too short to have been measured."""
+    return _rounded(seconds) if seconds >= LEAST_S else 0.0
 
 
 def _rounded(value: float) -> float:

@@ -25,7 +25,7 @@ from tests.schemas.tools import complaints, declared, fields
 
 SYMBOLIC = Path(__file__).parent.parent / "schedules" / "symbolic"
 SCENE = "-t tiny.yaml --axes dp=2,tp=4 --placement '[[1,2],[2,2]]' --reduce"
-MI300X = "-t mi300x:2 --axes dp=8,tp=2 --placement '[[2,4],[1,2]]' --reduce dp=64KiB"
+MI300X = "-t mi300x:2 --axes dp=8,tp=2 --placement '[[2,4],[1,2]]' --reduce dp=16MiB"
 TWO_STEPS = "--program 'reduce inside root; broadcast inside root'"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --objective max --pipeline auto --solver z3",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --require 'dp within node' --fix dp=node:2",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --time-limit 0.0001",
-        "-t mi300x:2 -a dp=8,tp=2 --reduce dp=64KiB --fix dp=node:2",
+        "-t mi300x:2 -a dp=8,tp=2 --reduce dp=16MiB --fix dp=node:2",
     ),
     "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
     "programs": (

@@ -22,7 +22,7 @@ from experiments.placement_448x.model.systems import SYSTEMS, System, system
 from experiments.placement_448x.store import HERE, header, rounded
 from experiments.testbed.results import write
 from experiments.testbed.script import ended
-from p2smt.cluster.topology import Topology
+from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement
@@ -83,7 +83,9 @@ def _system(one: System, topology: Topology, headline: int) -> dict[str, Any]:
         "levels": dict(zip(topology.names, topology.sizes, strict=True)),
         "kinds": {level.name: level.link.kind.value for level in topology.levels},
         "bytes_per_s": {
-            level.name: level.link.bandwidth_bytes_per_s * level.link.ports
+            level.name: level.link.nominal_bytes_per_s
+            * level.link.ports
+            * level.link.efficiency_of(Algorithm.RING.value)
             for level in topology.levels
         },
         "algorithms": [algorithm.value for algorithm in topology.algorithms],

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from experiments.placement_448x.model.solving import LIBRARY, RING, TEXTBOOK, TREE
-from experiments.placement_448x.model.summary import Outcome, Results, crossing, gains
+from experiments.placement_448x.model.summary import GAIN, Outcome, Results, crossing, gains
 from experiments.placement_448x.report.text import Lines, percent, size_text, table
 
 WAYS = {
@@ -124,7 +124,7 @@ def rule_table(systems: Sequence[Results]) -> Lines:
         node, gpu = results.data["system"]["bytes_per_s"].values()
         size = list(results.data["system"]["levels"].values())[1]
         mixed = [one for one in results.outcomes(0, RING) if one.kind == "mixed"]
-        said = [size // one.factors[1] * gpu > one.factors[0] * node for one in mixed]
+        said = [size // one.factors[1] * gpu > GAIN * one.factors[0] * node for one in mixed]
         right = sum(one.gains is yes for one, yes in zip(mixed, said, strict=True))
         cells = (f"{gpu / node:.3g}", len(mixed), sum(one.gains for one in mixed), sum(said), right)
         rows.append((results.label, *cells))

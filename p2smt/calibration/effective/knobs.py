@@ -16,6 +16,9 @@ from p2smt.cost.library.registry import library_of
 from p2smt.cost.library.ways import hop_s
 from p2smt.cost.step_time import StepTime
 
+TELLING = 0.4
+"""A run tells a rate if the transfer alone, at the rate so far, is this part of its time at least:
+where it is less, latencies that are a little off would pass for a rate that is far off."""
 _SPREAD = {Quantity.EFFICIENCY: 1.0, Quantity.HOP: 1.5, Quantity.CALL: 1.5}
 
 
@@ -53,8 +56,8 @@ def knobs_of(
 ) -> list[Knob]:
     """What these samples could determine, by how each of them runs.
 
-    An efficiency for each algorithm that loads a link, one factor on the hops of each network
-    link, and the cost of a call for each operation.
+    An efficiency for each algorithm that loads a link long enough to tell, one factor on the hops
+    of each network link, and the cost of a call for each operation.
     """
     runs = list(zip(samples, steps, strict=True))
     reached: dict[tuple[Constant, float], list[float]] = {}
@@ -62,8 +65,9 @@ def knobs_of(
         for constant, start, part in _efficiencies(topology, *run):
             reached.setdefault((constant, start), []).append(part)
     calls = dict.fromkeys(sample.operation.value for sample in samples)
+    told = {one: parts for one, parts in reached.items() if _usual_best(parts) >= TELLING}
     return [
-        *(Knob((c,), (start,), _usual_best(parts)) for (c, start), parts in reached.items()),
+        *(Knob((c,), (start,), _usual_best(parts)) for (c, start), parts in told.items()),
         *_hop_knobs(topology, runs),
         *(knob for name in calls for knob in _call_knobs(topology, name)),
     ]

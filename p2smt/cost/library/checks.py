@@ -122,7 +122,7 @@ def _runs_by(
         and run.nodes.holds(nodes)
         and run.least_members <= nodes * local
         and (local == 1 or not run.one_rank_per_node)
-        and (local <= run.most_in_node or not run.most_in_node)
+        and run.fits_node(local)
         and ((reduces and local > 1) or not run.in_switch)
         for run in runs
         for nodes, local in shapes
@@ -234,7 +234,7 @@ def _runs(library: Library) -> Iterator[Fault]:
                 and run.least_members == 2
                 and not run.in_switch
                 and not run.one_rank_per_node
-                and not run.most_in_node
+                and not (run.most_in_node or run.least_in_node)
                 and not isinstance(run.algorithm, AddedAlgorithm)
                 for run in library.runs_of(name)
             ):

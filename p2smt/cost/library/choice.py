@@ -103,7 +103,7 @@ def _applies(run: LibraryRun, shape: GroupShape) -> bool:
         run.nodes.holds(shape.nodes)
         and shape.members >= run.least_members
         and (not run.one_rank_per_node or shape.local == 1)
-        and (not run.most_in_node or shape.local <= run.most_in_node)
+        and run.fits_node(shape.local)
         and (not run.in_switch or (shape.in_switch and shape.local > 1))
     )
 

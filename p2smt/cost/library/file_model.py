@@ -55,6 +55,7 @@ class RunModel(StrictModel):
     one_rank_per_node: bool = LEFT_OUT
     in_switch: bool = LEFT_OUT
     most_in_node: Annotated[int, Field(ge=0)] = LEFT_OUT
+    least_in_node: Annotated[int, Field(ge=0)] = LEFT_OUT
 
 
 class RungModel(StrictModel):

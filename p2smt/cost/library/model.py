@@ -75,7 +75,8 @@ class LibraryRun:
     """One algorithm (None: messages from peer to peer) for an operation, and when it can run.
 
     ``in_switch``: only where a node's switch reduces; ``one_rank_per_node``: only then;
-    ``most_in_node``: only with at most so many members in one node (0: any number).
+    ``least_in_node``, ``most_in_node``: only with at least and at most so many members in one node
+    (0: any number).
     """
 
     algorithm: LibraryAlgorithm | None
@@ -85,6 +86,11 @@ class LibraryRun:
     one_rank_per_node: bool = False
     in_switch: bool = False
     most_in_node: int = 0
+    least_in_node: int = 0
+
+    def fits_node(self, local: int) -> bool:
+        """Whether it can run with so many members in a node."""
+        return self.least_in_node <= local <= (self.most_in_node or local)
 
 
 @dataclass(frozen=True, slots=True)

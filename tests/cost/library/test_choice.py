@@ -165,6 +165,17 @@ def test_before_2_18_what_a_driver_reports_stands_for_the_hop() -> None:
         assert found.latency_s == pytest.approx(8.4e-6 + 26 * 3.4e-6 + 4 * hop)
 
 
+def test_nvls_needs_three_members_in_a_node_before_nccl_2_30() -> None:
+    """ncclNvlsInit of 2.20 to 2.27 returns for two, that of 2.30 for one."""
+    for size in (8 * MIB, 64 * MIB, 8 * GIB):
+        assert "nvls" not in chosen("nccl-2.20", "all-reduce", h100(2, 2), size)
+    runs = {name: library_of(name).runs_of("all-reduce") for name in ("nccl-2.20", "nccl-2.30")}
+    least = {
+        name: [run.fits_node(2) for run in found if run.in_switch] for name, found in runs.items()
+    }
+    assert least == {"nccl-2.20": [False, False], "nccl-2.30": [True, True]}
+
+
 @pytest.mark.parametrize("library", ["nccl-2.20", "nccl-2.30"])
 def test_nvls_scatters_and_gathers_for_at_most_32_in_a_node(library: str) -> None:
     """It reduces for any number of them."""
