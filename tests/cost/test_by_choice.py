@@ -31,23 +31,30 @@ def scene(topology: Topology) -> Scene:
     return Scene.of(topology, Placement((topology.sizes,)), (0,))
 
 
-def chosen_otherwise(topology: Topology) -> list[int]:
-    """Sizes at which the library takes another algorithm than the cheapest."""
+def chosen_otherwise(topology: Topology, *, same_algorithm: bool = False) -> list[int]:
+    """Sizes at which the library takes another algorithm than the cheapest, or only another
+    protocol."""
     here = scene(topology)
     return [
         size
         for size in SIZES
         if (way := named_way(here, ALL_REDUCE, size))
-        and way.chosen.algorithm != way.cheapest.algorithm
+        and (way.chosen.algorithm == way.cheapest.algorithm) is same_algorithm
     ]
 
 
-@pytest.mark.parametrize("preset", ["gcp-a3-mega:4", "mi300x:2", "dgx-a100:2"])
-def test_what_is_named_is_what_then_runs(preset: str) -> None:
-    """By its algorithm alone, or with the protocol where the rule would take another."""
+@pytest.mark.parametrize(
+    ("preset", "same_algorithm"),
+    [("gcp-a3-mega:4", False), ("mi300x:2", False), ("dgx-a100:2", False), ("dgx-b200:4", True)],
+)
+def test_what_is_named_is_what_then_runs(preset: str, same_algorithm: bool) -> None:
+    """By its algorithm alone, or with the protocol where the rule would take another.
+
+    A protocol alone would leave the library free to take another algorithm.
+    """
     topology = load_topology(preset)
     here = scene(topology)
-    sizes = chosen_otherwise(topology)
+    sizes = chosen_otherwise(topology, same_algorithm=same_algorithm)
     assert sizes
     for size in sizes:
         way = named_way(here, ALL_REDUCE, size)
@@ -57,7 +64,8 @@ def test_what_is_named_is_what_then_runs(preset: str) -> None:
         assert way.cheapest.seconds < way.chosen.seconds
         only = topology.running((Algorithm(way.cheapest.algorithm),))
         by_rule = replace(here, topology=only).fixed_time(ALL_REDUCE, size)
-        assert way.settings.startswith("NCCL_ALGO=")
+        algorithm = way.cheapest.algorithm.replace("-", "")
+        assert way.settings.lower().split()[0] == f"nccl_algo={algorithm}"
         assert ("NCCL_PROTO=" in way.settings) == (by_rule.protocol != way.cheapest.protocol)
         if "NCCL_PROTO=" not in way.settings:
             assert by_rule.seconds == way.cheapest.seconds
