@@ -14,8 +14,6 @@ from p2smt.cost.library.registry import library_of
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime
 
-AS_GOOD = 0.05
-"""A named algorithm that takes at most this part longer than a program is as good."""
 NAMED_BY = ("NVIDIA", "AMD")
 """Vendors whose libraries take NCCL_ALGO and NCCL_PROTO."""
 ALGORITHMS = {
@@ -56,11 +54,6 @@ def named_way(scene: Scene, kind: RequestKind, payload_bytes: int) -> NamedWay |
     if cheapest.seconds >= chosen.seconds * (1 - _SAME):
         return None
     return NamedWay(chosen, cheapest, _settings(scene, kind, cheapest))
-
-
-def as_good(named_s: float, program_s: float) -> bool:
-    """Whether naming an algorithm gives what a program gives."""
-    return named_s <= program_s * (1 + AS_GOOD)
 
 
 def _settings(scene: Scene, kind: RequestKind, cheapest: StepTime) -> str:
