@@ -11,13 +11,14 @@ from experiments.gains.clusters import LEAVES, NODES, every_cluster
 from experiments.gains.groups import ask_of
 from experiments.gains.layouts import layout_clusters, layouts
 from experiments.gains.store import GAIN
-from p2smt.cost.by_choice import as_good
 from p2smt.units import format_bytes, format_time
 
 Entry = dict[str, Any]
 WORDS = {True: "yes", False: "no", None: "not known"}
 MOST = 10
 """Rows of a table of the largest gains."""
+AS_GOOD = 0.05
+"""A named algorithm that takes at most this part longer than a program is as good."""
 
 
 def gaining(entries: Iterable[Entry], key: str = "gain") -> list[Entry]:
@@ -28,6 +29,11 @@ def gaining(entries: Iterable[Entry], key: str = "gain") -> list[Entry]:
 def over_cheapest(entry: Entry) -> float:
     """The gain over the single collective by the library's cheapest way."""
     return float(entry["cheapest_s"] / entry["best_s"] - 1)
+
+
+def as_good(named_s: float, program_s: float) -> bool:
+    """Whether naming an algorithm gives what a program gives."""
+    return named_s <= program_s * (1 + AS_GOOD)
 
 
 def by_choice(entries: Iterable[Entry]) -> list[Entry]:

@@ -14,8 +14,6 @@ from p2smt.cost.library.registry import library_of
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime
 
-AS_GOOD = 0.05
-"""A named algorithm that takes at most this part longer than a program is as good."""
 NAMED_BY = ("NVIDIA", "AMD")
 """Vendors whose libraries take NCCL_ALGO and NCCL_PROTO."""
 ALGORITHMS = {
@@ -55,27 +53,22 @@ def named_way(scene: Scene, kind: RequestKind, payload_bytes: int) -> NamedWay |
     cheapest = cheapest_single(scene, kind, payload_bytes)
     if cheapest.seconds >= chosen.seconds * (1 - _SAME):
         return None
-    return NamedWay(chosen, cheapest, _settings(scene, kind, chosen, cheapest))
+    return NamedWay(chosen, cheapest, _settings(scene, kind, cheapest))
 
 
-def as_good(named_s: float, program_s: float) -> bool:
-    """Whether naming an algorithm gives what a program gives."""
-    return named_s <= program_s * (1 + AS_GOOD)
+def _settings(scene: Scene, kind: RequestKind, cheapest: StepTime) -> str:
+    """The protocol is named only where the library would take another with this algorithm.
 
-
-def _settings(scene: Scene, kind: RequestKind, chosen: StepTime, cheapest: StepTime) -> str:
-    """The protocol is named only where the library would take another with this algorithm."""
+    It is never named alone: the library might then take another algorithm.
+    """
     known = {algorithm.value: algorithm for algorithm in ALGORITHMS}
     algorithm, protocol = known.get(cheapest.algorithm), PROTOCOLS.get(cheapest.protocol)
     if library_of(scene.topology.library).vendor not in NAMED_BY or not (algorithm and protocol):
         return ""
-    by_itself, found = chosen, []
-    if cheapest.algorithm != chosen.algorithm:
-        found.append(f"NCCL_ALGO={ALGORITHMS[algorithm]}")
-        by_itself = _only(scene, algorithm).fixed_time(kind, int(cheapest.payload_bytes))
-    if by_itself.protocol != cheapest.protocol:
-        found.append(f"NCCL_PROTO={protocol}")
-    return " ".join(found)
+    named = f"NCCL_ALGO={ALGORITHMS[algorithm]}"
+    by_itself = _only(scene, algorithm).fixed_time(kind, int(cheapest.payload_bytes))
+    same = by_itself.protocol == cheapest.protocol
+    return named if same else f"{named} NCCL_PROTO={protocol}"
 
 
 def _only(scene: Scene, algorithm: Algorithm) -> Scene:

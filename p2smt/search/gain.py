@@ -26,6 +26,7 @@ from p2smt.plans.solution import (
     Solution,
     objective,
 )
+from p2smt.programs.program import Program
 from p2smt.units import format_bytes
 
 PIPELINED = (
@@ -105,7 +106,8 @@ def _named(problem: Problem, placement: Placement, answer: RequestAnswer) -> Nam
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A request: its seconds per iteration, and the outermost level that its groups cross."""
+    """What one side is made of, such as a step: seconds per iteration, and the outermost level
+    that its groups cross."""
 
     operation: str
     payload_bytes: int
@@ -113,43 +115,72 @@ class _Part:
     level: int
 
 
+_Parts = Sequence[_Part]
+
+
 def _accuracy(problem: Problem, best: Alternative, default: RankOrder) -> Accuracy:
     """The larger error of the two that are compared: a gain is a ratio of both."""
     if any(answer.chunks > 1 for answer in best.requests):
         return Accuracy(unknown=PIPELINED)
-    totals = [answer.total_s for answer in best.requests]
-    others = [r.times * s for r, s in zip(problem.requests, default.seconds, strict=True)]
-    sides = (
-        _parts(problem, best.placement.rank_tensor(), totals),
-        _parts(problem, default_ranks(problem.axis_sizes), others),
-    )
-    found = [_side(problem.topology, side) for side in sides]
+    sides = (_of_answer(problem, best), _of_default(problem, default))
+    found = [_side(problem, side) for side in sides]
     unknown = [one for one in found if one.error is None]
     return unknown[0] if unknown else max(found, key=lambda one: one.error or 0.0)
 
 
-def _side(topology: Topology, parts: Sequence[_Part]) -> Accuracy:
-    """The error of what one side is made of; not known where that of a part is not."""
+def _side(problem: Problem, requests: Sequence[_Parts]) -> Accuracy:
+    """The error of the parts that decide; not known where that of one of them is not."""
     weighed = []
-    for part in parts:
-        found = _known(topology, part)
+    for part in _deciding(problem, requests):
+        found = _known(problem.topology, part)
         if isinstance(found, str):
             return Accuracy(unknown=found)
         weighed.append(Weighed(part.seconds, found.error, found.basis))
     return Accuracy(*error_over(weighed)) if weighed else Accuracy(unknown=NOTHING)
 
 
-def _parts(problem: Problem, ranks: IntArray, totals: Sequence[float]) -> list[_Part]:
-    """What the objective is made of: every request that takes time, or the largest one."""
-    found = []
-    for request, seconds in zip(problem.requests, totals, strict=True):
-        groups = rank_groups(ranks, problem.axis_indices(request))
-        level = outermost_crossed(problem.topology, groups)
-        if level is not None and seconds > 0:
-            found.append(_Part(request.kind.value, request.payload_bytes, seconds, level))
+def _deciding(problem: Problem, requests: Sequence[_Parts]) -> _Parts:
+    """What the objective is made of: the parts of every request, or of the largest one."""
     if problem.objective == "max":
-        return sorted(found, key=lambda part: part.seconds)[-1:]
-    return found
+        return max(requests, key=lambda parts: sum(part.seconds for part in parts))
+    return [part for parts in requests for part in parts]
+
+
+def _of_answer(problem: Problem, best: Alternative) -> list[_Parts]:
+    """Per request the steps of its program, or its single collective."""
+    ranks = best.placement.rank_tensor()
+    return [
+        _steps(problem.topology, answer, answer.program)
+        if answer.program is not None
+        else _single(problem, ranks, answer.request, answer.seconds)
+        for answer in best.requests
+    ]
+
+
+def _of_default(problem: Problem, default: RankOrder) -> list[_Parts]:
+    """Per request its single collective on the default layout."""
+    ranks = default_ranks(problem.axis_sizes)
+    every = zip(problem.requests, default.seconds, strict=True)
+    return [_single(problem, ranks, request, seconds) for request, seconds in every]
+
+
+def _steps(topology: Topology, answer: RequestAnswer, program: Program) -> _Parts:
+    """The steps of a program: groups that vary from a depth on cross the level of the next."""
+    hierarchy, times, parts = answer.hierarchy, answer.request.times, []
+    for instruction, step in zip(program.instructions, answer.steps, strict=True):
+        crossed = hierarchy.name(hierarchy.grouping(instruction).outer + 1)
+        what = instruction.collective.value, round(step.payload_bytes)
+        parts.append(_Part(*what, times * step.seconds, topology.names.index(crossed)))
+    return parts
+
+
+def _single(problem: Problem, ranks: IntArray, request: Request, seconds: float) -> _Parts:
+    """The single collective of a request; nothing where it takes no time."""
+    groups = rank_groups(ranks, problem.axis_indices(request))
+    level = outermost_crossed(problem.topology, groups)
+    if level is None or seconds <= 0:
+        return ()
+    return (_Part(request.kind.value, request.payload_bytes, request.times * seconds, level),)
 
 
 def _known(topology: Topology, part: _Part) -> ErrorClass | str:

@@ -28,6 +28,12 @@ def test_gains_that_naming_an_algorithm_gives() -> None:
     assert summary.by_choice(summary.gaining(ENTRIES)) == ENTRIES[2:4]
 
 
+def test_as_good_is_within_five_per_cent() -> None:
+    assert summary.AS_GOOD == 0.05
+    assert summary.as_good(1.05, 1.0)
+    assert not summary.as_good(1.06, 1.0)
+
+
 def test_what_nobody_published_is_counted_apart() -> None:
     assert summary.measurable(ENTRIES[1:]) == (
         "2 measurable, 1 too small to measure, 1 where nobody published a measurement"

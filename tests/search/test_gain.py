@@ -11,6 +11,7 @@ import p2smt
 from p2smt.cluster.error_class import Basis, ErrorClass
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.cost.system import system_name
 from p2smt.parallelism.request import Problem
 from p2smt.parallelism.side_constraints import parse_rule
 from p2smt.plans.solution import Accuracy, Gain, Solution
@@ -23,6 +24,8 @@ UNKNOWN = "not known whether you would measure it"
 INSIDE = "8 x nvlink3 switch 300 GB/s"
 ACROSS = "8 x nvlink3 switch 300 GB/s, infiniband 200 GB/s"
 CLUSTER = load_topology("dgx-a100:4")
+STEPPED = load_topology("aws-p4d:4")
+"""Large answers are programs of three steps, two of them inside a node."""
 Publish = Callable[..., None]
 
 
@@ -34,11 +37,11 @@ def known(
 
 @pytest.fixture
 def publish(monkeypatch: pytest.MonkeyPatch) -> Publish:
-    """Make these classes all that is published, of the library that CLUSTER names."""
+    """Make these classes all that is published, of a library on groups inside and across nodes."""
 
-    def with_classes(**systems: tuple[ErrorClass, ...]) -> None:
-        names = {"inside": INSIDE, "across": ACROSS}
-        found = {CLUSTER.library: {names[name]: one for name, one in systems.items()}}
+    def with_classes(of: Topology = CLUSTER, **systems: tuple[ErrorClass, ...]) -> None:
+        names = {"inside": system_name(of, 1), "across": system_name(of, 0)}
+        found = {of.library: {names[name]: one for name, one in systems.items()}}
         monkeypatch.setattr(gain, "published", lambda library: found.get(library, {}))
 
     return with_classes
@@ -108,6 +111,67 @@ def test_one_error_in_sample_is_all_in_sample(publish: Publish) -> None:
         assert f"are off by 10 % ({basis.value})" in text_of(found)
     publish(inside=(seen,), across=(replace(out, error=0.5),))
     assert gain_of(solved(asked("dp=64MiB", "tp=1MiB"))).accuracy.basis is Basis.IN_SAMPLE
+
+
+def stepped(*requests: str, axes: str = "dp=32") -> Problem:
+    return asked(*requests, topology=STEPPED, axes=axes)
+
+
+def test_the_error_of_an_answer_is_that_of_its_steps(publish: Publish) -> None:
+    """Each with its collective, its payload and what its groups span, weighed by its time."""
+    problem = stepped("dp=2GiB")
+    found = solved(problem)
+    assert found.best is not None
+    (answer,) = found.best.requests
+    assert answer.program is not None
+    names = [one.collective.value for one in answer.program.instructions]
+    assert names == ["reduce-scatter", "all-reduce", "all-gather"]
+    first, second, third = (round(step.payload_bytes) for step in answer.steps)
+    assert first == third == 8 * second == 2**31
+    scattered = ErrorClass("reduce-scatter", 0.3, Basis.LEFT_OUT, first)
+    gathered = replace(scattered, operation="all-gather", error=0.6)
+    part = ErrorClass("all-reduce", 0.9, Basis.LEFT_OUT, 1, second)
+    whole = ErrorClass("all-reduce", 0.1, Basis.LEFT_OUT, first)
+    publish(STEPPED, inside=(scattered, gathered), across=(part, whole))
+    weighed = zip(answer.steps, (0.3, 0.9, 0.6), strict=True)
+    error = sum(step.seconds * error for step, error in weighed) / answer.seconds
+    assert error > whole.error
+    accuracy = gain_of(solved(problem)).accuracy
+    assert accuracy == Accuracy(pytest.approx(error), Basis.LEFT_OUT)
+    seen = replace(gathered, basis=Basis.IN_SAMPLE)
+    publish(STEPPED, inside=(scattered, seen), across=(part, whole))
+    assert gain_of(solved(problem)).accuracy.basis is Basis.IN_SAMPLE
+
+
+def test_a_step_that_nobody_measured_leaves_no_verdict(publish: Publish) -> None:
+    """That the single collective was measured says nothing of a program's steps."""
+    problem = stepped("dp=2GiB")
+    publish(STEPPED, inside=(known(0.1),), across=(known(0.1),))
+    said = "no published measurement of reduce-scatter on this system"
+    says_unknown(solved(problem), said)
+    parts = (known(0.1, "reduce-scatter"), known(0.1, "all-gather"))
+    publish(STEPPED, inside=parts)
+    across = system_name(STEPPED, 0)
+    said = f"no published measurement of this system ({STEPPED.library}, {across})"
+    says_unknown(solved(problem), said)
+    small = ErrorClass("reduce-scatter", 0.1, Basis.IN_SAMPLE, 1, 2**20)
+    publish(STEPPED, inside=(small, parts[1]), across=(known(0.1),))
+    said = "no published measurement of reduce-scatter of 2 GiB on this system"
+    says_unknown(solved(problem), said)
+
+
+def test_of_the_largest_request_all_steps_count(publish: Publish) -> None:
+    """A step of the smaller request, longer than each of the larger one's, counts nothing."""
+    both = replace(stepped("dp+tp=2GiB", "tp=10GiB", axes="dp=4,tp=8"), objective="max")
+    parts = (known(0.4, "reduce-scatter"), known(0.4, "all-gather"))
+    publish(STEPPED, inside=(*parts, known(0.1)), across=(known(0.4),))
+    found = solved(both)
+    assert found.best is not None
+    large, small = found.best.requests
+    assert len(large.steps) > len(small.steps) == 1
+    longest = max(step.seconds for step in large.steps)
+    assert longest < small.total_s < large.total_s
+    assert gain_of(found).accuracy.error == pytest.approx(0.4)
 
 
 def says_unknown(found: Solution, why: str) -> None:

@@ -154,7 +154,7 @@ class SolveOutput(Output):
     ]
     accuracy: Annotated[
         Error | None,
-        Field(description="Of predictions of such requests on this system; null: not known."),
+        Field(description="Of predictions of such collectives on this system; null: not known."),
     ]
     accuracy_basis: Annotated[
         Literal["in sample", "left out"] | None,
