@@ -10,6 +10,7 @@ from p2smt.cluster.error_class import ErrorClass
 from p2smt.cluster.topology import Topology
 from p2smt.cost.by_choice import NamedWay, named_way
 from p2smt.cost.library.accuracy import Weighed, error_of, error_over, published
+from p2smt.cost.named import running
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime
 from p2smt.cost.system import outermost_crossed, system_name
@@ -61,17 +62,34 @@ def program_gain(problem: Problem, best: Alternative) -> ProgramGain | None:
         return None
     placement = Placement(best.matrix)
     ways = [_named(problem, placement, answer) for answer in best.requests]
-    seconds = [
-        answer.single_s if way is None else way.cheapest.seconds
-        for answer, way in zip(best.requests, ways, strict=True)
-    ]
-    named = tuple((x.request, way) for x, way in zip(best.requests, ways, strict=True) if way)
-    return ProgramGain(singles_s, objective(problem, tuple(seconds)), best.objective_s, named)
+    named_s = _with_named(problem, best, ways)
+    lowering = tuple(
+        (answer.request, way)
+        for n, (answer, way) in enumerate(zip(best.requests, ways, strict=True))
+        if way is not None and _lowers(problem, best, ways, n)
+    )
+    return ProgramGain(singles_s, named_s, best.objective_s, lowering)
+
+
+_Ways = Sequence[NamedWay | None]
+
+
+def _with_named(problem: Problem, best: Alternative, ways: _Ways) -> float:
+    """The objective of one collective each, where these ways are named."""
+    every = zip(best.requests, ways, strict=True)
+    seconds = (answer.single_s if way is None else way.cheapest.seconds for answer, way in every)
+    return objective(problem, tuple(seconds))
+
+
+def _lowers(problem: Problem, best: Alternative, ways: _Ways, n: int) -> bool:
+    """Whether the objective were higher if one of the ways were not named."""
+    others = [None if i == n else way for i, way in enumerate(ways)]
+    return _with_named(problem, best, others) > _with_named(problem, best, ways)
 
 
 def single_of(problem: Problem, placement: Placement, request: Request) -> SinglePrice:
     """The single collective of a request on a placement, as ``programs`` compares with it."""
-    scene = Scene.of(problem.topology, placement, problem.axis_indices(request))
+    scene = _scene(problem, placement, request)
     step = scene.fixed_time(request.kind, request.payload_bytes)
     way = named_way(scene, request.kind, request.payload_bytes)
     return SinglePrice(request, step, way)
@@ -96,11 +114,17 @@ class SinglePrice:
         return ProgramGain(single_s, named_s, program_s, ((self.request, self.way),))
 
 
+def _scene(problem: Problem, placement: Placement, request: Request) -> Scene:
+    """Where a request runs, by the algorithms that the problem names."""
+    topology = running(problem.topology, problem.algorithms)
+    return Scene.of(topology, placement, problem.axis_indices(request))
+
+
 def _named(problem: Problem, placement: Placement, answer: RequestAnswer) -> NamedWay | None:
     """What could be named instead of the program of a request, if it has one of several steps."""
     if answer.program is None or len(answer.program) < 2:
         return None
-    scene = Scene.of(problem.topology, placement, problem.axis_indices(answer.request))
+    scene = _scene(problem, placement, answer.request)
     return named_way(scene, answer.request.kind, answer.request.payload_bytes)
 
 

@@ -14,7 +14,7 @@ from p2smt.cost.by_choice import cheapest_single, named_way
 from p2smt.cost.library.registry import library_of, register_library
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement
-from p2smt.parallelism.request import Problem
+from p2smt.parallelism.request import Objective, Problem
 from p2smt.plans.solution import ProgramGain, Solution
 from p2smt.report.costs.gain_lines import choice_lines
 from p2smt.report.solution_data import solution_data
@@ -150,6 +150,51 @@ def test_an_answer_names_what_its_programs_do_not_gain(preset: str) -> None:
     assert named["request"] == str(request)
     assert named["seconds"] == gain.named_s
     assert named["settings"].startswith("NCCL_ALGO=")
+
+
+def test_a_single_collective_runs_by_the_algorithms_of_the_problem() -> None:
+    problem, found, _ = named_gain("gcp-a3-mega:4")
+    assert found.best is not None
+    (request,), placement = problem.requests, Placement(found.best.matrix or ())
+    ring = replace(problem, algorithms=(Algorithm.RING,))
+    (answer,) = p2smt.solve(ring, top=1).alternatives[0].requests
+    single = single_of(ring, placement, request)
+    assert single.step.algorithm == "ring" != single_of(problem, placement, request).step.algorithm
+    assert single.step.seconds == answer.single_s
+
+
+def with_small(kind: str, objective: Objective) -> tuple[Solution, ProgramGain]:
+    """The problem of named_gain with a second request, which decides nothing of the largest one."""
+    problem, _, _ = named_gain("gcp-a3-mega:4")
+    (large,) = problem.requests
+    size = large.payload_bytes
+    small = p2smt.reduce(f"dp={size}B") if kind == "same" else p2smt.reduce("dp=8B")
+    large = replace(large, times=3)
+    both = replace(problem, requests=(large, small), objective=objective)
+    found = p2smt.solve(both, top=1)
+    assert found.gain is not None
+    assert found.gain.programs is not None
+    return found, found.gain.programs
+
+
+def test_only_what_lowers_the_largest_request_is_named() -> None:
+    found, gain = with_small("same", "sum")
+    assert [request for request, _ in gain.named] == list(found.problem.requests)
+    found, largest = with_small("same", "max")
+    assert largest.named == gain.named[:1]
+    assert largest.named_s == 3 * largest.named[0][1].cheapest.seconds
+    assert len(solution_data(found)["named_algorithms"]) == 1
+
+
+def test_gains_of_several_requests_are_over_single_collectives() -> None:
+    """Also where only one of them has an algorithm to name."""
+    found, gain = with_small("other", "sum")
+    assert len(gain.named) == 1
+    shown = " ".join(text_of(found).split())
+    assert " over single collectives) by the library's own ring" in shown
+    assert "over the single collective)" not in shown
+    _, one, _ = named_gain("gcp-a3-mega:4")
+    assert " over the single collective) by the" in " ".join(text_of(one).split())
 
 
 def test_a_list_of_programs_names_it_too() -> None:

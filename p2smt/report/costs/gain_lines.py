@@ -22,7 +22,7 @@ def gain_lines(solution: Solution) -> Iterator[str]:
     where = f"for {topology.library} on this system"
     yield from _over_default(gain, "of this calibration" if topology.calibrated else where)
     if gain.programs is not None:
-        yield from choice_lines(gain.programs)
+        yield from choice_lines(gain.programs, len(solution.problem.requests))
 
 
 def _over_default(gain: Gain, where: str) -> Iterator[str]:
@@ -42,12 +42,13 @@ def _over_default(gain: Gain, where: str) -> Iterator[str]:
         yield f"no gain you would measure: {shown}, while {off}"
 
 
-def choice_lines(programs: ProgramGain) -> Iterator[str]:
-    """Which part of what programs gain is the library's choice, and how to make it."""
+def choice_lines(programs: ProgramGain, requests: int = 1) -> Iterator[str]:
+    """Which part of what programs of so many requests gain is the library's choice, and how to
+    make it."""
     if programs.part_by_choice < WORTH_NAMING:
         return
     part, gained = _percent(programs.part_by_choice), _percent(programs.over_singles)
-    each = "the single collective" if len(programs.named) == 1 else "one collective each"
+    each = "the single collective" if requests == 1 else "single collectives"
     ways = "; ".join(_way(*named) for named in programs.named)
     yield f"{part} of the programs' gain ({gained} over {each}) {ways}"
 

@@ -183,7 +183,10 @@ class SolveOutput(Output):
         ),
     ]
     named_algorithms: Annotated[
-        list[NamedRequest], Field(description="Of requests whose program has several steps.")
+        list[NamedRequest],
+        Field(
+            description="Of requests whose program has several steps: what lowers the objective."
+        ),
     ]
     near_optimal: Annotated[
         Count | None,
