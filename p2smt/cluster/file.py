@@ -128,6 +128,8 @@ def _with_library(data: object, source: str) -> tuple[Topology, str]:
     library, why = default_library(found)
     what = "no library" if library == NO_LIBRARY else f"library {library}"
     note = f"{source[:200]} names no library: {what} is assumed ({why}); write library: NAME"
+    if found.fitted_for_other(library):
+        note += "; its calls and hops were fitted under another one and do not count"
     restricted = "algorithms" in data if isinstance(data, dict) else False
     return replace(found.under(library), restricted=restricted and library != NO_LIBRARY), note
 
