@@ -167,6 +167,7 @@ BAD: dict[str, Callable[[], object]] = {
     "error -0.1": lambda: replace(SEND, error=-0.1),
     "error nan": lambda: replace(SEND, error=float("nan")),
     "operation 'allreduce'": lambda: replace(SEND, operation="allreduce"),
+    "an error from 0 bytes": lambda: replace(SEND, least_bytes=0),
     "an error from 8 to 7 bytes": lambda: replace(SEND, least_bytes=8, most_bytes=7),
     "library 'NCCL'": lambda: cluster("efa").under("NCCL"),
     "library 'none'": lambda: replace(cluster("efa"), library="none"),
