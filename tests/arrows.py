@@ -146,7 +146,9 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "numpy": None,
     "ortools": ("encodings",),
     "z3": ("encodings",),
-    # and file.py, file_model.py of every package
+    # and file.py, file_model.py of every package; cluster.error_model is the part of
+    # cluster.file_model that files of accuracies (cost.library.accuracy) have as well: together
+    # they would be more than one file holds
     "pydantic": ("files", "cli", "report.schemas", "cluster.error_model"),
     "defusedxml": ("interop",),
     "scipy": ("calibration",),

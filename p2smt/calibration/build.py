@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from p2smt.calibration.effective.fit import FittedConstant, fit_constants
 from p2smt.calibration.levels import LevelFit, fit_levels
 from p2smt.calibration.limits import check_pieces, check_times
-from p2smt.calibration.named import named_notes
+from p2smt.calibration.named import sample_notes
 from p2smt.calibration.predict import Predictor
 from p2smt.calibration.samples import Sample, usages
 from p2smt.calibration.tables import TableFit, table_errors, table_fits
@@ -37,6 +37,7 @@ class Calibration:
     ``constants`` what was fitted or kept of a library's (none without one).  ``tables`` holds
     errors by table, ``unexplained`` the times that a library's constants cannot explain, with the
     predicted one: those off by more than a factor of ``unexplained_beyond`` (1 without a library).
+    ``notes`` says in words which samples cannot have run by the algorithms named.
     """
 
     topology: Topology
@@ -46,6 +47,7 @@ class Calibration:
     tables: tuple[TableFit, ...] = ()
     unexplained: tuple[tuple[Sample, float], ...] = ()
     unexplained_beyond: float = 1.0
+    notes: tuple[str, ...] = ()
 
 
 def calibrate(
@@ -70,11 +72,12 @@ def calibrate(
         raise InputError("a calibration", "has no measurement", "give at least one file")
     start = replace(topology, sources=(*topology.sources, *sources))
     ran = None if algorithms is None else tuple(algorithms)
-    named_notes(start, samples, ran)
-    if not topology.library:
-        allow = allow_above_nominal
-        return _in_pieces(start, samples, ran or RING, tuple(sources), always_own, allow)
-    return _with_library(running(start, ran), samples, tuple(sources), allow_above_nominal)
+    notes, allow = sample_notes(start, samples, ran), allow_above_nominal
+    if topology.library:
+        found = _with_library(running(start, ran), samples, tuple(sources), allow)
+    else:
+        found = _in_pieces(start, samples, ran or RING, tuple(sources), always_own, allow)
+    return replace(found, notes=notes)
 
 
 def _with_library(

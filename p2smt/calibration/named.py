@@ -8,10 +8,10 @@ from p2smt.calibration.predict import Predictor
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective
-from p2smt.cost.named import NamedStep, check_some, otherwise, running
+from p2smt.cost.named import NamedStep, named_notes, running
 
 
-def named_notes(
+def sample_notes(
     topology: Topology, samples: Sequence[Sample], algorithms: tuple[Algorithm, ...] | None
 ) -> tuple[str, ...]:
     """Notes on the samples that cannot have run by the algorithms named (None: none are).
@@ -28,8 +28,7 @@ def named_notes(
         for sample, step in zip(samples, ran, strict=True)
         if isinstance(sample.operation, Collective)
     ]
-    check_some(asked, steps)
-    return otherwise(asked, steps)
+    return named_notes(topology, algorithms, steps)
 
 
 def _text(sample: Sample) -> str:

@@ -156,14 +156,13 @@ def _finish(
     from p2smt.api.calibrate import calibrate as fit
     from p2smt.api.files import write_topology
     from p2smt.calibration.doubts import useless
-    from p2smt.calibration.named import named_notes
     from p2smt.cli.codes import NOT_SETTLED, OK
     from p2smt.cli.output import note, print_json
     from p2smt.report.calibration_tables import calibration_data
 
     algorithms = _what_ran(algorithm, found.topology)
     calibration = fit(found, algorithms, allow)
-    for text in named_notes(found.topology, found.samples, algorithms):
+    for text in calibration.notes:
         note(text)
     if output is not None:
         write_topology(calibration, output)

@@ -75,11 +75,11 @@ def cost(
 
 def _once(asked: PlacedRequests, programs: list[str], as_json: bool) -> int:
     from p2smt.cli.output import note, print_json
-    from p2smt.plans.given_program import candidates, cost_of, named_notes
+    from p2smt.plans.given_program import answer_notes, candidates, cost_of
 
     problem = asked.of(None)
     found = [cost_of(problem, asked.placement, c) for c in candidates(problem, programs)]
-    for text in named_notes(problem, found):
+    for text in answer_notes(problem, found):
         note(text)
     if as_json:
         from p2smt.report.costs.cost_data import cost_data
@@ -98,7 +98,7 @@ def _sweep(
 ) -> int:
     from p2smt.cli import restrictions
     from p2smt.cli.output import note, print_json
-    from p2smt.plans.given_program import named_notes
+    from p2smt.plans.given_program import answer_notes
     from p2smt.plans.sweep import sweep
     from p2smt.report.costs.cost_data import sweep_data
     from p2smt.report.costs.sweep_plot import plot_format, write_plot
@@ -112,7 +112,7 @@ def _sweep(
         plot_format(plot)
     payloads = parse_sizes(sizes, "--sizes")
     found = sweep(asked.of(payloads[0]), asked.placement, payloads, programs)
-    for text in named_notes(found.problem, [one for row in found.by_size for one in row]):
+    for text in answer_notes(found.problem, [one for row in found.by_size for one in row]):
         note(text)
     if plot is not None:
         write_plot(found, plot)

@@ -61,9 +61,9 @@ def _under(found: Topology, library: str) -> Topology:
     """The topology under another library, and what that drops."""
     if found.fitted_for_other(library):
         note(
-            f"{found.name[:100]} was calibrated under {found.library}: its calls, hops and "
-            f"efficiencies of operations do not hold for {library}, which has its own; calibrate "
-            "under that library"
+            f"{found.name[:100]} was calibrated under {found.library or 'a library'}: its calls, "
+            f"hops and efficiencies of collectives do not hold for {library}, which has its own; "
+            "calibrate under that library"
         )
     return found.under(library)
 

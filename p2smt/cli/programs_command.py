@@ -12,6 +12,7 @@ from p2smt.cli import options as o
 
 if TYPE_CHECKING:
     from p2smt.cli.scene_options import PlacedRequests
+    from p2smt.parallelism.request import Problem
     from p2smt.report.lists.program_lists import Listing
     from p2smt.result import SearchLimits
     from p2smt.solvers.solver import Solver
@@ -129,7 +130,25 @@ def _of_requests(asked: PlacedRequests, sought: _Sought, as_json: bool) -> int:
         Listing(one, request, single_of(problem, asked.placement, request) if one.by_time else None)
         for one, request in zip(found, problem.requests, strict=True)
     ]
+    _note_steps(problem, listings)
     return _finish(listings, sought, as_json)
+
+
+def _note_steps(problem: Problem, listings: Sequence[Listing]) -> None:
+    """Say of the steps that were priced which do not run by the algorithm named for them."""
+    from p2smt.cli.output import note
+    from p2smt.cost.named import named_notes
+    from p2smt.plans.answers import steps_named
+
+    steps = [
+        step
+        for listing in listings
+        if listing.request is not None and listing.found.by_time
+        for one in listing.found.programs
+        for step in steps_named(listing.request, one.program, one.steps)
+    ]
+    for text in named_notes(problem.topology, problem.algorithms, steps):
+        note(text)
 
 
 def _finish(listings: Sequence[Listing], sought: _Sought, as_json: bool) -> int:

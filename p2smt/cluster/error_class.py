@@ -50,6 +50,9 @@ class ErrorClass:
         if self.operation not in CALL_NAMES:
             rule = f"is none of {', '.join(CALL_NAMES)}"
             raise InputError(f"operation {self.operation[:40]!r}", rule)
+        if self.least_bytes < 1:
+            given = f"an error from {self.least_bytes} bytes"
+            raise InputError(given, "a payload has at least 1 byte", "leave it out: from 1 byte")
         if self.most_bytes is not None and self.most_bytes < self.least_bytes:
             given = f"an error from {self.least_bytes} to {self.most_bytes} bytes"
             raise InputError(given, "holds for no payload", "exchange least and most")

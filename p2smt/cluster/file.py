@@ -27,7 +27,7 @@ from dataclasses import replace
 from importlib.resources import files
 
 from p2smt.cluster.file_model import TopologyModel, build_topology, dump_topology
-from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Topology
+from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Piece, Topology
 from p2smt.cluster.vendor import default_library
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean, validated
@@ -128,6 +128,8 @@ def _with_library(data: object, source: str) -> tuple[Topology, str]:
     library, why = default_library(found)
     what = "no library" if library == NO_LIBRARY else f"library {library}"
     note = f"{source[:200]} names no library: {what} is assumed ({why}); write library: NAME"
+    if found.fitted_for_other(library):
+        note += "; its calls and hops were fitted under another one and do not count"
     restricted = "algorithms" in data if isinstance(data, dict) else False
     return replace(found.under(library), restricted=restricted and library != NO_LIBRARY), note
 
@@ -135,11 +137,16 @@ def _with_library(data: object, source: str) -> tuple[Topology, str]:
 def _unheeded(topology: Topology, source: str) -> str:
     """That latencies of links do not count under a file's library, nor protocols.
 
-    Where hops are given nobody will think so, and a calibrated file only keeps them.
+    Where hops are given nobody will think so, and a calibrated file only keeps them, as does one
+    that says what the preset of its name does: a copy of it.
     """
-    bare = [level for level in topology.levels if not level.link.hops]
+    if not topology.library or topology.calibrated:
+        return ""
+    copied = _preset_pieces(topology.name)
+    own = [lv for lv in topology.levels if copied.get(lv.name) != lv.link.pieces]
+    bare = [level for level in own if not level.link.hops]
     said = [lv for lv in bare if len(lv.link.pieces) > 1 or lv.link.latency_s > 0]
-    if not topology.library or topology.calibrated or not said:
+    if not said:
         return ""
     several = any(len(level.link.pieces) > 1 for level in said)
     return (
@@ -147,6 +154,13 @@ def _unheeded(topology: Topology, source: str) -> str:
         f"{', '.join(level.name for level in said)}: do{'' if several else 'es'} not count under a "
         f"library; {topology.library} says what a hop costs, or hops: on the link"
     )
+
+
+def _preset_pieces(name: str) -> dict[str, tuple[Piece, ...]]:
+    """Latencies and bandwidths by level of the preset of that name; nothing if there is none."""
+    if name not in preset_names():
+        return {}
+    return {level.name: level.link.pieces for level in load_topology(name).levels}
 
 
 def _unknown(name: str) -> InputError:

@@ -179,8 +179,9 @@ class Topology:
     def under(self, library: str) -> Topology:
         """The same cluster with another library (``none`` or empty: without one).
 
-        Constants that were fitted under one library say nothing of another: calls, hops and
-        efficiencies of operations go.  Efficiencies of algorithms stay, as those of presets do.
+        Constants that were fitted under one library say nothing of another: calls and hops go, and
+        efficiencies of operations where those are what a library of one algorithm each was fitted
+        by.  Efficiencies of algorithms, and else of all-to-all and send, stay, as presets' do.
         """
         new = "" if library == NO_LIBRARY else library
         found = self._without_fitted() if self.fitted_for_other(library) else self
@@ -191,14 +192,31 @@ class Topology:
         """Whether this was calibrated under a library, and that is another one than this.
 
         No library (``none`` or empty) is none other: what was fitted stays, for it does not count.
+        What was fitted under a library that is no longer named was under another one.
         """
-        other = library not in ("", NO_LIBRARY, self.library)
-        return bool(self.calibrated and self.library) and other
+        if not self.calibrated or library in ("", NO_LIBRARY, self.library):
+            return False
+        hops = any(level.link.hops for level in self.levels)
+        return bool(self.library or self.calls or hops) or self._fitted_by_operation
+
+    @property
+    def _fitted_by_operation(self) -> bool:
+        """Whether efficiencies or hops are those of collectives, not of what they run by.
+
+        That is how they are fitted where a library has one algorithm for each operation.
+        """
+        links = [level.link for level in self.levels]
+        parts = {name for link in links for name, _ in link.efficiency}
+        hops = {name.rpartition("-")[0] for link in links for name, _ in link.hops}
+        return not parts.isdisjoint(one.value for one in Collective) or not hops.isdisjoint(
+            CALL_NAMES
+        )
 
     def _without_fitted(self) -> Topology:
+        gone = CALL_NAMES if self._fitted_by_operation else ()
         levels = []
         for level in self.levels:
-            kept = [(name, part) for name, part in level.link.efficiency if name not in CALL_NAMES]
+            kept = [(name, part) for name, part in level.link.efficiency if name not in gone]
             link = replace(level.link, efficiency=tuple(kept), hops=())
             levels.append(replace(level, link=link))
         return replace(self, levels=tuple(levels), calls=())

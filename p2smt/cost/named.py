@@ -104,6 +104,21 @@ def otherwise(topology: Topology, steps: Sequence[NamedStep]) -> tuple[str, ...]
     )
 
 
+def named_notes(
+    topology: Topology, algorithms: tuple[Algorithm, ...] | None, steps: Sequence[NamedStep]
+) -> tuple[str, ...]:
+    """Notes on the steps that do not run by what is named for them: by ``algorithms``, which were
+    asked for, or (None) by the topology's own ``overrides`` and ``restricted``.
+
+    Raises:
+        InputError: there are steps, and none runs by what was asked for.
+    """
+    found = running(topology, algorithms)
+    if algorithms is not None:
+        check_some(found, steps)
+    return otherwise(found, steps)
+
+
 def check_some(topology: Topology, steps: Sequence[NamedStep]) -> None:
     """Whether any step runs by an algorithm that is named for it.
 

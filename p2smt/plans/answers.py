@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from p2smt.collectives.names import DIRECT
 from p2smt.cost.bounds import priced_bound_s, request_bound_s
 from p2smt.cost.named import NamedStep
 from p2smt.cost.pipeline import Pipelined
 from p2smt.cost.scene import Scene, step_payloads
+from p2smt.cost.step_time import StepTime
 from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import Matrix
 from p2smt.parallelism.request import Problem, Request
@@ -85,13 +88,20 @@ def named_steps(answer: RequestAnswer) -> tuple[NamedStep, ...]:
     """The collectives of an answer and what runs them; none of a send or an all-to-all."""
     request, whole = answer.request, DIRECT.get(answer.request.kind)
     if answer.program is not None:
-        steps = zip(answer.program.instructions, answer.steps, strict=True)
-        return tuple(
-            NamedStep(f"{i} ({request.name})", i.collective, step.algorithm) for i, step in steps
-        )
+        return steps_named(request, answer.program, answer.steps)
     if whole is None:
         return ()
     return tuple(NamedStep(request.name, whole, step.algorithm) for step in answer.steps)
+
+
+def steps_named(
+    request: Request, program: Program, steps: Sequence[StepTime]
+) -> tuple[NamedStep, ...]:
+    """The collectives of a request's program and what runs each of its steps."""
+    pairs = zip(program.instructions, steps, strict=True)
+    return tuple(
+        NamedStep(f"{i} ({request.name})", i.collective, step.algorithm) for i, step in pairs
+    )
 
 
 def matrix_alternative(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import DIRECT, RequestKind
-from p2smt.cost.named import check_some, otherwise, running
+from p2smt.cost.named import named_notes, running
 from p2smt.cost.pipeline import best_chunks, chunk_counts
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
@@ -162,17 +162,15 @@ def cost_of(
     return matrix_alternative(problem, placement.matrix, answers)
 
 
-def named_notes(problem: Problem, candidates: Sequence[Alternative]) -> tuple[str, ...]:
+def answer_notes(problem: Problem, candidates: Sequence[Alternative]) -> tuple[str, ...]:
     """Notes on the steps of what was priced that do not run by the algorithm named for them.
 
     Raises:
-        InputError: steps of collectives there are, and none runs by what is named.
+        InputError: steps of collectives there are, and none runs by an algorithm of the problem.
     """
-    topology = running(problem.topology, problem.algorithms)
     answers = (answer for found in candidates for answer in found.requests)
     steps = [step for answer in answers for step in named_steps(answer)]
-    check_some(topology, steps)
-    return otherwise(topology, steps)
+    return named_notes(problem.topology, problem.algorithms, steps)
 
 
 def cost_by_size(

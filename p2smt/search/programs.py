@@ -260,12 +260,13 @@ def best_few(
 
 @dataclass(frozen=True, slots=True)
 class ListedProgram:
-    """A valid program: ``seconds`` per execution where it was priced, ``checked`` what it was
-    simulated on."""
+    """A valid program: ``seconds`` per execution and its ``steps`` where it was priced, ``checked``
+    what it was simulated on."""
 
     program: Program
     seconds: float | None
     checked: str
+    steps: tuple[StepTime, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +312,8 @@ def programs_on(
     status, found, _ = best_few(task, scene, payload_bytes, limits, top)
     timed = scene is not None
     best = tuple(
-        ListedProgram(one.program, one.seconds if timed else None, one.checked.how) for one in found
+        ListedProgram(p.program, p.seconds if timed else None, p.checked.how, p.steps)
+        for p in found
     )
     return ProgramList(status, best, task.max_length, "", timed)
 

@@ -15,7 +15,7 @@ from p2smt.calibration.effective.fit import fit_constants
 from p2smt.calibration.predict import Predictor, predicted_s
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.file import load_topology, parse_topology
-from p2smt.cluster.topology import Topology
+from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
@@ -52,6 +52,13 @@ def table(
         replace(s, seconds=float(t), source=f"{name}.txt:{line}")
         for line, (s, t) in enumerate(zip(plain, times, strict=True))
     ]
+
+
+def test_what_cannot_have_run_by_the_algorithms_named_is_kept_as_notes() -> None:
+    samples = [*table(NODES, INSIDE), *table(NODES)]
+    (note,) = calibrate(NODES, samples, (Algorithm.NVLS,)).notes
+    assert note.startswith("by ring, as nccl-2.20 cannot run it by nvls: all-reduce (all-reduce-0-")
+    assert calibrate(NODES, samples).notes == ()
 
 
 def three_tables(truth: Topology, noise: float = 0.0) -> list[Sample]:

@@ -186,6 +186,24 @@ def test_constants_of_another_library_are_dropped_and_that_is_said(tables: Path)
     same, other = (cli("cost", *ask, "--library", name) for name in ("nccl-2.30", "nccl-2.20"))
     assert "was calibrated under" not in same.err
     assert "was calibrated under nccl-2.30: its calls, hops" in other.err
+    file = tables / "out.yaml"
+    for line, extra, note in (
+        (
+            "library: none\n",
+            ("--library", "nccl-2.20"),
+            "was calibrated under a library: its calls",
+        ),
+        (
+            "",
+            (),
+            "names no library: library nccl-2.20 is assumed (NVLink); write library: NAME; its",
+        ),
+    ):
+        unnamed = tables / "unnamed.yaml"
+        unnamed.write_text(file.read_text().replace("library: nccl-2.30\n", line))
+        done = cli("cost", "-t", str(unnamed), *ask[2:], *extra)
+        assert note in done.err
+        assert done.out == other.out
 
 
 def test_what_ran_can_be_named_under_a_library(tables: Path) -> None:

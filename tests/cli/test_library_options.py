@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import p2smt
-from p2smt.cluster.file import load_noting, load_topology
+from p2smt.cluster.file import dump_topology, load_noting, load_topology
 from p2smt.cost.library import registry
 from p2smt.cost.library.file import packaged_text
 from tests.cli.tools import TINY, assert_one_error, cli
@@ -237,6 +238,19 @@ def test_latencies_that_no_library_counts_with_are_said(tmp_path: Path) -> None:
         named.replace("10 us", "0 us").replace("2 us", "0 us"),
     ):
         assert cli("cost", "-t", written(tmp_path, text), *SCENE).err == ""
+
+
+def test_a_copy_of_a_preset_is_as_silent_as_the_preset(tmp_path: Path) -> None:
+    """A latency that was changed in it would be thought to count, so that is said."""
+    ask = ("cost", "--axes", "dp=16", "--placement", "[[2,8]]", "--reduce", "dp=1MiB", "-t")
+    data = dump_topology(load_topology("dgx-h100:2"))
+    path = tmp_path / "copy.json"
+    path.write_text(json.dumps(data))
+    assert cli(*ask, str(path)).err == ""
+    path.write_text(json.dumps(data).replace("14 us", "15 us"))
+    assert "latency and protocols of node: do not count under a library" in cli(*ask, str(path)).err
+    path.write_text(json.dumps(data | {"name": "mine"}))
+    assert "of node, gpu: do not count" in cli(*ask, str(path)).err
 
 
 @pytest.mark.parametrize("ending", [".yaml", ".yml", ".xml", ".XML"])

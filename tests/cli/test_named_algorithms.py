@@ -95,11 +95,42 @@ def test_a_search_that_can_find_nothing_by_it_is_refused(
     assert part in outcome.err
 
 
-def test_what_a_file_names_is_held_likewise(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "named", ["overrides: {all-reduce: nvls}\n", "restricted: true\nalgorithms: [nvls]\n"]
+)
+def test_what_a_file_names_is_noted_by_all_that_price(tmp_path: Path, named: str) -> None:
+    """Nobody asked for it in this question: a ring runs where it cannot, with a note."""
+    path = tmp_path / "pair.yaml"
+    path.write_text(CLUSTER + named)
+    scene = ("-t", str(path), "--axes", "dp=8", "--reduce", "dp=1MiB")
+    note = "by ring, as nccl-2.20 cannot run it by nvls: all-reduce inside root (all-reduce dp)"
+    placed = (*scene, "--placement", "[[2,4]]")
+    for command in (
+        ("cost", *placed),
+        ("cost", *placed, "--sizes", "1KiB,1MiB"),
+        ("programs", *placed, "--top", "1", "--length", "1"),
+    ):
+        outcome = cli(*command)
+        assert (outcome.code, outcome.err) == (0, f"note: {note}\n"), command
+    listed = cli("programs", *placed, "--top", "2")
+    assert listed.code == 0
+    assert "note: by ring, as nccl-2.20 cannot run it by nvls: " in listed.err
+    every = cli("programs", *placed)
+    assert (every.code, every.err) == (0, "")
+
+
+def test_what_a_file_names_for_all_reduce_is_noted_by_solve(tmp_path: Path) -> None:
+    path = tmp_path / "pair.yaml"
+    path.write_text(CLUSTER + "overrides: {all-reduce: nvls}\n")
+    asked = ("solve", "-t", str(path), "--axes", "dp=8", "--reduce", "dp=1MiB", "--length", "1")
+    note = "by ring, as nccl-2.20 cannot run it by nvls: all-reduce inside root (all-reduce dp)"
+    assert cli(*asked, "--json").json()["notes"] == [note]
+
+
+def test_what_a_file_names_and_the_library_does_not_know_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "pair.yaml"
     path.write_text(CLUSTER + "overrides: {all-reduce: nvls}\n")
     scene = ("cost", "-t", str(path), "--axes", "dp=8", "--placement", "[[2,4]]")
-    assert_one_error(cli(*scene, "--reduce", "dp=1MiB"))
     mixed = cli(*scene, "--reduce", "dp=1MiB", "--program", SPLIT[0])
     assert (mixed.code, mixed.err.count("by ring, as nccl-2.20 cannot run it by nvls")) == (0, 1)
     path.write_text(CLUSTER + "overrides: {broadcast: tree}\n")

@@ -112,6 +112,45 @@ def test_constants_fitted_under_a_library_are_not_another_ones() -> None:
     assert by_hand.under("rccl") == replace(by_hand, library="rccl")
 
 
+def test_what_presets_say_of_all_to_all_stays_as_what_algorithms_reach_does() -> None:
+    """NCCL's constants are fitted by algorithm: an all-to-all's is no collective's of its own."""
+    parts = (("any", 0.9), ("all-to-all", 0.448), ("send", 0.8))
+    link = replace(SWITCH, efficiency=parts, hops=(("ring-simple", 1e-3),))
+    found = Topology("t", (Level("node", 2, link),), library="nccl-2.30", calibrated=True)
+    other = found.under("nccl-2.12").levels[0].link
+    assert (other.efficiency, other.hops) == (parts, ())
+    by_operation = replace(link, hops=(("all-to-all-simple", 1e-3),))
+    gloo = replace(found, library="gloo", levels=(Level("node", 2, by_operation),))
+    assert gloo.under("nccl-2.12").levels[0].link.efficiency == (("any", 0.9),)
+
+
+@pytest.mark.parametrize(
+    ("link", "calls"),
+    [
+        (SWITCH, (("send", 1e-6),)),
+        (replace(SWITCH, hops=(("ring-simple", 1e-3),)), ()),
+        (replace(SWITCH, efficiency=(("reduce-scatter", 0.4),)), ()),
+    ],
+)
+def test_constants_of_a_library_that_is_no_longer_named_are_not_another_ones(
+    link: Link, calls: tuple[tuple[str, float], ...]
+) -> None:
+    """By way of ``none`` they come from a library as well, whichever it was."""
+    level = Level("node", 2, link)
+    found = Topology("t", (level,), library="nccl-2.20", calls=calls, calibrated=True)
+    by_way = found.under("none")
+    assert by_way.fitted_for_other("rccl")
+    other = by_way.under("rccl")
+    assert (other.library, other.calls, other.levels) == ("rccl", (), (Level("node", 2, SWITCH),))
+    by_hand = replace(by_way, calibrated=False)
+    assert by_hand.under("rccl") == replace(by_hand, library="rccl")
+
+
+def test_links_fitted_without_a_library_are_any_ones() -> None:
+    found = replace(cluster("efa"), calibrated=True)
+    assert found.under("rccl") == replace(found, library="rccl")
+
+
 def test_under_another_library() -> None:
     found = cluster("efa").under("rccl")
     assert (found.library, found.under("none"), found.under("")) == (
@@ -128,6 +167,7 @@ BAD: dict[str, Callable[[], object]] = {
     "error -0.1": lambda: replace(SEND, error=-0.1),
     "error nan": lambda: replace(SEND, error=float("nan")),
     "operation 'allreduce'": lambda: replace(SEND, operation="allreduce"),
+    "an error from 0 bytes": lambda: replace(SEND, least_bytes=0),
     "an error from 8 to 7 bytes": lambda: replace(SEND, least_bytes=8, most_bytes=7),
     "library 'NCCL'": lambda: cluster("efa").under("NCCL"),
     "library 'none'": lambda: replace(cluster("efa"), library="none"),

@@ -168,6 +168,8 @@ def _faults(library: Library) -> Iterator[Fault]:
         yield "name", repr(library.name[:60]), "must be lower case, digits, . _ -", "rename it"
     if not library.in_flight >= 1:
         yield "in_flight", str(library.in_flight), "must be at least 1", "leave it out: any number"
+    if not library.peers_at_once >= 0:
+        yield "peers_at_once", str(library.peers_at_once), "must be at least 0", "leave it out: all"
     if not 1 <= library.ring_pace <= 100:
         yield "ring_pace", str(library.ring_pace), "must be 1 to 100", "leave it out: 1"
     yield from _costs(library)
@@ -227,6 +229,9 @@ def _runs(library: Library) -> Iterator[Fault]:
             if run.least_members < 2:
                 rule = "a group has at least 2"
                 yield f"runs.{name}[{i}].least_members", str(run.least_members), rule, ""
+            if not run.most_in_node >= 0:
+                rule, given = "must be at least 0", str(run.most_in_node)
+                yield f"runs.{name}[{i}].most_in_node", given, rule, "leave it out: any number"
     for name in CALL_NAMES:
         for nodes, text in ((1, "on one node"), (2, "on several nodes")):
             if not any(

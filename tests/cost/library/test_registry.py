@@ -101,6 +101,18 @@ def test_a_library_of_ones_own(own: Library) -> None:
         register_library(replace(own, name="rccl"))
 
 
+def test_counts_below_none_are_refused(own: Library) -> None:
+    run = LibraryRun(Algorithm.TREE, ("simple",), most_in_node=-1)
+    runs = dict(own.runs) | {"all-reduce": (*own.runs_of("all-reduce"), run)}
+    for library, key in (
+        (replace(own, peers_at_once=-1), "peers_at_once -1"),
+        (replace(own, runs=tuple(runs.items())), ".most_in_node -1"),
+    ):
+        with pytest.raises(InputError, match="must be at least 0") as caught:
+            register_library(library)
+        assert caught.value.given.endswith(key)
+
+
 def test_a_library_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(packaged_text("gloo").replace("name: gloo", "name: mine"))
