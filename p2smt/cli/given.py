@@ -59,13 +59,15 @@ def topology_of(
 
 def _under(found: Topology, library: str) -> Topology:
     """The topology under another library, and what that drops."""
+    from p2smt.cost.library.registry import under_library
+
     if found.fitted_for_other(library):
         note(
             f"{found.name[:100]} was calibrated under {found.library or 'a library'}: its calls, "
             f"hops and efficiencies of collectives do not hold for {library}, which has its own; "
             "calibrate under that library"
         )
-    return found.under(library)
+    return under_library(found, library)
 
 
 def _nominal(found: Topology, library: str | None) -> Topology:

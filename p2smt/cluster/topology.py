@@ -176,15 +176,16 @@ class Topology:
         """The same cluster where every collective runs by one of these, as far as they can."""
         return replace(self, algorithms=algorithms, overrides=(), restricted=True, errors=())
 
-    def under(self, library: str) -> Topology:
+    def under(self, library: str, *, by_operation: bool = False) -> Topology:
         """The same cluster with another library (``none`` or empty: without one).
 
         Constants that were fitted under one library say nothing of another: calls and hops go, and
         efficiencies of operations where those are what a library of one algorithm each was fitted
-        by.  Efficiencies of algorithms, and else of all-to-all and send, stay, as presets' do.
+        by (``by_operation``; otherwise told by whose they are).  Efficiencies of algorithms, and
+        else of all-to-all and send, stay, as presets' do.
         """
         new = "" if library == NO_LIBRARY else library
-        found = self._without_fitted() if self.fitted_for_other(library) else self
+        found = self._without_fitted(by_operation) if self.fitted_for_other(library) else self
         errors = self.errors if new == self.library else ()
         return replace(found, library=new, errors=errors)
 
@@ -212,8 +213,8 @@ class Topology:
             CALL_NAMES
         )
 
-    def _without_fitted(self) -> Topology:
-        gone = CALL_NAMES if self._fitted_by_operation else ()
+    def _without_fitted(self, by_operation: bool) -> Topology:
+        gone = CALL_NAMES if by_operation or self._fitted_by_operation else ()
         levels = []
         for level in self.levels:
             kept = [(name, part) for name, part in level.link.efficiency if name not in gone]

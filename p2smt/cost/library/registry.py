@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from p2smt.cluster.topology import Topology
 from p2smt.cost.library.checks import check_library
 from p2smt.cost.library.file import packaged_library, packaged_names
 from p2smt.cost.library.model import Library
@@ -14,7 +15,7 @@ from p2smt.cost.library.outside import register_algorithm
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
 
-__all__ = ["library_names", "library_of", "register_algorithm", "register_library"]
+__all__ = ["library_names", "library_of", "register_algorithm", "register_library", "under_library"]
 
 _ADDED: dict[str, Library] = {}
 
@@ -31,6 +32,13 @@ def library_of(name: str) -> Library:
         InputError: there is none.
     """
     return _ADDED.get(name) or _packaged(name)
+
+
+def under_library(topology: Topology, library: str) -> Topology:
+    """As :meth:`Topology.under`, by what is known of the library that the topology has so far."""
+    known = topology.library in library_names()
+    by_operation = known and library_of(topology.library).fixed
+    return topology.under(library, by_operation=by_operation)
 
 
 def register_library(library: Library) -> None:

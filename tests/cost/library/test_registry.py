@@ -18,7 +18,12 @@ from p2smt.cost.library import registry
 from p2smt.cost.library.checks import check_topology
 from p2smt.cost.library.file import packaged_names, packaged_text, parse_library, read_library
 from p2smt.cost.library.model import Library, LibraryRun, NodeCount
-from p2smt.cost.library.registry import library_names, library_of, register_library
+from p2smt.cost.library.registry import (
+    library_names,
+    library_of,
+    register_library,
+    under_library,
+)
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.errors import InputError
 
@@ -277,3 +282,19 @@ def test_a_choice_is_that_of_the_library_itself_not_of_its_name(own: Library) ->
     rings = (LibraryRun(Algorithm.RING, ("simple",)),)
     register_library(replace(own, runs=tuple((dict(own.runs) | {"broadcast": rings}).items())))
     assert chosen() == "ring"
+
+
+@pytest.mark.parametrize(
+    ("library", "kept"), [("gloo", (("any", 0.9),)), ("nccl-2.30", (("any", 0.9), ("send", 0.2)))]
+)
+def test_what_operations_reach_under_a_library_without_a_choice_is_its_own(
+    library: str, kept: tuple[tuple[str, float], ...]
+) -> None:
+    """Fitted to sends alone, it looks as a preset's does; which library it was says more."""
+    one = load_topology("dgx-h100:2")
+    link = replace(one.levels[0].link, efficiency=(("any", 0.9), ("send", 0.2)))
+    levels = (replace(one.levels[0], link=link), one.levels[1])
+    fitted = replace(one, levels=levels, library=library, calibrated=True)
+    assert under_library(fitted, "nccl-2.20").levels[0].link.efficiency == kept
+    unknown = replace(fitted, library="not-registered")
+    assert under_library(unknown, "nccl-2.20") == unknown.under("nccl-2.20")
