@@ -19,7 +19,7 @@ from experiments.tables.tables import Published
 from p2smt.calibration.error_classes import error_classes
 from p2smt.cluster.error_class import SHARE
 from p2smt.cluster.error_model import dump_error_class
-from p2smt.cost.system import outermost_crossed, system_name
+from p2smt.cost.system import most_in_node, outermost_crossed, system_name
 
 HEAD = f"""\
 # Written by make accuracy: errors of predictions by library, system, operation and payload, over
@@ -63,7 +63,8 @@ def _rows(operation: str, seen: Cells, unseen: Cells) -> list[str]:
 def system_of(table: Published) -> str:
     """What a table was measured on, as a topology says it."""
     topology = topology_of(table)
-    level = outermost_crossed(topology, np.arange(table.ranks)[np.newaxis])
+    ranks = np.arange(table.ranks)[np.newaxis]
+    level = outermost_crossed(topology, ranks)
     if level is None:
         raise ValueError(f"{table.name}: one rank alone")
-    return system_name(topology, level)
+    return system_name(topology, level, most_in_node(topology, ranks))

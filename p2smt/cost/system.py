@@ -21,14 +21,23 @@ def outermost_crossed(topology: Topology, groups: IntArray) -> int | None:
     return None
 
 
-def system_name(topology: Topology, level: int) -> str:
+def most_in_node(topology: Topology, groups: IntArray) -> int:
+    """The largest number of members that a group has in one node."""
+    nodes = np.sort(groups // topology.devices_under(topology.node_level), axis=1)
+    runs = np.cumsum(np.diff(nodes, axis=1, prepend=-1) > 0, axis=1)
+    return max(int(np.bincount(row).max()) for row in runs)
+
+
+def system_name(topology: Topology, level: int, local: int = 0) -> str:
     """The hardware of groups that cross no level outside this one, such as
 
         8 x nvlink4 switch 450 GB/s, infiniband 400 GB/s
 
     How many devices a node has, and what joins them (the rate of one); then, of groups over
     several nodes, each network level that they cross, the innermost first (the rate of a node, or
-    of what that level joins).  Empty: a link does not say its fabric, so nobody knows what it is.
+    of what that level joins).  Groups of fewer members in a node (``local``; 0: all devices) are
+    named apart, ``2 of 8 x ..``: they share its links and cards with others.  Empty: a link does
+    not say its fabric, so nobody knows what it is.
     """
     node = topology.node_level
     inside = [one for one in topology.levels[node + 1 :] if one.size > 1]
@@ -36,9 +45,10 @@ def system_name(topology: Topology, level: int) -> str:
     if any(not one.link.fabric for one in (*inside, *crossed)):
         return ""
     devices = topology.devices_under(node) if node >= 0 else topology.devices
+    part = f"{local} of " if 0 < local < devices else ""
     links = " and ".join(f"{one.link.fabric} {one.link.kind.value} {_rate(one)}" for one in inside)
     networks = [f"{one.link.fabric} {_rate(one)}" for one in reversed(crossed)]
-    return ", ".join((f"{devices} x {links}" if inside else f"{devices} device", *networks))
+    return ", ".join((f"{part}{devices} x {links}" if inside else f"{devices} device", *networks))
 
 
 def _rate(level: Level) -> str:

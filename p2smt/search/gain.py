@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from p2smt.cluster.error_class import ErrorClass
 from p2smt.cluster.topology import Topology
@@ -13,7 +14,7 @@ from p2smt.cost.library.accuracy import Weighed, error_of, error_over, published
 from p2smt.cost.named import running
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime
-from p2smt.cost.system import outermost_crossed, system_name
+from p2smt.cost.system import most_in_node, outermost_crossed, system_name
 from p2smt.parallelism.placement import IntArray, Placement, default_ranks, rank_groups
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import (
@@ -27,7 +28,7 @@ from p2smt.plans.solution import (
     Solution,
     objective,
 )
-from p2smt.programs.program import Program
+from p2smt.programs.program import Hierarchy, Program
 from p2smt.units import format_bytes
 
 PIPELINED = (
@@ -130,13 +131,14 @@ def _named(problem: Problem, placement: Placement, answer: RequestAnswer) -> Nam
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one side is made of, such as a step: seconds per iteration, and the outermost level
-    that its groups cross."""
+    """What one side is made of, such as a step: seconds per iteration, the outermost level that
+    its groups cross, and how many members they have in a node."""
 
     operation: str
     payload_bytes: int
     seconds: float
     level: int
+    local: int
 
 
 _Parts = Sequence[_Part]
@@ -192,10 +194,18 @@ def _steps(topology: Topology, answer: RequestAnswer, program: Program) -> _Part
     """The steps of a program: groups that vary from a depth on cross the level of the next."""
     hierarchy, times, parts = answer.hierarchy, answer.request.times, []
     for instruction, step in zip(program.instructions, answer.steps, strict=True):
-        crossed = hierarchy.name(hierarchy.grouping(instruction).outer + 1)
+        grouping = hierarchy.grouping(instruction)
+        crossed = [_level(topology, hierarchy, i) for i in range(grouping.outer, grouping.inner)]
+        sizes = zip(crossed, hierarchy.factors[grouping.outer : grouping.inner], strict=True)
+        local = prod(size for level, size in sizes if level > topology.node_level)
         what = instruction.collective.value, round(step.payload_bytes)
-        parts.append(_Part(*what, times * step.seconds, topology.names.index(crossed)))
+        parts.append(_Part(*what, times * step.seconds, crossed[0], local))
     return parts
+
+
+def _level(topology: Topology, hierarchy: Hierarchy, coordinate: int) -> int:
+    """The level of the topology that a coordinate of a hierarchy counts."""
+    return topology.names.index(hierarchy.name(coordinate + 1))
 
 
 def _single(problem: Problem, ranks: IntArray, request: Request, seconds: float) -> _Parts:
@@ -204,7 +214,9 @@ def _single(problem: Problem, ranks: IntArray, request: Request, seconds: float)
     level = outermost_crossed(problem.topology, groups)
     if level is None or seconds <= 0:
         return ()
-    return (_Part(request.kind.value, request.payload_bytes, request.times * seconds, level),)
+    local = most_in_node(problem.topology, groups)
+    what = request.kind.value, request.payload_bytes
+    return (_Part(*what, request.times * seconds, level, local),)
 
 
 def _known(topology: Topology, part: _Part) -> ErrorClass | str:
@@ -235,7 +247,7 @@ def _calibrated(topology: Topology, part: _Part, what: str) -> ErrorClass | str:
 
 def _published(topology: Topology, part: _Part, what: str) -> ErrorClass | str:
     """The error that is committed, or what no published table measures."""
-    systems, system = published(topology.library), system_name(topology, part.level)
+    systems, system = published(topology.library), system_name(topology, part.level, part.local)
     if not systems:
         return f"no published measurement of {topology.library}"
     if system not in systems:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from p2smt.cluster.file import load_topology, parse_topology
-from p2smt.cost.system import outermost_crossed, system_name
+from p2smt.cost.system import most_in_node, outermost_crossed, system_name
 
 ROCE = "kind: switch, fabric: roce, bandwidth: 50 GB/s, latency: 1 us"
 NVLINK = "kind: switch, fabric: nvlink4, bandwidth: 450 GB/s, latency: 1 us"
@@ -76,3 +76,13 @@ def test_links_without_a_fabric_have_none() -> None:
 )
 def test_the_outermost_level_that_groups_cross(groups: list[list[int]], level: int | None) -> None:
     assert outermost_crossed(LEAVES, np.array(groups)) == level
+
+
+def test_groups_of_a_part_of_a_node_are_named_apart() -> None:
+    """Nobody published a table of groups that share the links and cards of their nodes."""
+    pairs = np.arange(16).reshape(2, 4, 2).transpose(1, 0, 2).reshape(4, 4)
+    topology = load_topology("dgx-h100:2")
+    assert most_in_node(topology, pairs) == 2
+    assert most_in_node(topology, np.arange(16).reshape(1, 16)) == 8
+    assert system_name(topology, 0, 2) == f"2 of {system_name(topology, 0)}"
+    assert system_name(topology, 0, 8) == system_name(topology, 0)

@@ -151,7 +151,7 @@ def test_a_table_inside_a_node_is_of_any_network() -> None:
     known = tables()
     assert system_of(known["aws-p5-1x8"]) == "8 x nvlink4 switch 450 GB/s"
     assert system_of(known["aws-p5-2x8"]) == "8 x nvlink4 switch 450 GB/s, efa2 400 GB/s"
-    assert system_of(known["gb300-1x4"]) == "72 x nvlink5 switch 900 GB/s"
+    assert system_of(known["gb300-1x4"]) == "4 of 72 x nvlink5 switch 900 GB/s"
 
 
 def test_parts_of_others() -> None:

@@ -37,11 +37,14 @@ def known(
 
 @pytest.fixture
 def publish(monkeypatch: pytest.MonkeyPatch) -> Publish:
-    """Make these classes all that is published, of a library on groups inside and across nodes."""
+    """Make these classes all that is published, of a library on groups inside and across nodes,
+    however many members these have in a node."""
 
     def with_classes(of: Topology = CLUSTER, **systems: tuple[ErrorClass, ...]) -> None:
         names = {"inside": system_name(of, 1), "across": system_name(of, 0)}
-        found = {of.library: {names[name]: one for name, one in systems.items()}}
+        shares = ("", *(f"{local} of " for local in range(1, 8)))
+        every = {share + names[name]: one for name, one in systems.items() for share in shares}
+        found = {of.library: every}
         monkeypatch.setattr(gain, "published", lambda library: found.get(library, {}))
 
     return with_classes
@@ -153,7 +156,7 @@ def test_a_step_that_nobody_measured_leaves_no_verdict(publish: Publish) -> None
     parts = (known(0.1, "reduce-scatter"), known(0.1, "all-gather"))
     publish(STEPPED, inside=parts)
     across = system_name(STEPPED, 0)
-    said = f"no published measurement of this system ({STEPPED.library}, {across})"
+    said = f"no published measurement of this system ({STEPPED.library}, 1 of {across})"
     says_unknown(solved(problem), said)
     small = ErrorClass("reduce-scatter", 0.1, Basis.IN_SAMPLE, 1, 2**20)
     publish(STEPPED, inside=(small, parts[1]), across=(known(0.1),))
@@ -187,7 +190,7 @@ def says_unknown(found: Solution, why: str) -> None:
 
 def test_a_system_that_nobody_published_has_no_verdict(publish: Publish) -> None:
     publish(inside=(known(0.1),))
-    said = f"no published measurement of this system ({CLUSTER.library}, {ACROSS})"
+    said = f"no published measurement of this system ({CLUSTER.library}, 1 of {ACROSS})"
     says_unknown(heavy(), said)
 
 
