@@ -30,9 +30,12 @@ def _over_default(gain: Gain, where: str) -> Iterator[str]:
     if over < -SAME:
         yield f"no gain: {_percent(1 / (1 + over) - 1)} slower than the default layout"
         return
-    shown = f"{_percent(max(0.0, over))} over the default layout"
+    if over <= SAME:
+        yield "no gain: the default layout takes no longer"
+        return
+    shown = f"{_percent(over)} over the default layout"
     if known.error is None or known.basis is None:
-        if over > SAME and known.unknown:
+        if known.unknown:
             yield f"gain {shown}; not known whether you would measure it: {known.unknown}"
         return
     off = f"predictions {where} are off by {_percent(known.error)} ({known.basis.value})"
