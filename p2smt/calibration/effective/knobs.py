@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from p2smt.calibration.effective.constants import Constant, Quantity
+from p2smt.calibration.predict import shape_of
 from p2smt.calibration.samples import Sample
 from p2smt.cluster.link import Algorithm, Link
 from p2smt.cluster.topology import Topology
@@ -16,9 +17,10 @@ from p2smt.cost.library.registry import library_of
 from p2smt.cost.library.ways import hop_s
 from p2smt.cost.step_time import StepTime
 
-TELLING = 0.4
-"""A run tells a rate if the transfer alone, at the rate so far, is this part of its time at least:
-where it is less, latencies that are a little off would pass for a rate that is far off."""
+TELLING, LONG = 0.4, 10.0
+"""A run tells a rate if the transfer alone, at the rate so far, is this part of its time at least,
+or if it takes so many times as long as the shortest one of its shape: else latencies that are a
+little off would pass for a rate that is far off."""
 _SPREAD = {Quantity.EFFICIENCY: 1.0, Quantity.HOP: 1.5, Quantity.CALL: 1.5}
 
 
@@ -61,15 +63,30 @@ def knobs_of(
     """
     runs = list(zip(samples, steps, strict=True))
     reached: dict[tuple[Constant, float], list[float]] = {}
-    for run in runs:
+    telling: dict[tuple[Constant, float], int] = {}
+    for run, long in zip(runs, _long(samples), strict=True):
         for constant, start, part in _efficiencies(topology, *run):
             reached.setdefault((constant, start), []).append(part)
+            known = telling.get((constant, start), 0)
+            telling[constant, start] = known + (long or part >= TELLING)
     calls = dict.fromkeys(sample.operation.value for sample in samples)
-    told = {one: parts for one, parts in reached.items() if _usual_best(parts) >= TELLING}
+    told = {one: parts for one, parts in reached.items() if telling[one] >= min(2, len(parts))}
     return [
         *(Knob((c,), (start,), _usual_best(parts)) for (c, start), parts in told.items()),
         *_hop_knobs(topology, runs),
         *(knob for name in calls for knob in _call_knobs(topology, name)),
+    ]
+
+
+def _long(samples: Sequence[Sample]) -> list[bool]:
+    """Whether each takes many times as long as the shortest of its shape."""
+    shapes = [shape_of(sample) for sample in samples]
+    shortest: dict[Sample, float] = {}
+    for shape, sample in zip(shapes, samples, strict=True):
+        shortest[shape] = min(sample.seconds, shortest.get(shape, sample.seconds))
+    return [
+        sample.seconds >= LONG * shortest[shape]
+        for shape, sample in zip(shapes, samples, strict=True)
     ]
 
 
