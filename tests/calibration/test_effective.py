@@ -100,6 +100,7 @@ def test_noise_moves_constants_little() -> None:
         assert found[constant] == pytest.approx(value, rel=0.1), constant
 
 
+@pytest.mark.exhaustive
 def test_a_few_rows_that_nothing_explains_do_not_bend_the_fit() -> None:
     truth = with_constants(NODES, TRUE)
     samples = three_tables(truth)
@@ -224,6 +225,7 @@ def test_an_all_reduce_over_a_mesh_makes_no_other_link_faster(kind: Operation) -
         assert predicted_s(found, other) >= 0.99 * predicted_s(MESH, other)
 
 
+@pytest.mark.exhaustive
 def test_exchanges_have_an_efficiency_of_their_own() -> None:
     true = {
         Constant(Quantity.EFFICIENCY, "all-to-all", 0): 0.5,

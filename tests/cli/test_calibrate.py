@@ -119,6 +119,7 @@ def test_json_tells_constants_and_errors_of_tables(tables: Path) -> None:
     assert data["warnings"] == data["unexplained"] == []
 
 
+@pytest.mark.exhaustive
 def test_tables_that_contradict_each_other_are_no_calibration(tables: Path) -> None:
     done = fitted(tables, "one.txt", "two.txt", "slow-four.txt")
     assert done.code == 3
