@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.accuracy.cells import Cell, cells_of
-from experiments.accuracy.constants import committed
 from experiments.accuracy.error_classes import yaml_text
+from experiments.accuracy.fitting.constants import committed
 from experiments.accuracy.hold_out import HeldOut, held_out
 from experiments.accuracy.launches import launched
 from experiments.accuracy.page import page

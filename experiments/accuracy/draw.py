@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.accuracy.accuracy import COLUMNS, HERE, RESULTS
-from experiments.testbed.figures import write_figures
 from experiments.testbed.script import ended
+from experiments.testbed.written.figures import write_figures
 
 COLOURS = {
     "dgx2": "#CC79A7",

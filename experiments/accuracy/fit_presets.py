@@ -14,9 +14,9 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
-from experiments.accuracy.constants import CONSTANTS, WITHOUT
-from experiments.accuracy.constants_text import write_constants
-from experiments.accuracy.fit import Losses, concerned, fitted
+from experiments.accuracy.fitting.constants import CONSTANTS, WITHOUT
+from experiments.accuracy.fitting.constants_text import write_constants
+from experiments.accuracy.fitting.fit import Losses, concerned, fitted
 from experiments.accuracy.hold_out import LEFT_OUT
 from experiments.accuracy.systems import has_preset
 from experiments.tables.tables import Published, tables

@@ -13,7 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from experiments.accuracy.cells import operation_of, predictor
-from experiments.accuracy.constants import committed_without, fitted_library, fitted_topology
+from experiments.accuracy.fitting.constants import (
+    committed_without,
+    fitted_library,
+    fitted_topology,
+)
 from experiments.accuracy.systems import PRESETS, has_preset, library_of_version
 from experiments.tables.tables import Published, tables
 from p2smt.calibration.build import calibrate

@@ -18,8 +18,8 @@ from matplotlib.image import AxesImage
 from experiments.gains.groups import SHARED, SPREAD, WHOLE
 from experiments.gains.store import GAIN, HERE, entries, read
 from experiments.gains.summary import Entry, leafy
-from experiments.testbed.figures import write_figures
 from experiments.testbed.script import ended
+from experiments.testbed.written.figures import write_figures
 from p2smt.units import format_bytes
 
 MOST = 4.0

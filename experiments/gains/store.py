@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.testbed import results
+from experiments.testbed.written import results
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.json"

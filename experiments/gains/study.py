@@ -16,8 +16,8 @@ from experiments.gains.asking import LIMITS, Programs
 from experiments.gains.clusters import clusters
 from experiments.gains.store import RESULTS
 from experiments.gains.training import RUNS, TrainingRun
-from experiments.testbed.results import write
 from experiments.testbed.script import ended
+from experiments.testbed.written.results import write
 from p2smt import __version__
 from p2smt.cluster.file import preset_names
 from p2smt.errors import InputError

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from experiments.testbed import results
+from experiments.testbed.written import results
 
 HERE = Path(__file__).resolve().parent
 PACKAGES = ("p2smt", "ortools", "numpy", "scipy")

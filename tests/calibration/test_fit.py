@@ -105,6 +105,11 @@ def test_too_few_sizes_are_refused_with_the_number_needed(count: int) -> None:
         fit_pieces(rows_of(ONE, SIZES[:count]) * 5)
 
 
+def test_a_latency_too_short_to_be_measured_is_none() -> None:
+    fit = fit_pieces(rows_of([(1e-10, 1e9)]))
+    assert [piece.latency_s for piece in fit.pieces] == [0.0]
+
+
 def test_few_sizes_get_few_pieces() -> None:
     assert len(fit_pieces(rows_of(TWO, SIZES[::4])).held_out) == 2
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from experiments.accuracy.cells import predictor
-from experiments.accuracy.constants import (
+from experiments.accuracy.fit_presets import START
+from experiments.accuracy.fitting.constants import (
     WITHOUT,
     committed,
     committed_without,
@@ -22,12 +23,11 @@ from experiments.accuracy.constants import (
     fitted_topology,
     link_name,
 )
-from experiments.accuracy.constants_text import preset_text, written
-from experiments.accuracy.fit import Losses, concerned, fitted, loss_of
-from experiments.accuracy.fit_presets import START
+from experiments.accuracy.fitting.constants_text import preset_text, written
+from experiments.accuracy.fitting.fit import Losses, concerned, fitted, loss_of
+from experiments.accuracy.fitting.own_hops import own_hops
 from experiments.accuracy.hold_out import LEFT_OUT
 from experiments.accuracy.launches import launched
-from experiments.accuracy.own_hops import own_hops
 from experiments.accuracy.systems import has_preset, library_of_version
 from experiments.tables.tables import tables
 from p2smt.cluster.file import load_topology, parse_topology

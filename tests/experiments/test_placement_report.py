@@ -18,7 +18,7 @@ from experiments.placement_448x.report.measured import label, with_model
 from experiments.placement_448x.report.values import EFFECTIVE
 from experiments.placement_448x.store import HERE
 from experiments.testbed.calibration import cluster_topology
-from experiments.testbed.results import read
+from experiments.testbed.written.results import read
 from p2smt.cluster.file import parse_topology
 
 

@@ -16,7 +16,7 @@ from experiments.placement_448x.model.study import paper_bytes, study
 from experiments.placement_448x.model.summary import by_name, gains, ratios
 from experiments.placement_448x.model.systems import SYSTEMS, system
 from experiments.placement_448x.report.values import EFFECTIVE
-from experiments.testbed.results import read, write
+from experiments.testbed.written.results import read, write
 from tests.oracles.placements import all_matrices
 
 

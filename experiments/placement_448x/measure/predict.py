@@ -19,8 +19,8 @@ from experiments.placement_448x.measure.pairs import pairs_of, predicted_s
 from experiments.placement_448x.measure.summary import summary
 from experiments.placement_448x.store import HERE, rounded
 from experiments.testbed.calibration import Rows, cluster_topology, fit, restored
-from experiments.testbed.results import read, write
 from experiments.testbed.script import ended
+from experiments.testbed.written.results import read, write
 from p2smt.calibration.yaml_file import calibrated_yaml
 from p2smt.cluster.topology import Topology
 

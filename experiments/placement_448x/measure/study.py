@@ -37,9 +37,9 @@ from experiments.testbed.calibration import fit
 from experiments.testbed.model import topology as nominal_topology
 from experiments.testbed.network import cluster
 from experiments.testbed.ranks import calibration_here, cluster_data, fleet_of
-from experiments.testbed.results import write
 from experiments.testbed.script import ended
 from experiments.testbed.spec import NetworkSpec, parse_rate
+from experiments.testbed.written.results import write
 from p2smt.calibration.yaml_file import calibrated_yaml
 from p2smt.units import parse_bytes
 

@@ -26,7 +26,7 @@ from experiments.placement_448x.model.study import SMALLER
 from experiments.placement_448x.model.summary import Outcome, Results, by_case, by_name, gains, load
 from experiments.placement_448x.model.systems import system
 from experiments.placement_448x.store import HERE, header, rounded
-from experiments.testbed.results import write
+from experiments.testbed.written.results import write
 from p2smt.cost.loads.footprint import Digits
 
 RESULTS = HERE / "beyond.json"

@@ -14,7 +14,7 @@ from experiments.placement_448x.model.solving import KIND
 from experiments.placement_448x.model.study import paper_bytes
 from experiments.placement_448x.model.systems import system
 from experiments.placement_448x.store import HERE, header, rounded
-from experiments.testbed.results import write
+from experiments.testbed.written.results import write
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement

@@ -20,8 +20,8 @@ from experiments.placement_448x.cases import Case, cases, matrices
 from experiments.placement_448x.model.solving import LENGTH, LIBRARY, LIMITS, Run, Solver, choices
 from experiments.placement_448x.model.systems import SYSTEMS, System, system
 from experiments.placement_448x.store import HERE, header, rounded
-from experiments.testbed.results import write
 from experiments.testbed.script import ended
+from experiments.testbed.written.results import write
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene

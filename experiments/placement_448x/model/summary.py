@@ -16,7 +16,7 @@ from experiments.placement_448x.model.solving import LIBRARY
 from experiments.placement_448x.model.systems import SYSTEMS
 from experiments.placement_448x.model.times import Times
 from experiments.placement_448x.store import HERE
-from experiments.testbed.results import read
+from experiments.testbed.written.results import read
 from p2smt.parallelism.placement import Matrix
 
 GAIN = 1.01

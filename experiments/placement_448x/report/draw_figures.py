@@ -22,8 +22,8 @@ from experiments.placement_448x.report.figures_predicted import draw_measured
 from experiments.placement_448x.report.speedups import WAYS
 from experiments.placement_448x.report.values import EFFECTIVE
 from experiments.placement_448x.store import HERE
-from experiments.testbed.figures import write_figures
 from experiments.testbed.script import ended
+from experiments.testbed.written.figures import write_figures
 
 PAPER_RATIO, PAPER_SHARE, PAPER_MEAN, PAPER_MOST = 448.5, 0.69, 1.27, 2.04
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from experiments.placement_448x.report.colours import BLACK, BLUE, GREEN, ORANGE, PINK
 from experiments.placement_448x.report.other import Data
 from experiments.placement_448x.store import HERE
-from experiments.testbed.results import read
+from experiments.testbed.written.results import read
 
 
 def draw_beyond() -> Figure:

@@ -13,7 +13,7 @@ from experiments.placement_448x.measure.accuracy import TOPS
 from experiments.placement_448x.measure.summary import seconds_of
 from experiments.placement_448x.report.text import Lines, matrix_text, percent, table, time_text
 from experiments.placement_448x.store import HERE
-from experiments.testbed.results import read
+from experiments.testbed.written.results import read
 
 Data = Mapping[str, Any]
 CLUSTERS = ("2x8", "4x4", "2x2x4", "ratio")

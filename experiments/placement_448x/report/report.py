@@ -12,7 +12,7 @@ from experiments.placement_448x.report import measured, modelled, other, speedup
 from experiments.placement_448x.report.text import Lines
 from experiments.placement_448x.report.values import EFFECTIVE, all_values
 from experiments.placement_448x.store import HERE
-from experiments.testbed.results import read
+from experiments.testbed.written.results import read
 
 OUT = HERE
 """Where the pages go."""

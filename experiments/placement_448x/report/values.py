@@ -18,7 +18,7 @@ from experiments.placement_448x.model.summary import (
 from experiments.placement_448x.report import measured, speedups
 from experiments.placement_448x.report.text import percent
 from experiments.placement_448x.store import HERE
-from experiments.testbed.results import read
+from experiments.testbed.written.results import read
 
 CHOICES = {"ring": (RING,), "tree": (TREE,), "library": (LIBRARY,), "both": (RING, TREE)}
 EFFECTIVE = ("paper-gcp-a100-4", "paper-gcp-a100-2", "paper-gcp-v100-4", "paper-gcp-v100-2")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from experiments.accuracy.constants import (
+from experiments.accuracy.fitting.constants import (
     ASSUMED,
     ASSUMED_PARTS,
     EFFECTIVE,
@@ -26,7 +26,7 @@ from p2smt.cost.library.model import Library
 from p2smt.cost.library.registry import library_of
 from p2smt.units import format_bandwidth
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SOURCE = "fitted by experiments/accuracy/fit_presets.py"
 _FABRIC = re.compile(r"^( *)fabric: (\S+)")
 

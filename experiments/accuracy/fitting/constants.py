@@ -25,12 +25,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from experiments.accuracy.own_hops import own_hops
+from experiments.accuracy.fitting.own_hops import own_hops
 from p2smt.cluster.topology import CALL_NAMES, Topology
 from p2smt.cost.library.model import ACROSS, INSIDE, Library, ProtocolRate
 
-CONSTANTS = Path(__file__).with_name("constants.json")
-WITHOUT = Path(__file__).with_name("constants_without.json")
+_HERE = Path(__file__).resolve().parents[1]
+CONSTANTS = _HERE / "constants.json"
+WITHOUT = _HERE / "constants_without.json"
 """By the name of a table the constants that matter to it, fitted without it."""
 Constants = Mapping[str, float]
 NCCL, RCCL = ("nccl-2.12", "nccl-2.20", "nccl-2.30"), ("rccl",)

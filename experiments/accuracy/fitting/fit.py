@@ -10,7 +10,7 @@ from itertools import count
 import numpy as np
 
 from experiments.accuracy.cells import Floats, footprint_of, operation_of
-from experiments.accuracy.constants import NCCL, RCCL, fitted_library, fitted_topology
+from experiments.accuracy.fitting.constants import NCCL, RCCL, fitted_library, fitted_topology
 from experiments.accuracy.launches import launched
 from experiments.accuracy.systems import topology_of
 from experiments.tables.tables import Published
