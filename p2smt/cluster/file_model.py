@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -19,6 +20,7 @@ from p2smt.cluster.file_schema import (
     PART_PATTERN,
 )
 from p2smt.cluster.link import ANY, FABRICS
+from p2smt.cluster.nodes.file_model import Bandwidth, HostList, SwitchModel, build_hosts, dump_hosts
 from p2smt.cluster.topology import (
     ANY_ALGORITHM,
     CALL_NAMES,
@@ -38,7 +40,6 @@ from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 from p2smt.files.validation import StrictModel
 from p2smt.units import (
-    BANDWIDTH_PATTERN,
     MAX_TEXT,
     TIME_PATTERN,
     exact_bandwidth,
@@ -51,11 +52,6 @@ SIMPLE = "simple"
 """Name of the one protocol of a link that gives ``bandwidth`` and ``latency`` themselves."""
 
 
-def _bandwidth(text: object) -> object:
-    parse_bandwidth(text, "value")
-    return text
-
-
 def _latency(text: object) -> object:
     parse_time(text, "value")
     return text
@@ -63,18 +59,6 @@ def _latency(text: object) -> object:
 
 # What the types of a topology refuse, as JSON Schema says it: their messages say more than
 # pydantic's would, so the models leave it to them.
-Bandwidth = Annotated[
-    str,
-    BeforeValidator(_bandwidth),
-    WithJsonSchema(
-        {
-            "type": "string",
-            "pattern": BANDWIDTH_PATTERN,
-            "maxLength": MAX_TEXT,
-            "description": "Such as 200 Gb/s or 25 GB/s, per port and direction.",
-        }
-    ),
-]
 Latency = Annotated[
     str,
     BeforeValidator(_latency),
@@ -206,6 +190,8 @@ class TopologyModel(StrictModel):
     levels: Annotated[
         list[LevelModel], Field(json_schema_extra={"minItems": 1, "maxItems": MAX_LEVELS})
     ]
+    hosts: HostList | None = None
+    switches: list[SwitchModel] = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod
@@ -231,7 +217,7 @@ def build_topology(model: TopologyModel, source: str) -> Topology:
     """
     levels = tuple(_level(lv, f"{source}: levels[{i}]") for i, lv in enumerate(model.levels))
     with _located(source):
-        return Topology(
+        found = Topology(
             model.name,
             levels,
             algorithms=tuple(model.algorithms),
@@ -245,6 +231,8 @@ def build_topology(model: TopologyModel, source: str) -> Topology:
             calibrated=model.calibrated,
             errors=tuple((one.level, error_class(one)) for one in model.errors),
         )
+        outer = [(level.name, level.size) for level in levels[: found.node_level + 1]]
+        return replace(found, hosts=build_hosts(model.hosts, model.switches, outer))
 
 
 @contextmanager
@@ -324,6 +312,8 @@ def dump_topology(topology: Topology) -> dict[str, object]:
         {"name": level.name, "size": level.size, "link": _dump_link(level.link)}
         for level in topology.levels
     ]
+    if topology.hosts is not None:
+        found |= dump_hosts(topology.hosts, topology.sizes[: topology.node_level + 1])
     return found
 
 

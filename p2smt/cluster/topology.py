@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from p2smt.cluster.error_class import ErrorClass
 from p2smt.cluster.link import ANY_ALGORITHM, Algorithm, Link, LinkKind, Piece
+from p2smt.cluster.nodes.hosts import Hosts
 from p2smt.collectives.names import CALL_NAMES, Collective
 from p2smt.errors import InputError
 
@@ -87,6 +88,9 @@ class Topology:
     ``calibrated``: rates and latencies were fitted to measured times, by a calibration.
     ``errors``: how far off predictions of these were, by the name of the outermost level that the
     groups cross.
+    ``hosts``: the nodes by name, where they are known.  They need not fill the levels, which are
+    then the hull of a cluster (:mod:`p2smt.cluster.nodes.hosts`): ``devices`` counts its places,
+    ``installed`` the devices that are there.
     """
 
     name: str
@@ -102,6 +106,7 @@ class Topology:
     calibrated: bool = False
     call_factor: float = 1.0
     errors: tuple[tuple[str, ErrorClass], ...] = ()
+    hosts: Hosts | None = None
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]
@@ -131,6 +136,19 @@ class Topology:
                     f"level {level.name} with {ports} ports over {under} devices",
                     "ports must spread evenly: one number must divide the other",
                 )
+        if self.hosts is not None:
+            self._check_hosts(self.hosts)
+
+    def _check_hosts(self, hosts: Hosts) -> None:
+        if self.node_level < 0:
+            rule = "no link of the topology joins nodes"
+            raise InputError(f"{len(hosts.names)} hosts", rule, "give a level a network as fabric")
+        hosts.check(self.sizes, self.node_level)
+        outer = self.levels[: self.node_level + 1]
+        rings = [level.name for level in outer if level.link.kind is not LinkKind.SWITCH]
+        if self.uneven and rings:
+            rule = "joins what need not be full or equal, so its link must be a switch"
+            raise InputError(f"level {rings[0]}", rule)
 
     def _check_library(self) -> None:
         if self.library and (
@@ -259,6 +277,49 @@ class Topology:
         """Number of devices: the product of the level sizes."""
         return math.prod(self.sizes)
 
+    @property
+    def installed(self) -> int:
+        """Number of devices that are there: those of the hosts, where hosts are named."""
+        if self.hosts is None:
+            return self.devices
+        return len(self.hosts.names) * self.devices_under(self.node_level)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether some place of the hull has no host, or uplinks of a level differ."""
+        return self.hosts is not None and (
+            bool(self.hosts.uplinks) or self.installed < self.devices
+        )
+
+    @property
+    def places(self) -> frozenset[int]:
+        """The devices that are there, by number: all, or those of the hosts."""
+        if self.hosts is None:
+            return frozenset(range(self.devices))
+        each = self.devices_under(self.node_level)
+        return frozenset(slot * each + i for slot in self.hosts.slots for i in range(each))
+
+    def host_of(self, device: int) -> str:
+        """The name of the host of a device.
+
+        Raises:
+            InputError: hosts have no names, or there is none at its place.
+        """
+        if self.hosts is None:
+            raise InputError(f"topology {self.name}", "names no hosts")
+        return self.hosts.at(device // self.devices_under(self.node_level))
+
+    def uplink_parts(self, level: int) -> tuple[float, ...] | None:
+        """The part of the level's bandwidth that each entity's uplink has; None: all alike."""
+        own = [one for one in (self.hosts.uplinks if self.hosts else ()) if one.level == level]
+        if not own:
+            return None
+        parts = [1.0] * math.prod(self.sizes[: level + 1])
+        for uplink in own:
+            nominal = self.levels[level].link.nominal_bytes_per_s
+            parts[uplink.entity] = uplink.bandwidth_bytes_per_s / nominal
+        return tuple(parts)
+
     def devices_under(self, level: int) -> int:
         """Number of devices under one entity of the level with this index."""
         return math.prod(self.sizes[level + 1 :])
@@ -276,6 +337,9 @@ class Topology:
     def with_outermost(self, size: int) -> Topology:
         """The same cluster with another number of outermost entities."""
         first = self.levels[0]
+        if self.hosts is not None:
+            rule = "the topology names its hosts, so their number is given"
+            raise InputError(f"{self.name}:{size}", rule, "give --hosts instead")
         if first.link.torus:
             raise InputError(
                 f"{self.name}:{size}",
@@ -299,7 +363,8 @@ class Topology:
         link = _scaled_link(old.link, factor)
         levels = list(self.levels)
         levels[level] = replace(old, link=link)
-        return replace(self, levels=tuple(levels))
+        hosts = self.hosts and self.hosts.with_bandwidth_factor(level, factor)
+        return replace(self, levels=tuple(levels), hosts=hosts)
 
 
 def _scaled_link(link: Link, factor: float) -> Link:

@@ -10,6 +10,7 @@ from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.alpha_beta import regular_model, relevant_digits, send_model
 from p2smt.cost.loads.footprint import Digits, digits_of
 from p2smt.cost.step_time import StepTime
+from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Grouping, Hierarchy, Program
 
@@ -33,7 +34,14 @@ class Scene:
 
     @staticmethod
     def of(topology: Topology, placement: Placement, axes: Sequence[int]) -> Scene:
-        """The scene of the axes with these indices."""
+        """The scene of the axes with these indices.
+
+        Raises:
+            InputError: the topology is uneven, so no matrix says where its ranks lie.
+        """
+        if topology.uneven:
+            rule = "its hosts are not spread evenly under equal uplinks, so no matrix fits it"
+            raise InputError(f"topology {topology.name}", rule, "give --hosts")
         return Scene(topology, relevant_digits(topology, digits_of(placement, axes)))
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Placement, rank_groups
 
@@ -16,8 +17,11 @@ from p2smt.parallelism.placement import IntArray, Placement, rank_groups
 class RankList:
     """The device of each rank; ranks are row-major over axes of ``axis_sizes``.
 
+    Devices are numbered as in a topology, whose places need not all have a rank
+    (:mod:`p2smt.cluster.nodes.hosts`).
+
     Raises:
-        InputError: some device of 0, 1, .. is missing or named twice, or the sizes do not fit.
+        InputError: a device is named twice or below 0, or the sizes do not fit.
     """
 
     ranks: tuple[int, ...]
@@ -25,11 +29,22 @@ class RankList:
 
     def __post_init__(self) -> None:
         count = math.prod(self.axis_sizes)
-        if len(self.ranks) != count or set(self.ranks) != set(range(count)):
-            raise InputError(
-                f"rank list {self.text()} with {len(self.ranks)} entries",
-                f"must hold each device 0..{count - 1} once",
-            )
+        given = f"rank list {self.text()} with {len(self.ranks)} entries"
+        if len(self.ranks) != count or len(set(self.ranks)) != count or min(self.ranks) < 0:
+            raise InputError(given, f"must hold {count} devices, each once, numbered from 0")
+
+    def check(self, topology: Topology) -> None:
+        """Whether every device of the topology that is there has a rank, and no other.
+
+        Raises:
+            InputError: it is not so.
+        """
+        there = topology.places
+        if set(self.ranks) != there:
+            rule = f"must hold each device 0..{len(there) - 1} once"
+            if topology.installed < topology.devices:
+                rule = f"must hold each device of the hosts of {topology.name} once"
+            raise InputError(f"rank list {self.text()} with {len(self.ranks)} entries", rule)
 
     def text(self) -> str:
         """The list as JSON without blanks, shortened where it is long."""

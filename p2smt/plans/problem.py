@@ -43,10 +43,12 @@ def plan_problem(plan: AnyPlan, source: str) -> tuple[Problem, RankMap]:
 
 def _mapped(plan: AnyPlan, problem: Problem) -> RankMap:
     if plan.matrix is None:
-        if math.prod(problem.axis_sizes) != problem.topology.devices:
-            rule = f"the topology has {problem.topology.devices}"
+        if math.prod(problem.axis_sizes) != problem.topology.installed:
+            rule = f"the topology has {problem.topology.installed}"
             raise InputError(f"axes of {math.prod(problem.axis_sizes)} devices", rule)
-        return RankList(tuple(plan.ranks), problem.axis_sizes)
+        ranks = RankList(tuple(plan.ranks), problem.axis_sizes)
+        ranks.check(problem.topology)
+        return ranks
     placement = Placement(tuple(tuple(row) for row in plan.matrix))
     placement.check(problem.topology.sizes, problem.axis_sizes)
     return placement

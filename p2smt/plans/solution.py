@@ -14,6 +14,7 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.allocation import Allocation
 from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits, SolveStats, Status
 
@@ -269,7 +270,8 @@ class Solution:
     ``notes``: what else is to be known of the answer, in words.  ``limits`` and ``top`` are those
     that the search was given.  ``matrices``: where the answer is a rank order, what was proved of
     the best matrix.  ``near``: placements near the optimum, if they were looked for.
-    ``gain``: over the default layout, where there is an answer.
+    ``gain``: over the default layout, where there is an answer.  ``allocation``: of an answer on
+    named hosts, which is a rank list; its bounds hold for every order of the hosts.
     """
 
     problem: Problem
@@ -290,11 +292,12 @@ class Solution:
     matrices: Status | None = None
     near: NearOptimal | None = None
     gain: Gain | None = None
+    allocation: Allocation | None = None
 
     @property
     def bounded(self) -> bool:
-        """Whether the bounds are of the answer: a rank list has none, nothing bounds it."""
-        return self.best is None or self.best.matrix is not None
+        """Whether the bounds are of the answer: a rank list has none, but on named hosts."""
+        return self.allocation is not None or self.best is None or self.best.matrix is not None
 
     @property
     def finished(self) -> bool:

@@ -103,11 +103,12 @@ def _switch_use(topology: Topology, every: _Groups, j: int) -> LevelUse | None:
     port = device_ports(topology, groups, j)
     pairs = np.unique(np.stack([where[crossing], port[crossing]]), axis=1)
     reached = np.bincount(pairs[0], minlength=len(count)) * max(ports // under, 1)
-    profiles = _port_profiles(pairs[1], count[pairs[0]], 1.0 / reached[pairs[0]])
+    share = 1.0 / reached[pairs[0]] / _parts(topology, j, pairs[1] // ports)
+    profiles = _port_profiles(pairs[1], count[pairs[0]], share)
 
     def worst(sent: FloatArray) -> tuple[float, float]:
         """Load of the worst port and draw of a device, by what leaves each group's entities."""
-        load = np.bincount(pairs[1], (sent / np.maximum(reached, 1))[pairs[0]])
+        load = np.bincount(pairs[1], sent[pairs[0]] * share)
         return float(load.max()), float((sent / count).max())
 
     runs, away, into = _runs(topology, every.ring, j, len(count))
@@ -125,6 +126,15 @@ def _switch_use(topology: Topology, every: _Groups, j: int) -> LevelUse | None:
         path_drawn=max(draw for _, draw in path),
         tree_drawn=tree[1],
     )
+
+
+def _parts(topology: Topology, j: int, entities: IntArray) -> FloatArray:
+    """The part of the level's bandwidth that the uplinks of these entities have.
+
+    A load over it is that of an uplink like the level's which takes as long.
+    """
+    parts = topology.uplink_parts(j)
+    return np.ones(len(entities)) if parts is None else np.array(parts)[entities]
 
 
 def _runs(
@@ -279,6 +289,13 @@ def _pair_load(level: Level, sibling: IntArray) -> float:
     return worst_link(level, *(np.concatenate(part) for part in (sources, targets, weights)))
 
 
+def _most_messages(topology: Topology, j: int, ports: IntArray) -> float:
+    """Messages through the worst port, each entry being the port of one."""
+    found, count = np.unique(ports, return_counts=True)
+    parts = _parts(topology, j, found // topology.levels[j].link.ports)
+    return float((count / parts).max())
+
+
 def explicit_send(topology: Topology, source: IntArray, target: IntArray) -> Footprint:
     """Footprint of messages of one size from ``source[i]`` to ``target[i]`` (device ids)."""
     uses, meeting = [], []
@@ -291,7 +308,7 @@ def explicit_send(topology: Topology, source: IntArray, target: IntArray) -> Foo
         if level.link.kind is LinkKind.SWITCH and apart.any():
             share = under / level.link.ports if level.link.ports >= under else 1.0
             ends = (device_ports(topology, side[apart], j) for side in (source, target))
-            load = max(int(np.unique(end, return_counts=True)[1].max()) for end in ends)
+            load = max(_most_messages(topology, j, end) for end in ends)
             uses.append(LevelUse(j, ports=(((1, share * load),),), least_inside=1))
         elif level.link.kind is not LinkKind.SWITCH and (apart & siblings).any():
             chosen = apart & siblings
