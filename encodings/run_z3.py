@@ -11,9 +11,6 @@ from p2smt.errors import GaveUpError, OutOfTimeError
 from p2smt.result import OUT_OF_EFFORT, OUT_OF_TIME, StopWatch
 
 _SEED_RANGE = 2**31
-_QUICK = 1_000_000
-"""Effort that a check may take in the caller's thread, where no signal reaches Python meanwhile:
-less than about a second.  Most checks take far less, and would take longer in a thread."""
 
 
 def new_solver(seed: int, logic: str | None = None) -> z3.Solver:
@@ -24,11 +21,8 @@ def new_solver(seed: int, logic: str | None = None) -> z3.Solver:
     return solver
 
 
-def solution(solver: z3.Solver, watch: StopWatch, *, resumes: bool = True) -> z3.ModelRef | None:
+def solution(solver: z3.Solver, watch: StopWatch) -> z3.ModelRef | None:
     """A solution of what the solver holds, or None if it is proved that there is none.
-
-    ``resumes``: the solver answers after a check that was cut, which that of finite domains
-    (QF_FD) does not.
 
     Raises:
         OutOfTimeError: no time was left, or it ran out.
@@ -40,9 +34,11 @@ def solution(solver: z3.Solver, watch: StopWatch, *, resumes: bool = True) -> z3
         raise OutOfTimeError(OUT_OF_TIME)
     if remaining_s is not None:
         solver.set("timeout", math.ceil(remaining_s * 1000))
-    effort = watch.limits.effort
-    before = 0 if effort is None else spent(solver)
-    verdict = _checked(solver, effort, resumes)
+    if watch.limits.effort is not None:
+        # 0 would mean that there is no limit.
+        solver.set("rlimit", max(1, watch.limits.effort))
+    before = spent(solver)
+    verdict = run_interruptibly(solver.check, solver.interrupt)
     if verdict == z3.sat:
         return solver.model()
     if verdict == z3.unsat:
@@ -50,22 +46,10 @@ def solution(solver: z3.Solver, watch: StopWatch, *, resumes: bool = True) -> z3
     reason = solver.reason_unknown()
     if "timeout" in reason or watch.expired():
         raise OutOfTimeError(OUT_OF_TIME)
+    effort = watch.limits.effort
     if effort is not None and spent(solver) - before >= effort:
         raise GaveUpError(OUT_OF_EFFORT)
     raise GaveUpError(f"z3 gave up ({reason})")
-
-
-def _checked(solver: z3.Solver, effort: int | None, resumes: bool) -> z3.CheckSatResult:
-    """The verdict of a check of so much effort (None: of any), begun in the caller's thread."""
-    limit = 0 if effort is None else max(1, effort)  # to z3, 0 means that there is no limit
-    if resumes:
-        quick = min(limit, _QUICK) if limit else _QUICK
-        solver.set("rlimit", quick)
-        verdict = solver.check()
-        if verdict != z3.unknown or quick == limit or "timeout" in solver.reason_unknown():
-            return verdict
-    solver.set("rlimit", limit)
-    return run_interruptibly(solver.check, solver.interrupt)
 
 
 def spent(solver: z3.Solver) -> int:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from p2smt.api.calibrate import calibrate as calibrate
     from p2smt.api.calibrate import measure as measure
     from p2smt.api.calibrate import read_measurements as read_measurements
-    from p2smt.api.clusters import import_topology as import_topology
-    from p2smt.api.compare import compare as compare
-    from p2smt.api.files import export as export
     from p2smt.api.files import read_plan as read_plan
     from p2smt.api.files import read_schedule as read_schedule
     from p2smt.api.files import write_plan as write_plan
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
     from p2smt.calibration.samples import Measurements as Measurements
     from p2smt.cluster.file import load_topology as load_topology
     from p2smt.cluster.file import preset_names as preset_names
-    from p2smt.cluster.nodes.trim import trimmed as trimmed
     from p2smt.cluster.topology import Algorithm as Algorithm
     from p2smt.cluster.topology import Level as Level
     from p2smt.cluster.topology import Link as Link
@@ -60,7 +56,6 @@ if TYPE_CHECKING:
     from p2smt.errors import ExecutionError as ExecutionError
     from p2smt.errors import InputError as InputError
     from p2smt.errors import TooLarge as TooLarge
-    from p2smt.interop.exported import Exported as Exported
     from p2smt.interop.runtimes import runnable as runnable
     from p2smt.parallelism.placement import AxisRule as AxisRule
     from p2smt.parallelism.placement import FixedEntry as FixedEntry
@@ -76,8 +71,8 @@ if TYPE_CHECKING:
     from p2smt.parallelism.request import send as send
     from p2smt.parallelism.side_constraints import parse_fix as parse_fix
     from p2smt.parallelism.side_constraints import parse_rule as parse_rule
-    from p2smt.plans.check.plan import PlanReport as PlanReport
-    from p2smt.plans.check.plan import check_plan as check_plan
+    from p2smt.plans.check import PlanReport as PlanReport
+    from p2smt.plans.check import check_plan as check_plan
     from p2smt.plans.given_program import cost_by_size as cost_by_size
     from p2smt.plans.given_program import cost_of as cost_of
     from p2smt.plans.solution import Alternative as Alternative
@@ -99,10 +94,6 @@ if TYPE_CHECKING:
     from p2smt.schedules.verify.repair import find_repair as find_repair
     from p2smt.schedules.verify.report import Report as Report
     from p2smt.schedules.verify.report import Verdict as Verdict
-    from p2smt.search.allocation.orders import baselines as baselines
-    from p2smt.search.allocation.orders import host_order as host_order
-    from p2smt.search.allocation.solve import solve_on_hosts as solve_on_hosts
-    from p2smt.search.comparison.compare import Comparison as Comparison
     from p2smt.search.conflict import rule_conflict as rule_conflict
     from p2smt.search.placements import placements as placements
     from p2smt.search.programs import ProgramList as ProgramList
@@ -114,8 +105,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "p2smt.search.placements": ("placements",),
     "p2smt.search.solve": ("solve",),
-    "p2smt.search.allocation.solve": ("solve_on_hosts",),
-    "p2smt.search.allocation.orders": ("baselines", "host_order"),
     "p2smt.search.prove": ("prove",),
     "p2smt.search.programs": (
         "ProgramList",
@@ -162,7 +151,7 @@ _HOMES = {
         "Form",
         "RequestKind",
     ),
-    "p2smt.plans.check.plan": (
+    "p2smt.plans.check": (
         "PlanReport",
         "check_plan",
     ),
@@ -186,7 +175,6 @@ _HOMES = {
         "load_topology",
         "preset_names",
     ),
-    "p2smt.cluster.nodes.trim": ("trimmed",),
     "p2smt.cost.library.model": ("Library",),
     "p2smt.cost.library.registry": (
         "library_names",
@@ -209,10 +197,7 @@ _HOMES = {
         "measure",
         "read_measurements",
     ),
-    "p2smt.api.clusters": ("import_topology",),
-    "p2smt.api.compare": ("compare",),
     "p2smt.api.files": (
-        "export",
         "read_plan",
         "read_schedule",
         "write_plan",
@@ -225,9 +210,7 @@ _HOMES = {
         "run_programs",
     ),
     "p2smt.interop.runtimes": ("runnable",),
-    "p2smt.search.comparison.compare": ("Comparison",),
     "p2smt.search.conflict": ("rule_conflict",),
-    "p2smt.interop.exported": ("Exported",),
     "p2smt.schedules.lower.exported": ("PlanExport",),
     "p2smt.runtime.summary": ("RunResult",),
     "p2smt.runtime.ranks.run_schedule": ("ScheduleResult",),

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 def cost(
     plan: o.PlanArgument = None,
     topology: o.TopologyOption = None,
-    use: o.UseOption = None,
     axes: o.AxesOption = None,
     placement: o.PlacementOption = None,
     reduce: o.ReduceOption = None,
@@ -59,22 +58,13 @@ def cost(
 
     texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
     if plan is not None:
-        others = (topology, use, axes, placement, kind, program, sizes, plot, objective, algorithm)
+        others = (topology, axes, placement, kind, program, sizes, plot, objective, algorithm)
         more = (*others, pipeline, library, nominal or None)
         if texts.some or any(given is not None for given in more):
             raise InputError("a plan file", "stands alone", "drop the other options")
         return _plan(plan, json)
     asked = placed_requests(
-        topology,
-        axes,
-        placement,
-        texts,
-        algorithm,
-        pipeline,
-        objective or "sum",
-        library,
-        nominal,
-        use,
+        topology, axes, placement, texts, algorithm, pipeline, objective or "sum", library, nominal
     )
     if sizes is not None:
         return _sweep(asked, program or [], sizes, plot, json)
@@ -139,7 +129,7 @@ def _plan(path: str, as_json: bool) -> int:
     """The verdict on a plan, and of a valid one its requests, as `solve` shows them."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.plans.check.plan import check_plan
+    from p2smt.plans.check import check_plan
     from p2smt.report.costs.plan_tables import plan_requests, plan_tables
     from p2smt.report.plan_data import report_data, report_lines
     from p2smt.report.tables import show

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 def programs(
     topology: o.TopologyOption = None,
-    use: o.UseOption = None,
     factors: Annotated[
         str | None, typer.Option(metavar="N,N,..", help="Reduction factors such as 2,4.")
     ] = None,
@@ -68,12 +67,10 @@ def programs(
         solver_of(solver),
     )
     if factors is None:
-        asked = placed_requests(
-            topology, axes, placement, texts, library=library, nominal=nominal, use=use
-        )
+        asked = placed_requests(topology, axes, placement, texts, library=library, nominal=nominal)
         return _of_requests(asked, sought, json)
-    if texts.some or axes is not None or placement is not None or use:
-        rule, remedy = "stand alone", "drop --axes, --placement, --use and the requests"
+    if texts.some or axes is not None or placement is not None:
+        rule, remedy = "stand alone", "drop --axes, --placement and the requests"
         raise InputError("--factors", rule, remedy)
     return _of_factors(factors, kind, sought, json)
 

@@ -122,13 +122,12 @@ def placed_requests(
     objective: str = "sum",
     library: str | None = None,
     nominal: bool = False,
-    use: list[str] | None = None,
 ) -> PlacedRequests:
     """The problem that the options describe, and its placement."""
     from p2smt.cli import restrictions
     from p2smt.parallelism.request import Problem, parse_objective
 
-    cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm, use=use)
+    cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm)
     chosen = given.axes_of(axes)
     requests = [_request(text, kind) for kind, text in texts.texts()]
     problem = Problem(

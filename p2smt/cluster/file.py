@@ -23,12 +23,11 @@ A file, levels outermost first (all keys: :mod:`p2smt.cluster.file_model`):
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 
 from p2smt.cluster.file_model import TopologyModel, build_topology, dump_topology
-from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Level, Piece, Topology
+from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Piece, Topology
 from p2smt.cluster.vendor import default_library
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean, validated
@@ -48,13 +47,6 @@ __all__ = [
 _PRESETS = "p2smt.topologies"
 _SUFFIX = ".yaml"
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
-MAX_BYTES = 8 * 1024 * 1024
-"""Of a topology file: 65,536 hosts whose names follow no pattern need 4 MB."""
-IMPORTED = "preset "
-"""What stands before the name of a preset in the sources of a topology that has its nodes."""
-FILLED_IN = "latencies: NCCL 2.30, src/graph/tuning.cc"
-"""The source of latencies that no one stated: they need no word where they do not count."""
-_Latencies = tuple[tuple[str, float], ...]
 
 
 def topology_from_data(data: object, source: str) -> Topology:
@@ -72,7 +64,7 @@ def parse_topology(text: str, source: str) -> Topology:
     Raises:
         InputError: the text is not safe YAML, or as for :func:`topology_from_data`.
     """
-    return topology_from_data(load_yaml(text, source, MAX_BYTES), source)
+    return topology_from_data(load_yaml(text, source), source)
 
 
 def preset_names() -> tuple[str, ...]:
@@ -121,12 +113,8 @@ def _load(name: str) -> tuple[Topology, str]:
     if name in preset_names():
         return parse_topology(preset_text(name), f"preset {name}"), ""
     if name.endswith(_FILE_SUFFIXES) or os.sep in name or os.path.exists(name):
-        return _with_library(_read(name), name)
+        return _with_library(load_yaml(read_text(name, "topology file"), name), name)
     raise _unknown(name)
-
-
-def _read(path: str) -> object:
-    return load_yaml(read_text(path, "topology file", MAX_BYTES), path, MAX_BYTES)
 
 
 def _with_library(data: object, source: str) -> tuple[Topology, str]:
@@ -152,15 +140,10 @@ def _unheeded(topology: Topology, source: str) -> str:
     Where hops are given nobody will think so, and a calibrated file only keeps them, as does one
     that says what the preset of its name does: a copy of it.
     """
-    if not topology.library or topology.calibrated or FILLED_IN in topology.sources:
+    if not topology.library or topology.calibrated:
         return ""
     copied = _preset_pieces(topology.name)
-    imported = _latencies_of(topology.sources)
-    own = [
-        level
-        for level in topology.levels
-        if copied.get(level.name) != level.link.pieces and _latencies(level) not in imported
-    ]
+    own = [lv for lv in topology.levels if copied.get(lv.name) != lv.link.pieces]
     bare = [level for level in own if not level.link.hops]
     said = [lv for lv in bare if len(lv.link.pieces) > 1 or lv.link.latency_s > 0]
     if not said:
@@ -178,18 +161,6 @@ def _preset_pieces(name: str) -> dict[str, tuple[Piece, ...]]:
     if name not in preset_names():
         return {}
     return {level.name: level.link.pieces for level in load_topology(name).levels}
-
-
-def _latencies_of(sources: Sequence[str]) -> list[_Latencies]:
-    """Those of the presets that sources name: an imported topology has its nodes, and their links'
-    latencies for those of switches."""
-    named = [source.removeprefix(IMPORTED) for source in sources if source.startswith(IMPORTED)]
-    known = [load_topology(name) for name in named if name in preset_names()]
-    return [_latencies(level) for topology in known for level in topology.levels]
-
-
-def _latencies(level: Level) -> _Latencies:
-    return tuple((piece.name, piece.latency_s) for piece in level.link.pieces)
 
 
 def _unknown(name: str) -> InputError:

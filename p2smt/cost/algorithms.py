@@ -233,17 +233,14 @@ def exchange_rule(p: int, steps: Callable[[Profile], Profile]) -> Rule:
 def fits_shape(algorithm: Algorithm, operation: Operation, footprint: Footprint) -> bool:
     """Whether the groups have the shape for which an algorithm, or its load, is known.
 
-    A root's load depends on its entity, which the footprint knows for regular groups; what every
-    member sends every other on the size of its group.
+    A root's load depends on its entity, which the footprint knows for regular groups.
     """
     match algorithm:
         case Algorithm.BINOMIAL | Algorithm.SCATTER_GATHER:
             return footprint.regular
         case Algorithm.DIRECT:
             rooted = operation in (Collective.REDUCE, Collective.BROADCAST)
-            return footprint.regular or not (rooted or footprint.mixed)
-        case Algorithm.ONE_SHOT | Algorithm.PAT:
-            return not footprint.mixed
+            return footprint.regular or not rooted
         case Algorithm.HALVING_DOUBLING:
             powers = all(n & (n - 1) == 0 for profile in footprint.profiles for n in profile)
             return footprint.regular and powers
@@ -305,4 +302,4 @@ def _one_switch(topology: Topology, footprint: Footprint) -> bool:
     if len(crossed) != 1:
         return False
     least = topology.levels[crossed.pop()].link.in_switch_members
-    return 0 < least <= min(profile[-1] for profile in footprint.profiles)
+    return 0 < least <= footprint.members

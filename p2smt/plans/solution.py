@@ -35,9 +35,8 @@ class RequestAnswer:
     are those of one chunk, ``bound_s`` is the solver's proved bound on ``seconds``,
     ``single_s`` the time of the one collective that answers it alone on the same placement,
     ``physical_bound_s`` what no program can beat there.  ``program`` is None for all-to-all,
-    send, groups of one device, and the one collective on a rank list, which is the only step
-    then.  On a rank list ``hierarchy`` is flat, and a program's steps run on the slices of
-    :mod:`p2smt.programs.parts`.  ``peak_bytes`` is the most a device holds of the
+    send, groups of one device, and every request on a rank list: then the one collective is
+    the only step, and ``hierarchy`` is flat.  ``peak_bytes`` is the most a device holds of the
     vector, ``shards`` the chunk each member of a group ends with (reduce-scatter), ``checked``
     what the program was simulated on.
     """
@@ -98,8 +97,7 @@ class Alternative:
     """A placement with a program per request; ``status`` OPTIMAL if each program is.
 
     Instead of a matrix there may be a rank list, which no matrix expresses; each request is
-    then the one collective, and the status FEASIBLE (:mod:`p2smt.plans.rank_answer`).  On named
-    hosts requests may have programs, too (:mod:`p2smt.plans.rank_program`).
+    then the one collective, and the status FEASIBLE (:mod:`p2smt.plans.rank_answer`).
 
     Raises:
         InputError: there is neither a matrix nor a rank list, or both.
@@ -329,7 +327,7 @@ class PlanProof:
     Of rank orders that no matrix expresses the default one alone is tried.  ``better`` is a faster
     answer, ``false`` says which bounds in the plan the search contradicts, ``unsettled`` which it
     neither contradicts nor proves, ``weaker`` which are true but less than it proves;
-    ``listed``: the plan is a rank list; ``on_hosts``: one on named hosts, whose orders are bounded.
+    ``listed``: the plan is a rank list.
     """
 
     status: ProofStatus
@@ -339,7 +337,6 @@ class PlanProof:
     false: tuple[str, ...]
     solution: Solution
     listed: bool = False
-    on_hosts: bool = False
     unsettled: tuple[str, ...] = ()
     weaker: tuple[str, ...] = ()
 

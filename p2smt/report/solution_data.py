@@ -19,34 +19,24 @@ from p2smt.plans.solution import (
     faster_orders,
     timed_steps,
 )
-from p2smt.report.orders.order_data import hosts_data
-from p2smt.report.orders.unstated import network_lines
 from p2smt.result import known_bound
-from p2smt.search.comparison.compare import Comparison
 
 _CHANGED = ("what", "level", "factor", "winner_s", "optimum_s")
 
 
-def solution_data(solution: Solution, beside: Comparison | None = None) -> dict[str, Any]:
+def solution_data(solution: Solution) -> dict[str, Any]:
     """The fields that tools rely on; ``plan`` is the plan file of the best alternative.
 
-    ``beside``: the orders that an answer on named hosts is compared with.  The bounds are null
-    where none is known, as for a rank list; the plan file has 0 there.
+    The bounds are null where none is known, as for a rank list; the plan file has 0 there.
     """
     best, topology = solution.best, solution.problem.topology
     objective_s = None if best is None else best.objective_s
     bounded, links_s = solution.bounded, solution.physical_bound_s
-    if beside is not None and not beside.times_known:
-        objective_s, bounded = None, False
     return {
         "status": solution.status.value,
         "interrupted": solution.interrupted,
         "conflict": list(solution.conflict),
-        "notes": [
-            *topology_notes(topology),
-            *solution.notes,
-            *(network_lines(beside) if beside else ()),
-        ],
+        "notes": [*topology_notes(topology), *solution.notes],
         "objective": solution.problem.objective,
         "objective_s": objective_s,
         "bound_s": known_bound(solution.bound_s, objective_s) if bounded else None,
@@ -67,7 +57,6 @@ def solution_data(solution: Solution, beside: Comparison | None = None) -> dict[
             }
             for p in solution.sensitivity
         ],
-        **hosts_data(solution, beside),
         "stats": {**asdict(solution.stats), "counters": dict(solution.stats.counters)},
     }
 

@@ -10,8 +10,7 @@
 
 ``bandwidth`` is that of each port of a switch's uplink, where it is not its level's.  A switch of a
 level further out has ``switches`` instead of ``hosts``.  Where no level lies outside the nodes,
-``hosts`` stands beside ``levels``.  ``assumed: [leaf]`` says that nobody stated the bandwidth of
-these levels, and ``left_out`` names hosts that are in no certain place.
+``hosts`` stands beside ``levels``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -62,31 +61,16 @@ class SwitchModel(StrictModel):
     switches: list[SwitchModel] = Field(default_factory=list)
 
 
-class HostKeys(Protocol):
-    """The keys of a topology file that are about hosts."""
-
-    @property
-    def hosts(self) -> str | None: ...
-    @property
-    def switches(self) -> Sequence[SwitchModel]: ...
-    @property
-    def assumed(self) -> Sequence[str]: ...
-    @property
-    def left_out(self) -> str | None: ...
-
-
-def build_hosts(model: HostKeys, outer: Sequence[tuple[str, int]]) -> Hosts | None:
+def build_hosts(
+    hosts: str | None, switches: Sequence[SwitchModel], outer: Sequence[tuple[str, int]]
+) -> Hosts | None:
     """The hosts that a file names; ``outer``: name and size of each level down to the nodes'.
 
     Raises:
-        InputError: hosts and switches are given, or neither beside the other keys, the switches are
-            not as deep as the levels, or there are more of something than its level has places.
+        InputError: both keys are given, the switches are not as deep as the levels, or there are
+            more of something than its level has places.
     """
-    hosts, switches = model.hosts, model.switches
     if hosts is None and not switches:
-        if model.assumed or model.left_out is not None:
-            given = "assumed" if model.assumed else "left_out"
-            raise InputError(given, "is for topologies that name hosts", "name them, or drop it")
         return None
     if (hosts is None) == (len(outer) == 1):
         rule = f"the topology has {len(outer) - 1} levels outside its nodes"
@@ -100,9 +84,7 @@ def build_hosts(model: HostKeys, outer: Sequence[tuple[str, int]]) -> Hosts | No
         tuple(found.names),
         tuple(found.slots),
         tuple(map(tuple, found.filled())),
-        tuple(sorted(found.uplinks, key=lambda one: (one.level, one.entity))),
-        tuple(model.assumed),
-        () if model.left_out is None else parse_hostlist(model.left_out),
+        tuple(found.uplinks),
     )
 
 
@@ -163,17 +145,10 @@ class _Found:
 
 
 def dump_hosts(hosts: Hosts, sizes: Sequence[int]) -> dict[str, object]:
-    """What a file says of hosts, as plain data; ``sizes``: of the levels down to the nodes'."""
-    found: dict[str, object] = {}
-    if hosts.assumed:
-        found["assumed"] = list(hosts.assumed)
-    if hosts.left_out:
-        found["left_out"] = format_hostlist(hosts.left_out)
-    if hosts.switches:
-        found["switches"] = list(_dumped(hosts, sizes, 0, range(sizes[0])))
-    else:
-        found["hosts"] = format_hostlist(hosts.names)
-    return found
+    """``hosts`` or ``switches`` as plain data; ``sizes``: of the levels down to the nodes'."""
+    if not hosts.switches:
+        return {"hosts": format_hostlist(hosts.names)}
+    return {"switches": list(_dumped(hosts, sizes, 0, range(sizes[0])))}
 
 
 def _dumped(

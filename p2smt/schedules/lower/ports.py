@@ -34,12 +34,11 @@ def machine_of(topology: Topology, device: int) -> int:
 
 
 def rings_of(topology: Topology, devices: Sequence[int]) -> list[list[int]]:
-    """The orders in which rings go round devices, entity by entity, by their places in the list."""
-    ascending = sorted(devices)
-    count = _most_ports(topology, ascending)
+    """The orders in which rings go round ascending devices, by their places."""
+    count = _most_ports(topology, devices)
     places = {device: place for place, device in enumerate(devices)}
     return [
-        [places[device] for device in _turned(topology, 0, ascending, ring, count)]
+        [places[device] for device in _turned(topology, 0, devices, ring, count)]
         for ring in range(count)
     ]
 

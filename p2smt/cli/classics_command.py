@@ -1,0 +1,118 @@
+"""`p2smt classics`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from p2smt.cli import options as o
+from p2smt.cli import schedule_options as so
+
+if TYPE_CHECKING:
+    from p2smt.schedules.classics import Classic, Value
+    from p2smt.schedules.model import Schedule
+
+
+def classics(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Which to make; without: lists them.")
+    ] = None,
+    ranks: Annotated[str, typer.Option("--ranks", metavar="N", help="How many ranks.")] = "8",
+    sizes: so.SizesOption = None,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", metavar="FILE", help="A file named .xml, .json or .yaml."),
+    ] = None,
+    force: so.ForceOption = False,
+    json: o.JsonOption = False,
+) -> int:
+    """List the classic algorithms, or write one as a schedule."""
+    from p2smt.cli.output import print_json
+    from p2smt.errors import InputError
+    from p2smt.schedules.classics import CLASSICS
+
+    if name is not None:
+        return _make(name, ranks, sizes or [], output, force, json)
+    if output is not None or sizes or force:
+        raise InputError("an output file", "needs the name of an algorithm", "name one")
+    if json:
+        print_json({"classics": [_data(classic) for classic in CLASSICS.values()]})
+    else:
+        _list(list(CLASSICS.values()))
+    return 0
+
+
+def _make(
+    name: str, ranks: str, sizes: list[str], output: str | None, force: bool, as_json: bool
+) -> int:
+    from p2smt.cli import given
+    from p2smt.cli.output import print_json
+    from p2smt.cli.settings import settings
+    from p2smt.files.write import write_atomically
+    from p2smt.interop.schedule_files import steps_in, written
+    from p2smt.schedules.classics import classic
+    from p2smt.schedules.language.write import dump_schedule
+
+    texts = settings(sizes, "chunks=4")
+    parameters = {key: _value(key, text) for key, text in texts.items()}
+    schedule = classic(name, given.count_of(ranks, "ranks", 4096), **parameters)
+    text = None if output is None else written(schedule, output, force=force)
+    if output is not None and text is not None:
+        write_atomically(output, text)
+    if as_json:
+        print_json(_made(schedule, output))
+    elif output is None or text is None:
+        typer.echo(dump_schedule(schedule), nl=False)
+    else:
+        count = steps_in(text, output, schedule)
+        typer.echo(f"{count} steps of {schedule.ranks} ranks written to {output}")
+    return 0
+
+
+def _made(schedule: Schedule, output: str | None) -> dict[str, Any]:
+    """What was made: where it was written, or the schedule file itself as data."""
+    from p2smt.files.yaml_text import load_yaml_lines
+    from p2smt.schedules.language.write import dump_schedule
+
+    data = None
+    if output is None:
+        text = dump_schedule(schedule)
+        data, _ = load_yaml_lines(text, f"schedule {schedule.name}", len(text))
+    return {
+        "name": schedule.name,
+        "ranks": schedule.ranks,
+        "steps": len(schedule.steps),
+        "output": output,
+        "schedule": data,
+    }
+
+
+def _value(name: str, text: str) -> Value:
+    """Of ``chunks=4``, ``fused=true`` or ``dims=2,3``."""
+    from p2smt.cli import given
+
+    if text in ("true", "false"):
+        return text == "true"
+    numbers = [given.count_of(part, name[:40], least=0) for part in text.split(",")]
+    return numbers[0] if len(numbers) == 1 and name != "dims" else tuple(numbers)
+
+
+def _data(classic: Classic) -> dict[str, Any]:
+    return {
+        "name": classic.name,
+        "collective": classic.collective,
+        "ranks": classic.sizes,
+        "parameters": dict(classic.parameters),
+        "summary": classic.summary,
+    }
+
+
+def _list(found: list[Classic]) -> None:
+    from p2smt.report.tables import show, table
+
+    rows = [
+        [c.name, c.collective, c.sizes, " ".join(c.parameters)]
+        for c in sorted(found, key=lambda c: c.collective)
+    ]
+    show(table("classic algorithms", ["name", "collective", "ranks", "parameters"], rows))

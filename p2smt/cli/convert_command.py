@@ -1,0 +1,109 @@
+"""`p2smt convert`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from p2smt.cli import schedule_options as so
+
+
+def convert(
+    source: Annotated[
+        str, typer.Argument(metavar="IN", help="A schedule of any format, or a plan.")
+    ],
+    target: Annotated[
+        str,
+        typer.Argument(metavar="OUT", help="A file named .xml (MSCCL), .json (MSCCL++), .yaml."),
+    ],
+    request: Annotated[
+        str | None,
+        typer.Option("--request", metavar="N", help="Of a plan: which request; default: 1."),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            metavar="N",
+            help="Of a plan: only this group of the request, from 1; default: all, to files "
+            "OUT.1, OUT.2, .. with the ending of OUT (.yaml: all in one).",
+        ),
+    ] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            "--algorithm",
+            metavar="NAME",
+            help="Of a plan: ring, tree or direct; default: the fastest, as predicted.",
+        ),
+    ] = None,
+    collective: so.CollectiveOption = None,
+    root: so.RootOption = None,
+    out_of_place: so.OutOfPlaceOption = False,
+    sizes: so.SizesOption = None,
+    force: so.ForceOption = False,
+) -> int:
+    """Write a schedule, or the groups of a plan's request, in another format: what it computes
+    is kept."""
+    from p2smt.files.write import write_atomically
+    from p2smt.interop.schedule_files import read_schedule, schedule_text, steps_in, written
+
+    asked = so.ScheduleOptions(
+        collective=collective, root=root, out_of_place=out_of_place, sizes=tuple(sizes or ())
+    )
+    text = schedule_text(source)
+    if text is None:
+        asked.refuse_for_plan()
+        _export(source, target, request, group, algorithm, force=force)
+        return 0
+    _refuse(request, group, algorithm)
+    schedule = read_schedule(text, source, asked.reading())
+    made = written(schedule, target, force=force)
+    write_atomically(target, made)
+    _note_loss(text)
+    count = steps_in(made, target, schedule)
+    typer.echo(f"{count} steps of {schedule.ranks} ranks written to {target}")
+    return 0
+
+
+def _export(
+    source: str,
+    target: str,
+    request: str | None,
+    group: str | None,
+    algorithm: str | None,
+    *,
+    force: bool,
+) -> None:
+    """The groups of a request of a plan, what they are, and what they take."""
+    from p2smt.cli import given
+    from p2smt.errors import InputError
+    from p2smt.files.write import same_file, write_all_atomically
+    from p2smt.interop.plan_export import export_plan
+    from p2smt.plans.file import read_plan
+    from p2smt.report.export_text import export_lines
+
+    number = 1 if request is None else given.count_of(request, "request")
+    chosen = None if group is None else given.count_of(group, "group")
+    plan, name = read_plan(source), f"plan {source}"
+    made = export_plan(plan, number - 1, target, chosen, algorithm, name, force=force)
+    if any(same_file(file.path, source) for file in made.files):
+        raise InputError(target, "is the plan itself", "name another file: the plan is kept")
+    write_all_atomically({file.path: file.text for file in made.files})
+    for line in export_lines(made):
+        typer.echo(line)
+
+
+def _note_loss(text: str) -> None:
+    """Says what of a file is not about what it computes, and not kept."""
+    lost = [name for name in ("minBytes", "maxBytes", "min_message_size") if name in text]
+    if lost:
+        typer.echo(f"not kept: the sizes it is meant for ({', '.join(lost)})", err=True)
+
+
+def _refuse(request: str | None, group: str | None, algorithm: str | None) -> None:
+    from p2smt.errors import InputError
+
+    if any(option is not None for option in (request, group, algorithm)):
+        raise InputError("--request, --group and --algorithm", "are for plans", "drop them")

@@ -1,0 +1,63 @@
+"""`p2smt topology list | show | check`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from p2smt.cli import options as o
+
+app = typer.Typer(help="Presets and topology files.")
+Spec = Annotated[
+    str, typer.Argument(metavar="NAME[:N]|FILE", help="Preset, preset:NODES, or a YAML file.")
+]
+
+
+@app.command("list")
+def list_presets(json: o.JsonOption = False) -> int:
+    """The presets, each with its levels."""
+    from p2smt.cli.output import print_json
+    from p2smt.cluster.file import load_topology, preset_names
+    from p2smt.report.tables import show
+    from p2smt.report.topology_tables import preset_table
+
+    presets = [load_topology(name) for name in preset_names()]
+    if json:
+        print_json({"presets": [preset.name for preset in presets]})
+    else:
+        show(preset_table(presets))
+    return 0
+
+
+@app.command("show")
+def show_one(spec: Spec, json: o.JsonOption = False) -> int:
+    """One topology: levels, links, protocols and sources."""
+    from p2smt.cli import given
+    from p2smt.cli.output import print_json
+    from p2smt.cluster.file import dump_topology
+    from p2smt.report.tables import show
+    from p2smt.report.topology_tables import topology_tables
+
+    topology = given.topology_of(spec)
+    if json:
+        print_json({"topology": dump_topology(topology), "devices": topology.devices})
+    else:
+        show(topology_tables(topology))
+    return 0
+
+
+@app.command("check")
+def check(spec: Spec, json: o.JsonOption = False) -> int:
+    """Whether a topology file is well formed, and its library can run as it says."""
+    from p2smt.cli import given
+    from p2smt.cli.output import print_json
+    from p2smt.report.text import one_line
+
+    topology = given.topology_of(spec)
+    if json:
+        print_json({"verdict": "valid", "name": topology.name, "devices": topology.devices})
+    else:
+        levels = ", ".join(f"{level.name} {level.size}" for level in topology.levels)
+        typer.echo(f"valid: {one_line(topology.name)}, {topology.devices} devices ({levels})")
+    return 0

@@ -1,0 +1,168 @@
+"""Checks a plan file: shape, groups, the meaning of its programs, its costs, its restrictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from p2smt.cost.regime import regime
+from p2smt.cost.scene import Scene
+from p2smt.parallelism.rank_list import RankList, RankMap
+from p2smt.parallelism.request import Problem
+from p2smt.plans.check_numbers import plan_bounds, plan_notes, request_bounds, request_notes
+from p2smt.plans.check_restrictions import broken_by_program, broken_rules
+from p2smt.plans.check_steps import check_on_ranks, check_request
+from p2smt.plans.expected import Expected, on_ranks, on_scene
+from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel, RequestModel
+from p2smt.plans.problem import located, plan_problem
+from p2smt.plans.rank_answer import rank_answer, rank_step_groups
+from p2smt.plans.solution import objective
+from p2smt.programs.semantics import Violation
+
+OPTIMALITY, LINKS_OF_PLAN = "optimality", "link-level bound of the plan"
+"""What only a search can check: both are the least over all placements."""
+_NUMBERS = ("ranks", "times", "memory", "link-level bounds of requests")
+CHECKED = ("groups", "meaning", *_NUMBERS, "restrictions")
+"""What is held against the plan, in the order in which a person would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a plan misstates, or a restriction that it breaks; ``request`` counts from 0."""
+
+    kind: str
+    message: str
+    request: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """Verdict on a plan: what it breaks or misstates, and the times recomputed.
+
+    ``violations`` are broken rules of programs by request; ``notes`` the rest, each of kind
+    ``cost``, ``ranks``, ``bound`` or ``restriction``.  ``checked_on`` says of each request what
+    its program was run on, ``not_checked`` what nothing here has looked at.  ``seconds`` per
+    request and ``objective_s`` come from the cost model (0 where a request is not valid), and so do
+    ``regimes``, what decides the time of each request (:mod:`p2smt.cost.regime`).
+    """
+
+    violations: tuple[tuple[int, Violation], ...]
+    notes: tuple[Note, ...]
+    checked_on: tuple[str, ...]
+    seconds: tuple[float, ...]
+    objective_s: float
+    regimes: tuple[str | None, ...]
+    not_checked: tuple[str, ...]
+
+    @property
+    def valid(self) -> bool:
+        """Whether no rule is broken and nothing is misstated."""
+        return not self.violations and not self.notes
+
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """What was checked."""
+        return tuple(what for what in CHECKED if what not in self.not_checked)
+
+
+def check_plan(plan: AnyPlan, source: str) -> PlanReport:
+    """Check every request of a plan device by device, recompute its numbers, hold it to its rules.
+
+    Groups larger than the semantics can hold are checked on the quotient; the report says so.
+    No search is made, so nothing is said of optimality (:mod:`p2smt.search.prove`).
+
+    Raises:
+        InputError: sizes that do not fit, unknown axes or levels, or programs that do not parse.
+    """
+    problem, where = plan_problem(plan, source)
+    with located(source):
+        found = [_check(problem, n, model, where) for n, model in enumerate(plan.requests)]
+    seconds = tuple(0.0 if one.expected is None else one.expected.seconds for one in found)
+    total_s = objective(problem, seconds)
+    violations = [(n, one.broken) for n, one in enumerate(found) if one.broken is not None]
+    notes = [note for one in found for note in one.notes]
+    if plan.ranks != where.rank_tensor().ravel().tolist():
+        notes.append(Note("ranks", "ranks are not those of the matrix"))
+    if not violations:
+        bounds_s = tuple(one.expected.physical_bound_s for one in found if one.expected)
+        notes += [Note("cost", text) for text in plan_notes(plan, total_s)]
+        physical_s = objective(problem, bounds_s)
+        notes += [Note("bound", text) for text in plan_bounds(plan, physical_s)]
+    if isinstance(plan, PlanModel):
+        notes += [Note("restriction", text, n) for n, text in _broken(plan, problem, where, found)]
+    return PlanReport(
+        tuple(violations),
+        tuple(notes),
+        tuple(one.how for one in found),
+        seconds,
+        total_s,
+        tuple(_regime(problem, *one) for one in zip(plan.requests, found, strict=True)),
+        tuple(_not_checked(plan, found)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found of one request: the rule that it breaks, or its numbers and notes on them."""
+
+    how: str
+    broken: Violation | None = None
+    expected: Expected | None = None
+    notes: tuple[Note, ...] = ()
+
+
+def _regime(problem: Problem, model: RequestModel, found: _Found) -> str | None:
+    """What decides the time of a request; None where nothing does, or it is not valid."""
+    if found.expected is None:
+        return None
+    return regime(problem.topology, found.expected.steps, model.chunks)
+
+
+def _check(problem: Problem, n: int, model: RequestModel, where: RankMap) -> _Found:
+    expected, how = _expected(problem, n, model, where)
+    if isinstance(expected, Violation):
+        return _Found(how, expected)
+    names = problem.topology.names
+    notes = [
+        *(Note("cost", text, n) for text in request_notes(n, model, expected, names)),
+        *(Note("bound", text, n) for text in request_bounds(n, model, expected)),
+    ]
+    return _Found(how, None, expected, tuple(notes))
+
+
+def _broken(
+    plan: PlanModel, problem: Problem, where: RankMap, found: Sequence[_Found]
+) -> Iterator[tuple[int | None, str]]:
+    """Restrictions that the placement breaks, and those that the valid requests do."""
+    for text in broken_rules(problem, where):
+        yield None, text
+    for n, (model, one) in enumerate(zip(plan.requests, found, strict=True)):
+        if one.broken is None:
+            for text in broken_by_program(problem, n, model, where):
+                yield n, text
+
+
+def _expected(
+    problem: Problem, n: int, model: RequestModel, where: RankMap
+) -> tuple[Expected | Violation, str]:
+    """The numbers of a request, or the rule that it breaks; and what it was run on."""
+    request = problem.requests[n]
+    if isinstance(where, RankList):
+        broken = check_on_ranks(model, rank_step_groups(problem, request, where))
+        answer = rank_answer(problem, request, where)
+        return broken or on_ranks(answer), answer.checked
+    axes = problem.axis_indices(request)
+    scene = Scene.of(problem.topology, where, axes)
+    trace, how = check_request(model, scene, where.groups(axes))
+    return trace.violation or on_scene(model, scene, trace), how
+
+
+def _not_checked(plan: AnyPlan, found: Sequence[_Found]) -> Iterator[str]:
+    yield OPTIMALITY
+    if plan.matrix is not None:
+        yield LINKS_OF_PLAN
+    if isinstance(plan, OldPlanModel):
+        yield "restrictions"
+    for n, one in enumerate(found, start=1):
+        if one.how.startswith("quotient"):
+            yield f"request {n} device by device"

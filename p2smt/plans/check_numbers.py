@@ -1,0 +1,98 @@
+"""Compares the numbers in a plan file with those that the cost model and the checker find.
+
+What only a search proves is not compared: the solver's bounds, beyond that none lies above its
+time, that "optimal" means equal, and that a bound is told only where one can be known.  The
+link-level bound of a plan is the least over all placements, so that of its own lies above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from p2smt.cost.step_time import StepTime
+from p2smt.plans.expected import Expected
+from p2smt.plans.file_model import AnyPlan, RequestModel, StepModel
+from p2smt.result import Status
+
+TOLERANCE = 1e-9
+_ROUNDING = 1e-13  # payloads and loads may be fractions of a byte: only float rounding is allowed
+_OPTIMAL = 1e-6  # times are rounded to ticks when a solver proves an optimum
+
+
+def request_notes(
+    n: int, model: RequestModel, expected: Expected, levels: Sequence[str]
+) -> Iterator[str]:
+    """What a valid request misstates; ``n`` counts requests from 0."""
+    where, shards = f"request {n + 1}", expected.shards
+    yield from _differ(f"{where} seconds", model.seconds, expected.seconds)
+    yield from _differ(f"{where} single_collective_s", model.single_collective_s, expected.single_s)
+    if model.peak_bytes != expected.peak_bytes:
+        yield f"{where} peak_bytes says {model.peak_bytes}, it needs {expected.peak_bytes}"
+    if model.chunks > 1 and len(expected.steps) <= 1:
+        yield f"{where} chunks says {model.chunks}, but only several steps are pipelined"
+    if model.shards != (None if shards is None else list(shards)):
+        yield f"{where} shards are not those that the members end with"
+    found = zip(model.steps, expected.steps, expected.payloads, strict=True)
+    for number, (step, time, payload) in enumerate(found, start=1):
+        yield from _step_notes(f"{where} step {number}", step, time, payload, levels)
+
+
+def _step_notes(
+    where: str, step: StepModel, time: StepTime, payload: float, levels: Sequence[str]
+) -> Iterator[str]:
+    yield from _differ(f"{where} seconds", step.seconds, time.seconds)
+    yield from _differ(f"{where} payload_bytes", step.payload_bytes, payload, _ROUNDING)
+    yield from _differ(f"{where} load_bytes", step.load_bytes, time.load_bytes, _ROUNDING)
+    bottleneck = None if time.level is None else levels[time.level]
+    said = (step.algorithm, step.protocol, step.bottleneck)
+    if said != (time.algorithm, time.protocol, bottleneck):
+        yield f"{where} algorithm, protocol or bottleneck is not that of the cost model"
+
+
+def plan_notes(plan: AnyPlan, objective_s: float) -> Iterator[str]:
+    """What a plan misstates as a whole."""
+    yield from _differ("objective_s", plan.objective_s, objective_s)
+    peak_bytes = max(request.peak_bytes for request in plan.requests)
+    if plan.peak_bytes != peak_bytes:
+        yield f"peak_bytes says {plan.peak_bytes}, the largest of its requests {peak_bytes}"
+
+
+def request_bounds(n: int, model: RequestModel, expected: Expected) -> Iterator[str]:
+    """What is wrong with the bounds and the status of a valid request."""
+    where, physical_s = f"request {n + 1}", expected.physical_bound_s
+    yield from _differ(f"{where} physical_bound_s", model.physical_bound_s, physical_s)
+    yield from _bounds(where, model.bound_s, model.seconds, model.status)
+    proved_s = expected.proved_s
+    if model.program is None and model.bound_s > proved_s * (1 + TOLERANCE):
+        yield f"{where}: bound_s lies above the only one that is known, {proved_s}"
+
+
+def plan_bounds(plan: AnyPlan, physical_s: float) -> Iterator[str]:
+    """What is wrong with the bounds and the status of a plan.
+
+    ``physical_s`` is the objective of what the links allow on the plan's own placement.
+    """
+    yield from _bounds("the plan", plan.bound_s, plan.objective_s, plan.status)
+    settled = all(request.status is Status.OPTIMAL for request in plan.requests)
+    if plan.status is Status.OPTIMAL and not settled:
+        yield "the plan is called optimal, but not each of its requests is"
+    if plan.status is Status.OPTIMAL and plan.matrix is None:
+        yield "the plan is called optimal, but rank lists were not searched"
+    if plan.matrix is None and max(plan.bound_s, plan.physical_bound_s) > 0:
+        yield "bound_s and physical_bound_s of a rank list are 0: nothing bounds rank orders"
+    if plan.matrix is not None and plan.physical_bound_s > physical_s * (1 + TOLERANCE):
+        yield f"physical_bound_s lies above {physical_s}, which the links allow this placement"
+
+
+def _differ(what: str, said: float, found: float, tolerance: float = TOLERANCE) -> Iterator[str]:
+    if abs(said - found) > tolerance * max(abs(found), 1e-30):
+        yield f"{what} says {said}, the cost model {found}"
+
+
+def _bounds(where: str, bound: float, value: float, status: Status) -> Iterator[str]:
+    if bound > value * (1 + TOLERANCE):
+        yield f"{where}: bound_s lies above the time that it bounds"
+    if status is Status.OPTIMAL and bound < value * (1 - _OPTIMAL):
+        yield f"{where}: is called optimal, but bound_s lies below its time"
+    if status not in (Status.OPTIMAL, Status.FEASIBLE, Status.UNKNOWN):
+        yield f"{where}: the status {status.value} is none of a plan"

@@ -1,1 +1,0 @@
-"""Schedules: the verdict on one (``schedule_data``), and a run of one (``schedule_run``)."""

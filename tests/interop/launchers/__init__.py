@@ -1,1 +1,0 @@
-"""Files for launchers, and the launchers themselves."""

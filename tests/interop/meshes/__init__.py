@@ -1,1 +1,0 @@
-"""Exports to frameworks, run by what they are for."""
