@@ -11,6 +11,9 @@ from p2smt.errors import GaveUpError, OutOfTimeError
 from p2smt.result import OUT_OF_EFFORT, OUT_OF_TIME, StopWatch
 
 _SEED_RANGE = 2**31
+_QUICK = 100_000
+"""Effort that a check may take in the caller's thread, where no signal reaches Python meanwhile:
+some hundredths of a second.  Most checks take less, and a thread would cost more than they do."""
 
 
 def new_solver(seed: int, logic: str | None = None) -> z3.Solver:
@@ -34,11 +37,9 @@ def solution(solver: z3.Solver, watch: StopWatch) -> z3.ModelRef | None:
         raise OutOfTimeError(OUT_OF_TIME)
     if remaining_s is not None:
         solver.set("timeout", math.ceil(remaining_s * 1000))
-    if watch.limits.effort is not None:
-        # 0 would mean that there is no limit.
-        solver.set("rlimit", max(1, watch.limits.effort))
-    before = spent(solver)
-    verdict = run_interruptibly(solver.check, solver.interrupt)
+    effort = watch.limits.effort
+    before = 0 if effort is None else spent(solver)
+    verdict = _checked(solver, effort)
     if verdict == z3.sat:
         return solver.model()
     if verdict == z3.unsat:
@@ -46,10 +47,21 @@ def solution(solver: z3.Solver, watch: StopWatch) -> z3.ModelRef | None:
     reason = solver.reason_unknown()
     if "timeout" in reason or watch.expired():
         raise OutOfTimeError(OUT_OF_TIME)
-    effort = watch.limits.effort
     if effort is not None and spent(solver) - before >= effort:
         raise GaveUpError(OUT_OF_EFFORT)
     raise GaveUpError(f"z3 gave up ({reason})")
+
+
+def _checked(solver: z3.Solver, effort: int | None) -> z3.CheckSatResult:
+    """The verdict of a check of so much effort (None: of any), begun in the caller's thread."""
+    limit = 0 if effort is None else max(1, effort)  # to z3, 0 means that there is no limit
+    quick = min(limit, _QUICK) if limit else _QUICK
+    solver.set("rlimit", quick)
+    verdict = solver.check()
+    if verdict != z3.unknown or quick == limit or "timeout" in solver.reason_unknown():
+        return verdict
+    solver.set("rlimit", limit)
+    return run_interruptibly(solver.check, solver.interrupt)
 
 
 def spent(solver: z3.Solver) -> int:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from p2smt.calibration.samples import Measurements as Measurements
     from p2smt.cluster.file import load_topology as load_topology
     from p2smt.cluster.file import preset_names as preset_names
+    from p2smt.cluster.nodes.trim import trimmed as trimmed
     from p2smt.cluster.topology import Algorithm as Algorithm
     from p2smt.cluster.topology import Level as Level
     from p2smt.cluster.topology import Link as Link
@@ -73,8 +74,8 @@ if TYPE_CHECKING:
     from p2smt.parallelism.side_constraints import parse_rule as parse_rule
     from p2smt.plans.check import PlanReport as PlanReport
     from p2smt.plans.check import check_plan as check_plan
-    from p2smt.plans.given_program import cost_by_size as cost_by_size
-    from p2smt.plans.given_program import cost_of as cost_of
+    from p2smt.plans.priced.given_program import cost_by_size as cost_by_size
+    from p2smt.plans.priced.given_program import cost_of as cost_of
     from p2smt.plans.solution import Alternative as Alternative
     from p2smt.plans.solution import Solution as Solution
     from p2smt.problems.placement import PlacementProblem as PlacementProblem
@@ -94,6 +95,9 @@ if TYPE_CHECKING:
     from p2smt.schedules.verify.repair import find_repair as find_repair
     from p2smt.schedules.verify.report import Report as Report
     from p2smt.schedules.verify.report import Verdict as Verdict
+    from p2smt.search.allocation.orders import baselines as baselines
+    from p2smt.search.allocation.orders import host_order as host_order
+    from p2smt.search.allocation.solve import solve_on_hosts as solve_on_hosts
     from p2smt.search.conflict import rule_conflict as rule_conflict
     from p2smt.search.placements import placements as placements
     from p2smt.search.programs import ProgramList as ProgramList
@@ -105,6 +109,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "p2smt.search.placements": ("placements",),
     "p2smt.search.solve": ("solve",),
+    "p2smt.search.allocation.solve": ("solve_on_hosts",),
+    "p2smt.search.allocation.orders": ("baselines", "host_order"),
     "p2smt.search.prove": ("prove",),
     "p2smt.search.programs": (
         "ProgramList",
@@ -155,7 +161,7 @@ _HOMES = {
         "PlanReport",
         "check_plan",
     ),
-    "p2smt.plans.given_program": (
+    "p2smt.plans.priced.given_program": (
         "cost_by_size",
         "cost_of",
     ),
@@ -175,6 +181,7 @@ _HOMES = {
         "load_topology",
         "preset_names",
     ),
+    "p2smt.cluster.nodes.trim": ("trimmed",),
     "p2smt.cost.library.model": ("Library",),
     "p2smt.cost.library.registry": (
         "library_names",

@@ -46,7 +46,9 @@ def test_the_table_of_presets_is_up_to_date() -> None:
 
 
 def test_the_topology_example_loads() -> None:
-    (example,) = re.findall(r"```yaml\n(.*?)```", (DOCS / "topology.md").read_text(), re.S)
+    text = (DOCS / "topology.md").read_text()
+    example, named = re.findall(r"```yaml\n(.*?)```", text, re.S)
+    assert parse_topology(named, "docs").installed == 12 * 8
     topology = parse_topology(example, "example")
     assert topology.sizes == (2, 4, 8)
 
@@ -58,12 +60,14 @@ def test_every_key_of_a_topology_file_is_described() -> None:
     assert {word for word in keys | values if f"`{word}`" not in text} == set()
 
 
-def models_in(annotation: object) -> set[type[BaseModel]]:
+def models_in(annotation: object, above: tuple[object, ...] = ()) -> set[type[BaseModel]]:
     """The models that a type is put together of, with those of their keys."""
+    if annotation in above:
+        return set()
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        inner = (models_in(field.annotation) for field in annotation.model_fields.values())
-        return {annotation}.union(*inner)
-    return set().union(*map(models_in, get_args(annotation)))
+        types = [field.annotation for field in annotation.model_fields.values()]
+        return {annotation}.union(*(models_in(one, (*above, annotation)) for one in types))
+    return set().union(*(models_in(one, above) for one in get_args(annotation)))
 
 
 def test_every_key_of_a_plan_file_is_described() -> None:

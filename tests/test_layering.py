@@ -264,7 +264,7 @@ def test_an_upward_import_is_found(module: str, source: str, message: str) -> No
         ("encodings.placement.primes", "if TYPE_CHECKING:\n    from p2smt.cost import footprint"),
         ("encodings.placement.primes", "from p2smt.cost.step_time import StepTime"),
         ("encodings.program.z3", "from p2smt.collectives.contract import Contract"),
-        ("cli.solve_command", "from p2smt.encodings.placement import primes"),
+        ("cli.solve.solve_command", "from p2smt.encodings.placement import primes"),
         ("programs.check", "import p2smt.encodings.placement.primes as p"),
         ("schedules.model", "from p2smt.interop.msccl import read"),
         ("schedules.races.replay", "from p2smt.schedules.verify.values import values_of"),

@@ -12,18 +12,19 @@ from typer.main import get_command
 
 from p2smt.cli import (
     calibrate_command,
-    classics_command,
-    convert_command,
+    compare_command,
     cost_command,
+    export_command,
     placements_command,
     programs_command,
-    run_command,
     schema_command,
-    solve_command,
-    topology_command,
-    verify_command,
 )
 from p2smt.cli.codes import OK
+from p2smt.cli.runs import run_command
+from p2smt.cli.schedules import classics_command, convert_command
+from p2smt.cli.solve import solve_command
+from p2smt.cli.topology import topology_command
+from p2smt.cli.verify import verify_command
 from p2smt.errors import InputError
 
 USAGE_ERROR: type[Exception] = next(
@@ -87,10 +88,12 @@ app = typer.Typer(
 app.command("solve")(solve_command.solve)
 app.command("placements")(placements_command.placements)
 app.command("programs")(programs_command.programs)
+app.command("compare")(compare_command.compare)
 app.command("cost")(cost_command.cost)
 app.command("run")(run_command.run)
 app.command("verify")(verify_command.verify)
 app.command("convert")(convert_command.convert)
+app.command("export")(export_command.export)
 app.command("classics")(classics_command.classics)
 app.command("calibrate")(calibrate_command.calibrate)
 app.add_typer(topology_command.app, name="topology")

@@ -88,7 +88,8 @@ def _measure(
 ) -> Measurements | None:
     """Run collectives here; None on ranks that have nothing to say."""
     from p2smt.api.calibrate import measure
-    from p2smt.cli import given, run_options
+    from p2smt.cli import given
+    from p2smt.cli.runs import run_options
     from p2smt.units import parse_bytes
 
     if ranks is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def cost(
     plan: o.PlanArgument = None,
     topology: o.TopologyOption = None,
+    use: o.UseOption = None,
     axes: o.AxesOption = None,
     placement: o.PlacementOption = None,
     reduce: o.ReduceOption = None,
@@ -58,13 +59,22 @@ def cost(
 
     texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
     if plan is not None:
-        others = (topology, axes, placement, kind, program, sizes, plot, objective, algorithm)
+        others = (topology, use, axes, placement, kind, program, sizes, plot, objective, algorithm)
         more = (*others, pipeline, library, nominal or None)
         if texts.some or any(given is not None for given in more):
             raise InputError("a plan file", "stands alone", "drop the other options")
         return _plan(plan, json)
     asked = placed_requests(
-        topology, axes, placement, texts, algorithm, pipeline, objective or "sum", library, nominal
+        topology,
+        axes,
+        placement,
+        texts,
+        algorithm,
+        pipeline,
+        objective or "sum",
+        library,
+        nominal,
+        use,
     )
     if sizes is not None:
         return _sweep(asked, program or [], sizes, plot, json)
@@ -75,7 +85,7 @@ def cost(
 
 def _once(asked: PlacedRequests, programs: list[str], as_json: bool) -> int:
     from p2smt.cli.output import note, print_json
-    from p2smt.plans.given_program import answer_notes, candidates, cost_of
+    from p2smt.plans.priced.given_program import answer_notes, candidates, cost_of
 
     problem = asked.of(None)
     found = [cost_of(problem, asked.placement, c) for c in candidates(problem, programs)]
@@ -98,8 +108,8 @@ def _sweep(
 ) -> int:
     from p2smt.cli import restrictions
     from p2smt.cli.output import note, print_json
-    from p2smt.plans.given_program import answer_notes
-    from p2smt.plans.sweep import sweep
+    from p2smt.plans.priced.given_program import answer_notes
+    from p2smt.plans.priced.sweep import sweep
     from p2smt.report.costs.cost_data import sweep_data
     from p2smt.report.costs.sweep_plot import plot_format, write_plot
     from p2smt.report.costs.sweep_tables import sweep_tables

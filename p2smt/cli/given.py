@@ -31,18 +31,24 @@ def topology_of(
     *,
     nominal: bool = False,
     algorithm: str | None = None,
+    use: Sequence[str] | None = None,
 ) -> Topology:
-    """The topology of --topology, which must be given, with --library, --nominal, --algorithm best.
+    """The topology of --topology, which must be given, with --use, --library, --nominal,
+    --algorithm best.
 
     What of it does not count, or is only assumed, is said on stderr.
     """
     from p2smt.cluster.file import load_noting
+    from p2smt.cluster.nodes.trim import parse_uses, trimmed, use_notes
     from p2smt.cost.unheeded import topology_notes
     from p2smt.errors import InputError
 
     if spec is None:
         raise InputError("topology", "is missing", "give --topology azure-ndv4:4 or a YAML file")
     found, text = load_noting(spec)
+    found = trimmed(found, parse_uses(use or ()))
+    for line in use_notes(found) if use else ():
+        note(line)
     if nominal:
         return _nominal(found, library)
     if library is not None:
@@ -96,15 +102,19 @@ def _library_named(text: str) -> str:
     return text
 
 
-def levels_of(spec: str | None, levels: str | None) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def levels_of(
+    spec: str | None, levels: str | None, use: Sequence[str] | None = None
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Names and sizes of the levels of --topology, or of --levels (named l1, l2, ..)."""
     from p2smt.errors import InputError
 
     if (spec is None) == (levels is None):
         raise InputError("levels", "give either --topology or --levels")
     if levels is None:
-        topology = topology_of(spec)
+        topology = topology_of(spec, use=use)
         return topology.names, topology.sizes
+    if use:
+        raise InputError("--use", "is of the levels of a topology", "give sizes to --levels")
     sizes = sizes_of(levels, "levels")
     return tuple(f"l{n}" for n in range(1, len(sizes) + 1)), sizes
 

@@ -17,6 +17,23 @@ TopologyOption = Annotated[
         "--topology", "-t", metavar="NAME[:N]|FILE", help="Preset, preset:NODES, or a YAML file."
     ),
 ]
+UseOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--use",
+        metavar="LEVEL=N",
+        help="Only the first N of each entity's: gpu=6 of a node of 8, gpu=64 of a rack of 72.",
+    ),
+]
+HostsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--hosts",
+        metavar="FILE|LIST",
+        help="Hosts that the job got: a file with one (or a host list) a line, or a list such as "
+        "n[01-05,09]; default: $SLURM_JOB_NODELIST, else all that the topology names.",
+    ),
+]
 LevelsOption = Annotated[
     str | None,
     typer.Option("--levels", metavar="N,N,..", help="Level sizes such as 4,16, outermost first."),

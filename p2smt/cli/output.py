@@ -24,8 +24,8 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def note(text: str) -> None:
-    """One line beside the answer, on stderr."""
-    from p2smt.report.text import one_line
+def note(text: str, most: int | None = None) -> None:
+    """One line beside the answer, on stderr, of at most so many characters."""
+    from p2smt.report.text import MAX_MESSAGE, one_line
 
-    typer.echo(f"note: {one_line(text)}", err=True)
+    typer.echo(f"note: {one_line(text, most or MAX_MESSAGE)}", err=True)

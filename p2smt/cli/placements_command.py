@@ -10,6 +10,7 @@ from p2smt.cli import options as o
 def placements(
     topology: o.TopologyOption = None,
     levels: o.LevelsOption = None,
+    use: o.UseOption = None,
     axes: o.AxesOption = None,
     require: o.RequireOption = None,
     forbid: o.ForbidOption = None,
@@ -29,7 +30,7 @@ def placements(
     from p2smt.search.conflict import list_placements
     from p2smt.solvers.solver import solver_of
 
-    names, sizes = given.levels_of(topology, levels)
+    names, sizes = given.levels_of(topology, levels, use)
     chosen = given.axes_of(axes)
     rules = given.rules_of(names, chosen, require, forbid, fix)
     problem = PlacementProblem(sizes, tuple(axis.size for axis in chosen), rules)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def programs(
     topology: o.TopologyOption = None,
+    use: o.UseOption = None,
     factors: Annotated[
         str | None, typer.Option(metavar="N,N,..", help="Reduction factors such as 2,4.")
     ] = None,
@@ -67,10 +68,12 @@ def programs(
         solver_of(solver),
     )
     if factors is None:
-        asked = placed_requests(topology, axes, placement, texts, library=library, nominal=nominal)
+        asked = placed_requests(
+            topology, axes, placement, texts, library=library, nominal=nominal, use=use
+        )
         return _of_requests(asked, sought, json)
-    if texts.some or axes is not None or placement is not None:
-        rule, remedy = "stand alone", "drop --axes, --placement and the requests"
+    if texts.some or axes is not None or placement is not None or use:
+        rule, remedy = "stand alone", "drop --axes, --placement, --use and the requests"
         raise InputError("--factors", rule, remedy)
     return _of_factors(factors, kind, sought, json)
 

@@ -122,12 +122,13 @@ def placed_requests(
     objective: str = "sum",
     library: str | None = None,
     nominal: bool = False,
+    use: list[str] | None = None,
 ) -> PlacedRequests:
     """The problem that the options describe, and its placement."""
     from p2smt.cli import restrictions
     from p2smt.parallelism.request import Problem, parse_objective
 
-    cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm)
+    cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm, use=use)
     chosen = given.axes_of(axes)
     requests = [_request(text, kind) for kind, text in texts.texts()]
     problem = Problem(

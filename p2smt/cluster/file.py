@@ -47,6 +47,8 @@ __all__ = [
 _PRESETS = "p2smt.topologies"
 _SUFFIX = ".yaml"
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
+MAX_BYTES = 8 * 1024 * 1024
+"""Of a topology file: 65,536 hosts whose names follow no pattern need 4 MB."""
 
 
 def topology_from_data(data: object, source: str) -> Topology:
@@ -64,7 +66,7 @@ def parse_topology(text: str, source: str) -> Topology:
     Raises:
         InputError: the text is not safe YAML, or as for :func:`topology_from_data`.
     """
-    return topology_from_data(load_yaml(text, source), source)
+    return topology_from_data(load_yaml(text, source, MAX_BYTES), source)
 
 
 def preset_names() -> tuple[str, ...]:
@@ -113,8 +115,12 @@ def _load(name: str) -> tuple[Topology, str]:
     if name in preset_names():
         return parse_topology(preset_text(name), f"preset {name}"), ""
     if name.endswith(_FILE_SUFFIXES) or os.sep in name or os.path.exists(name):
-        return _with_library(load_yaml(read_text(name, "topology file"), name), name)
+        return _with_library(_read(name), name)
     raise _unknown(name)
+
+
+def _read(path: str) -> object:
+    return load_yaml(read_text(path, "topology file", MAX_BYTES), path, MAX_BYTES)
 
 
 def _with_library(data: object, source: str) -> tuple[Topology, str]:

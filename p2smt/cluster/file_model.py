@@ -142,13 +142,20 @@ class LinkModel(StrictModel):
     hops: Hops = Field(default_factory=dict)
 
 
+Size = Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_DEVICES})]
+
+
 class LevelModel(StrictModel):
-    """One level: its name, its size and the link of each of its entities."""
+    """One level: its name, its size and the link of each of its entities.
+
+    ``whole``: how many there are, where only the first ``size`` of them are used.
+    """
 
     name: Annotated[
         str, Field(json_schema_extra={"pattern": NAME_PATTERN, "not": {"enum": [*RESERVED]}})
     ]
-    size: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_DEVICES})]
+    size: Size
+    whole: Size | None = None
     link: LinkModel
 
 
@@ -192,6 +199,8 @@ class TopologyModel(StrictModel):
     ]
     hosts: HostList | None = None
     switches: list[SwitchModel] = Field(default_factory=list)
+    assumed: list[str] = Field(default_factory=list)
+    left_out: HostList | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -232,7 +241,7 @@ def build_topology(model: TopologyModel, source: str) -> Topology:
             errors=tuple((one.level, error_class(one)) for one in model.errors),
         )
         outer = [(level.name, level.size) for level in levels[: found.node_level + 1]]
-        return replace(found, hosts=build_hosts(model.hosts, model.switches, outer))
+        return replace(found, hosts=build_hosts(model, outer))
 
 
 @contextmanager
@@ -246,7 +255,7 @@ def _located(where: str) -> Iterator[None]:
 def _level(model: LevelModel, where: str) -> Level:
     link = _link(model.link, f"{where}.link")
     with _located(where):
-        return Level(model.name, model.size, link)
+        return Level(model.name, model.size, link, model.whole or 0)
 
 
 def _link(model: LinkModel, where: str) -> Link:
@@ -308,13 +317,15 @@ def dump_topology(topology: Topology) -> dict[str, object]:
         found["calibrated"] = True
     if topology.errors:
         found["errors"] = [{"level": x, **dump_error_class(one)} for x, one in topology.errors]
-    found["levels"] = [
-        {"name": level.name, "size": level.size, "link": _dump_link(level.link)}
-        for level in topology.levels
-    ]
+    found["levels"] = [_dump_level(level) for level in topology.levels]
     if topology.hosts is not None:
         found |= dump_hosts(topology.hosts, topology.sizes[: topology.node_level + 1])
     return found
+
+
+def _dump_level(level: Level) -> dict[str, object]:
+    whole = {"whole": level.whole} if level.whole else {}
+    return {"name": level.name, "size": level.size, **whole, "link": _dump_link(level.link)}
 
 
 def _dump_link(link: Link) -> dict[str, object]:

@@ -50,11 +50,15 @@ LIBRARY_PATTERN = f"^{_LIBRARY}$"
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of the hierarchy: ``size`` siblings under each entity of the level above."""
+    """One level of the hierarchy: ``size`` siblings under each entity of the level above.
+
+    ``whole``: how many there are where only the first ``size`` are used (0: all are).
+    """
 
     name: str
     size: int
     link: Link
+    whole: int = 0
 
     def __post_init__(self) -> None:
         if not re.fullmatch(_NAME, self.name) or self.name in RESERVED:
@@ -66,11 +70,19 @@ class Level:
             raise InputError(
                 f"level {self.name} of size {self.size}", f"size must be 1 to {MAX_DEVICES}"
             )
+        if self.whole and not self.size < self.whole <= MAX_DEVICES:
+            given = f"level {self.name}: {self.size} used of {self.whole}"
+            raise InputError(given, f"whole must be more than its size, up to {MAX_DEVICES}")
         if self.link.torus and math.prod(self.link.torus) != self.size:
             raise InputError(
                 f"level {self.name} of size {self.size} with dims {list(self.link.torus)}",
                 f"the dims of a torus must multiply to its size, not {math.prod(self.link.torus)}",
             )
+
+    @property
+    def full_size(self) -> int:
+        """How many siblings there are, used or not."""
+        return self.whole or self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +157,9 @@ class Topology:
             raise InputError(f"{len(hosts.names)} hosts", rule, "give a level a network as fabric")
         hosts.check(self.sizes, self.node_level)
         outer = self.levels[: self.node_level + 1]
+        if unknown := set(hosts.assumed) - {level.name for level in outer}:
+            rule = f"is none of the levels {', '.join(level.name for level in outer)}"
+            raise InputError(f"assumed: {min(unknown)[:40]!r}", rule, "name those outside a node")
         rings = [level.name for level in outer if level.link.kind is not LinkKind.SWITCH]
         if self.uneven and rings:
             rule = "joins what need not be full or equal, so its link must be a switch"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from p2smt.cluster.topology import Level, Topology
@@ -36,16 +38,18 @@ def system_name(topology: Topology, level: int, local: int = 0) -> str:
     How many devices a node has, and what joins them (the rate of one); then, of groups over
     several nodes, each network level that they cross, the innermost first (the rate of a node, or
     of what that level joins).  Groups of fewer members in a node (``local``; 0: all devices) are
-    named apart, ``2 of 8 x ..``: they share its links and cards with others.  Empty: a link does
-    not say its fabric, so nobody knows what it is.
+    named apart, ``2 of 8 x ..``: they share its links and cards with others.  So are those on a
+    node of which a part is used: its links are whole, its cards those that the part reaches.
+    Empty: a link does not say its fabric, so nobody knows what it is.
     """
     node = topology.node_level
     inside = [one for one in topology.levels[node + 1 :] if one.size > 1]
     crossed = [one for one in topology.levels[level : node + 1] if one.size > 1]
     if any(not one.link.fabric for one in (*inside, *crossed)):
         return ""
-    devices = topology.devices_under(node) if node >= 0 else topology.devices
-    part = f"{local} of " if 0 < local < devices else ""
+    devices = math.prod(level.full_size for level in topology.levels[node + 1 :])
+    local = local or math.prod(topology.sizes[node + 1 :])
+    part = f"{local} of " if local < devices else ""
     links = " and ".join(f"{one.link.fabric} {one.link.kind.value} {_rate(one)}" for one in inside)
     networks = [f"{one.link.fabric} {_rate(one)}" for one in reversed(crossed)]
     return ", ".join((f"{part}{devices} x {links}" if inside else f"{devices} device", *networks))

@@ -74,16 +74,20 @@ def read_bytes(path: str, given: str, most: int, remedy: str = "shorten it") -> 
     return raw
 
 
-def load_yaml(text: str, source: str) -> Plain:
-    """The plain data of one YAML document; ``source`` names it in messages.
+def load_yaml(text: str, source: str, most: int = MAX_BYTES) -> Plain:
+    """The plain data of one YAML document of at most ``most`` characters.
+
+    ``source`` names it in messages.
 
     Raises:
         InputError: the text is not YAML, is empty, or uses what this module refuses.
     """
     try:
-        node = _composed(text, source, MAX_BYTES, _FastComposer)
+        node = _composed(text, source, most, _FastComposer)
     except InputError:
-        node = _composed(text, source, MAX_BYTES, _Composer)
+        if len(text) > MAX_BYTES:  # the other parser would take too long for its messages
+            raise
+        node = _composed(text, source, most, _Composer)
     return _plain(node, source)
 
 

@@ -1,9 +1,11 @@
-"""What an answer on named hosts says besides where ranks lie and what that costs."""
+"""What an answer on named hosts says besides where ranks lie and what that costs: their names."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import Matrix
 
 
@@ -22,3 +24,13 @@ class Allocation:
     idle: tuple[str, ...]
     inside: Matrix
     with_programs_s: float | None = None
+
+
+def rank_hosts(topology: Topology, ranks: Sequence[int]) -> tuple[str, ...] | None:
+    """The name of the host of each rank, given its device; None where nodes have no names."""
+    hosts = topology.hosts
+    if hosts is None:
+        return None
+    each = topology.devices_under(topology.node_level)
+    names = dict(zip(hosts.slots, hosts.names, strict=True))
+    return tuple(names[device // each] for device in ranks)

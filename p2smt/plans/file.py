@@ -14,6 +14,7 @@ from p2smt.files.validation import validated
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.allocation import rank_hosts
 from p2smt.plans.file_model import SCHEMA_VERSION, AnyPlan, OldPlanModel, PlanModel
 from p2smt.plans.rank_answer import rank_step_groups
 from p2smt.plans.restrictions import restriction_data
@@ -32,7 +33,7 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
     """The plan of an alternative as plain data, valid under :class:`PlanModel`."""
     problem, matrix = solution.problem, alternative.matrix
     status = solution.status if alternative is solution.best else Status.FEASIBLE
-    return {
+    data = {
         "schema_version": SCHEMA_VERSION,
         "topology": dump_topology(problem.topology),
         "axes": [{"name": axis.name, "size": axis.size} for axis in problem.axes],
@@ -51,6 +52,17 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
             for r in alternative.requests
         ],
     }
+    return data | _on_hosts(solution, alternative)
+
+
+def _on_hosts(solution: Solution, alternative: Alternative) -> dict[str, Any]:
+    """What a plan on named hosts says besides."""
+    hosts = rank_hosts(solution.problem.topology, alternative.ranks)
+    if hosts is None:
+        return {}
+    allocation = solution.allocation
+    with_programs_s = None if allocation is None else allocation.with_programs_s
+    return {"hosts": list(hosts), "with_programs_s": with_programs_s}
 
 
 def _groups(problem: Problem, alternative: Alternative, request: Request) -> IntArray:

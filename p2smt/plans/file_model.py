@@ -21,6 +21,7 @@ Count = Annotated[int, Field(ge=1, lt=2**62)]
 Bytes = Annotated[int, Field(ge=0, lt=2**62)]
 Device = Annotated[int, Field(ge=0, lt=2**31)]
 Load = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+HostName = Annotated[str, Field(min_length=1)]
 ChunkCount = Annotated[int, Field(ge=1, le=MAX_CHUNKS)]
 
 
@@ -179,7 +180,9 @@ class PlanModel(_PlanFields):
 
     ``ranks[r]`` is the device of rank r, ranks being row-major over the axes as listed;
     ``matrix`` is null where no matrix expresses them.  ``restrictions`` and ``limits`` are those
-    under which the answer was sought.
+    under which the answer was sought.  On named hosts ``hosts[r]`` is that of rank r, and
+    ``with_programs_s`` the objective with the programs of the requests: ``objective_s``,
+    ``bound_s`` and ``status`` speak of one collective each.
     """
 
     schema_version: Literal[2]
@@ -187,6 +190,8 @@ class PlanModel(_PlanFields):
     restrictions: list[Restriction]
     limits: LimitsModel
     requests: list[RequestModel]
+    hosts: list[HostName] | None = None
+    with_programs_s: Seconds | None = None
 
 
 class OldPlanModel(_PlanFields):

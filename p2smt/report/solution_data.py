@@ -19,15 +19,18 @@ from p2smt.plans.solution import (
     faster_orders,
     timed_steps,
 )
+from p2smt.report.orders.order_data import hosts_data
 from p2smt.result import known_bound
+from p2smt.search.comparison.compare import Comparison
 
 _CHANGED = ("what", "level", "factor", "winner_s", "optimum_s")
 
 
-def solution_data(solution: Solution) -> dict[str, Any]:
+def solution_data(solution: Solution, beside: Comparison | None = None) -> dict[str, Any]:
     """The fields that tools rely on; ``plan`` is the plan file of the best alternative.
 
-    The bounds are null where none is known, as for a rank list; the plan file has 0 there.
+    ``beside``: the orders that an answer on named hosts is compared with.  The bounds are null
+    where none is known, as for a rank list; the plan file has 0 there.
     """
     best, topology = solution.best, solution.problem.topology
     objective_s = None if best is None else best.objective_s
@@ -57,6 +60,7 @@ def solution_data(solution: Solution) -> dict[str, Any]:
             }
             for p in solution.sensitivity
         ],
+        **hosts_data(solution, beside),
         "stats": {**asdict(solution.stats), "counters": dict(solution.stats.counters)},
     }
 

@@ -37,6 +37,7 @@ PIPELINED = (
 TEXTBOOK = "no library runs here, and nothing measured was compared with the textbook's model"
 NOTHING = "nothing takes any time"
 CHANGED = "the file has costs of its own, which nothing published was compared with"
+PARTS = "the calibration measured whole nodes, which says nothing of the parts that are used"
 UNMEASURED = "the calibration has no errors of this library with these algorithms"
 RESTRICTED = "published tables are of what the library chooses, and here its algorithms are given"
 
@@ -236,7 +237,7 @@ def _known(topology: Topology, part: _Part) -> ErrorClass | str:
 def _calibrated(topology: Topology, part: _Part, what: str) -> ErrorClass | str:
     """The error that the calibrated file has, or what was not measured."""
     if not topology.errors:
-        return UNMEASURED
+        return PARTS if any(level.whole for level in topology.levels) else UNMEASURED
     name = topology.names[part.level]
     mine = [one for level, one in topology.errors if level == name]
     if all(one.operation != part.operation for one in mine):

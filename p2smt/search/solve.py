@@ -63,7 +63,7 @@ def solve(
         raise InputError(f"top {top}", f"must be 1 to {MAX_TOP}")
     near = Nearness(within) if isinstance(within, int | float) else within
     PlacementProblem(problem.topology.sizes, problem.axis_sizes)
-    problem = _as_named(problem)
+    problem = as_named(problem)
     limits = limits or SearchLimits()
     orders = {"default": default_ranks(problem.axis_sizes)}
     if compare is not None:
@@ -82,7 +82,7 @@ def solve(
     return _with_sensitivity(found, watch, chosen, listings) if sensitivity else found
 
 
-def _as_named(problem: Problem) -> Problem:
+def as_named(problem: Problem) -> Problem:
     """The problem on the topology where collectives run by the algorithms named, as they can."""
     topology = running(problem.topology, problem.algorithms)
     sizes = dict(zip(problem.axis_names, problem.axis_sizes, strict=True))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.cluster.nodes.hostlist import MAX_HOSTS, format_hostlist, parse_hostlist
+from p2smt.cluster.nodes.hostlist import MAX_HOSTS, MAX_NAME, format_hostlist, parse_hostlist
 from p2smt.errors import InputError
 
 
@@ -57,3 +57,12 @@ def test_runs_are_folded() -> None:
 def test_a_name_with_a_bracket_cannot_be_written() -> None:
     with pytest.raises(InputError, match="no host list can hold"):
         format_hostlist(["n[1]"])
+
+
+def test_names_are_of_bounded_length() -> None:
+    longest = "n" * (MAX_NAME - 3)
+    assert len(parse_hostlist(f"{longest}[001-100]")) == 100
+    with pytest.raises(InputError, match="a name is longer than 255"):
+        parse_hostlist(f"{longest}n[001-100]")
+    with pytest.raises(InputError, match="is longer than 255"):
+        format_hostlist(["n" * (MAX_NAME + 1)])

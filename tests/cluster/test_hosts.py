@@ -124,3 +124,29 @@ def test_part_and_whole_cost_the_same(chosen: list[int]) -> None:
             ]
         )
     assert times[0] == pytest.approx(times[1], rel=1e-12)
+
+
+def test_a_file_says_what_is_assumed_and_who_is_left_out() -> None:
+    found = parse_topology(LINKS + SWITCHES + "assumed: [leaf]\nleft_out: n[13-14]\n", "test")
+    assert found.hosts is not None
+    assert (found.hosts.assumed, found.hosts.left_out) == (("leaf",), ("n13", "n14"))
+    assert topology_from_data(dump_topology(found), "again") == found
+    part = allocated(found, ["n01", "n07"])
+    assert part.hosts is not None
+    assert (part.hosts.assumed, part.hosts.left_out) == (("leaf",), ())
+    with pytest.raises(InputError, match="'n14': uneven does not say where it is"):
+        allocated(found, ["n01", "n14"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (SWITCHES + "assumed: [gpu]", "assumed: 'gpu': is none of the levels spine, leaf, node"),
+        (SWITCHES + "left_out: n01", "'n01': is left out, and named as a host"),
+        ("assumed: [leaf]", "assumed: is for topologies that name hosts"),
+        ("left_out: n01", "left_out: is for topologies that name hosts"),
+    ],
+)
+def test_what_is_assumed_and_left_out_is_checked(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_topology(LINKS + text, "test")

@@ -69,10 +69,18 @@ def test_groups_come_from_the_ranks(order: list[int]) -> None:
     assert {tuple(row) for row in ranks.groups((0,)).tolist()} == across
 
 
-@pytest.mark.parametrize("order", [(), (0, 1), (0, 1, 2, 2), (0, 1, 2, 4), (-1, 0, 1, 2)])
+@pytest.mark.parametrize("order", [(), (0, 1), (0, 1, 2, 2), (-1, 0, 1, 2)])
 def test_each_device_stands_once(order: tuple[int, ...]) -> None:
-    with pytest.raises(p2smt.InputError, match=r"each device 0\.\.3 once"):
+    with pytest.raises(p2smt.InputError, match="4 devices, each once"):
         RankList(order, (2, 2))
+
+
+def test_every_device_that_is_there_has_a_rank() -> None:
+    four = p2smt.load_topology("dgx-h100:4")
+    RankList(tuple(range(32)), (32,)).check(four)
+    for order in ((*range(31), 32), tuple(range(16))):
+        with pytest.raises(p2smt.InputError, match=r"each device 0\.\.31 once"):
+            RankList(order, (len(order),)).check(four)
 
 
 def test_an_alternative_has_a_matrix_or_a_rank_list() -> None:

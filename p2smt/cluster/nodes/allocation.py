@@ -29,6 +29,9 @@ def allocated(topology: Topology, names: Sequence[str]) -> Topology:
         raise InputError(f"topology {topology.name}", rule, remedy)
     place = dict(zip(hosts.names, hosts.slots, strict=True))
     for name in names:
+        if name in hosts.left_out:
+            rule = f"{topology.name} does not say where it is: it is under two switches, or none"
+            raise InputError(f"host {name[:80]!r}", rule, "place it in that file")
         if name not in place:
             remedy = did_you_mean(name, hosts.names) or f"it has {', '.join(hosts.names[:3])}, .."
             raise InputError(f"host {name[:80]!r}", f"is not in {topology.name}", remedy)
@@ -60,7 +63,9 @@ def _fitted(topology: Topology, hosts: Hosts, chosen: Hosts) -> Topology:
         replace(level, size=size)
         for level, size in zip(topology.levels[: len(outer)], sizes, strict=True)
     ]
-    found = Hosts(chosen.names, slots, tuple(switches), tuple(uplinks))
+    found = replace(
+        chosen, slots=slots, switches=tuple(switches), uplinks=tuple(uplinks), assumed=hosts.assumed
+    )
     return replace(topology, levels=(*levels, *topology.levels[len(outer) :]), hosts=found)
 
 

@@ -10,7 +10,8 @@
 
 ``bandwidth`` is that of each port of a switch's uplink, where it is not its level's.  A switch of a
 level further out has ``switches`` instead of ``hosts``.  Where no level lies outside the nodes,
-``hosts`` stands beside ``levels``.
+``hosts`` stands beside ``levels``.  ``assumed: [leaf]`` says that nobody stated the bandwidth of
+these levels, and ``left_out`` names hosts that are in no certain place.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -61,16 +62,31 @@ class SwitchModel(StrictModel):
     switches: list[SwitchModel] = Field(default_factory=list)
 
 
-def build_hosts(
-    hosts: str | None, switches: Sequence[SwitchModel], outer: Sequence[tuple[str, int]]
-) -> Hosts | None:
+class HostKeys(Protocol):
+    """The keys of a topology file that are about hosts."""
+
+    @property
+    def hosts(self) -> str | None: ...
+    @property
+    def switches(self) -> Sequence[SwitchModel]: ...
+    @property
+    def assumed(self) -> Sequence[str]: ...
+    @property
+    def left_out(self) -> str | None: ...
+
+
+def build_hosts(model: HostKeys, outer: Sequence[tuple[str, int]]) -> Hosts | None:
     """The hosts that a file names; ``outer``: name and size of each level down to the nodes'.
 
     Raises:
-        InputError: both keys are given, the switches are not as deep as the levels, or there are
-            more of something than its level has places.
+        InputError: hosts and switches are given, or neither beside the other keys, the switches are
+            not as deep as the levels, or there are more of something than its level has places.
     """
+    hosts, switches = model.hosts, model.switches
     if hosts is None and not switches:
+        if model.assumed or model.left_out is not None:
+            given = "assumed" if model.assumed else "left_out"
+            raise InputError(given, "is for topologies that name hosts", "name them, or drop it")
         return None
     if (hosts is None) == (len(outer) == 1):
         rule = f"the topology has {len(outer) - 1} levels outside its nodes"
@@ -85,6 +101,8 @@ def build_hosts(
         tuple(found.slots),
         tuple(map(tuple, found.filled())),
         tuple(found.uplinks),
+        tuple(model.assumed),
+        () if model.left_out is None else parse_hostlist(model.left_out),
     )
 
 
@@ -145,10 +163,17 @@ class _Found:
 
 
 def dump_hosts(hosts: Hosts, sizes: Sequence[int]) -> dict[str, object]:
-    """``hosts`` or ``switches`` as plain data; ``sizes``: of the levels down to the nodes'."""
-    if not hosts.switches:
-        return {"hosts": format_hostlist(hosts.names)}
-    return {"switches": list(_dumped(hosts, sizes, 0, range(sizes[0])))}
+    """What a file says of hosts, as plain data; ``sizes``: of the levels down to the nodes'."""
+    found: dict[str, object] = {}
+    if hosts.assumed:
+        found["assumed"] = list(hosts.assumed)
+    if hosts.left_out:
+        found["left_out"] = format_hostlist(hosts.left_out)
+    if hosts.switches:
+        found["switches"] = list(_dumped(hosts, sizes, 0, range(sizes[0])))
+    else:
+        found["hosts"] = format_hostlist(hosts.names)
+    return found
 
 
 def _dumped(

@@ -16,6 +16,8 @@ from p2smt.errors import InputError
 MAX_HOSTS = 2**20
 """Most names that one text may stand for."""
 MAX_TEXT = 2**24
+MAX_NAME = 255
+"""Longest name of a host, as in the domain name system."""
 _NAME = re.compile(r"[A-Za-z0-9_.:-]+")
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 _LAST_NUMBER = re.compile(r"(.*?)(\d{1,15})(\D*)")
@@ -34,6 +36,8 @@ def parse_hostlist(text: str) -> tuple[str, ...]:
     if any(not entry for entry in entries):
         raise InputError(f"host list {_shown(text)}", "has an empty name", _REMEDY)
     parts = [_parts(entry, text) for entry in entries]
+    if any(sum(map(_length, found)) > MAX_NAME for found in parts):
+        raise InputError(f"host list {_shown(text)}", f"a name is longer than {MAX_NAME}")
     if sum(math.prod(map(_count, found)) for found in parts) > MAX_HOSTS:
         rule = f"names more than {MAX_HOSTS} hosts"
         raise InputError(f"host list {_shown(text)}", rule, "name those of one cluster")
@@ -49,6 +53,8 @@ def format_hostlist(names: Sequence[str]) -> str:
     for name in names:
         if not _NAME.fullmatch(name):
             raise InputError(f"host {name[:80]!r}", "has characters that no host list can hold")
+        if len(name) > MAX_NAME:
+            raise InputError(f"host {name[:80]!r}", f"is longer than {MAX_NAME} characters")
     return ",".join(_folded(names))
 
 
@@ -98,6 +104,13 @@ def _range(piece: str, text: str) -> tuple[int, int, int]:
     if last < first:
         raise InputError(f"host list {_shown(text)}", f"has the range {piece[:40]}, which falls")
     return first, last, len(found[1])
+
+
+def _length(part: _Part) -> int:
+    """Characters of a part, at most."""
+    if isinstance(part, str):
+        return len(part)
+    return max(max(digits, len(str(last))) for _, last, digits in part)
 
 
 def _count(part: _Part) -> int:

@@ -41,12 +41,17 @@ class Hosts:
     ``names[i]`` is at ``slots[i]``, the number of a node in the hull (outermost coordinate most
     significant), ascending.  ``switches[j]`` are the names of the entities of level j, one for each
     in the hull, empty where it has no host; for every level outside that of the nodes.
+    ``assumed`` names the levels whose bandwidth nobody stated: they are taken as non-blocking, so
+    times say nothing of them.  ``left_out`` are hosts that the source of the topology names, but
+    not in one certain place (under two switches, or none).
     """
 
     names: tuple[str, ...]
     slots: tuple[int, ...]
     switches: tuple[tuple[str, ...], ...] = ()
     uplinks: tuple[Uplink, ...] = ()
+    assumed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.names or len(self.names) != len(self.slots):
@@ -62,6 +67,8 @@ class Hosts:
                 raise InputError(f"switch {twice[0][:80]!r}", rule, "name each switch once")
         if len({(uplink.level, uplink.entity) for uplink in self.uplinks}) != len(self.uplinks):
             raise InputError("uplinks", "one is given twice", "keep one of them")
+        if both := set(self.names).intersection(self.left_out):
+            raise InputError(f"host {min(both)[:80]!r}", "is left out, and named as a host")
 
     def check(self, sizes: tuple[int, ...], node_level: int) -> None:
         """Whether they lie in the hull of these level sizes, which their fullest entities fill.

@@ -11,11 +11,11 @@ from pydantic import BeforeValidator, Field
 
 from p2smt.cluster.file_model import (
     AlgorithmName,
-    Bandwidth,
     CollectiveName,
     Fraction,
     Latency,
 )
+from p2smt.cluster.nodes.file_model import Bandwidth
 from p2smt.cost.library.model import NodeCount
 from p2smt.cost.library.outside import LibraryAlgorithm, named_algorithm
 from p2smt.files.validation import StrictModel

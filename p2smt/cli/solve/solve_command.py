@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from p2smt.cli import options as o
-
-if TYPE_CHECKING:
-    from p2smt.plans.solution import Solution
-    from p2smt.search.joint import ProgressCallback
 
 _SIZED = "AXES=SIZE[*N]"
 
 
 def solve(
     topology: o.TopologyOption = None,
+    use: o.UseOption = None,
+    hosts: o.HostsOption = None,
     axes: o.AxesOption = None,
     reduce: Annotated[
         list[str] | None,
@@ -40,7 +37,9 @@ def solve(
         typer.Option(metavar=_SIZED, help="Such as pp=16MiB, to the next rank."),
     ] = None,
     objective: Annotated[str, typer.Option(metavar="NAME", help="sum or max.")] = "sum",
-    top: Annotated[str, typer.Option(metavar="N", help="How many placements to rank.")] = "3",
+    top: Annotated[
+        str | None, typer.Option(metavar="N", help="How many placements to rank; default: 3.")
+    ] = None,
     within: Annotated[
         str | None,
         typer.Option(
@@ -75,15 +74,22 @@ def solve(
     ] = None,
     json: o.JsonOption = False,
 ) -> int:
-    """The best placement and programs, with a proof."""
+    """The best placement and programs, with a proof.
+
+    On a topology that names hosts: the best order of the hosts that the job got, and which to leave
+    idle.
+    """
     from p2smt.cli import given, restrictions
+    from p2smt.cli.solve import on_hosts
+    from p2smt.cli.solve.hosts import hosts_of
+    from p2smt.cli.solve.show import finish, live
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH, Problem, parse_objective
     from p2smt.search.order.near import BRIEFLY
     from p2smt.search.solve import MAX_TOP
     from p2smt.search.solve import solve as search
     from p2smt.solvers.solver import solver_of
 
-    cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm)
+    cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm, use=use)
     chosen = given.axes_of(axes)
     requests = given.requests_of(
         reduce=reduce,
@@ -104,18 +110,23 @@ def solve(
         restrictions.algorithms(algorithm),
         given.pipeline_of(pipeline),
     )
-    near = BRIEFLY if within is None else given.gap_of(within)
-    order = None if compare is None else given.rank_order_of(compare)
+    listed = hosts_of(hosts, cluster)
     limits = given.limits_of(time_limit, seed, workers)
     restrictions.writable(output)
     if output is not None:
         from p2smt.plans.file import check_plan_name
 
         check_plan_name(output)
+    if listed is not None:
+        others = {"--top": top, "--within": within, "--compare": compare, "--pipeline": pipeline}
+        on_hosts.refuse({**others, "--sensitivity": sensitivity or None})
+        return on_hosts.answer(problem, listed, limits, solver_of(solver), output, as_json=json)
+    near = BRIEFLY if within is None else given.gap_of(within)
+    order = None if compare is None else given.rank_order_of(compare)
     with live() as progress:
         solution = search(
             problem,
-            top=given.count_of(top, "top", MAX_TOP),
+            top=given.count_of(top or "3", "top", MAX_TOP),
             limits=limits,
             solver=solver_of(solver),
             compare=order,
@@ -123,62 +134,4 @@ def solve(
             within=near,
             progress=progress,
         )
-    return _finish(solution, output, json)
-
-
-def live() -> AbstractContextManager[ProgressCallback | None]:
-    """A line on stderr with incumbent, bound and gap, where stderr is a terminal."""
-    from p2smt.report.tables import console
-
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        return nullcontext(None)
-    from p2smt.report.live import live_line
-
-    return live_line(screen)
-
-
-def _finish(solution: Solution, output: str | None, as_json: bool) -> int:
-    """Write the plan first: what is shown may go to a pipe that nobody reads any more."""
-    from p2smt.cli.codes import INTERRUPTED, exit_code
-
-    data: dict[str, Any] = {}
-    if as_json or output is not None:
-        from p2smt.report.solution_data import solution_data
-
-        data = solution_data(solution)
-    written = None
-    try:
-        if output is not None and data["plan"] is not None:
-            _write(output, data["plan"])
-            written = output
-    finally:
-        if as_json:
-            _print(data)
-        else:
-            _show(solution, written)
-    return INTERRUPTED if solution.interrupted else exit_code(solution.status)
-
-
-def _print(data: dict[str, Any]) -> None:
-    from p2smt.cli.output import print_json
-
-    print_json(data)
-
-
-def _show(solution: Solution, written: str | None) -> None:
-    from p2smt.report.solution_tables import solution_tables
-    from p2smt.report.tables import show
-    from p2smt.report.text import printable
-
-    show(solution_tables(solution))
-    if written is not None:
-        typer.echo(f"\nplan written to {printable(written)}")
-
-
-def _write(output: str, plan: dict[str, Any]) -> None:
-    import json as json_module
-
-    from p2smt.files.write import write_atomically
-
-    write_atomically(output, json_module.dumps(plan) + "\n")
+    return finish(solution, output, as_json=json)

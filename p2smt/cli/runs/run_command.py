@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 from p2smt.cli import options as o
-from p2smt.cli import schedule_options as so
+from p2smt.cli.schedules import schedule_options as so
 
 if TYPE_CHECKING:
     from p2smt.runtime.options import RunOptions
@@ -88,7 +88,7 @@ def run(
     with a --program for each, as for `cost`; they run one after the other.  Under torchrun or srun
     the ranks that exist are used.
     """
-    from p2smt.cli import run_options
+    from p2smt.cli.runs import run_options
     from p2smt.cli.scene_options import RequestTexts
     from p2smt.interop.schedule_files import schedule_text
 
@@ -112,7 +112,8 @@ def run(
 def _run(
     work: Work, options: RunOptions, ranks: str | None, port: str, unverified: bool, as_json: bool
 ) -> int:
-    from p2smt.cli import given, run_options
+    from p2smt.cli import given
+    from p2smt.cli.runs import run_options
     from p2smt.runtime.job import Job
     from p2smt.runtime.ranks.run import run_job
     from p2smt.runtime.schedules.job import ScheduleJob

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p2smt.cli import options as o
-from p2smt.cli import schedule_options as so
+from p2smt.cli.schedules import schedule_options as so
 
 if TYPE_CHECKING:
     from p2smt.schedules.classics import Classic, Value

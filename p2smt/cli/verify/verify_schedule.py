@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from p2smt.cli.schedule_options import ScheduleOptions
+    from p2smt.cli.schedules.schedule_options import ScheduleOptions
     from p2smt.cluster.topology import Topology
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from p2smt.cli import schedule_options as so
+from p2smt.cli.schedules import schedule_options as so
 
 
 def convert(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from p2smt.cli.schedule_options import ScheduleOptions
+    from p2smt.cli.schedules.schedule_options import ScheduleOptions
 
 
 def verify_program(
@@ -18,7 +18,7 @@ def verify_program(
 ) -> int:
     """Check a program over all devices, by its meaning and chunk by chunk."""
     from p2smt.cli import given, scene_options
-    from p2smt.cli.verify_schedule import show_family
+    from p2smt.cli.verify.verify_schedule import show_family
     from p2smt.errors import InputError
     from p2smt.programs.program import parse_program
     from p2smt.schedules.families.program_family import all_factors, prove_program

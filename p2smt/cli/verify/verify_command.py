@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from p2smt.cli import options as o
-from p2smt.cli import schedule_options as so
+from p2smt.cli.schedules import schedule_options as so
 
 if TYPE_CHECKING:
     from p2smt.plans.check import PlanReport
@@ -65,7 +65,7 @@ def verify(
     if file is not None:
         return _verify_file(file, asked, prove, json)
     _refuse_proof(prove)
-    from p2smt.cli.verify_program import verify_program
+    from p2smt.cli.verify.verify_program import verify_program
 
     return verify_program(program or "", levels, kind, algorithm, asked, json)
 
@@ -73,7 +73,7 @@ def verify(
 def _verify_file(file: str, asked: so.ScheduleOptions, prove: bool, json: bool) -> int:
     from dataclasses import replace
 
-    from p2smt.cli.verify_schedule import check_family, verify_schedule
+    from p2smt.cli.verify.verify_schedule import check_family, verify_schedule
     from p2smt.errors import InputError
     from p2smt.interop.schedule_files import require_json, schedule_text
 
@@ -117,7 +117,7 @@ def _proof(plan: AnyPlan, source: str, report: PlanReport, time_limit: str | Non
     from dataclasses import replace
 
     from p2smt.cli import given
-    from p2smt.cli.solve_command import live
+    from p2smt.cli.solve.show import live
     from p2smt.plans.file_model import PlanModel
     from p2smt.search.prove import prove, stated_limits
 

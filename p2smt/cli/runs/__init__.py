@@ -1,0 +1,1 @@
+"""`p2smt run`: the command, and what its options mean."""

@@ -1,0 +1,81 @@
+"""How an answer of `p2smt solve` is shown and written."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from p2smt.plans.solution import Solution
+    from p2smt.search.comparison.compare import Comparison
+    from p2smt.search.joint import ProgressCallback
+
+
+def live() -> AbstractContextManager[ProgressCallback | None]:
+    """A line on stderr with incumbent, bound and gap, where stderr is a terminal."""
+    from p2smt.report.tables import console
+
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        return nullcontext(None)
+    from p2smt.report.live import live_line
+
+    return live_line(screen)
+
+
+def finish(
+    solution: Solution,
+    output: str | None,
+    *,
+    as_json: bool,
+    beside: Comparison | None = None,
+) -> int:
+    """Write the plan first: what is shown may go to a pipe that nobody reads any more.
+
+    ``beside``: the orders that an answer on named hosts is compared with.
+    """
+    from p2smt.cli.codes import INTERRUPTED, exit_code
+
+    data: dict[str, Any] = {}
+    if as_json or output is not None:
+        from p2smt.report.solution_data import solution_data
+
+        data = solution_data(solution, beside)
+    written = None
+    try:
+        if output is not None and data["plan"] is not None:
+            _write(output, data["plan"])
+            written = output
+    finally:
+        if as_json:
+            _print(data)
+        else:
+            _show(solution, beside, written)
+    return INTERRUPTED if solution.interrupted else exit_code(solution.status)
+
+
+def _print(data: dict[str, Any]) -> None:
+    from p2smt.cli.output import print_json
+
+    print_json(data)
+
+
+def _show(solution: Solution, beside: Comparison | None, written: str | None) -> None:
+    from p2smt.report.orders.host_tables import host_tables
+    from p2smt.report.solution_tables import solution_tables
+    from p2smt.report.tables import show
+    from p2smt.report.text import printable
+
+    show(solution_tables(solution) if beside is None else host_tables(solution, beside))
+    if written is not None:
+        typer.echo(f"\nplan written to {printable(written)}")
+
+
+def _write(output: str, plan: dict[str, Any]) -> None:
+    import json as json_module
+
+    from p2smt.files.write import write_atomically
+
+    write_atomically(output, json_module.dumps(plan) + "\n")

@@ -1,0 +1,1 @@
+"""`p2smt topology ..`: presets and files shown, checked and written."""

@@ -1,0 +1,1 @@
+"""`p2smt verify`: plans (`verify_command`), programs and schedules."""

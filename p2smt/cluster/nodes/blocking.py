@@ -1,0 +1,36 @@
+"""Whether uplinks can be the bottleneck: where none can, every order of hosts is as fast."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from p2smt.cluster.topology import Topology
+
+
+def blocking_levels(topology: Topology) -> tuple[str, ...]:
+    """The levels outside the nodes of which some uplink is slower than its nodes together.
+
+    Counted are the nodes that are there by name; a topology without names has none.
+    """
+    hosts, depth = topology.hosts, topology.node_level
+    if hosts is None:
+        return ()
+    node_rate = _rate(topology, depth)
+    found = []
+    for j, level in enumerate(topology.levels[:depth]):
+        under = math.prod(topology.sizes[j + 1 : depth + 1])
+        parts, rate = topology.uplink_parts(j), _rate(topology, j)
+        counts = Counter(slot // under for slot in hosts.slots)
+        if any(
+            (1 if parts is None else parts[entity]) * rate < count * node_rate * (1 - 1e-9)
+            for entity, count in counts.items()
+        ):
+            found.append(level.name)
+    return tuple(found)
+
+
+def _rate(topology: Topology, level: int) -> float:
+    """What the uplink of an entity carries in one direction, at the best of its efficiencies."""
+    link = topology.levels[level].link
+    return link.ports * link.nominal_bytes_per_s * link.best_efficiency

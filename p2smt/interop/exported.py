@@ -1,0 +1,38 @@
+"""What the writers of launchers' and frameworks' files have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from p2smt.interop.launchers.places import PlacedPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The text of a file, and lines that say how it is used; these go to stderr."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A format that a plan's ranks can be written in.
+
+    name: what ``--to`` calls it.
+    what: a line on what it writes and who reads that.
+    ending: how such files are named, with the dot; empty where they have no usual ending.
+    write: the file; takes the plan, and the path that the notes are to name.  InputError where
+        the format cannot hold the plan.
+    starts: whether it is for what starts ranks, which may number them host by host.
+    """
+
+    name: str
+    what: str
+    ending: str
+    write: Callable[[PlacedPlan, str], Exported]
+    starts: bool = False

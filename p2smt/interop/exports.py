@@ -1,0 +1,35 @@
+"""What a plan can be exported to: a row for each ``--to``."""
+
+from __future__ import annotations
+
+from p2smt.errors import InputError
+from p2smt.files.validation import did_you_mean
+from p2smt.interop.exported import Writer
+from p2smt.interop.launchers.rankfile import write_rankfile
+from p2smt.interop.launchers.slurm import write_slurm
+from p2smt.interop.launchers.table import write_csv, write_hostlist
+from p2smt.interop.launchers.torchrun import write_torchrun
+
+WRITERS = (
+    Writer("csv", "rank,host,local_rank: a line for each rank", ".csv", write_csv, starts=True),
+    Writer(
+        "hostlist", "the hosts by their first rank, in one line", "", write_hostlist, starts=True
+    ),
+    Writer("rankfile", "Open MPI: the host and core of each rank", "", write_rankfile, starts=True),
+    Writer("slurm", "srun: the host of each rank, a line each", "", write_slurm, starts=True),
+    Writer("torchrun", "torchrun: a command for each host", "", write_torchrun, starts=True),
+)
+
+
+def writer_named(name: str) -> Writer:
+    """The row of that name.
+
+    Raises:
+        InputError: there is none.
+    """
+    for writer in WRITERS:
+        if writer.name == name:
+            return writer
+    names = [writer.name for writer in WRITERS]
+    rule = f"is none of {', '.join(names)}"
+    raise InputError(f"--to {name[:40]!r}", rule, did_you_mean(name, names) or "name one of them")

@@ -1,0 +1,81 @@
+"""Files of lines: ranks, hosts, or the table that `p2smt export --to csv` writes.
+
+0                     n02                 rank,host,local_rank
+2                     n01                 0,n02,0
+1                     n[03-04]            1,n02,1
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from p2smt.cluster.nodes.hostlist import parse_hostlist
+from p2smt.cluster.topology import MAX_DEVICES
+from p2smt.errors import InputError
+from p2smt.parallelism.placement import IntArray
+
+HEADER = ("rank", "host", "local_rank")
+_WHOLE = re.compile(r"[0-9]{1,9}")
+
+
+def parse_lines(text: str, source: str) -> IntArray | tuple[str, ...] | list[tuple[str, int]]:
+    """The launched rank of each rank, or hosts, or host and local rank of each rank.
+
+    Empty lines, and what follows a #, are skipped.
+
+    Raises:
+        InputError: there is nothing, too much, or a line of another kind; names its number.
+    """
+    lines = [
+        (n, line) for n, raw in enumerate(text.splitlines(), 1)
+        if (line := raw.partition("#")[0].strip())
+    ]  # fmt: skip
+    if not lines:
+        raise InputError(source, "is empty", "write a rank or a host a line")
+    if len(lines) > MAX_DEVICES:
+        raise InputError(source, f"has more than {MAX_DEVICES} lines")
+    if tuple(part.strip() for part in lines[0][1].split(",")) == HEADER:
+        return _table(lines[1:], source)
+    words = [(n, word) for n, line in lines for word in line.replace(",", " ").split()]
+    if all(_WHOLE.fullmatch(word) for _, word in words):
+        return _ranks(words, source)
+    return _hosts(lines, source)
+
+
+def _ranks(words: Sequence[tuple[int, str]], source: str) -> IntArray:
+    numbers = [int(word) for _, word in words]
+    if len(numbers) > MAX_DEVICES or max(numbers) >= MAX_DEVICES:
+        raise InputError(source, f"must hold at most {MAX_DEVICES} ranks, from 0")
+    return np.array(numbers, dtype=np.int64)
+
+
+def _hosts(lines: Sequence[tuple[int, str]], source: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for number, line in lines:
+        try:
+            found += parse_hostlist(line)
+        except InputError as error:
+            given = f"{source}: line {number}: {error.given}"
+            raise InputError(given, error.rule, error.remedy) from None
+        if len(found) > MAX_DEVICES:
+            raise InputError(source, f"names more than {MAX_DEVICES} hosts")
+    return tuple(found)
+
+
+def _table(lines: Sequence[tuple[int, str]], source: str) -> list[tuple[str, int]]:
+    """Host and local rank by rank."""
+    found: dict[int, tuple[str, int]] = {}
+    for number, line in lines:
+        parts = [part.strip() for part in line.split(",")]
+        if len(parts) != len(HEADER) or not all(_WHOLE.fullmatch(parts[i]) for i in (0, 2)):
+            raise InputError(f"{source}: line {number}", f"is not {','.join(HEADER)}")
+        rank = int(parts[0])
+        if rank in found:
+            raise InputError(f"{source}: line {number}", f"has rank {rank} again")
+        found[rank] = (parts[1], int(parts[2]))
+    if sorted(found) != list(range(len(found))) or not found:
+        raise InputError(source, f"must have each rank 0..{len(found) - 1} once")
+    return [found[rank] for rank in range(len(found))]

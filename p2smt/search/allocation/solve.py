@@ -1,0 +1,119 @@
+"""The public function `solve_on_hosts`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from p2smt.cluster.nodes.allocation import allocated
+from p2smt.errors import InputError
+from p2smt.parallelism.rank_list import RankList
+from p2smt.parallelism.request import Problem
+from p2smt.plans.allocation import Allocation
+from p2smt.plans.rank_answer import rank_alternative
+from p2smt.plans.solution import Solution
+from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
+from p2smt.search.allocation.grids import grids, nodes_needed
+from p2smt.search.allocation.incumbents import HostOrder, costed, filled
+from p2smt.search.allocation.orders import (
+    LISTED,
+    by_name,
+    host_order,
+    host_slots,
+    order_cost,
+    sorted_hosts,
+)
+from p2smt.search.joint import ProgressCallback
+from p2smt.search.solve import as_named
+from p2smt.solvers.solver import Solver, solver_of
+
+
+def solve_on_hosts(
+    problem: Problem,
+    hosts: Sequence[str] | None = None,
+    *,
+    limits: SearchLimits | None = None,
+    solver: Solver | str = Solver.CPSAT,
+    programs: bool = True,
+    progress: ProgressCallback | None = None,
+) -> Solution:
+    """The matrix inside the nodes and the order of hosts outside of least time.
+
+    Args:
+        problem: axes and requests on a topology that names its hosts.
+        hosts: those that the job got, in the order in which they are listed; None: all.  There may
+            be more than the ranks fill: which of them stay idle is part of the answer.
+        limits: wall-clock limit, seed and workers; a proved optimum depends on none of them.
+        solver: ``cpsat`` or ``z3``.
+        programs: also look for programs that are faster than one collective on the same ranks.
+        progress: called with (best objective so far or None, proved bound), in seconds.
+
+    The objective is that of one collective per request, device by device; bound and status speak
+    of every matrix inside and every order.
+
+    Raises:
+        InputError: the topology names no hosts or lacks one, there are too few of them, or the
+            ranks do not fill whole nodes.
+        EncodingBug: an answer of the solver failed the independent check.
+    """
+    chosen, limits = solver_of(solver), limits or SearchLimits()
+    watch = StopWatch.start(limits)
+    problem, listed = _on_hosts(as_named(problem), hosts)
+    best = _first(problem, listed)
+    stats = SolveStats(chosen.value, watch.elapsed_s(), calls=0)
+    found = _solution(problem, listed, best, stats)
+    return replace(found, limits=limits)
+
+
+def _on_hosts(problem: Problem, hosts: Sequence[str] | None) -> tuple[Problem, tuple[str, ...]]:
+    """The problem on the hosts that are listed."""
+    known = problem.topology.hosts
+    listed = tuple(hosts) if hosts is not None else known.names if known else ()
+    topology = allocated(problem.topology, listed)
+    problem = replace(problem, topology=topology)
+    needed = nodes_needed(problem)
+    if needed > len(listed):
+        rule = f"the ranks fill {needed} nodes"
+        raise InputError(f"{len(listed)} hosts", rule, "name more hosts or change an axis")
+    if not grids(problem):
+        rule = "no matrix inside the nodes obeys the rules"
+        raise InputError(f"axes {list(problem.axis_sizes)}", rule, "leave out a rule")
+    return problem, listed
+
+
+def _first(problem: Problem, listed: Sequence[str]) -> HostOrder:
+    """The best of the orders known beforehand."""
+    named = (sorted_hosts(problem, listed), tuple(listed), by_name(listed))
+    slots = [host_slots(problem, names) for names in named]
+    every = (
+        costed(problem, grid, places) for grid in grids(problem) for places in filled(grid, slots)
+    )
+    return min(every, key=lambda order: order.objective_s)
+
+
+def _solution(
+    problem: Problem, listed: tuple[str, ...], best: HostOrder, stats: SolveStats
+) -> Solution:
+    """The answer on the topology of the hosts that have ranks."""
+    names = [problem.topology.host_of(slot * _each(problem)) for slot in best.slots]
+    idle = tuple(name for name in listed if name not in set(names))
+    used = replace(problem, topology=allocated(problem.topology, names))
+    ranks = best.grid.ranks(np.array(host_slots(used, names)))
+    answer = rank_alternative(used, RankList(tuple(ranks.ravel().tolist()), used.axis_sizes))
+    return Solution(
+        used,
+        Status.FEASIBLE,
+        (answer,),
+        0.0,
+        0.0,
+        Status.TRUNCATED,
+        stats,
+        default=order_cost(problem, host_order(problem, listed), LISTED),
+        allocation=Allocation(listed, idle, best.grid.inside),
+    )
+
+
+def _each(problem: Problem) -> int:
+    return problem.topology.devices_under(problem.topology.node_level)
