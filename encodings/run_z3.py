@@ -11,9 +11,9 @@ from p2smt.errors import GaveUpError, OutOfTimeError
 from p2smt.result import OUT_OF_EFFORT, OUT_OF_TIME, StopWatch
 
 _SEED_RANGE = 2**31
-_QUICK = 100_000
+_QUICK = 1_000_000
 """Effort that a check may take in the caller's thread, where no signal reaches Python meanwhile:
-some hundredths of a second.  Most checks take less, and a thread would cost more than they do."""
+less than about a second.  Most checks take far less, and would take longer in a thread."""
 
 
 def new_solver(seed: int, logic: str | None = None) -> z3.Solver:

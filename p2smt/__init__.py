@@ -72,10 +72,10 @@ if TYPE_CHECKING:
     from p2smt.parallelism.request import send as send
     from p2smt.parallelism.side_constraints import parse_fix as parse_fix
     from p2smt.parallelism.side_constraints import parse_rule as parse_rule
-    from p2smt.plans.check import PlanReport as PlanReport
-    from p2smt.plans.check import check_plan as check_plan
-    from p2smt.plans.priced.given_program import cost_by_size as cost_by_size
-    from p2smt.plans.priced.given_program import cost_of as cost_of
+    from p2smt.plans.check.plan import PlanReport as PlanReport
+    from p2smt.plans.check.plan import check_plan as check_plan
+    from p2smt.plans.given_program import cost_by_size as cost_by_size
+    from p2smt.plans.given_program import cost_of as cost_of
     from p2smt.plans.solution import Alternative as Alternative
     from p2smt.plans.solution import Solution as Solution
     from p2smt.problems.placement import PlacementProblem as PlacementProblem
@@ -157,11 +157,11 @@ _HOMES = {
         "Form",
         "RequestKind",
     ),
-    "p2smt.plans.check": (
+    "p2smt.plans.check.plan": (
         "PlanReport",
         "check_plan",
     ),
-    "p2smt.plans.priced.given_program": (
+    "p2smt.plans.given_program": (
         "cost_by_size",
         "cost_of",
     ),

@@ -60,14 +60,17 @@ def test_every_key_of_a_topology_file_is_described() -> None:
     assert {word for word in keys | values if f"`{word}`" not in text} == set()
 
 
-def models_in(annotation: object, above: tuple[object, ...] = ()) -> set[type[BaseModel]]:
+def models_in(
+    annotation: object, above: frozenset[type[BaseModel]] = frozenset()
+) -> set[type[BaseModel]]:
     """The models that a type is put together of, with those of their keys."""
-    if annotation in above:
-        return set()
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        types = [field.annotation for field in annotation.model_fields.values()]
-        return {annotation}.union(*(models_in(one, (*above, annotation)) for one in types))
-    return set().union(*(models_in(one, above) for one in get_args(annotation)))
+        if annotation in above:  # a switch has switches
+            return set()
+        fields = annotation.model_fields.values()
+        inner = (models_in(field.annotation, above | {annotation}) for field in fields)
+        return {annotation}.union(*inner)
+    return set().union(*(models_in(part, above) for part in get_args(annotation)))
 
 
 def test_every_key_of_a_plan_file_is_described() -> None:

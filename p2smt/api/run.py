@@ -10,7 +10,7 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan
-from p2smt.plans.priced.given_program import given_programs
+from p2smt.plans.given_program import given_programs
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.programs.plan_job import Changes, plan_job, requests_job
 from p2smt.runtime.ranks.run import run_job

@@ -13,7 +13,7 @@ from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_text
 from p2smt.interop import schedule_files
 from p2smt.interop.reading import Reading
-from p2smt.plans.check import PlanReport, check_plan
+from p2smt.plans.check.plan import PlanReport, check_plan
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel
 from p2smt.programs.program import Program
 from p2smt.schedules.families.family import ParametricReport, prove_family

@@ -85,7 +85,7 @@ def cost(
 
 def _once(asked: PlacedRequests, programs: list[str], as_json: bool) -> int:
     from p2smt.cli.output import note, print_json
-    from p2smt.plans.priced.given_program import answer_notes, candidates, cost_of
+    from p2smt.plans.given_program import answer_notes, candidates, cost_of
 
     problem = asked.of(None)
     found = [cost_of(problem, asked.placement, c) for c in candidates(problem, programs)]
@@ -108,8 +108,8 @@ def _sweep(
 ) -> int:
     from p2smt.cli import restrictions
     from p2smt.cli.output import note, print_json
-    from p2smt.plans.priced.given_program import answer_notes
-    from p2smt.plans.priced.sweep import sweep
+    from p2smt.plans.given_program import answer_notes
+    from p2smt.plans.sweep import sweep
     from p2smt.report.costs.cost_data import sweep_data
     from p2smt.report.costs.sweep_plot import plot_format, write_plot
     from p2smt.report.costs.sweep_tables import sweep_tables
@@ -139,7 +139,7 @@ def _plan(path: str, as_json: bool) -> int:
     """The verdict on a plan, and of a valid one its requests, as `solve` shows them."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.plans.check import check_plan
+    from p2smt.plans.check.plan import check_plan
     from p2smt.report.costs.plan_tables import plan_requests, plan_tables
     from p2smt.report.plan_data import report_data, report_lines
     from p2smt.report.tables import show

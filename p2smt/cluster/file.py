@@ -23,11 +23,12 @@ A file, levels outermost first (all keys: :mod:`p2smt.cluster.file_model`):
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 
 from p2smt.cluster.file_model import TopologyModel, build_topology, dump_topology
-from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Piece, Topology
+from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Level, Piece, Topology
 from p2smt.cluster.vendor import default_library
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean, validated
@@ -49,6 +50,9 @@ _SUFFIX = ".yaml"
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
 MAX_BYTES = 8 * 1024 * 1024
 """Of a topology file: 65,536 hosts whose names follow no pattern need 4 MB."""
+IMPORTED = "preset "
+"""What stands before the name of a preset in the sources of a topology that has its nodes."""
+_Latencies = tuple[tuple[str, float], ...]
 
 
 def topology_from_data(data: object, source: str) -> Topology:
@@ -149,7 +153,12 @@ def _unheeded(topology: Topology, source: str) -> str:
     if not topology.library or topology.calibrated:
         return ""
     copied = _preset_pieces(topology.name)
-    own = [lv for lv in topology.levels if copied.get(lv.name) != lv.link.pieces]
+    imported = _latencies_of(topology.sources)
+    own = [
+        level
+        for level in topology.levels
+        if copied.get(level.name) != level.link.pieces and _latencies(level) not in imported
+    ]
     bare = [level for level in own if not level.link.hops]
     said = [lv for lv in bare if len(lv.link.pieces) > 1 or lv.link.latency_s > 0]
     if not said:
@@ -167,6 +176,18 @@ def _preset_pieces(name: str) -> dict[str, tuple[Piece, ...]]:
     if name not in preset_names():
         return {}
     return {level.name: level.link.pieces for level in load_topology(name).levels}
+
+
+def _latencies_of(sources: Sequence[str]) -> list[_Latencies]:
+    """Those of the presets that sources name: an imported topology has its nodes, and their links'
+    latencies for those of switches."""
+    named = [source.removeprefix(IMPORTED) for source in sources if source.startswith(IMPORTED)]
+    known = [load_topology(name) for name in named if name in preset_names()]
+    return [_latencies(level) for topology in known for level in topology.levels]
+
+
+def _latencies(level: Level) -> _Latencies:
+    return tuple((piece.name, piece.latency_s) for piece in level.link.pieces)
 
 
 def _unknown(name: str) -> InputError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, assert_never
 
-from p2smt.plans.check import LINKS_OF_PLAN, OPTIMALITY, Note, PlanReport
+from p2smt.plans.check.plan import LINKS_OF_PLAN, OPTIMALITY, Note, PlanReport
 from p2smt.plans.solution import Alternative, PlanProof, ProofStatus
 from p2smt.programs.semantics import Violation
 from p2smt.report.solution_data import alternative_data

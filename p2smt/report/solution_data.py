@@ -20,6 +20,7 @@ from p2smt.plans.solution import (
     timed_steps,
 )
 from p2smt.report.orders.order_data import hosts_data
+from p2smt.report.orders.unstated import unstated_lines
 from p2smt.result import known_bound
 from p2smt.search.comparison.compare import Comparison
 
@@ -35,11 +36,17 @@ def solution_data(solution: Solution, beside: Comparison | None = None) -> dict[
     best, topology = solution.best, solution.problem.topology
     objective_s = None if best is None else best.objective_s
     bounded, links_s = solution.bounded, solution.physical_bound_s
+    if beside is not None and not beside.times_known:
+        objective_s, bounded = None, False
     return {
         "status": solution.status.value,
         "interrupted": solution.interrupted,
         "conflict": list(solution.conflict),
-        "notes": [*topology_notes(topology), *solution.notes],
+        "notes": [
+            *topology_notes(topology),
+            *solution.notes,
+            *(unstated_lines(beside) if beside else ()),
+        ],
         "objective": solution.problem.objective,
         "objective_s": objective_s,
         "bound_s": known_bound(solution.bound_s, objective_s) if bounded else None,

@@ -16,7 +16,7 @@ from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.rank_list import RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans import answers
-from p2smt.plans.check import PlanReport, check_plan
+from p2smt.plans.check.plan import PlanReport, check_plan
 from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel
 from p2smt.plans.problem import plan_problem
 from p2smt.plans.solution import PlanProof, ProofStatus, Solution
@@ -45,7 +45,7 @@ def prove(
         plan: a valid plan of version 2.
         source: what messages call it.
         limits: instead of those in the plan.
-        report: what :func:`~p2smt.plans.check.check_plan` says of it, where that is at hand.
+        report: what :func:`~p2smt.plans.check.plan.check_plan` says of it, where that is at hand.
         progress: called with (best objective so far or None, proved bound), in seconds.
 
     Raises:

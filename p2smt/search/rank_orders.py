@@ -16,7 +16,7 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Matrix, Placement, default_ranks
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.check_restrictions import broken_by_singles
+from p2smt.plans.check.restrictions import broken_by_singles
 from p2smt.plans.rank_answer import rank_alternative
 from p2smt.plans.solution import SAME, RankOrder, Solution, objective
 from p2smt.result import Status

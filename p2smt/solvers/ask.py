@@ -9,12 +9,14 @@ from typing import Any, Literal, assert_never, overload
 
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Matrix
+from p2smt.problems.allocation import AllocationProblem, Counts
 from p2smt.problems.claim import Claim
 from p2smt.problems.placement import PlacementProblem
 from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.problems.race import RaceAnswer, RaceProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.solvers.load import (
+    allocation_encoding,
     claim_encoding,
     placement_encoding,
     program_encoding,
@@ -32,7 +34,7 @@ from p2smt.solvers.questions import (
 )
 from p2smt.solvers.solver import Solver
 
-AnyProblem = PlacementProblem | ProgramProblem | RaceProblem | Claim
+AnyProblem = PlacementProblem | ProgramProblem | RaceProblem | Claim | AllocationProblem
 
 
 @overload
@@ -79,6 +81,12 @@ def ask(
 
 @overload
 def ask(
+    problem: AllocationProblem, question: Optimum, solver: Solver, limits: SearchLimits
+) -> Result[Counts]: ...
+
+
+@overload
+def ask(
     problem: Claim, question: Proof, solver: Literal[Solver.Z3], limits: SearchLimits
 ) -> Result[bool]: ...
 
@@ -103,6 +111,8 @@ def ask(
             return _race(problem, question, solver, limits)
         case Claim():
             return _claim(problem, question, solver, limits)
+        case AllocationProblem():
+            return _allocation(problem, question, solver, limits)
         case _:
             assert_never(problem)
 
@@ -166,6 +176,18 @@ def _claim(claim: Claim, question: Question, solver: Solver, limits: SearchLimit
             return claim_encoding(solver).prove_claim(claim, limits)
         case Optimum() | Every() | Best() | CostKeys() | Conflict() | Witness():
             raise _no_question(question, "a claim", "Proof")
+        case _:
+            assert_never(question)
+
+
+def _allocation(
+    problem: AllocationProblem, question: Question, solver: Solver, limits: SearchLimits
+) -> Result[Any]:
+    match question:
+        case Optimum():
+            return allocation_encoding(solver).optimal_allocation(problem, limits)
+        case Every() | Best() | CostKeys() | Conflict() | Witness() | Proof():
+            raise _no_question(question, "an allocation", "Optimum")
         case _:
             assert_never(question)
 

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from p2smt.errors import InputError
 from p2smt.solvers.protocols import (
+    AllocationEncoding,
     ClaimEncoding,
     PlacementEncoding,
     ProgramEncoding,
@@ -72,6 +73,21 @@ def claim_encoding(solver: Solver) -> ClaimEncoding:
             raise _only_z3("claims", solver)
         case Solver.Z3:
             from p2smt.encodings.claim import z3
+
+            return z3
+        case _:
+            assert_never(solver)
+
+
+def allocation_encoding(solver: Solver) -> AllocationEncoding:
+    """The encoding of allocations."""
+    match solver:
+        case Solver.CPSAT:
+            from p2smt.encodings.allocation import cpsat
+
+            return cpsat
+        case Solver.Z3:
+            from p2smt.encodings.allocation import z3
 
             return z3
         case _:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from p2smt.parallelism.placement import Matrix
+from p2smt.problems.allocation import AllocationProblem, Counts
 from p2smt.problems.claim import Claim
 from p2smt.problems.placement import PlacementProblem
 from p2smt.problems.program import Indices, ProgramProblem
@@ -59,3 +60,11 @@ class ClaimEncoding(Protocol):
     """``encodings/claim/``: claims about all whole numbers."""
 
     def prove_claim(self, claim: Claim, limits: SearchLimits) -> Result[bool]: ...
+
+
+class AllocationEncoding(Protocol):
+    """``encodings/allocation/``: cells of a grid in pools of hosts."""
+
+    def optimal_allocation(
+        self, problem: AllocationProblem, limits: SearchLimits
+    ) -> Result[Counts]: ...

@@ -26,6 +26,20 @@ levels:
   - {name: gpu, size: 4, link: {kind: switch, bandwidth: 100 GB/s, latency: 2 us}}
 """
 
+# Five nodes of two under unequal racks, named across them.
+RACKS = """
+name: racks
+library: none
+algorithms: [ring]
+levels:
+  - {name: rack, size: 2, link: {kind: switch, bandwidth: 10 GB/s, latency: 10 us, fabric: roce}}
+  - {name: node, size: 3, link: {kind: switch, bandwidth: 10 GB/s, latency: 10 us, fabric: roce}}
+  - {name: gpu, size: 2, link: {kind: switch, bandwidth: 100 GB/s, latency: 2 us, fabric: nvlink4}}
+switches:
+  - {name: rack0, hosts: "n[1,3,5]"}
+  - {name: rack1, hosts: "n[2,4]", bandwidth: 5 GB/s}
+"""
+
 # One request of every kind on it.
 EVERY_KIND = (
     *("--axes", "dp=2,tp=4", "--reduce", "tp=1GiB", "--reduce-scatter", "tp=1GiB"),

@@ -22,10 +22,11 @@ from tests.interop.msccl_texts import ring
 from tests.interop.mscclpp_plans import all_gather
 
 MEASUREMENTS = ("nccl_tests",)
+CLUSTERS = ("clusters",)
 FOLDERS = sorted(
     path.parent.name
     for path in Path(interop.__path__[0]).glob("*/__init__.py")
-    if path.parent.name not in MEASUREMENTS
+    if path.parent.name not in MEASUREMENTS + CLUSTERS
 )
 TYPES = ("elements", "execution_plan")
 

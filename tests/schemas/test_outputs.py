@@ -19,7 +19,7 @@ from p2smt.cluster.file import load_topology
 from p2smt.report.schemas.catalogue import OUTPUTS, listed, schema_of
 from tests.calibration.fixtures import ALL, INSIDE, TRUTH, as_json, made_samples, printed
 from tests.calibration.fixtures import report as json_report
-from tests.cli.tools import EVERY_KIND, TINY, cli
+from tests.cli.tools import EVERY_KIND, RACKS, TINY, cli
 from tests.interop.mscclpp_plans import all_gather
 from tests.schemas.tools import complaints, declared, fields
 
@@ -37,6 +37,15 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --require 'dp within node' --fix dp=node:2",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --time-limit 0.0001",
         "-t mi300x:2 -a dp=8,tp=2 --reduce dp=16MiB --fix dp=node:2",
+        "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB",
+        "-t unstated.yaml --hosts n[1-5] -a dp=5,tp=2 --reduce dp=1GiB",
+        "-t tiny.yaml --use gpu=2 -a dp=2,tp=2 --reduce dp=1GiB",
+    ),
+    "compare": (
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --send tp=1MiB",
+        "-t tiny.yaml -a dp=4,tp=2 --reduce dp=1GiB default '[0,4,1,5,2,6,3,7]' tp-dp",
+        "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB",
+        "-t unstated.yaml -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB --hosts n[1-4]",
     ),
     "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
     "programs": (
@@ -118,6 +127,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
     """The files that the commands read."""
     path = tmp_path_factory.mktemp("files")
     (path / "tiny.yaml").write_text(TINY)
+    (path / "racks.yaml").write_text(RACKS)
+    (path / "unstated.yaml").write_text(RACKS + "assumed: [rack]\n")
     _plans(path, plan)
     for file, name in (
         ("ring.xml", "ring-all-reduce"),

@@ -13,7 +13,7 @@ from p2smt.collectives.names import Form
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request, all_to_all, parse_axes, reduce, send
-from p2smt.plans.priced.given_program import cost_of
+from p2smt.plans.given_program import cost_of
 from p2smt.result import SearchLimits, Status
 from p2smt.search.programs import request_programs
 from p2smt.solvers.ask import ask

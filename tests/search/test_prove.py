@@ -17,7 +17,7 @@ from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import AxisRule
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.check import LINKS_OF_PLAN, check_plan
+from p2smt.plans.check.plan import LINKS_OF_PLAN, check_plan
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.file_model import PlanModel
 from p2smt.plans.rank_answer import rank_alternative

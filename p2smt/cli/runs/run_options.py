@@ -86,7 +86,7 @@ def job_of(plan: str | None, payload: str | None, pipeline: str | None, scene: S
 
 def _program_job(size: int | None, chunks: int, scene: SceneTexts) -> Job:
     from p2smt.cli import scene_options
-    from p2smt.plans.priced.given_program import given_programs
+    from p2smt.plans.given_program import given_programs
     from p2smt.runtime.programs.plan_job import requests_job
 
     if scene.topology is None:

@@ -1,4 +1,4 @@
-"""`p2smt topology list | show | check`."""
+"""`p2smt topology list | show | check | import`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from p2smt.cli import options as o
+from p2smt.cli.topology.import_command import import_files
 
-app = typer.Typer(help="Presets and topology files.")
+app = typer.Typer(help="Presets and topology files, and making them of what other tools print.")
+app.command("import")(import_files)
 Spec = Annotated[
     str, typer.Argument(metavar="NAME[:N]|FILE", help="Preset, preset:NODES, or a YAML file.")
 ]

@@ -10,7 +10,7 @@ from p2smt.cli import options as o
 from p2smt.cli.schedules import schedule_options as so
 
 if TYPE_CHECKING:
-    from p2smt.plans.check import PlanReport
+    from p2smt.plans.check.plan import PlanReport
     from p2smt.plans.file_model import AnyPlan
     from p2smt.plans.solution import PlanProof
 
@@ -98,7 +98,7 @@ def _refuse_proof(prove: bool) -> None:
 def verify_plan(file: str, json: bool, prove: bool = False, time_limit: str | None = None) -> int:
     """Check a plan file: meaning, times, restrictions; and whether it is the best, if asked."""
     from p2smt.cli.output import print_json
-    from p2smt.plans.check import check_plan
+    from p2smt.plans.check.plan import check_plan
     from p2smt.plans.file import read_plan
     from p2smt.report.plan_data import report_data, report_lines
 

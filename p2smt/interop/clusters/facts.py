@@ -51,12 +51,14 @@ class InsideFacts:
 
     The other levels lie inside it, outermost first.  ``link_known``: whether the source tells that
     link; without, it is a stand-in that ``--uplink`` must replace.  ``library``: what the source
-    says runs on such nodes, or an empty text.
+    says runs on such nodes, or an empty text.  ``assumed``: what joins the devices is not told, but
+    taken from what they are, so any other source of it goes before.
     """
 
     levels: tuple[Level, ...]
     link_known: bool = True
     library: str = ""
+    assumed: bool = False
 
     def __post_init__(self) -> None:
         if not self.levels or self.levels[0].size != 1:

@@ -84,7 +84,7 @@ def cluster_of(
     part = tree if only is None else _part(tree, only)
     hull = placed(part)
     _check_size(part, hull, inside)
-    node = replace(node, size=hull.sizes[-1], link=_node_link(node, rates))
+    node = replace(node, size=hull.sizes[-1], link=node_link(node, rates))
     node_rate = node.link.ports * node.link.nominal_bytes_per_s
     levels, uplinks = [], []
     for j, tier in enumerate(tree.tiers):
@@ -140,7 +140,7 @@ def _check_size(tree: HostTree, hull: Placed, inside: InsideFacts) -> None:
         raise InputError(given, rule, "name the hosts of your job alone: --hosts FILE")
 
 
-def _node_link(node: Level, rates: UplinkRates) -> Link:
+def node_link(node: Level, rates: UplinkRates) -> Link:
     """The link of a node with the rate that is given for it, which its ports share."""
     rate = rates.bytes_per_s.get(node.name)
     if rate is None:
@@ -207,11 +207,11 @@ def _filled_in(topology: Topology, hosts: Hosts) -> list[str]:
     """Sentences on bandwidths that nobody stated, and on trees that do not block."""
     found = []
     if hosts.assumed:
-        verb = "is" if len(hosts.assumed) == 1 else "are"
+        last = hosts.assumed[-1]
         found.append(
-            f"the bandwidth of {listed(hosts.assumed)} {verb} stated nowhere: taken as that of all "
-            f"nodes together; give --uplink {hosts.assumed[-1]}=400GB/s or --oversubscription "
-            f"{hosts.assumed[-1]}=4"
+            f"no source states the bandwidth of {listed(hosts.assumed)}: taken as that of all "
+            f"nodes under it together, so that every order of the hosts is as good; give --uplink "
+            f"{last}=400GB/s or --oversubscription {last}=4"
         )
     elif topology.node_level and not blocking_levels(topology):
         found.append(

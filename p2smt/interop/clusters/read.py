@@ -12,14 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from p2smt.cluster.file import load_topology
+from p2smt.cluster.file import IMPORTED, dump_topology, load_topology, preset_names
+from p2smt.cluster.file import MAX_BYTES as MAX_TOPOLOGY_BYTES
 from p2smt.cluster.topology import NO_LIBRARY, Topology
 from p2smt.cluster.vendor import default_library
 from p2smt.errors import InputError
-from p2smt.files.yaml_text import read_text
+from p2smt.files.yaml_text import dump_yaml, read_text
+from p2smt.interop.clusters.astra_sim.read import ASTRA_SIM
 from p2smt.interop.clusters.facts import MAX_BYTES, ClusterFormat, Facts, InsideFacts
 from p2smt.interop.clusters.kubernetes import read_kubernetes, recognises_kubernetes
-from p2smt.interop.clusters.levels import cluster_of
+from p2smt.interop.clusters.levels import cluster_of, node_link
+from p2smt.interop.clusters.nodes.facts import Told
+from p2smt.interop.clusters.nodes.formats import node_formats
+from p2smt.interop.clusters.nodes.likeness import likeness_note
+from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD
 from p2smt.interop.clusters.physical_hosts import PHYSICAL_HOSTS
 from p2smt.interop.clusters.scontrol import SCONTROL
 from p2smt.interop.clusters.slurm_conf import SLURM_CONF
@@ -43,6 +49,7 @@ class ImportOptions:
     topology_name: which of the topologies of a topology.yaml.
     only: these hosts alone.
     name: of the topology.
+    told: of nodes, what their files may leave open.
     """
 
     node: str | None = None
@@ -51,6 +58,7 @@ class ImportOptions:
     topology_name: str | None = None
     only: Sequence[str] | None = None
     name: str = ""
+    told: Told = NOTHING_TOLD
 
 
 def formats(options: ImportOptions) -> tuple[ClusterFormat, ...]:
@@ -69,6 +77,8 @@ def formats(options: ImportOptions) -> tuple[ClusterFormat, ...]:
             recognises_slurm_yaml,
             partial(read_slurm_yaml, name=options.topology_name),
         ),
+        ASTRA_SIM,
+        *node_formats(options.told),
     )
 
 
@@ -80,19 +90,39 @@ def read_clusters(paths: Sequence[str], options: ImportOptions) -> tuple[Topolog
     """
     if not 1 <= len(paths) <= MAX_FILES:
         raise InputError(f"{len(paths)} files", f"give 1 to {MAX_FILES} files of a cluster")
-    facts = [facts_of(path, options) for path in paths]
+    return combined([facts_of(path, options) for path in paths], options)
+
+
+def combined(facts: Sequence[Facts], options: ImportOptions) -> tuple[Topology, tuple[str, ...]]:
+    """The topology that several sources tell of together; as :func:`read_clusters`."""
     lost = [sentence for found in facts for sentence in found.lost]
     whole = [found for found in facts if found.whole]
     if whole:
         return _whole(facts, whole[0], options), tuple(lost)
     outside = _one([found for found in facts if found.outside is not None], "hosts and switches")
     inside, base = _inside(facts, options)
+    lost += [note for note in [likeness_note(inside)] if note and options.node is None]
     if outside is None or outside.outside is None:
-        return _described(base, base, facts, options), tuple(lost)
+        base, more = _one_node(base, inside, options)
+        return _described(base, base, facts, options), (*lost, *more)
     tree, filled = tree_of(outside.outside, outside.source)
     _check_devices(outside, inside)
     found, more = cluster_of(tree, inside, options.rates, base, options.only)
     return _described(found, base, facts, options), (*lost, *filled, *more)
+
+
+def import_text(topology: Topology) -> str:
+    """The topology as the text of a file.
+
+    Raises:
+        InputError: the file would be larger than what is read.
+    """
+    found = dump_yaml(dump_topology(topology))
+    if len(found.encode()) > MAX_TOPOLOGY_BYTES:
+        given = f"a topology file of {len(found.encode())} bytes"
+        rule = f"would not be read again: at most {MAX_TOPOLOGY_BYTES}"
+        raise InputError(given, rule, "name the hosts of your job alone: --hosts FILE")
+    return found
 
 
 def facts_of(path: str, options: ImportOptions) -> Facts:
@@ -125,7 +155,9 @@ def _one(found: Sequence[Facts], what: str) -> Facts | None:
 
 def _inside(facts: Sequence[Facts], options: ImportOptions) -> tuple[InsideFacts, Topology]:
     """What a node is, and the topology that says what runs on it."""
-    told = _one([found for found in facts if found.inside is not None], "the inside of a node")
+    both = [found for found in facts if found.inside is not None]
+    surely = [found for found in both if found.inside and not found.inside.assumed]
+    told = _one(surely or ([] if options.node else both), "the inside of a node")
     if options.node is not None:
         if told is not None:
             given = f"--node {options.node[:60]} beside {told.source}"
@@ -139,6 +171,27 @@ def _inside(facts: Sequence[Facts], options: ImportOptions) -> tuple[InsideFacts
     found = Topology("node", inside.levels)
     library = inside.library or default_library(found)[0]
     return inside, replace(found, library="" if library == NO_LIBRARY else library)
+
+
+def _one_node(
+    base: Topology, inside: InsideFacts, options: ImportOptions
+) -> tuple[Topology, tuple[str, ...]]:
+    """A node alone: with its network cards where they are told, else what is inside.
+
+    Raises:
+        InputError: it has one device, and nothing tells its network cards.
+    """
+    node, *inner = base.levels
+    options.rates.check((), node.name)
+    if inside.link_known or options.rates.states(node.name):
+        return replace(
+            base, levels=(replace(node, link=node_link(node, options.rates)), *inner)
+        ), ()
+    if not inner:
+        rule = "has one device, and nothing tells what leaves it"
+        raise InputError("the node", rule, f"give --uplink {node.name}=50GB/s")
+    left = f"the level {node.name} is left out, as what leaves a node is not told"
+    return replace(base, levels=tuple(inner)), (left,)
 
 
 def _of_topology(spec: str) -> tuple[InsideFacts, Topology]:
@@ -171,18 +224,19 @@ def _check_devices(outside: Facts, inside: InsideFacts) -> None:
 
 
 def _whole(facts: Sequence[Facts], found: Facts, options: ImportOptions) -> Topology:
-    """The cluster of a file that tells all its levels, and no names."""
+    """The cluster of a file that tells all its levels, and no names.
+
+    Its links have latencies of their own, so no library runs on it.
+    """
     if len(facts) > 1:
         rule = "tells of a whole cluster, without names of hosts"
         raise InputError(f"{found.source} beside other files", rule, "give it alone")
     if options.node is not None or options.only is not None or options.rates.any:
         rule = "tells of a whole cluster, without names of hosts"
         raise InputError(found.source, rule, "drop --node, --hosts, --uplink and the like")
-    topology = Topology(options.name or _stem(found.source), found.whole)
-    library = default_library(topology)[0]
-    return replace(
-        topology,
-        library="" if library == NO_LIBRARY else library,
+    return Topology(
+        options.name or _stem(found.source),
+        found.whole,
         description=f"Imported from {found.source}.",
         sources=(found.source,),
     )
@@ -196,7 +250,8 @@ def _described(
     description = f"Imported from {' and '.join(sources)}."
     if options.node is not None:
         description += f" Nodes are those of {base.name}."
-        sources.append(f"preset {options.node}")
+        known = base.name in preset_names()
+        sources.append(f"{IMPORTED}{base.name}" if known else options.node)
     if found.hosts is not None and found.hosts.assumed:
         names = ", ".join(found.hosts.assumed)
         description += (

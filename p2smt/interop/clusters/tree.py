@@ -147,7 +147,7 @@ def _homes(
     for host in several:
         del homes[host]
     lost += [
-        f"{source}: host {host} is under {listed(found)}: it is left out"
+        f"{source}: host {host} is under {' and '.join(found[:4])}: it is left out"
         for host, found in list(several.items())[:_SHOWN]
     ]
     if len(several) > _SHOWN:
@@ -191,8 +191,8 @@ def _levelled(
     distinct = list(dict.fromkeys(paths.values()))
     top = _shared(distinct)
     if top:
-        what = "hold every host: nothing leaves them, so they are no level"
-        lost.append(f"{source}: {listed(distinct[0][:top])} {what}")
+        what = "everything: nothing leaves there, so that it is no level"
+        lost.append(f"{source}: {listed(distinct[0][:top])} is over {what}")
     depth = max(map(len, distinct)) - top
     names = [tiers[j] if j < len(tiers) else f"tier{j + 1}" for j in range(depth)]
     roots = list(dict.fromkeys(path[top] for path in distinct if path[top:]))

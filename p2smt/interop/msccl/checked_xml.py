@@ -10,25 +10,22 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
-from xml.sax import SAXParseException
 from xml.sax.handler import ContentHandler
 
-from defusedxml.common import DefusedXmlException
-from defusedxml.expatreader import DefusedExpatParser
-
-from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
+from p2smt.interop.safe_xml import error_at, feed_xml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from xml.sax.xmlreader import AttributesImpl
+
+    from p2smt.errors import InputError
 
 MAX_CHARACTERS = 64 * 1024 * 1024
 MAX_ELEMENTS = 1_000_000
 MAX_NUMBER = 2**31 - 1
 """Largest number that the runtime holds in an attribute."""
 
-_SLICE = 1 << 20
 _WHOLE = re.compile(r"-?[0-9]{1,10}")
 
 
@@ -82,11 +79,6 @@ class XmlElement:
         return text
 
 
-def error_at(source: str, line: int, rule: str, remedy: str) -> InputError:
-    """An error about a line of a file."""
-    return InputError(f"{source}, line {line}", rule, remedy)
-
-
 def walk(
     text: str,
     source: str,
@@ -100,27 +92,7 @@ def walk(
     Raises:
         InputError: the text is not XML, is too large, or has what is refused.
     """
-    if len(text) > MAX_CHARACTERS:
-        raise InputError(source, f"is longer than {MAX_CHARACTERS} characters", "shorten it")
-    parser = DefusedExpatParser(forbid_dtd=True)
-    handler = _Handler(parser, source, inside, visit)
-    parser.setContentHandler(handler)
-    try:
-        for start in range(0, len(text), _SLICE):
-            parser.feed(text[start : start + _SLICE])
-        parser.close()
-    except SAXParseException as error:
-        line = error.getLineNumber() or 1
-        rule = f"is not valid XML: {error.getMessage()}"
-        raise error_at(source, line, rule, "correct that line") from None
-    except DefusedXmlException:
-        rule = "a document type or an entity is refused"
-        raise error_at(source, handler.line, rule, "leave it out") from None
-    except InputError:
-        raise
-    except ValueError as error:
-        rule = f"is not valid XML: {str(error)[:80]}"
-        raise error_at(source, handler.line, rule, "correct the file") from None
+    feed_xml(text, source, MAX_CHARACTERS, lambda line: _Handler(line, source, inside, visit))
 
 
 class _Handler(ContentHandler):
@@ -128,23 +100,18 @@ class _Handler(ContentHandler):
 
     def __init__(
         self,
-        parser: DefusedExpatParser,
+        line: Callable[[], int],
         source: str,
         inside: Mapping[str, tuple[str, ...]],
         visit: Callable[[XmlElement], None],
     ) -> None:
         super().__init__()
-        self._parser, self._source, self._inside, self._visit = parser, source, inside, visit
+        self._line, self._source, self._inside, self._visit = line, source, inside, visit
         self._open = [""]
         self._count = 0
 
-    @property
-    def line(self) -> int:
-        """The line that is being read."""
-        return self._parser.getLineNumber() or 1
-
     def startElement(self, name: str, attrs: AttributesImpl) -> None:  # noqa: N802
-        element = XmlElement(name, dict(attrs.items()), self.line, self._source)
+        element = XmlElement(name, dict(attrs.items()), self._line(), self._source)
         known = self._inside[self._open[-1]]
         if name not in known:
             raise self._misplaced(name[:60], known)
@@ -160,14 +127,14 @@ class _Handler(ContentHandler):
     def characters(self, content: str) -> None:
         if content.strip():
             rule = f"text {_shown(content.strip())} between elements"
-            raise error_at(self._source, self.line, rule, "remove it")
+            raise error_at(self._source, self._line(), rule, "remove it")
 
     def _misplaced(self, name: str, known: tuple[str, ...]) -> InputError:
         there = f"<{self._open[-1]}>" if self._open[-1] else "the file"
         rule = f"{there} holds <{name}>"
         expected = " and ".join(f"<{word}>" for word in known) or "nothing"
         remedy = did_you_mean(name, known) or f"{expected} may be there"
-        return error_at(self._source, self.line, rule, remedy)
+        return error_at(self._source, self._line(), rule, remedy)
 
 
 @lru_cache(maxsize=4096)

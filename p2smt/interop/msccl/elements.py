@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from p2smt.interop.msccl.checked_xml import error_at
+from p2smt.interop.safe_xml import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,17 +23,25 @@ _RANK = re.compile(
     r"(?:\s+on\s+(?P<host>\S{1,255}))?\s+device\s+(?P<device>\d{1,9})\b(?P<rest>.*)"
 )
 _NODE = re.compile(r"\((node \d{1,9})\)")
+_BUS = re.compile(r"\[[^\]]{0,32}\]")
+_PREFIX = re.compile(r"\s*(?:\[\d{1,9},\d{1,9}\]<std(?:out|err)>:|\d{1,9}:(?=[\s#]))\s*")
 _DOTS = re.compile(r"[#\s]*(?:\.{2,}|…|\[\.{2,}\])\s*")
 WHAT = "its device list"
 
 
+def unprefixed(line: str) -> str:
+    """A line without what launchers put before it, such as ``[1,0]<stdout>:`` or ``0:``."""
+    return _PREFIX.sub("", line, count=1).strip()
+
+
 @dataclass(slots=True)
 class DeviceList:
-    """The devices read so far: host (empty: unknown) and device of each rank."""
+    """The devices read so far: host (empty: unknown), device and product of each rank."""
 
     where: str = ""
     hosts: dict[int, str] = field(default_factory=dict)
     devices: dict[int, int] = field(default_factory=dict)
+    products: dict[int, str] = field(default_factory=dict)
     shortened: bool = False
 
     def take(self, line: str, where: str) -> bool:
@@ -60,6 +68,7 @@ class DeviceList:
         rank, node = int(found["rank"]), _NODE.search(found["rest"])
         self.hosts[rank] = found["host"] or (node[1] if node else "")
         self.devices[rank] = int(found["device"])
+        self.products[rank] = _NODE.sub("", _BUS.sub("", found["rest"], count=1)).strip()[:80]
 
     def said(self) -> tuple[RankCount, ...]:
         """What the list says, if there is one."""

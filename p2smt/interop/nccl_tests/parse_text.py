@@ -17,7 +17,7 @@ from typing import Any
 
 from p2smt.cluster.topology import MAX_DEVICES
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.devices import DeviceList
+from p2smt.interop.nccl_tests.devices import DeviceList, unprefixed
 from p2smt.interop.nccl_tests.elements import RankCount, Timing, TimingTable, test_in, test_named
 from p2smt.interop.nccl_tests.parse_row import (
     COLUMNS,
@@ -30,7 +30,6 @@ from p2smt.interop.nccl_tests.parse_row import (
 MAX_ROWS = 100_000
 MAX_LINE = 4096
 MAX_COLUMNS = 64
-_PREFIX = re.compile(r"\s*(?:\[\d{1,9},\d{1,9}\]<std(?:out|err)>:|\d{1,9}:(?=[\s#]))\s*")
 _META = re.compile(r"#\s*meta:\s*(\{.*\})\s*")
 
 
@@ -109,7 +108,7 @@ def parse_text(text: str, source: str) -> list[TimingTable]:
     """
     reading = _Reading(source)
     for number, line in enumerate(text.split("\n"), 1):
-        _read_line(reading, _PREFIX.sub("", line[:MAX_LINE], count=1).strip(), number)
+        _read_line(reading, unprefixed(line[:MAX_LINE]), number)
     if not reading.columns and reading.cut:
         rule = f"no heading names its columns, and they are not {' '.join(COLUMNS)}"
         remedy = "give the rows of one run as they were printed, with their heading"

@@ -11,7 +11,7 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Alternative, RequestAnswer, timed_steps
 
 if TYPE_CHECKING:
-    from p2smt.plans.priced.sweep import Sweep
+    from p2smt.plans.sweep import Sweep
 
 
 def cost_data(problem: Problem, candidates: Sequence[Alternative]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from p2smt.parallelism.rank_list import RankList
-from p2smt.plans.check import PlanReport
+from p2smt.plans.check.plan import PlanReport
 from p2smt.plans.file_model import AnyPlan, RequestModel
 from p2smt.plans.solution import TIMED_STEP
 from p2smt.report.costs.request_table import layout_table, peak_line, planned, request_table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from p2smt.errors import BackendError, InputError
 from p2smt.files.write import write_atomically
-from p2smt.plans.priced.sweep import Curve, Sweep
+from p2smt.plans.sweep import Curve, Sweep
 from p2smt.report.costs.sweep_tables import curve_names
 from p2smt.units import format_bytes, format_time
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 
 from p2smt.collectives.names import RequestKind
-from p2smt.plans.priced.sweep import Curve, Sweep
 from p2smt.plans.solution import RequestAnswer, in_chunks
+from p2smt.plans.sweep import Curve, Sweep
 from p2smt.report.costs.request_table import shown_steps
 from p2smt.report.tables import gap, letters, table
 from p2smt.units import format_bandwidth, format_bytes, format_time

@@ -12,7 +12,8 @@ from p2smt.cluster.topology import Topology
 from p2smt.plans.allocation import rank_hosts
 from p2smt.plans.solution import Alternative, Solution
 from p2smt.report.costs.request_table import answered, peak_line, request_table
-from p2smt.report.orders.order_tables import crossing_table, orders_table, unstated_lines
+from p2smt.report.orders.order_tables import crossing_table, orders_table
+from p2smt.report.orders.unstated import unstated_lines
 from p2smt.report.tables import bound_text, table
 from p2smt.report.text import printable
 from p2smt.search.comparison.compare import Comparison

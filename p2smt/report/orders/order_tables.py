@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 
+from p2smt.report.orders.unstated import unstated_lines
 from p2smt.report.tables import bound_text, table
 from p2smt.report.text import printable
 from p2smt.result import Status
@@ -107,26 +108,6 @@ def request_times(found: Comparison) -> Group:
     ]
     columns = ["request", *(f">{name}" for name in names)]
     return table("time of each request per iteration", columns, rows)
-
-
-def unstated_lines(found: Comparison) -> Iterator[str]:
-    """That times cannot be told, and from which oversubscription on the order matters."""
-    hosts = found.problem.topology.hosts
-    assumed = hosts.assumed if hosts is not None else ()
-    names = " and ".join(assumed)
-    yield f"the bandwidth of {names} uplinks is not stated, so no time is told"
-    yield (
-        "on a non-blocking tree every order is optimal in bandwidth: no uplink is then the "
-        "bottleneck of any"
-    )
-    every = [one.figures.matters_from for one in found.orders]
-    least = min((one for one in every if one is not None), default=math.inf)
-    if math.isinf(least):
-        yield "no order here uses these uplinks"
-    else:
-        yield f"the order matters from an oversubscription of {least:.3g} on"
-    remedy = f"--uplink {assumed[-1]}=400GB/s or --oversubscription {assumed[-1]}=4"
-    yield f"to state it, give {remedy} to topology import"
 
 
 def crossing_table(found: Comparison) -> Group:

@@ -19,9 +19,11 @@ from p2smt.report.schemas.lists import (
     ClassicsOutput,
     SchemaOutput,
     TopologyCheckOutput,
+    TopologyImportOutput,
     TopologyListOutput,
     TopologyShowOutput,
 )
+from p2smt.report.schemas.orders import CompareOutput
 from p2smt.report.schemas.run_plan import RunPlanOutput
 from p2smt.report.schemas.run_schedule import RunScheduleOutput
 from p2smt.report.schemas.search import PlacementsOutput, ProgramsOutput
@@ -50,6 +52,7 @@ OUTPUTS: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "solve": (SolveOutput, "solve --json"),
         "placements": (PlacementsOutput, "placements --json"),
         "programs": (ProgramsOutput, "programs --json"),
+        "compare": (CompareOutput, "compare --json"),
         "cost": (CostOutput, "cost --json"),
         "cost-plan": (CostPlanOutput, "cost PLAN --json"),
         "verify-plan": (VerifyPlanOutput, "verify PLAN --json"),
@@ -61,6 +64,7 @@ OUTPUTS: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "topology-list": (TopologyListOutput, "topology list --json"),
         "topology-show": (TopologyShowOutput, "topology show --json"),
         "topology-check": (TopologyCheckOutput, "topology check --json"),
+        "topology-import": (TopologyImportOutput, "topology import --json"),
         "classics": (ClassicsOutput, "classics --json"),
         "classics-name": (ClassicOutput, "classics NAME --json"),
         "schema": (SchemaOutput, "schema --json"),

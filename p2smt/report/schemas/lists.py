@@ -1,4 +1,4 @@
-"""`topology list | show | check --json`, `classics --json` and `schema --json`."""
+"""`topology list | show | check | import --json`, `classics --json` and `schema --json`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,29 @@ class TopologyCheckOutput(Output):
     verdict: Literal["valid"]
     name: str
     devices: Devices
+
+
+class ImportedLevel(OutputPart):
+    """A level of an imported topology."""
+
+    name: str
+    size: Annotated[int, Field(ge=1)]
+    ports: Annotated[int, Field(ge=1, description="Uplinks of an entity.")]
+    bandwidth_bytes_per_s: Annotated[float, Field(description="Of a port, in one direction.")]
+    assumed: Annotated[
+        bool, Field(description="Nobody stated the bandwidth: taken as that of all its nodes.")
+    ]
+
+
+class TopologyImportOutput(Output):
+    """What was made of files of a cluster."""
+
+    levels: Annotated[list[ImportedLevel], Field(description="Outermost first.")]
+    hosts: Annotated[list[str], Field(description="In the order of the devices; empty: unnamed.")]
+    left_out: Annotated[list[str], Field(description="Hosts that are in no one certain place.")]
+    lost: Annotated[list[str], Field(description="What was left out or filled in, in sentences.")]
+    devices: Annotated[int, Field(ge=1, description="How many there are on the hosts.")]
+    topology: TopologyModel
 
 
 class ListedClassic(OutputPart):

@@ -21,6 +21,7 @@ from p2smt.report.schemas.base import (
     Ratio,
     Seconds,
 )
+from p2smt.report.schemas.orders import OrderBeside
 from p2smt.result import Status
 
 Regime = Annotated[
@@ -205,5 +206,25 @@ class SolveOutput(Output):
     default_layout: ComparedLayout | None
     compared_layout: ComparedLayout | None
     faster_layouts: Annotated[list[str], Field(description="Compared layouts that are faster.")]
+    hosts: Annotated[
+        list[str] | None,
+        Field(description="The host of each rank, in rank order; null: nodes have no names."),
+    ]
+    idle: Annotated[list[str] | None, Field(description="Hosts without ranks; null: as above.")]
+    inside: Annotated[
+        RankMatrix | None,
+        Field(description="Matrix inside each node: axes by the levels there; null: as above."),
+    ]
+    with_programs_s: Annotated[
+        Seconds | None,
+        Field(
+            description="Seconds: objective with the best programs found on the same ranks; null: "
+            "none is faster, or nodes have no names (then objective_s has them)."
+        ),
+    ]
+    orders: Annotated[
+        list[OrderBeside] | None,
+        Field(description="Orders that everyone has, one collective each; null: as above."),
+    ]
     sensitivity: list[ChangedTopology]
     stats: SearchStats

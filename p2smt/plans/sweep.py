@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem
-from p2smt.plans.priced.given_program import candidates, cost_by_size
+from p2smt.plans.given_program import candidates, cost_by_size
 from p2smt.plans.solution import Alternative, RequestAnswer
 from p2smt.programs.program import Program
 
@@ -76,7 +76,7 @@ def sweep(
     """What the requests take with each of these payloads in bytes, instead of their own.
 
     programs: of one request any number, which are compared; of several one for each that has
-        programs, as for :func:`~p2smt.plans.priced.given_program.cost_of`.
+        programs, as for :func:`~p2smt.plans.given_program.cost_of`.
     """
     columns = [
         cost_by_size(problem, placement, sizes, texts) for texts in candidates(problem, programs)

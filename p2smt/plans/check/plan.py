@@ -9,9 +9,9 @@ from p2smt.cost.regime import regime
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
-from p2smt.plans.check_numbers import plan_bounds, plan_notes, request_bounds, request_notes
-from p2smt.plans.check_restrictions import broken_by_program, broken_rules
-from p2smt.plans.check_steps import check_on_ranks, check_request
+from p2smt.plans.check.numbers import plan_bounds, plan_notes, request_bounds, request_notes
+from p2smt.plans.check.restrictions import broken_by_program, broken_rules
+from p2smt.plans.check.steps import check_on_ranks, check_request
 from p2smt.plans.expected import Expected, on_ranks, on_scene
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel, RequestModel
 from p2smt.plans.problem import located, plan_problem

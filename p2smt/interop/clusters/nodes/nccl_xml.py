@@ -1,0 +1,283 @@
+"""Reads NCCL's (and RCCL's) topology XML: input files of clouds, and full dumps.
+
+Facts about it (NVIDIA/nccl, src/graph/xml.cc and topo.cc; ROCm/rccl has ``xgmi`` for ``nvlink``):
+system > cpu > pci > pci.. > gpu > nvlink, and nic > net.  ``class`` is the PCI class: 0x03.. (AMD
+also 0x12..) a GPU, 0x02.. a network card (0x0207 InfiniBand), others bridges.  ``link_speed`` times
+``link_width`` is the link towards the CPU.  ``speed`` of a net is in Mb/s.  ``nvlink`` names its
+target by bus id, ``tclass`` 0x068000 is an NVSwitch.  Input files have neither gpu nor net: NCCL
+adds them, and the NVLinks, as it runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from p2smt.errors import InputError
+from p2smt.interop.clusters.nodes.facts import (
+    MAX_CARDS,
+    MAX_GPUS,
+    Accelerator,
+    BusPath,
+    CardPort,
+    NodeFacts,
+)
+from p2smt.interop.clusters.nodes.models import (
+    PCIE_GENERATIONS,
+    model_of_capability,
+    model_of_device,
+)
+from p2smt.interop.clusters.nodes.xml_tree import TreeElement, xml_tree
+
+NAME = "NCCL topology XML"
+_LANES = 16
+_SPEEDS = {"2.5": 1, "5": 2, "8": 3, "16": 4, "32": 5, "64": 6}
+_SPEED = re.compile(r"([0-9]{1,2}(?:\.[0-9])?) GT/s(?: PCIe)?")
+_NUMBER = re.compile(r"[0-9]{1,12}")
+_LINKS = ("nvlink", "xgmi")
+_SWITCH = "0x068000"
+_AMD_GPUS = {"940": "mi300x", "942": "mi300x", "910": "mi250x", "90a": "mi250x"}
+_EFA = {"0xefa0": "efa", "0xefa1": "efa2", "0xefa2": "efa2", "0xefa3": "efa3"}
+_EFA_FIRST_BYTES_PER_S = 12.5e9
+
+
+def is_nccl_xml(text: str) -> bool:
+    """Whether a text looks like one."""
+    return bool(re.match(r"\ufeff?\s*(<\?xml[^>]*>\s*|<!--.*?-->\s*)*<system\b", text, re.S))
+
+
+def parse_nccl_xml(text: str, source: str) -> NodeFacts:
+    """The node in a topology file.
+
+    Raises:
+        InputError: it is malformed, or has no GPU.
+    """
+    root = xml_tree(text, source)
+    if root.name != "system":
+        raise root.error("is the root, not <system>", "give a topology file of NCCL")
+    cpus, lost = _one_host(root)
+    gpus = _ordered(list(_gpus(cpus)))
+    ports = list(_ports(cpus))
+    _check_counts(gpus, ports, source)
+    if len(gpus) != len({_bus(gpu) for gpu in gpus}):
+        raise InputError(source, "two GPUs have one busid", "correct it")
+    chips = [chip for gpu in gpus for chip in list(gpu.each("gpu"))[:1]]
+    linked = len(chips) == len(gpus)
+    pairs, to_switch = _links(gpus)
+    return NodeFacts(
+        source,
+        tuple(_accelerator(gpu) for gpu in gpus),
+        tuple(port.facts for port in ports),
+        pairs,
+        to_switch,
+        _nearness([*gpus, *(port.device for port in ports)]),
+        linked,
+        any(chip.text("gcn") or any(chip.each("xgmi")) for chip in chips),
+        _socket(cpus),
+        lost,
+    )
+
+
+def _one_host(root: TreeElement) -> tuple[list[TreeElement], tuple[str, ...]]:
+    """The CPUs of the first host; a dump of a domain that spans hosts has several."""
+    cpus = list(root.each("cpu"))
+    hosts = list(dict.fromkeys(cpu.text("host_hash") for cpu in cpus))
+    if len(hosts) < 2:
+        return cpus, ()
+    kept = [cpu for cpu in cpus if cpu.text("host_hash") == hosts[0]]
+    return kept, (f"of {len(hosts)} hosts in the file the first is read",)
+
+
+def _check_counts(gpus: list[TreeElement], ports: list[_Port], source: str) -> None:
+    if not gpus:
+        rule = "has no GPU (a <pci> of class 0x03..)"
+        raise InputError(source, rule, "give the topology of a node with GPUs")
+    if len(gpus) > MAX_GPUS or len(ports) > MAX_CARDS:
+        rule = f"a node has at most {MAX_GPUS} GPUs and {MAX_CARDS} network cards"
+        raise InputError(f"{source}: {len(gpus)} GPUs, {len(ports)} cards", rule)
+
+
+def _below(element: TreeElement) -> Iterator[TreeElement]:
+    """Everything inside, in document order."""
+    todo = element.inside[::-1]
+    while todo:
+        found = todo.pop()
+        yield found
+        todo.extend(found.inside[::-1])
+
+
+def _gpus(cpus: list[TreeElement]) -> Iterator[TreeElement]:
+    for cpu in cpus:
+        for element in _below(cpu):
+            kind = element.text("class").lower()
+            is_gpu = kind.startswith(("0x03", "0x12")) or any(element.each("gpu"))
+            if element.name == "pci" and is_gpu:
+                yield element
+
+
+def _ordered(gpus: list[TreeElement]) -> list[TreeElement]:
+    """As CUDA numbers them: as the file says, or by bus id."""
+    numbers = [_whole(chip, "dev") for gpu in gpus for chip in list(gpu.each("gpu"))[:1]]
+    if len(numbers) == len(gpus) == len(set(numbers)) and None not in numbers:
+        pairs = zip(numbers, range(len(gpus)), strict=True)
+        return [gpus[i] for _, i in sorted((n or 0, i) for n, i in pairs)]
+    return sorted(gpus, key=_bus)
+
+
+def _bus(element: TreeElement) -> str:
+    bus = element.text("busid").lower()
+    if not re.fullmatch(r"[0-9a-f]{1,8}:[0-9a-f]{1,2}:[0-9a-f]{1,2}\.[0-9a-f]", bus):
+        raise element.error(f"has busid={bus[:40]!r}", "write it like 0000:0f:00.0")
+    return bus
+
+
+def _whole(element: TreeElement, name: str) -> int | None:
+    """A whole number; None where it is missing.
+
+    Raises:
+        InputError: it is there, and is none.
+    """
+    text = element.text(name)
+    if not text:
+        return None
+    if not _NUMBER.fullmatch(text):
+        raise element.error(f"has {name}={text[:40]!r}, not a whole number", "correct it")
+    return int(text)
+
+
+def _rate(element: TreeElement) -> float | None:
+    """A PCIe link in each direction; None: not told."""
+    found = _SPEED.fullmatch(element.text("link_speed"))
+    generation = _SPEEDS.get(found[1].removesuffix(".0")) if found else None
+    width = _whole(element, "link_width")
+    if generation is None:
+        return None
+    if width is not None and width > _LANES:
+        raise element.error(f"has link_width={width}", f"write at most {_LANES} lanes")
+    return PCIE_GENERATIONS[generation] * (width or _LANES) / _LANES
+
+
+def _accelerator(gpu: TreeElement) -> Accelerator:
+    bridges = [element for element in gpu.way() if element.name == "pci"]
+    rates = [rate for rate in map(_rate, bridges) if rate is not None]
+    return Accelerator(_bus(gpu), _model(gpu), _rate(gpu), min(rates, default=None))
+
+
+def _model(gpu: TreeElement) -> str:
+    """By its device number, or what the GPU itself says of its generation."""
+    named = model_of_device(gpu.text("device"))
+    chips = list(gpu.each("gpu"))
+    if named or not chips:
+        return named
+    gcn = chips[0].text("gcn").removeprefix("gfx").partition(":")[0]
+    if gcn:
+        return _AMD_GPUS.get(gcn, "")
+    return model_of_capability(_whole(chips[0], "sm") or 0)
+
+
+def _links(gpus: list[TreeElement]) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """Links between GPUs, and those of each GPU to switches."""
+    number = {_bus(gpu): i for i, gpu in enumerate(gpus)}
+    pairs = [[0] * len(gpus) for _ in gpus]
+    to_switch = [0] * len(gpus)
+    for i, gpu in enumerate(gpus):
+        for chip in list(gpu.each("gpu"))[:1]:
+            for link in (one for name in _LINKS for one in chip.each(name)):
+                count, target = _whole(link, "count") or 0, link.text("target").lower()
+                if count > 64:
+                    raise link.error(f"has count={count}", "a GPU has at most 64 links")
+                if target in number:
+                    pairs[i][number[target]] += count
+                elif link.text("tclass").lower() == _SWITCH or target == "fffffff:ffff:ff":
+                    to_switch[i] += count
+    _check_symmetric(gpus, pairs)
+    return tuple(map(tuple, pairs)), tuple(to_switch)
+
+
+def _check_symmetric(gpus: list[TreeElement], pairs: list[list[int]]) -> None:
+    for i, gpu in enumerate(gpus):
+        for j in range(i):
+            if pairs[i][j] != pairs[j][i]:
+                rule = f"has {pairs[i][j]} links to {_bus(gpus[j])}, which has {pairs[j][i]} back"
+                raise gpu.error(rule, "correct it, or dump the file again")
+
+
+@dataclass(frozen=True, slots=True)
+class _Port:
+    """A port, and the element whose place in the tree is that of its card."""
+
+    device: TreeElement
+    facts: CardPort
+
+
+def _ports(cpus: list[TreeElement]) -> Iterator[_Port]:
+    for cpu in cpus:
+        for element in _below(cpu):
+            kind = element.text("class").lower()
+            nics = list(element.each("nic"))
+            if element.name == "pci" and (nics or kind.startswith("0x02")):
+                yield from _card(element, [net for nic in nics for net in nic.each("net")])
+
+
+def _card(card: TreeElement, nets: list[TreeElement]) -> Iterator[_Port]:
+    """The ports of a card; one where the file lists none."""
+    bus, fabric, pcie = _bus(card), _fabric(card), _rate(card)
+    if not nets:
+        first = card.text("device").lower() == "0xefa0"
+        known = _EFA_FIRST_BYTES_PER_S if first else None
+        yield _Port(card, CardPort(bus, bus, known, fabric, pcie))
+    for net in nets:
+        speed = _whole(net, "speed")
+        rate = speed * 1e6 / 8 if speed else None
+        yield _Port(card, CardPort(net.text("name")[:64] or bus, bus, rate, fabric, pcie))
+
+
+def _fabric(card: TreeElement) -> str:
+    """What a card speaks: by its class, and by who made it; empty: not told."""
+    kind, maker = card.text("class").lower(), card.text("vendor").lower()
+    if kind.startswith("0x0207"):
+        return "infiniband"
+    if maker == "0x1d0f":
+        return _EFA.get(card.text("device").lower(), "")
+    if maker == "0x1ae0":
+        return "gvnic"
+    return "roce" if maker == "0x15b3" else ""
+
+
+def _nearness(devices: list[TreeElement]) -> tuple[tuple[BusPath | None, ...], ...]:
+    """What lies between each two devices, by what holds them."""
+    ways = [[id(element) for element in device.way()] for device in devices]
+    return tuple(tuple(_between(a, b) for b in ways) for a in ways)
+
+
+def _between(one: list[int], other: list[int]) -> BusPath:
+    """By the ways to the CPU: bridges that lie between two devices, the one that joins them too."""
+    shared = next(
+        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
+    if shared == 0:
+        return BusPath.SYS
+    if shared == 1:
+        return BusPath.PHB
+    bridges = len(one) + len(other) - 2 * shared + 1
+    return BusPath.PIX if bridges == 1 else BusPath.PXB
+
+
+def _socket(cpus: list[TreeElement]) -> float | None:
+    """What joins the CPUs, as NCCL takes it to be (topo.h); None: it would not know either."""
+    if not cpus:
+        return None
+    about: Mapping[str, str] = cpus[0].attributes
+    if about.get("arch") == "ppc64":
+        return 32e9
+    if about.get("arch") == "arm64":
+        return 6e9
+    if about.get("vendor") == "AuthenticAMD":
+        return 16e9
+    model = _whole(cpus[0], "modelid")
+    if about.get("vendor") != "GenuineIntel" or model is None:
+        return None
+    steps = ((0xCF, 40e9), (0x8F, 22e9), (0x55, 10e9), (0, 6e9))
+    return next(rate for least, rate in steps if model >= least)

@@ -1,1 +1,0 @@
-"""Programs that the user gave, priced on a placement (`given_program`), over sizes (`sweep`)."""

@@ -1,0 +1,121 @@
+"""Which hosts get which cells of a grid?  The question as plain integers.
+
+Hosts that are alike (under the same switches, with the same uplink of their own) form a *pool*.
+Cells come in *blocks* of as many cells each; an answer says how many cells of each block lie in
+each pool.  With blocks of one cell that is where every cell lies, and the loads are exact.  With
+larger blocks (the groups of one axis, say) only counts are asked for, and the loads are what any
+order of the cells puts on the uplinks at least: a relaxation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p2smt.errors import InputError
+
+Counts = tuple[tuple[int, ...], ...]
+"""How many cells of each block (row) lie in each pool (column)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """A load by messages from block to block: ``edges`` are (from, to, how many of each cell).
+
+    Out of an entity go at least as many as the first block has more cells in it than the second,
+    into it the reverse; the larger sum of the two is the load of its uplink.
+    """
+
+    edges: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """A load by how many cells of a group an entity holds: ``sent[n]`` for n cells, per group.
+
+    ``groups`` are of blocks; ``sent`` begins and ends with 0.  The sum over groups is the load.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    sent: tuple[int, ...]
+
+
+Load = Messages | Shares
+
+
+@dataclass(frozen=True, slots=True)
+class UplinkTicks:
+    """What an entity's load costs: ``ticks[v]`` for the load v, not falling; beyond: the last.
+
+    ``load`` is the index of the load that it carries.
+    """
+
+    load: int
+    ticks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WayTicks:
+    """One way to carry out a request: the largest of these in ticks.
+
+    ``least`` whatever the answer, ``pools[p]`` if pool p has a cell, and what the load of each
+    entity costs (None: its uplink does not matter).
+    """
+
+    least: int
+    pools: tuple[int, ...]
+    uplinks: tuple[UplinkTicks | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A side constraint: so many cells of these blocks together lie in each pool."""
+
+    blocks: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationProblem:
+    """Cells in pools at least cost.
+
+    ``pools`` are numbers of hosts, ``entities`` the pools under each switch, ``members`` the cells
+    of each of ``blocks`` blocks.  ``requests`` are the ways of each, of which the cheapest runs;
+    the objective is the sum over requests, or (``worst``) the largest.  ``chain``: the blocks in an
+    order that can be reversed without changing any load, or nothing; ``alike``: the blocks can be
+    exchanged at will.  ``held`` and ``at_most`` restrict the answers, ``start`` is one to begin
+    with.
+    """
+
+    pools: tuple[int, ...]
+    entities: tuple[tuple[int, ...], ...]
+    blocks: int
+    members: int
+    loads: tuple[Load, ...]
+    requests: tuple[tuple[WayTicks, ...], ...]
+    worst: bool = False
+    mirrored: bool = False
+    alike: bool = False
+    held: tuple[Held, ...] = ()
+    at_most: int | None = None
+    start: Counts | None = None
+
+    def __post_init__(self) -> None:
+        cells, hosts = self.blocks * self.members, sum(self.pools)
+        if min(self.blocks, self.members, *self.pools) < 1 or cells > hosts:
+            raise InputError(f"{cells} cells on {hosts} hosts", "each needs a host of its own")
+        if not self.requests or not all(self.requests):
+            raise InputError("a request without a way", "needs at least one")
+        for way in (way for ways in self.requests for way in ways):
+            self._check(way)
+
+    def _check(self, way: WayTicks) -> None:
+        if len(way.pools) != len(self.pools) or len(way.uplinks) != len(self.entities):
+            raise InputError("ticks of a way", "need one entry for each pool and each entity")
+        for uplink in way.uplinks:
+            if uplink is not None and list(uplink.ticks) != sorted(uplink.ticks):
+                raise InputError("ticks of an uplink", "must not fall with the load")
+
+    @property
+    def idle(self) -> int:
+        """Hosts that get no cell."""
+        return sum(self.pools) - self.blocks * self.members

@@ -1,0 +1,91 @@
+"""The best order of hosts, also where nobody stated the bandwidth of the uplinks.
+
+Uplinks of unknown bandwidth are taken as non-blocking, so that every order of the hosts takes the
+same time in bandwidth.  Then the matrix inside the nodes is the one of least time, and of its
+orders the one that loads these uplinks least: that which still is best when they do block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from p2smt.cluster.nodes.allocation import allocated
+from p2smt.cluster.topology import Topology
+from p2smt.parallelism.placement import FixedEntry
+from p2smt.parallelism.rank_list import RankList
+from p2smt.parallelism.request import Problem
+from p2smt.plans.rank_answer import rank_alternative
+from p2smt.plans.solution import Solution
+from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.search.allocation.solve import solve_on_hosts
+from p2smt.search.joint import ProgressCallback
+from p2smt.search.solve import as_named
+from p2smt.solvers.solver import Solver
+
+_SLOW = 2.0**-10
+"""Part of a non-blocking uplink's bandwidth with which uplinks decide every time."""
+
+
+def best_on_hosts(
+    problem: Problem,
+    hosts: Sequence[str],
+    *,
+    limits: SearchLimits | None = None,
+    solver: Solver | str = Solver.CPSAT,
+    programs: bool = True,
+    progress: ProgressCallback | None = None,
+) -> Solution:
+    """As :func:`~p2smt.search.allocation.solve.solve_on_hosts`, with ties of time settled.
+
+    Where bandwidths are assumed, ``optimal`` says of both that they are proved: the least time on
+    uplinks that do not block, and with that matrix inside the nodes the least load of uplinks.
+    """
+    known = problem.topology.hosts
+    watch = StopWatch.start(limits or SearchLimits())
+    first = solve_on_hosts(
+        problem, hosts, limits=watch.left(), solver=solver, programs=programs, progress=progress
+    )
+    if known is None or not known.assumed or first.allocation is None or first.interrupted:
+        return first
+    slow = replace(problem, topology=_slowed(problem.topology, known.assumed))
+    slow = replace(slow, rules=(*problem.rules, *_fixed(first, problem)))
+    second = solve_on_hosts(slow, hosts, limits=watch.left(), solver=solver, programs=False)
+    return _on_stated(problem, first, second)
+
+
+def _slowed(topology: Topology, levels: Sequence[str]) -> Topology:
+    for name in levels:
+        topology = topology.with_bandwidth_factor(topology.names.index(name), _SLOW)
+    return topology
+
+
+def _fixed(found: Solution, problem: Problem) -> list[FixedEntry]:
+    """Rules that fix the matrix inside the nodes."""
+    inside = () if found.allocation is None else found.allocation.inside
+    first = problem.topology.node_level + 1
+    return [
+        FixedEntry(i, first + j, entry)
+        for i, row in enumerate(inside)
+        for j, entry in enumerate(row)
+    ]
+
+
+def _on_stated(problem: Problem, first: Solution, second: Solution) -> Solution:
+    """The order of the second at the costs of the first."""
+    order = second.best
+    hosts = second.problem.topology.hosts
+    if order is None or hosts is None:
+        return first
+    named = as_named(problem)
+    used = replace(named, topology=allocated(named.topology, hosts.names))
+    answer = rank_alternative(used, RankList(order.ranks, used.axis_sizes))
+    proved = {first.status, second.status} == {Status.OPTIMAL}
+    return replace(
+        first,
+        problem=used,
+        alternatives=(answer,),
+        status=Status.OPTIMAL if proved else Status.FEASIBLE,
+        interrupted=second.interrupted,
+        allocation=second.allocation,
+    )
