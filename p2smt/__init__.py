@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from p2smt.api.calibrate import calibrate as calibrate
     from p2smt.api.calibrate import measure as measure
     from p2smt.api.calibrate import read_measurements as read_measurements
+    from p2smt.api.compare import compare as compare
     from p2smt.api.files import read_plan as read_plan
     from p2smt.api.files import read_schedule as read_schedule
     from p2smt.api.files import write_plan as write_plan
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from p2smt.search.allocation.orders import baselines as baselines
     from p2smt.search.allocation.orders import host_order as host_order
     from p2smt.search.allocation.solve import solve_on_hosts as solve_on_hosts
+    from p2smt.search.comparison.compare import Comparison as Comparison
     from p2smt.search.conflict import rule_conflict as rule_conflict
     from p2smt.search.placements import placements as placements
     from p2smt.search.programs import ProgramList as ProgramList
@@ -204,6 +206,7 @@ _HOMES = {
         "measure",
         "read_measurements",
     ),
+    "p2smt.api.compare": ("compare",),
     "p2smt.api.files": (
         "read_plan",
         "read_schedule",
@@ -217,6 +220,7 @@ _HOMES = {
         "run_programs",
     ),
     "p2smt.interop.runtimes": ("runnable",),
+    "p2smt.search.comparison.compare": ("Comparison",),
     "p2smt.search.conflict": ("rule_conflict",),
     "p2smt.schedules.lower.exported": ("PlanExport",),
     "p2smt.runtime.summary": ("RunResult",),

@@ -233,14 +233,17 @@ def exchange_rule(p: int, steps: Callable[[Profile], Profile]) -> Rule:
 def fits_shape(algorithm: Algorithm, operation: Operation, footprint: Footprint) -> bool:
     """Whether the groups have the shape for which an algorithm, or its load, is known.
 
-    A root's load depends on its entity, which the footprint knows for regular groups.
+    A root's load depends on its entity, which the footprint knows for regular groups; what every
+    member sends every other on the size of its group.
     """
     match algorithm:
         case Algorithm.BINOMIAL | Algorithm.SCATTER_GATHER:
             return footprint.regular
         case Algorithm.DIRECT:
             rooted = operation in (Collective.REDUCE, Collective.BROADCAST)
-            return footprint.regular or not rooted
+            return footprint.regular or not (rooted or footprint.mixed)
+        case Algorithm.ONE_SHOT:
+            return not footprint.mixed
         case Algorithm.HALVING_DOUBLING:
             powers = all(n & (n - 1) == 0 for profile in footprint.profiles for n in profile)
             return footprint.regular and powers
@@ -302,4 +305,4 @@ def _one_switch(topology: Topology, footprint: Footprint) -> bool:
     if len(crossed) != 1:
         return False
     least = topology.levels[crossed.pop()].link.in_switch_members
-    return 0 < least <= footprint.members
+    return 0 < least <= min(profile[-1] for profile in footprint.profiles)

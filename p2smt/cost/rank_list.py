@@ -1,4 +1,4 @@
-"""Time of one collective (or of a send) on ranks in any order, device by device."""
+"""Times of collectives (or of a send) on ranks in any order, device by device."""
 
 from __future__ import annotations
 
@@ -46,6 +46,17 @@ def single_bound_s(
     return min(way.seconds_per_byte for way in model.ways) * payload_bytes
 
 
+def groups_model(
+    topology: Topology, groups: Sequence[IntArray], operation: Operation
+) -> StepCostModel:
+    """Everything about a step on these groups but its payload: an array for each size of groups.
+
+    Members are device ids in communicator order.
+    """
+    joins_nodes = not topology.library or library_of(topology.library).joins_nodes
+    return step_model(topology, explicit_footprint(topology, groups, joins_nodes), operation)
+
+
 def _single_model(
     topology: Topology, ranks: IntArray, axes: Sequence[int], kind: RequestKind
 ) -> StepCostModel:
@@ -56,5 +67,4 @@ def _single_model(
         footprint = explicit_send(topology, lines[:, :-1].ravel(), lines[:, 1:].ravel())
         return step_model(topology, footprint, RequestKind.SEND)
     operation: Operation = DIRECT.get(kind) or RequestKind.ALL_TO_ALL
-    joins_nodes = not topology.library or library_of(topology.library).joins_nodes
-    return step_model(topology, explicit_footprint(topology, lines, joins_nodes), operation)
+    return groups_model(topology, [lines], operation)

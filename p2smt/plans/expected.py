@@ -20,7 +20,8 @@ class Expected:
     """The numbers of a request: times in seconds, steps and payloads of one of its chunks.
 
     ``physical_bound_s`` is 0 where none is known (several ways to run, on a rank list).
-    ``proved_s`` bounds a request without a program: a single step takes what it takes.
+    ``proved_s`` is the only bound that is known (a single step takes what it takes), unless a
+    search may have ``searched`` for programs.
     """
 
     steps: tuple[StepTime, ...]
@@ -31,6 +32,7 @@ class Expected:
     proved_s: float
     peak_bytes: int
     shards: tuple[int, ...] | None
+    searched: bool
 
 
 def on_scene(model: RequestModel, scene: Scene, trace: Trace) -> Expected:
@@ -53,6 +55,7 @@ def on_scene(model: RequestModel, scene: Scene, trace: Trace) -> Expected:
         seconds,
         peak,
         shards,
+        model.program is not None,
     )
 
 
@@ -64,7 +67,8 @@ def _step_times(model: RequestModel, scene: Scene, trace: Trace) -> tuple[StepTi
 
 
 def on_ranks(answer: RequestAnswer) -> Expected:
-    """The numbers of a request on a rank list, as :mod:`p2smt.plans.rank_answer` finds them."""
+    """The numbers of a request on a rank list, as :mod:`p2smt.plans.rank_answer` and
+    :mod:`p2smt.plans.rank_program` find them."""
     return Expected(
         answer.steps,
         answer.payloads,
@@ -74,4 +78,5 @@ def on_ranks(answer: RequestAnswer) -> Expected:
         answer.bound_s,
         answer.peak_bytes,
         answer.shards,
+        searched=False,
     )

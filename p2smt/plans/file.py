@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from p2smt.cluster.file_model import dump_topology
@@ -11,12 +12,12 @@ from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
-from p2smt.parallelism.placement import IntArray
-from p2smt.parallelism.rank_list import RankList
-from p2smt.parallelism.request import Problem, Request
+from p2smt.parallelism.rank_list import RankList, RankMap
+from p2smt.parallelism.request import Problem
 from p2smt.plans.allocation import rank_hosts
 from p2smt.plans.file_model import SCHEMA_VERSION, AnyPlan, OldPlanModel, PlanModel
 from p2smt.plans.rank_answer import rank_step_groups
+from p2smt.plans.rank_scene import RankScene
 from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution, timed_step
 from p2smt.programs.program import lower
@@ -48,8 +49,7 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
         "status": status.value,
         "peak_bytes": alternative.peak_bytes,
         "requests": [
-            _request_data(problem.topology, _groups(problem, alternative, r.request), r)
-            for r in alternative.requests
+            _request_data(problem, alternative.placement, r) for r in alternative.requests
         ],
     }
     return data | _on_hosts(solution, alternative)
@@ -65,25 +65,35 @@ def _on_hosts(solution: Solution, alternative: Alternative) -> dict[str, Any]:
     return {"hosts": list(hosts), "with_programs_s": with_programs_s}
 
 
-def _groups(problem: Problem, alternative: Alternative, request: Request) -> IntArray:
-    """The reduction groups of a request."""
-    where = alternative.placement
+def _step_groups(
+    problem: Problem, where: RankMap, answer: RequestAnswer
+) -> Iterator[list[list[int]]]:
+    """The groups of each step of an answer, by device."""
+    request, program = answer.request, answer.program
     if isinstance(where, RankList):
-        return rank_step_groups(problem, request, where)
-    return where.groups(problem.axis_indices(request))
+        if program is None:
+            groups = rank_step_groups(problem, request, where).tolist()
+            yield from (groups for _ in answer.steps)
+            return
+        scene = RankScene.of(problem, request, where)
+        yield from ([list(g) for g in scene.step_groups(i)] for i in program.instructions)
+        return
+    whole, hierarchy = where.groups(problem.axis_indices(request)), answer.hierarchy
+    if program is None:
+        yield from (whole.tolist() for _ in answer.steps)
+        return
+    for instruction in program.instructions:
+        yield lower(whole, hierarchy.factors, hierarchy.grouping(instruction)).tolist()
 
 
-def _request_data(topology: Topology, groups: IntArray, answer: RequestAnswer) -> dict[str, Any]:
-    instructions = answer.program.instructions if answer.program else (None,) * len(answer.steps)
-    steps = []
-    for instruction, step, payload in zip(instructions, answer.steps, answer.payloads, strict=True):
-        text = answer.request.kind.value if instruction is None else str(instruction)
-        lowered = groups
-        if instruction is not None:
-            lowered = lower(
-                groups, answer.hierarchy.factors, answer.hierarchy.grouping(instruction)
-            )
-        steps.append(_step_data(topology, text, lowered, step, payload))
+def _request_data(problem: Problem, where: RankMap, answer: RequestAnswer) -> dict[str, Any]:
+    fixed = (answer.request.kind.value,) * len(answer.steps)
+    texts = map(str, answer.program.instructions if answer.program else fixed)
+    groups = _step_groups(problem, where, answer)
+    steps = [
+        _step_data(problem.topology, *one)
+        for one in zip(texts, groups, answer.steps, answer.payloads, strict=True)
+    ]
     return {
         "kind": answer.request.kind.value,
         "axes": list(answer.request.axes),
@@ -103,9 +113,9 @@ def _request_data(topology: Topology, groups: IntArray, answer: RequestAnswer) -
 
 
 def _step_data(
-    topology: Topology, text: str, groups: IntArray, step: StepTime, payload: float
+    topology: Topology, text: str, groups: list[list[int]], step: StepTime, payload: float
 ) -> dict[str, Any]:
-    where = {"groups": groups.tolist(), "payload_bytes": payload}
+    where = {"groups": groups, "payload_bytes": payload}
     return {"instruction": text, **where, **timed_step(text, step, topology.names)}
 
 

@@ -41,9 +41,14 @@ def check_single(kind: RequestKind, hierarchy: Hierarchy) -> Checked:
 
 
 def rank_step_groups(problem: Problem, request: Request, ranks: RankList) -> IntArray:
-    """The groups of a request's one step; those of a send in the order of the ranks."""
+    """The groups of a request, in the order of the communicators that run it.
+
+    On named hosts that of the ranks, which are started there; elsewhere processes are numbered as
+    devices are, and only a send goes in the order of the ranks.
+    """
     axes = problem.axis_indices(request)
-    return ranks.lines(axes) if request.kind is RequestKind.SEND else ranks.groups(axes)
+    by_rank = request.kind is RequestKind.SEND or problem.topology.hosts is not None
+    return ranks.lines(axes) if by_rank else ranks.groups(axes)
 
 
 def rank_answer(problem: Problem, request: Request, ranks: RankList) -> RequestAnswer:

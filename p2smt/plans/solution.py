@@ -327,7 +327,7 @@ class PlanProof:
     Of rank orders that no matrix expresses the default one alone is tried.  ``better`` is a faster
     answer, ``false`` says which bounds in the plan the search contradicts, ``unsettled`` which it
     neither contradicts nor proves, ``weaker`` which are true but less than it proves;
-    ``listed``: the plan is a rank list.
+    ``listed``: the plan is a rank list; ``on_hosts``: one on named hosts, whose orders are bounded.
     """
 
     status: ProofStatus
@@ -337,6 +337,7 @@ class PlanProof:
     false: tuple[str, ...]
     solution: Solution
     listed: bool = False
+    on_hosts: bool = False
     unsettled: tuple[str, ...] = ()
     weaker: tuple[str, ...] = ()
 

@@ -7,6 +7,7 @@ empty.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -33,6 +34,7 @@ class ViolationKind(Enum):
     NOT_CONTAINED = "not-contained"  # a broadcast would lose a member's data or gain nothing
     AFTER_GOAL = "after-goal"  # a step follows the goal state
     GOAL_MISSED = "goal-missed"  # the program ends short of the goal
+    UNEVEN_SLICES = "uneven-slices"  # an instruction needs slices of one size
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +49,24 @@ class Violation:
     message: str
 
 
-def check_groups(groups: IntArray, devices: int, step: int) -> Violation | None:
-    """Groups have at least two members in device order, and no device is in two of them."""
-    outside = ((groups < 0) | (groups >= devices)).any(axis=1)
-    unordered = (np.diff(groups, axis=1) <= 0).any(axis=1)
-    wrong = np.flatnonzero(outside | unordered | (groups.shape[1] < 2))
-    if len(wrong) or not len(groups):
-        text = f"groups need two members or more of 0 to {devices - 1}, in device order"
-        return _shape(step, groups[wrong[:1]], None, text)
-    twice = np.flatnonzero(np.bincount(groups.ravel()) > 1)
+def check_groups(every: Sequence[IntArray], devices: int, step: int) -> Violation | None:
+    """Groups have at least two members in device order, and no device is in two of them.
+
+    ``every``: those of one size each, shape (groups, members).
+    """
+    for groups in every:
+        outside = ((groups < 0) | (groups >= devices)).any(axis=1)
+        unordered = (np.diff(groups, axis=1) <= 0).any(axis=1)
+        wrong = np.flatnonzero(outside | unordered | (groups.shape[1] < 2))
+        if len(wrong) or not len(groups):
+            text = f"groups need two members or more of 0 to {devices - 1}, in device order"
+            return _shape(step, groups[wrong[:1]], None, text)
+    members = np.concatenate([groups.ravel() for groups in every])
+    twice = np.flatnonzero(np.bincount(members) > 1)
     if len(twice):
-        second = np.flatnonzero((groups == twice[0]).any(axis=1))[1:2]
-        return _shape(step, groups[second], int(twice[0]), f"device {twice[0]} is in two groups")
+        having = [row for groups in every for row in groups if twice[0] in row]
+        second = having[min(1, len(having) - 1)]
+        return _shape(step, second, int(twice[0]), f"device {twice[0]} is in two groups")
     return None
 
 

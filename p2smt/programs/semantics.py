@@ -8,7 +8,7 @@ Nothing here is shared with the encodings but the demand, as data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -47,10 +47,19 @@ MAX_DEVICES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One collective on groups of positions 0..k-1: shape (groups, members), device order."""
+    """One collective on groups of positions 0..k-1: shape (groups, members), device order.
+
+    ``others`` are groups of other sizes, an array for each, which run at the same time.
+    """
 
     collective: Collective
     groups: IntArray
+    others: tuple[IntArray, ...] = ()
+
+    @property
+    def every(self) -> tuple[IntArray, ...]:
+        """All groups, those of one size in one array."""
+        return (self.groups, *self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,22 +125,23 @@ def _filled(words: State) -> npt.NDArray[np.bool_]:
 
 def apply(state: State, step: Step, number: int) -> Violation | int:
     """Apply one step in place; returns its payload in rows, or the first broken rule."""
-    if broken := check_groups(step.groups, len(state), number):
+    if broken := check_groups(step.every, len(state), number):
         return broken
     payload = 0
-    for at in _blocks(step.groups, state):
-        outcome = _apply_block(state, step.collective, step.groups[at], number)
+    for block in _blocks(step.every, state):
+        outcome = _apply_block(state, step.collective, block, number)
         if isinstance(outcome, Violation):
             return outcome
         payload = max(payload, outcome)
     return payload
 
 
-def _blocks(groups: IntArray, state: State) -> list[slice]:
-    """Slices of groups that are small enough to hold copies of their states."""
-    per_group = groups.shape[1] * state[0].size
-    count = max(1, 2**22 // per_group)
-    return [slice(at, at + count) for at in range(0, len(groups), count)]
+def _blocks(every: Sequence[IntArray], state: State) -> Iterator[IntArray]:
+    """The groups in blocks that are small enough to hold copies of their states."""
+    for groups in every:
+        per_group = groups.shape[1] * state[0].size
+        count = max(1, 2**22 // per_group)
+        yield from (groups[at : at + count] for at in range(0, len(groups), count))
 
 
 def _apply_block(
@@ -188,12 +198,18 @@ def _runs(rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return np.asarray((owner[:, None] == members[None, :, None]) & shared[:, None])
 
 
-def run(demand: Demand, devices: int, steps: Sequence[Step]) -> Trace:
-    """Run a program on ``devices`` devices; the trace names the first broken rule, if any."""
+def run(demand: Demand, devices: int, steps: Sequence[Step | None]) -> Trace:
+    """Run a program on ``devices`` devices; the trace names the first broken rule, if any.
+
+    None is a step that none of these devices takes part in: nothing happens, to 0 rows.
+    """
     state = initial_state(demand, devices)
     payloads: list[int] = []
     peak = int(_filled(state).sum(axis=1).max())
     for number, step in enumerate(steps, start=1):
+        if step is None:
+            payloads.append(0)
+            continue
         if is_goal(demand, state):
             text = f"step {number}: the goal is reached before it"
             broken = Violation(ViolationKind.AFTER_GOAL, number, (), None, None, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, assert_never
 
+from p2smt.plans.allocation import rank_hosts
 from p2smt.plans.check.plan import LINKS_OF_PLAN, OPTIMALITY, Note, PlanReport
 from p2smt.plans.solution import Alternative, PlanProof, ProofStatus
 from p2smt.programs.semantics import Violation
@@ -41,7 +42,7 @@ def _proof_data(proof: PlanProof) -> dict[str, Any]:
     return {
         "status": proof.status.value,
         "objective_s": proof.objective_s,
-        "bound_s": None if proof.listed else proof.bound_s,
+        "bound_s": None if proof.listed and not proof.on_hosts else proof.bound_s,
         "better": None if better is None else alternative_data(better, topology),
         "false": proof.false,
         "unsettled": proof.unsettled,
@@ -70,7 +71,7 @@ def _proof_lines(proof: PlanProof) -> Iterator[str]:
     own = format_time(proof.objective_s)
     match proof.status:
         case ProofStatus.PROVED:
-            yield f"{OPTIMALITY}: proved, no placement matrix takes less than {own}"
+            yield f"{OPTIMALITY}: proved, no {_others(proof)} takes less than {own}"
         case ProofStatus.OPEN:
             yield f"{OPTIMALITY}: open, {_why_open(proof)}; this one takes {own}"
         case ProofStatus.REFUTED if proof.better is None:
@@ -82,12 +83,17 @@ def _proof_lines(proof: PlanProof) -> Iterator[str]:
             assert_never(proof.status)
 
 
+def _others(proof: PlanProof) -> str:
+    """What was searched."""
+    return "order of these hosts" if proof.on_hosts else "placement matrix"
+
+
 def _why_open(proof: PlanProof) -> str:
     ended = "it was interrupted" if proof.solution.interrupted else "the search ended at its limit"
-    if proof.listed:
+    if proof.listed and not proof.on_hosts:
         how = "" if proof.solution.finished else f"{ended}: "
         return f"{how}nothing faster was found, but other rank orders were not tried"
-    bound = f"no placement matrix takes less than {format_time(proof.bound_s)}"
+    bound = f"no {_others(proof)} takes less than {format_time(proof.bound_s)}"
     if proof.bound_s <= 0:
         bound = "nothing is proved of its time"
     if proof.unsettled:
@@ -98,10 +104,18 @@ def _why_open(proof: PlanProof) -> str:
 def _better_lines(proof: PlanProof, better: Alternative) -> Iterator[str]:
     less, own = format_time(better.objective_s), format_time(proof.objective_s)
     yield f"{OPTIMALITY}: refuted, a better plan takes {less}, this one {own}"
-    yield f"  {'ranks' if better.matrix is None else 'placement'} {better.placement.text()}"
+    yield f"  {_where_better(proof, better)}"
     for answer in better.requests:
         program = str(answer.program or "one step")
         yield f"  {answer.label}: {program} ({format_time(answer.total_s)})"
+
+
+def _where_better(proof: PlanProof, better: Alternative) -> str:
+    """Where the ranks of a better plan lie: a matrix, a rank list, or hosts in their order."""
+    hosts = rank_hosts(proof.solution.problem.topology, better.ranks)
+    if proof.on_hosts and hosts is not None:
+        return f"hosts {one_line(','.join(dict.fromkeys(hosts)), 2000)}"
+    return f"{'ranks' if better.matrix is None else 'placement'} {better.placement.text()}"
 
 
 def _where(broken: dict[str, Any]) -> str:

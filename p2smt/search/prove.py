@@ -1,7 +1,8 @@
 """Whether a plan is the best one: its problem is solved again, under its own restrictions.
 
 A plan holds its problem, its restrictions and the limits of the search that found it.  The
-search knows nothing of the plan's answer, so what it proves is evidence of its own.
+search knows nothing of the plan's answer, so what it proves is evidence of its own.  Of a plan on
+named hosts the orders of those that have ranks are searched: that others stay idle is not tried.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel
 from p2smt.plans.problem import plan_problem
 from p2smt.plans.solution import PlanProof, ProofStatus, Solution
 from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.search.allocation.solve import solve_on_hosts
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.one_request import answer_request
 from p2smt.search.programs_pipelined import Listings
@@ -67,10 +69,16 @@ def prove(
         solver_of(plan.limits.solver),
         StopWatch.start(limits or stated_limits(plan.limits)),
     )
-    found = solve(problem, top=1, limits=watch.limits, solver=solver, progress=progress)
-    if plan.matrix is not None:
-        _check_agreement(report.objective_s, plan.matrix, found)
-    proof = _proof(report.objective_s, found, plan.matrix is None)
+    on_hosts = plan.matrix is None and problem.topology.hosts is not None
+    if on_hosts:
+        found = solve_on_hosts(
+            problem, limits=watch.limits, solver=solver, programs=False, progress=progress
+        )
+    else:
+        found = solve(problem, top=1, limits=watch.limits, solver=solver, progress=progress)
+    if plan.matrix is not None or on_hosts:
+        _check_agreement(report.objective_s, plan.matrix or plan.ranks, found)
+    proof = _proof(report.objective_s, found, plan.matrix is None, on_hosts)
     if proof.status is not ProofStatus.PROVED:
         return proof
     claims = [_link_claim(plan, found), *_requests(plan, where, found, watch)]
@@ -82,22 +90,26 @@ def stated_limits(model: LimitsModel) -> SearchLimits:
     return SearchLimits(model.time_limit_s, None, model.seed, model.workers)
 
 
-def _proof(objective_s: float, found: Solution, listed: bool) -> PlanProof:
+def _proof(objective_s: float, found: Solution, listed: bool, on_hosts: bool) -> PlanProof:
     """What is proved of the objective; only a finished search has proved anything but a bound.
 
-    What is proved of matrices does not bound rank lists: such a plan is refuted or open.
+    What is proved of matrices does not bound rank lists: such a plan is refuted or open.  What is
+    proved of orders of named hosts does (``on_hosts``).
     """
     best, least_s = found.best, objective_s * (1 - TICK)
-    bound_s = 0.0 if listed else min(found.bound_s, objective_s)
+    unbounded = listed and not on_hosts
+    bound_s = 0.0 if unbounded else min(found.bound_s, objective_s)
+    proof = PlanProof(ProofStatus.OPEN, objective_s, bound_s, None, (), found, listed, on_hosts)
     if best is not None and best.objective_s < least_s:
-        return PlanProof(ProofStatus.REFUTED, objective_s, bound_s, best, (), found, listed)
-    proved = not listed and (found.status is Status.OPTIMAL or bound_s >= least_s)
-    status = ProofStatus.PROVED if proved else ProofStatus.OPEN
-    return PlanProof(status, objective_s, bound_s, None, (), found, listed)
+        return replace(proof, status=ProofStatus.REFUTED, better=best)
+    proved = not unbounded and (found.status is Status.OPTIMAL or bound_s >= least_s)
+    return replace(proof, status=ProofStatus.PROVED) if proved else proof
 
 
-def _check_agreement(objective_s: float, matrix: Sequence[Sequence[int]], found: Solution) -> None:
-    """Nothing proved of matrices may speak against a valid plan on one.
+def _check_agreement(
+    objective_s: float, matrix: Sequence[int] | Sequence[Sequence[int]], found: Solution
+) -> None:
+    """Nothing proved of matrices, or of orders of hosts, may speak against a valid plan on one.
 
     Raises:
         EncodingBug: the search finds that there is none, or none as fast.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 import numpy as np
@@ -15,6 +16,7 @@ from p2smt.cost.alpha_beta import regular_model, step_model
 from p2smt.cost.loads.footprint import regular_footprint
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.loads.level_use import Along
+from p2smt.programs.parts import by_size
 from tests.cost.steps import OPERATIONS, PAYLOADS, SHUFFLES, only, same, same_ways, steps
 from tests.oracles import cost as oracle
 from tests.strategies.topologies import Case, cases
@@ -102,6 +104,68 @@ def test_rings_and_trees_of_any_rank_order_load_these_links(
         way = Algorithm(time.algorithm)
         expected = oracle.level_seconds(topology, walked, operation, way, time.protocol, 997.0)
         assert time.level_wire_s == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@settings(derandomize=True, deadline=None, max_examples=examples_of(150))
+@given(cases(), PAYLOADS, st.booleans(), SHUFFLES)
+def test_groups_of_several_sizes_share_links(
+    case: Case, payload: float, joins_nodes: bool, shuffle: Random
+) -> None:
+    """All of them run at the same time, as one step by one algorithm."""
+    topology = case.topology
+    devices = shuffle.sample(range(topology.devices), topology.devices)
+    groups = [row for row in _pieces(devices, shuffle) if len(row) > 1]
+    if not groups:
+        return
+    footprint = explicit_footprint(topology, by_size(groups), joins_nodes)
+    assert footprint.mixed == (len({len(row) for row in groups}) > 1)
+    walked = [oracle.walk(topology, row, joins_nodes) for row in groups]
+    for operation in Collective:
+        seconds = step_model(topology, footprint, operation).time(payload).seconds
+        best, ways = oracle.best_seconds(topology, walked, operation, payload)
+        if operation in (Collective.REDUCE, Collective.BROADCAST):
+            assert seconds >= best * (1 - 1e-9), (operation, ways)
+        else:
+            assert same(seconds, best), (operation, ways)
+
+
+@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
+@given(cases(), st.sampled_from([Algorithm.RING, Algorithm.TREE]), st.booleans(), SHUFFLES)
+def test_rings_and_trees_of_several_sizes_load_these_links(
+    case: Case, algorithm: Algorithm, joins_nodes: bool, shuffle: Random
+) -> None:
+    topology = only(case.topology, algorithm)
+    devices = shuffle.sample(range(topology.devices), topology.devices)
+    groups = [row for row in _pieces(devices, shuffle) if len(row) > 1]
+    if not groups:
+        return
+    footprint = explicit_footprint(topology, by_size(groups), joins_nodes)
+    walked = [oracle.walk(topology, row, joins_nodes) for row in groups]
+    for operation in (Collective.ALL_REDUCE, Collective.ALL_GATHER):
+        time = step_model(topology, footprint, operation).time(997.0)
+        way = Algorithm(time.algorithm)
+        expected = oracle.level_seconds(topology, walked, operation, way, time.protocol, 997.0)
+        assert time.level_wire_s == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def _pieces(devices: list[int], shuffle: Random) -> Iterator[list[int]]:
+    """Devices in order, cut into groups of 1 to 5."""
+    at = 0
+    while at < len(devices):
+        count = shuffle.randint(1, 5)
+        yield devices[at : at + count]
+        at += count
+
+
+def test_a_larger_group_and_a_smaller_one_on_one_uplink() -> None:
+    """Rings of 2 and of 4 over two entities of one port: 1/2 and 3/4 of the payload, each way."""
+    switch = Link(LinkKind.SWITCH, (Piece("simple", 0.0, 1.0),))
+    topology = Topology("t", (Level("l0", 2, switch), Level("l1", 4, switch)), (Algorithm.RING,))
+    groups = by_size([(0, 4), (1, 2, 5, 6)])
+    footprint = explicit_footprint(topology, groups)
+    time = step_model(topology, footprint, Collective.ALL_GATHER).time(8.0)
+    assert time.level_wire_s[0] == pytest.approx(8 * (1 / 2 + 3 / 4))
+    assert time.level_wire_s[1] == pytest.approx(8 * 3 / 4)
 
 
 def test_a_chain_is_charged_in_the_worse_direction() -> None:

@@ -92,6 +92,9 @@ def applies(topology: Topology, groups: Sequence[Group], operation: Operation, w
     """Whether the links and the groups' shapes allow a way to run an operation."""
     if way == "send":
         return True
+    alike = len({len(group) for group in groups}) == 1  # else only what groups say on their own
+    if not alike and way not in (Algorithm.RING, Algorithm.TREE, Algorithm.IN_SWITCH):
+        return False
     known = (way, operation) in GROUP_RULES
     if not known and messages(topology, groups[0], operation, way) is None:
         return False
@@ -119,7 +122,7 @@ def applies(topology: Topology, groups: Sequence[Group], operation: Operation, w
     met = {meeting_level(topology, a, b) for g in groups for a in g for b in g if a != b}
     if len(met) != 1 or not carrying <= {LinkKind.SWITCH}:
         return False
-    return 0 < topology.levels[min(met)].link.in_switch_members <= len(groups[0])
+    return 0 < topology.levels[min(met)].link.in_switch_members <= min(map(len, groups))
 
 
 def _piece(link: Link, name: str, operation: Operation) -> Piece:

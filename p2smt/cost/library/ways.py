@@ -148,7 +148,8 @@ def _rule(
 ) -> LibraryRule | None:
     node = topology.node_level
     if isinstance(algorithm, AddedAlgorithm):
-        return added_rule(algorithm, operation, footprint, node)
+        known = not footprint.mixed  # its rule is of groups of one size
+        return added_rule(algorithm, operation, footprint, node) if known else None
     if algorithm is None:
         return peers_rule(operation, footprint, library_of(topology.library).peers_at_once)
     return library_rule(algorithm, operation, footprint, node)

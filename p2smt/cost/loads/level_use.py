@@ -95,11 +95,13 @@ class LevelUse:
 class Footprint:
     """All groups of one step.
 
-    ``members`` per group; ``profiles`` the distinct vectors of entities a group spans, per
-    level from the outermost; ``chains`` those of how many edges of a group's chain meet at each
-    level; ``uses`` the levels on which there is traffic.  ``nodes`` is the largest number of nodes
-    of a group, ``local`` of its members in one node.  ``regular`` if groups have as many members
-    in each entity it spans, and a ring meets these one after another.
+    ``members`` per group, of the largest where there are several sizes (``mixed``): loads are then
+    in units of what the largest send, and algorithms are left out whose load does not follow (of
+    the others a ring's alone depends on the size).  ``profiles`` the distinct vectors of entities
+    a group spans, per level from the outermost; ``chains`` those of how many edges of a group's
+    chain meet at each level; ``uses`` the levels on which there is traffic.  ``nodes`` is the
+    largest number of nodes of a group, ``local`` of its members in one node.  ``regular`` if groups
+    have as many members in each entity it spans, and a ring meets these one after another.
     """
 
     members: int
@@ -109,6 +111,7 @@ class Footprint:
     nodes: int
     local: int
     regular: bool = True
+    mixed: bool = False
 
 
 def new_entities(profile: Profile) -> Profile:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from p2smt.cost.step_time import StepTime
 from p2smt.plans.expected import Expected
-from p2smt.plans.file_model import AnyPlan, RequestModel, StepModel
+from p2smt.plans.file_model import AnyPlan, PlanModel, RequestModel, StepModel
 from p2smt.result import Status
 
 TOLERANCE = 1e-9
@@ -49,9 +49,20 @@ def _step_notes(
         yield f"{where} algorithm, protocol or bottleneck is not that of the cost model"
 
 
-def plan_notes(plan: AnyPlan, objective_s: float) -> Iterator[str]:
-    """What a plan misstates as a whole."""
+def plan_notes(plan: AnyPlan, objective_s: float, programs_s: float | None) -> Iterator[str]:
+    """What a plan misstates as a whole.
+
+    ``programs_s``: on named hosts the objective with programs (None: no request has one), where
+    ``objective_s`` is that of one collective per request.
+    """
     yield from _differ("objective_s", plan.objective_s, objective_s)
+    said = plan.with_programs_s if isinstance(plan, PlanModel) else None
+    if said is not None and programs_s is None:
+        yield f"with_programs_s says {said}, but no request has a program beside its collective"
+    elif said is None and programs_s is not None:
+        yield f"with_programs_s is missing: with the programs of the requests it is {programs_s}"
+    elif said is not None and programs_s is not None:
+        yield from _differ("with_programs_s", said, programs_s)
     peak_bytes = max(request.peak_bytes for request in plan.requests)
     if plan.peak_bytes != peak_bytes:
         yield f"peak_bytes says {plan.peak_bytes}, the largest of its requests {peak_bytes}"
@@ -63,16 +74,21 @@ def request_bounds(n: int, model: RequestModel, expected: Expected) -> Iterator[
     yield from _differ(f"{where} physical_bound_s", model.physical_bound_s, physical_s)
     yield from _bounds(where, model.bound_s, model.seconds, model.status)
     proved_s = expected.proved_s
-    if model.program is None and model.bound_s > proved_s * (1 + TOLERANCE):
+    if not expected.searched and model.bound_s > proved_s * (1 + TOLERANCE):
         yield f"{where}: bound_s lies above the only one that is known, {proved_s}"
 
 
-def plan_bounds(plan: AnyPlan, physical_s: float) -> Iterator[str]:
+def plan_bounds(plan: AnyPlan, physical_s: float, on_hosts: bool) -> Iterator[str]:
     """What is wrong with the bounds and the status of a plan.
 
     ``physical_s`` is the objective of what the links allow on the plan's own placement.
+    ``on_hosts``: a rank list on named hosts, whose orders were searched.
     """
     yield from _bounds("the plan", plan.bound_s, plan.objective_s, plan.status)
+    if on_hosts:
+        if plan.physical_bound_s > plan.objective_s * (1 + TOLERANCE):
+            yield "the plan: physical_bound_s lies above the time that it bounds"
+        return
     settled = all(request.status is Status.OPTIMAL for request in plan.requests)
     if plan.status is Status.OPTIMAL and not settled:
         yield "the plan is called optimal, but not each of its requests is"

@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from p2smt.cost.regime import regime
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.rank_list import RankList, RankMap
-from p2smt.parallelism.request import Problem
+from p2smt.parallelism.request import Problem, Request
+from p2smt.plans.allocation import rank_hosts
 from p2smt.plans.check.numbers import plan_bounds, plan_notes, request_bounds, request_notes
 from p2smt.plans.check.restrictions import broken_by_program, broken_rules
-from p2smt.plans.check.steps import check_on_ranks, check_request
+from p2smt.plans.check.steps import check_program_on_ranks, check_request, check_single_on_ranks
 from p2smt.plans.expected import Expected, on_ranks, on_scene
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel, RequestModel
 from p2smt.plans.problem import located, plan_problem
 from p2smt.plans.rank_answer import rank_answer, rank_step_groups
+from p2smt.plans.rank_program import ON_DEVICES, rank_program_answer
+from p2smt.plans.rank_scene import RankScene
 from p2smt.plans.solution import objective
+from p2smt.programs.program import parse_program
 from p2smt.programs.semantics import Violation
 
 OPTIMALITY, LINKS_OF_PLAN = "optimality", "link-level bound of the plan"
@@ -78,16 +82,23 @@ def check_plan(plan: AnyPlan, source: str) -> PlanReport:
     with located(source):
         found = [_check(problem, n, model, where) for n, model in enumerate(plan.requests)]
     seconds = tuple(0.0 if one.expected is None else one.expected.seconds for one in found)
-    total_s = objective(problem, seconds)
+    total_s = with_programs_s = objective(problem, seconds)
+    on_hosts = isinstance(where, RankList) and problem.topology.hosts is not None
+    if on_hosts:
+        total_s = objective(problem, tuple(_single_s(one) for one in found))
+    several = on_hosts and any(request.program is not None for request in plan.requests)
     violations = [(n, one.broken) for n, one in enumerate(found) if one.broken is not None]
     notes = [note for one in found for note in one.notes]
     if plan.ranks != where.rank_tensor().ravel().tolist():
         notes.append(Note("ranks", "ranks are not those of the matrix"))
+    if isinstance(plan, PlanModel) and plan.hosts not in (None, _hosts(problem, plan)):
+        notes.append(Note("ranks", "hosts are not those of the devices of the ranks"))
     if not violations:
         bounds_s = tuple(one.expected.physical_bound_s for one in found if one.expected)
-        notes += [Note("cost", text) for text in plan_notes(plan, total_s)]
+        programs_s = with_programs_s if several else None
+        notes += [Note("cost", text) for text in plan_notes(plan, total_s, programs_s)]
         physical_s = objective(problem, bounds_s)
-        notes += [Note("bound", text) for text in plan_bounds(plan, physical_s)]
+        notes += [Note("bound", text) for text in plan_bounds(plan, physical_s, on_hosts)]
     if isinstance(plan, PlanModel):
         notes += [Note("restriction", text, n) for n, text in _broken(plan, problem, where, found)]
     return PlanReport(
@@ -109,6 +120,15 @@ class _Found:
     broken: Violation | None = None
     expected: Expected | None = None
     notes: tuple[Note, ...] = ()
+
+
+def _single_s(found: _Found) -> float:
+    return 0.0 if found.expected is None else found.expected.single_s
+
+
+def _hosts(problem: Problem, plan: PlanModel) -> list[str] | None:
+    hosts = rank_hosts(problem.topology, plan.ranks)
+    return None if hosts is None else list(hosts)
 
 
 def _regime(problem: Problem, model: RequestModel, found: _Found) -> str | None:
@@ -148,13 +168,30 @@ def _expected(
     """The numbers of a request, or the rule that it breaks; and what it was run on."""
     request = problem.requests[n]
     if isinstance(where, RankList):
-        broken = check_on_ranks(model, rank_step_groups(problem, request, where))
-        answer = rank_answer(problem, request, where)
-        return broken or on_ranks(answer), answer.checked
+        return _on_ranks(problem, request, model, where)
     axes = problem.axis_indices(request)
     scene = Scene.of(problem.topology, where, axes)
     trace, how = check_request(model, scene, where.groups(axes))
     return trace.violation or on_scene(model, scene, trace), how
+
+
+def _on_ranks(
+    problem: Problem, request: Request, model: RequestModel, where: RankList
+) -> tuple[Expected | Violation, str]:
+    """As :func:`_expected`, of a rank list; on named hosts a request may have a program."""
+    groups = rank_step_groups(problem, request, where)
+    taking = request.kind.has_programs and groups.shape[1] > 1
+    if model.program is None or not taking or problem.topology.hosts is None:
+        broken = check_single_on_ranks(model, groups)
+        answer = rank_answer(problem, request, where)
+        return broken or on_ranks(answer), answer.checked
+    scene, program = RankScene.of(problem, request, where), parse_program(model.program)
+    trace = check_program_on_ranks(model, program, scene)
+    if trace.violation is not None:
+        return trace.violation, ON_DEVICES
+    timed = scene.timed_in(program, trace.payload_rows, model.chunks)
+    answer = rank_program_answer(scene, where, program, trace, timed)
+    return on_ranks(answer), answer.checked
 
 
 def _not_checked(plan: AnyPlan, found: Sequence[_Found]) -> Iterator[str]:

@@ -11,8 +11,10 @@ from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Placemen
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import RequestModel
+from p2smt.plans.rank_scene import RankScene
 from p2smt.plans.restrictions import restriction_text
-from p2smt.programs.program import Program, parse_program
+from p2smt.programs.parts import common_hierarchy
+from p2smt.programs.program import Hierarchy, Program, parse_program
 
 
 def broken_rules(problem: Problem, where: RankMap) -> Iterator[str]:
@@ -77,7 +79,10 @@ def broken_by_program(
     axes = problem.axis_indices(request)
     if isinstance(where, Placement):
         scene = Scene.of(problem.topology, where, axes)
-        broken = _broken_by_steps(problem, scene, parse_program(model.program or ""))
+        broken = _broken_by_steps(problem, scene.hierarchy, parse_program(model.program or ""))
+    elif model.program is not None:
+        hierarchy = common_hierarchy(RankScene.of(problem, request, where).cut)
+        broken = _broken_by_steps(problem, hierarchy, parse_program(model.program))
     else:
         broken = _broken_by_one(problem, where.groups(axes))
     yield from broken
@@ -85,8 +90,7 @@ def broken_by_program(
         yield f"{_text('pipeline', chunks=problem.pipeline)}: it has {model.chunks}"
 
 
-def _broken_by_steps(problem: Problem, scene: Scene, program: Program) -> Iterator[str]:
-    hierarchy = scene.hierarchy
+def _broken_by_steps(problem: Problem, hierarchy: Hierarchy, program: Program) -> Iterator[str]:
     if len(program) > problem.max_length:
         yield f"{_text('max-length', instructions=problem.max_length)}: it has {len(program)}"
     forms = [instruction.form for instruction in hierarchy.canonical(program).instructions]

@@ -11,6 +11,8 @@ from p2smt.collectives.demand import demand_of
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import IntArray
 from p2smt.plans.file_model import RequestModel
+from p2smt.plans.rank_program import check_on_ranks
+from p2smt.plans.rank_scene import RankScene
 from p2smt.programs import semantics
 from p2smt.programs.check import check_program
 from p2smt.programs.program import Program, lower, parse_instruction, parse_program
@@ -34,8 +36,8 @@ def check_request(model: RequestModel, scene: Scene, groups: IntArray) -> tuple[
     return _in_devices(trace, groups), how
 
 
-def check_on_ranks(model: RequestModel, groups: IntArray) -> Violation | None:
-    """On a rank list every request is the one collective on the groups of its axes."""
+def check_single_on_ranks(model: RequestModel, groups: IntArray) -> Violation | None:
+    """A request on a rank list that is the one collective on the groups of its axes."""
     kind, alone = model.kind.value, groups.shape[1] == 1
     if model.program is not None:
         return _violation(0, f"a request {kind} on a rank list is one step and has no program")
@@ -48,6 +50,34 @@ def check_on_ranks(model: RequestModel, groups: IntArray) -> Violation | None:
     if step.instruction != kind or sorted(step.groups) != sorted(groups.tolist()):
         return _violation(1, f"step 1: is not {kind} on the groups of the axes")
     return None
+
+
+def check_program_on_ranks(model: RequestModel, program: Program, scene: RankScene) -> Trace:
+    """The trace of a request's program on a rank list, on every group.
+
+    Violations name devices.
+
+    Raises:
+        InputError: a program or instruction that is no text of the language, or names a level
+            that the topology lacks.
+        TooLarge: a group has more members than states are checked for.
+    """
+    listed = tuple(parse_instruction(step.instruction) for step in model.steps)
+    if listed != program.instructions:
+        return _broken(0, "the instructions of the steps are not those of the program")
+    checked = check_on_ranks(scene, program)
+    if (broken := checked.trace.violation) is not None:
+        group = scene.groups[checked.group].tolist()
+        rank = None if broken.rank is None else group[broken.rank]
+        members = tuple(group[position] for position in broken.group)
+        text = broken.message + _counted_in(broken, group)
+        named = replace(broken, group=members, rank=rank, message=text)
+        return replace(checked.trace, violation=named)
+    for number, (step, one) in enumerate(zip(model.steps, listed, strict=True), start=1):
+        wanted = sorted(map(list, scene.step_groups(one)))
+        if sorted(step.groups) != wanted:
+            return _broken(number, f"step {number}: the groups are not those of its instruction")
+    return checked.trace
 
 
 def _check_program(
@@ -133,10 +163,15 @@ def _in_devices(trace: Trace, groups: IntArray) -> Trace:
     first, broken = groups[0].tolist(), trace.violation
     if broken is None or max(broken.group, default=0) >= len(first):
         return trace
-    text = broken.message
-    if broken.rank is not None and first != list(range(len(first))):
-        shown = ", ".join(map(str, first[:4])) + (", .." if len(first) > 4 else "")
-        text += f" (counted in a reduction group such as {shown})"
+    text = broken.message + _counted_in(broken, first)
     rank = None if broken.rank is None else first[broken.rank]
     members = tuple(first[position] for position in broken.group)
     return replace(trace, violation=replace(broken, group=members, rank=rank, message=text))
+
+
+def _counted_in(broken: Violation, group: list[int]) -> str:
+    """Says in which group a message counts the members that it names, where that is not plain."""
+    if broken.rank is None or group == list(range(len(group))):
+        return ""
+    shown = ", ".join(map(str, group[:4])) + (", .." if len(group) > 4 else "")
+    return f" (counted in a reduction group such as {shown})"

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.pipeline import program_s
-from p2smt.cost.rank_list import single_time
 from p2smt.cost.scene import Scene
-from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan, RequestModel
 from p2smt.plans.problem import check_send, located, plan_problem
+from p2smt.plans.rank_scene import RankScene
 from p2smt.programs.program import Program, lower, parse_instruction
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
-from p2smt.runtime.programs.regions import StepError, count, moves_of
+from p2smt.runtime.programs.predictions import predicted, predicted_on_ranks, predicted_single
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,25 @@ def plan_job(plan: AnyPlan, source: str, changes: Changes) -> Job:
         InputError: sizes that do not fit, unknown axes, or instructions that do not parse.
     """
     problem, where = plan_problem(plan, source)
-    for request in problem.requests:
-        check_send(problem, request, where, source)
+    if not _by_rank(problem, where):
+        for request in problem.requests:
+            check_send(problem, request, where, source)
     topology = _links(problem.topology, changes.topology)
     with located(source):
         return _job(plan, replace(problem, topology=topology), where, changes)
+
+
+def _by_rank(problem: Problem, where: RankMap) -> bool:
+    """Whether process r is rank r: on named hosts, where ranks are started; else it is device r."""
+    return isinstance(where, RankList) and problem.topology.hosts is not None
 
 
 def _job(plan: AnyPlan, problem: Problem, where: RankMap, changes: Changes) -> Job:
     """The job with times predicted on the problem's topology."""
     topology = problem.topology
     axes = [problem.axis_indices(request) for request in problem.requests]
+    if isinstance(where, RankList) and _by_rank(problem, where):
+        return _job_of_ranks(plan, problem, where, changes)
     requests = [
         _plan_request(model, where.groups(along), changes)
         for model, along in zip(plan.requests, axes, strict=True)
@@ -62,21 +70,45 @@ def _job(plan: AnyPlan, problem: Problem, where: RankMap, changes: Changes) -> J
     job = Job(topology.devices, tuple(requests))  # checks the ranks, on which predictions rely
     if isinstance(where, RankList):
         both = zip(job.requests, axes, strict=True)
-        timed = [_on_ranks(request, topology, where, along) for request, along in both]
+        timed = [predicted_single(request, topology, where, along) for request, along in both]
         return replace(job, requests=tuple(timed))
     scenes = [Scene.of(topology, where, along) for along in axes]
     return replace(job, requests=tuple(map(predicted, job.requests, scenes)))
 
 
-def _on_ranks(
-    request: JobRequest, topology: Topology, ranks: RankList, axes: Sequence[int]
-) -> JobRequest:
-    """The request with the cost model's time of its one step on a rank list."""
-    kind, payload = request.kind, request.payload_bytes
-    seconds = single_time(topology, ranks.rank_tensor(), axes, kind, payload).seconds
-    steps = tuple(replace(step, predicted_s=seconds) for step in request.steps)
-    total_s = seconds if steps else 0.0
-    return replace(request, steps=steps, predicted_s=total_s, baseline_predicted_s=seconds)
+def _job_of_ranks(plan: AnyPlan, problem: Problem, ranks: RankList, changes: Changes) -> Job:
+    """The job whose process r is rank r, on the device that the list has there."""
+    number = {device: rank for rank, device in enumerate(ranks.ranks)}
+    found = []
+    for model, request in zip(plan.requests, problem.requests, strict=True):
+        request = replace(request, payload_bytes=changes.payload_bytes or request.payload_bytes)
+        scene = RankScene.of(problem, request, ranks)
+        made = _plan_request(_renumbered(model, number), _numbers(scene.groups, number), changes)
+        found.append((made, scene))
+    job = Job(len(ranks.ranks), tuple(made for made, _ in found))
+    timed = tuple(predicted_on_ranks(made, scene, ranks) for made, scene in found)
+    return replace(job, requests=timed)
+
+
+def _numbers(groups: IntArray, number: Mapping[int, int]) -> IntArray:
+    return np.array([[number[device] for device in row] for row in groups.tolist()])
+
+
+def _renumbered(model: RequestModel, number: Mapping[int, int]) -> RequestModel:
+    """A request whose groups hold the numbers of processes instead of devices.
+
+    Raises:
+        InputError: a device has no rank.
+    """
+    steps = []
+    for at, step in enumerate(model.steps, start=1):
+        lost = [device for group in step.groups for device in group if device not in number]
+        if lost:
+            rule = f"device {lost[0]} has no rank"
+            raise InputError(f"step {at} of {model.kind.value}", rule, "verify the plan")
+        groups = [[number[device] for device in group] for group in step.groups]
+        steps.append(step.model_copy(update={"groups": groups}))
+    return model.model_copy(update={"steps": steps})
 
 
 def _links(topology: Topology, other: Topology | None) -> Topology:
@@ -88,7 +120,12 @@ def _links(topology: Topology, other: Topology | None) -> Topology:
             f"has levels {_levels(other)}, the plan has {_levels(topology)}",
             "give one of the same levels and sizes",
         )
-    return other
+    if topology.hosts is None or other.hosts == topology.hosts:
+        return other
+    if other.hosts is not None:
+        rule = "names other hosts than the plan, or has other uplinks"
+        raise InputError(f"topology {other.name}", rule, "give one of the same hosts")
+    return replace(other, hosts=topology.hosts)
 
 
 def _levels(topology: Topology) -> str:
@@ -189,42 +226,3 @@ def program_job(
         chunks=chunks if len(steps) > 1 else 1,
     )
     return Job(topology.devices, (predicted(request, scene),))
-
-
-def predicted(request: JobRequest, scene: Scene) -> JobRequest:
-    """The request with the cost model's times; without, if its steps cannot be carried out.
-
-    Raises:
-        InputError: a step names a level that there is not.
-    """
-    program = _program(request, scene)
-    ranks = 1 + max(rank for group in request.groups for rank in group)
-    try:
-        row_moves = moves_of(request, request.steps, ranks)
-    except StepError:
-        return request
-    single = scene.fixed_time(request.kind, request.payload_bytes)
-    if program is None:
-        times: tuple[StepTime, ...] = (single,) * len(request.steps)
-    else:
-        rows = [max(count(move.region) for move in moves) for moves in row_moves.steps]
-        times = scene.program_times(program, rows, request.payload_bytes, request.chunks)
-    steps = tuple(
-        replace(step, predicted_s=time.seconds)
-        for step, time in zip(request.steps, times, strict=True)
-    )
-    return replace(
-        request,
-        steps=steps,
-        predicted_s=program_s(times, request.chunks),
-        baseline_predicted_s=single.seconds,
-    )
-
-
-def _program(request: JobRequest, scene: Scene) -> Program | None:
-    """The program of a request by the text of its steps, its levels known; None: it has none."""
-    if not request.kind.has_programs:
-        return None
-    return scene.hierarchy.canonical(
-        Program(tuple(parse_instruction(step.name) for step in request.steps))
-    )

@@ -1,0 +1,173 @@
+"""`solve --hosts`: which hosts are taken, what is printed and written, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tools import RACKS, TINY, assert_one_error, cli
+
+AXES = ("-a", "dp=2,pp=2,tp=2", "--reduce", "dp=64MiB", "--send", "pp=1MiB")
+LISTED = ("n1", "n2", "n3", "n4")
+
+
+@pytest.fixture
+def racks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with the topology, in which the command runs outside any job."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
+    (tmp_path / "racks.yaml").write_text(RACKS)
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    return tmp_path
+
+
+def solve(*more: str) -> tuple[str, ...]:
+    return ("solve", "-t", "racks.yaml", *AXES, *more)
+
+
+@pytest.mark.usefixtures("racks")
+def test_hosts_of_a_file_and_of_a_list_are_the_same() -> None:
+    Path("hosts.txt").write_text("# of job 17\nn1\nn[2-3]\n\nn4  # the last\n")
+    found = [cli(*solve("--hosts", text, "--json")) for text in ("hosts.txt", "n[1-4]")]
+    first, second = (one.json() for one in found)
+    for data in (first, second):
+        data.pop("stats")
+    assert first == second
+    assert sorted(set(first["hosts"])) == list(LISTED)
+    assert first["idle"] == []
+    assert [first["hosts"].count(name) for name in LISTED] == [2, 2, 2, 2]
+    assert found[0].code == (0 if first["status"] == "optimal" else 3)
+
+
+@pytest.mark.usefixtures("racks")
+def test_the_hosts_of_a_slurm_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1,3-5]")
+    outcome = cli(*solve("--json"))
+    assert set(outcome.json()["hosts"]) == {"n1", "n3", "n4", "n5"}
+    assert "those of $SLURM_JOB_NODELIST (4)" in outcome.err
+    assert set(cli(*solve("--hosts", "n[1-4]", "--json")).json()["hosts"]) == set(LISTED)
+    regular = cli("solve", "-t", "tiny.yaml", "-a", "dp=2,tp=4", "--reduce", "dp=1MiB", "--json")
+    assert regular.json()["hosts"] is None
+
+
+@pytest.mark.usefixtures("racks")
+def test_without_hosts_all_that_there_are_count_and_one_stays_idle() -> None:
+    data = cli(*solve("--json")).json()
+    assert len(data["idle"]) == 1
+    assert sorted([*set(data["hosts"]), *data["idle"]]) == ["n1", "n2", "n3", "n4", "n5"]
+    shown = cli(*solve())
+    assert f"idle: {data['idle'][0]}" in shown.out
+
+
+@pytest.mark.usefixtures("racks")
+def test_the_answer_stands_beside_the_orders_that_everyone_has() -> None:
+    data = cli(*solve("--hosts", "n[1-4]", "--json")).json()
+    names = [one["name"] for one in data["orders"]]
+    assert names[:4] == ["listed", "alphabetical", "sorted by leaf", "sorted, axes exchanged"]
+    best = data["objective_s"]
+    for one in data["orders"]:
+        assert one["objective_s"] >= best * (1 - 1e-9)
+        assert one["gap"] == pytest.approx(one["objective_s"] / best - 1, abs=1e-9)
+        assert set(one["hosts"]) == set(LISTED)
+    listed, alphabetical = data["orders"][:2]
+    assert {**listed, "name": ""} == {**alphabetical, "name": ""}
+    text = cli(*solve("--hosts", "n[1-4]")).out
+    assert "hosts in the order of their ranks" in text
+    assert "sorted, axes exchanged" in text
+
+
+@pytest.mark.usefixtures("racks")
+def test_a_plan_on_hosts_is_valid_and_names_them() -> None:
+    written = cli(*solve("--hosts", "n[1-4]", "-o", "plan.json", "--json")).json()
+    plan = json.loads(Path("plan.json").read_text())
+    assert plan["hosts"] == written["hosts"]
+    assert plan == written["plan"]
+    assert plan["objective_s"] == written["objective_s"]
+    assert cli("verify", "plan.json").code == 0
+    csv = cli("export", "plan.json", "--to", "csv").out.splitlines()[1:]
+    assert [line.split(",")[1] for line in csv] == plan["hosts"]
+
+
+@pytest.mark.usefixtures("racks")
+def test_hosts_of_a_plan_that_are_not_those_of_its_ranks_are_found() -> None:
+    cli(*solve("--hosts", "n[1-4]", "-o", "plan.json"))
+    plan = json.loads(Path("plan.json").read_text())
+    plan["hosts"] = [*plan["hosts"][2:], *plan["hosts"][:2]]
+    Path("plan.json").write_text(json.dumps(plan))
+    outcome = cli("verify", "plan.json")
+    assert outcome.code == 1
+    assert "hosts" in outcome.out
+
+
+@pytest.mark.usefixtures("racks")
+def test_uplinks_of_unknown_bandwidth_have_no_times() -> None:
+    Path("racks.yaml").write_text(RACKS + "assumed: [rack]\n")
+    outcome = cli(*solve("--hosts", "n[1-4]"))
+    assert "the bandwidth of rack uplinks is not stated, so no time is told" in outcome.out
+    assert "on a non-blocking tree every order is optimal in bandwidth" in outcome.out
+    assert "from an oversubscription of" in outcome.out
+    assert " ms" not in outcome.out
+    data = cli(*solve("--hosts", "n[1-4]", "--json")).json()
+    assert (data["objective_s"], data["bound_s"]) == (None, None)
+    assert all(one["objective_s"] is None for one in data["orders"])
+    crossed = [one["crossings"]["rack"] for one in data["orders"]]
+    assert max(crossed) > min(crossed)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--hosts", "n[1-3],n9"), "host 'n9': is not in racks"),
+        (("--hosts", "n[1-4],n2"), "names 'n2' twice"),
+        (("--hosts", "n[1-3]"), "3 hosts"),
+        (("--hosts", "n[1-999999999]"), "names more than"),
+        (("--hosts", "n[1-"), "does not close"),
+        (("--hosts", "n[4-1]"), "falls"),
+        (("--hosts", ""), "empty"),
+        (("--hosts", "host.txt"), "is neither a file nor a host of racks"),
+        (("--hosts", "./host.txt"), "does not exist"),
+        (("--hosts", "."), "directory|regular file"),
+        (("--hosts", "bytes.txt"), r"is not UTF-8 text \(byte 3\)"),
+        (("--hosts", "odd.txt"), "line 2: .*has characters that no host has"),
+        (("--hosts", "many.txt"), "names more than"),
+        (("--hosts", "none.txt"), "names no host"),
+        (("--top", "2"), "does not apply to a topology that names hosts"),
+        (("--within", "5%"), "does not apply"),
+        (("--compare", "[0]"), "p2smt compare"),
+        (("--sensitivity",), "does not apply"),
+        (("--pipeline", "4"), "does not apply"),
+        (("--use", "node=2"), "give --hosts"),
+    ],
+)
+def test_bad_hosts_are_refused(racks: Path, options: tuple[str, ...], message: str) -> None:
+    (racks / "bytes.txt").write_bytes(b"n1\n\xff\xfe")
+    (racks / "odd.txt").write_text("n1\nn2 slots=8\n")
+    (racks / "many.txt").write_text("n[1-1000000]\n" * 3)
+    (racks / "none.txt").write_text("# nothing\n")
+    outcome = cli(*solve(*options))
+    assert_one_error(outcome)
+    assert re.search(message, outcome.err), outcome.err
+
+
+@pytest.mark.usefixtures("racks")
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ("dp=3,tp=3", "must be a multiple of the 2 devices of a node"),
+        ("dp=16,tp=2", "hosts"),
+    ],
+)
+def test_axes_that_do_not_fill_nodes_are_refused(axes: str, message: str) -> None:
+    outcome = cli("solve", "-t", "racks.yaml", "-a", axes, "--reduce", "dp=1GiB")
+    assert_one_error(outcome)
+    assert message in outcome.err
+
+
+@pytest.mark.usefixtures("racks")
+def test_hosts_of_a_topology_without_names_are_refused() -> None:
+    outcome = cli(*("solve", "-t", "tiny.yaml", *AXES), "--hosts", "n[1-4]")
+    assert_one_error(outcome)
+    assert "names no hosts" in outcome.err

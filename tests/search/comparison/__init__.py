@@ -1,0 +1,1 @@
+"""Rank orders side by side."""
