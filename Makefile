@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses=$(WORKERS) --dist wo
 FAST := not slow and not cluster and not exhaustive
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains setup setup-dev lock clean
+.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains unequal-racks setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -123,6 +123,10 @@ testbed-study: setup-dev ## run and time programs on shaped test clusters (root,
 	$(BIN)/python -m experiments.programs_on_testbed.study --nodes 4 --ranks-per-node 4 \
 	  --rate 100mbit --out experiments/programs_on_testbed/4x4.json
 	$(BIN)/python -m experiments.programs_on_testbed.table
+
+unequal-racks: setup-dev ## measure rank orders on a test cluster of unequal racks (root, Linux, a quarter of an hour)
+	$(BIN)/python -m experiments.unequal_racks.study
+	$(BIN)/python -m experiments.unequal_racks.page
 
 lock: ## write requirements.lock and requirements-dev.lock anew (network)
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && $(PYTHON) -m venv $$tools && \

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from p2smt.api.calibrate import calibrate as calibrate
     from p2smt.api.calibrate import measure as measure
     from p2smt.api.calibrate import read_measurements as read_measurements
+    from p2smt.api.clusters import import_topology as import_topology
     from p2smt.api.compare import compare as compare
     from p2smt.api.files import read_plan as read_plan
     from p2smt.api.files import read_schedule as read_schedule
@@ -206,6 +207,7 @@ _HOMES = {
         "measure",
         "read_measurements",
     ),
+    "p2smt.api.clusters": ("import_topology",),
     "p2smt.api.compare": ("compare",),
     "p2smt.api.files": (
         "read_plan",

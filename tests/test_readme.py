@@ -52,6 +52,13 @@ def test_the_python_example_prints_what_the_readme_shows() -> None:
     assert printed.getvalue().strip() == block_after("```text").strip()
 
 
+def test_the_orders_of_hosts_are_those_of_their_page() -> None:
+    """The page's own test runs the command."""
+    page = (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```console\n(\$ p2smt compare .*?)\n```", README, re.S)
+    assert f"```console\n{block}\n" in page
+
+
 def test_the_presets_are_counted() -> None:
     assert re.findall(r"(\d+) presets", README) == [str(len(preset_names()))]
 

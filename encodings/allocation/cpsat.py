@@ -50,7 +50,7 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from p2smt.encodings.allocation.cpsat_loads import (
-    Held,
+    Inside,
     c3_messages,
     c4_shares,
     held_of,
@@ -211,7 +211,7 @@ def _build(model: cp_model.CpModel, problem: AllocationProblem) -> Vars:
 
 
 def _largest(
-    model: cp_model.CpModel, problem: AllocationProblem, held: Held
+    model: cp_model.CpModel, problem: AllocationProblem, held: Inside
 ) -> dict[tuple[int, tuple[int, ...]], cp_model.IntVar]:
     """k by load and ticks, each bounded by the loads of its entities."""
     wanted: dict[tuple[int, tuple[int, ...]], set[int]] = {}
@@ -233,7 +233,7 @@ def _largest(
 def _carry(
     model: cp_model.CpModel,
     problem: AllocationProblem,
-    held: Held,
+    held: Inside,
     load: int,
     entity: int,
     largest: cp_model.IntVar,

@@ -8,11 +8,11 @@ from ortools.sat.python import cp_model
 
 from p2smt.problems.allocation import AllocationProblem, Messages, Shares
 
-Held = Mapping[tuple[int, int], cp_model.LinearExprT]
+Inside = Mapping[tuple[int, int], cp_model.LinearExpr]
 """Cells of each block in each entity."""
 
 
-def held_of(problem: AllocationProblem, cells: Mapping[tuple[int, int], cp_model.IntVar]) -> Held:
+def held_of(problem: AllocationProblem, cells: Mapping[tuple[int, int], cp_model.IntVar]) -> Inside:
     """The sum over its pools of what each entity holds of each block."""
     return {
         (b, e): cells[b, pools[0]] if len(pools) == 1 else sum(cells[b, p] for p in pools)
@@ -24,7 +24,7 @@ def held_of(problem: AllocationProblem, cells: Mapping[tuple[int, int], cp_model
 def c3_messages(
     model: cp_model.CpModel,
     problem: AllocationProblem,
-    held: Held,
+    held: Inside,
     load: Messages,
     entity: int,
     largest: cp_model.IntVar,
@@ -47,7 +47,7 @@ def c3_messages(
 def c4_shares(
     model: cp_model.CpModel,
     problem: AllocationProblem,
-    held: Held,
+    held: Inside,
     load: Shares,
     entity: int,
     largest: cp_model.IntVar,

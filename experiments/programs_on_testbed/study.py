@@ -28,7 +28,7 @@ from experiments.testbed.model import topology as nominal_topology
 from experiments.testbed.network import cluster
 from experiments.testbed.ranks import calibration_here, cluster_data, fleet_of, run
 from experiments.testbed.script import ended
-from experiments.testbed.spec import NetworkSpec, parse_rate
+from experiments.testbed.spec import NetworkSpec, parse_rate, regular
 from p2smt.calibration.yaml_file import calibrated_yaml
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
@@ -182,7 +182,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args(arguments)
-    spec = NetworkSpec(
+    spec = regular(
         nodes=given.nodes,
         uplink_bytes_per_s=parse_rate(given.rate, "--rate"),
         racks=given.racks,

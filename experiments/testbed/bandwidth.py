@@ -108,15 +108,16 @@ def level_rates(
 ) -> tuple[LevelRate, ...]:
     """What each level reaches, outermost first.
 
-    A rack's uplink: all nodes of the first rack send to those of the second, together.  A node's
-    uplink: the median of ``flows`` inside racks; left out where a rack is one node.
+    A rack's uplink: all nodes of the first rack send to those of the others, together.  A node's
+    uplink: the median of ``flows`` inside racks; left out where every rack is one node.
     """
     found = []
     if spec.rack_bytes_per_s is not None:
-        pairs = [(node, nodes[node.rank + spec.nodes]) for node in nodes[: spec.nodes]]
+        senders, others = nodes[: spec.racks[0]], nodes[spec.racks[0] :]
+        pairs = [(node, others[i % len(others)]) for i, node in enumerate(senders)]
         total = sum(flow.bytes_per_s for flow in measure(pairs, seconds))
-        asked = min(spec.rack_bytes_per_s, spec.nodes * spec.uplink_bytes_per_s)
-        found.append(LevelRate("rack", asked, total))
+        least = min(len(senders), len(others)) * spec.uplink_bytes_per_s
+        found.append(LevelRate("rack", min(spec.rack_bytes_per_s, least), total))
     inside = [flow.bytes_per_s for flow in flows if flow.source.rack == flow.target.rack]
     if inside:
         found.append(LevelRate("node", spec.uplink_bytes_per_s, statistics.median(inside)))

@@ -60,12 +60,12 @@ def restored(text: str, sizes: Sequence[int]) -> Rows:
 
 def cluster_topology(cluster: Mapping[str, Any]) -> Topology:
     """The nominal topology of a cluster that :func:`cluster_data` describes."""
-    rack = cluster["rack_mbit_per_s"]
+    rack, nodes = cluster["rack_mbit_per_s"], cluster["nodes_per_rack"]
     spec = NetworkSpec(
-        cluster["nodes_per_rack"],
+        tuple(nodes) if isinstance(nodes, list) else (nodes,) * cluster["racks"],
         cluster["uplink_mbit_per_s"] * 1e6 / 8,
-        cluster["racks"],
         rack and rack * 1e6 / 8,
+        tuple(cluster.get("hosts", ())),
     )
     return topology(spec, cluster["ranks_per_node"])
 

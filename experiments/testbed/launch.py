@@ -77,7 +77,7 @@ def _forwarded(node: Node, process: Process) -> list[threading.Thread]:
     """Threads that pass on what a process writes until its pipes close."""
     assert process.stdout is not None
     assert process.stderr is not None
-    mark = f"node{node.rank}: ".encode()
+    mark = f"{node.host}: ".encode()
     pipes = ((process.stdout, sys.stdout.buffer), (process.stderr, sys.stderr.buffer))
     threads = [threading.Thread(target=_pass_on, args=(mark, *pipe)) for pipe in pipes]
     for thread in threads:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import yaml
 
-from experiments.testbed.spec import NetworkSpec
+from experiments.testbed.spec import NetworkSpec, nodes_of
 from p2smt.cluster.file import dump_topology
 from p2smt.cluster.file_model import SIMPLE
+from p2smt.cluster.nodes.hosts import Hosts
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 
 # Rough, and to be replaced by calibration on the machine: ranks of a node share the loopback, and
@@ -26,24 +29,35 @@ DESCRIPTION = (
 def topology(spec: NetworkSpec, ranks_per_node: int) -> Topology:
     """Levels rack (where there are several), node and gpu; a gpu is a rank, a process of a node.
 
-    Gloo runs on it.
+    Gloo runs on it.  Nodes have their names where they were given any, or where racks are unequal:
+    then the levels are as large as the largest rack, and hosts say which places there are.
 
     Raises:
         InputError: ``ranks_per_node`` is below 1.
     """
     levels = [
-        _network("node", spec.nodes, spec.uplink_bytes_per_s),
+        _network("node", max(spec.racks), spec.uplink_bytes_per_s),
         _level("gpu", ranks_per_node, LOOPBACK_BYTES_PER_S, LOOPBACK_LATENCY_S),
     ]
     if spec.rack_bytes_per_s is not None:
-        levels.insert(0, _network("rack", spec.racks, spec.rack_bytes_per_s))
+        levels.insert(0, _network("rack", len(spec.racks), spec.rack_bytes_per_s))
     return Topology(
         name="testbed",
         levels=tuple(levels),
         algorithms=ALGORITHMS,
         description=DESCRIPTION,
         library=LIBRARY,
+        hosts=_hosts(spec) if spec.hosts or not spec.equal else None,
     )
+
+
+def _hosts(spec: NetworkSpec) -> Hosts:
+    """The nodes by name, each rack's from the first place of the rack."""
+    nodes, most = nodes_of(spec), max(spec.racks)
+    before = [0, *accumulate(spec.racks)]
+    slots = tuple(node.rack * most + node.rank - before[node.rack] for node in nodes)
+    racks = tuple(f"rack{rack}" for rack in range(len(spec.racks)))
+    return Hosts(tuple(node.host for node in nodes), slots, (racks,) if len(racks) > 1 else ())
 
 
 def _network(name: str, size: int, bytes_per_s: float) -> Level:

@@ -3,16 +3,19 @@
 Every node and every switch is a namespace of its own; a switch is a bridge in it.  A link is a
 veth pair whose two ends each send through a token bucket, so its rate holds in each direction.
 Nothing lies in the machine's own network: names and addresses cannot collide with it, its
-firewall does not see the traffic, and a cluster is gone when its namespaces are.
+firewall does not see the traffic, and a cluster is gone when its namespaces are.  Nodes find each
+other by name: a file for each below ``/etc/netns``, which ``ip netns exec`` puts in the place of
+``/etc/hosts``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
-from experiments.testbed.ownership import held
-from experiments.testbed.spec import CORE, PROBE, NetworkSpec, Node, nodes_of
+from experiments.testbed.ownership import HOST_NAMES, held
+from experiments.testbed.spec import CORE, PROBE, NetworkSpec, Node, nodes_of, regular
 from experiments.testbed.stopping import stops_as_exceptions, stops_later
 from experiments.testbed.system import Unavailable, call, check
 from p2smt.errors import InputError
@@ -46,14 +49,30 @@ def cluster(spec: NetworkSpec) -> Iterator[tuple[Node, ...]]:
 def build(spec: NetworkSpec) -> None:
     """Build namespaces, bridges and links; :func:`cluster` calls it and removes them again."""
     _add_switch(spec.namespace(CORE))
-    for rack in range(spec.racks if spec.rack_bytes_per_s else 0):
+    for rack in range(len(spec.racks) if spec.rack_bytes_per_s else 0):
         _add_switch(spec.switch(rack))
         ends = (spec.switch(rack), "uplink"), (spec.namespace(CORE), f"rack{rack}")
         _join(*ends, spec.rack_bytes_per_s or 0.0)
         for end in ends:
             _plug(*end)
-    for node in nodes_of(spec):
+    nodes = nodes_of(spec)
+    for node in nodes:
         _add_node(spec, node)
+    _name(nodes)
+
+
+def _name(nodes: Sequence[Node]) -> None:
+    """Let the nodes find each other by name, before the names that the machine knows."""
+    own = "".join(f"{node.address} {node.host}\n" for node in nodes)
+    with suppress(OSError):
+        own += Path("/etc/hosts").read_text(encoding="utf-8", errors="replace")
+    for node in nodes:
+        folder = HOST_NAMES / node.name
+        try:
+            folder.mkdir(parents=True)
+            (folder / "hosts").write_text(own, encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise Unavailable(str(folder), f"cannot be written ({error.strerror})") from None
 
 
 def _add_switch(namespace: str) -> None:
@@ -106,7 +125,7 @@ def why_not() -> str | None:
     """Why no cluster can be built here, in one line; None where it can be, which is tried."""
     try:
         check()
-        spec = NetworkSpec(nodes=2, uplink_bytes_per_s=1e6)
+        spec = regular(nodes=2, uplink_bytes_per_s=1e6)
         with stops_as_exceptions(), held(spec.name), stops_later():
             _probe(spec)
     except Unavailable as refusal:

@@ -11,6 +11,7 @@ import atexit
 import fcntl
 import os
 import re
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +27,9 @@ from p2smt.errors import InputError
 NAMESPACES = Path("/run/netns")
 """Where ``ip netns`` keeps its names."""
 
+HOST_NAMES = Path("/etc/netns")
+"""Where ``ip netns exec`` finds a node's own files of ``/etc``: a folder for each namespace."""
+
 LOCKS = Path("/run")
 _LOCK = re.compile(r"p2smt-testbed-([a-z0-9]{1,12})\.lock")
 _KILL_LIMIT_S = 5.0
@@ -36,6 +40,13 @@ def namespaces(name: str) -> list[str]:
     """The namespaces of the cluster of this name that exist now, sorted."""
     with suppress(FileNotFoundError):
         return sorted(n for n in os.listdir(NAMESPACES) if owned(name).fullmatch(n))
+    return []
+
+
+def names_folders(name: str) -> list[Path]:
+    """The folders with the names that the nodes of the cluster of this name know, sorted."""
+    with suppress(FileNotFoundError):
+        return sorted(p for p in HOST_NAMES.iterdir() if owned(name).fullmatch(p.name))
     return []
 
 
@@ -69,7 +80,7 @@ def _taken(name: str) -> IO[str]:
         file.close()
         rule = "belongs to a running cluster"
         raise InputError(f"cluster name {name!r}", rule, "choose another name")
-    if namespaces(name):
+    if namespaces(name) or names_folders(name):
         file.close()
         rule = "has leftovers of a run that was killed"
         raise InputError(f"cluster name {name!r}", rule, _CLEAN)
@@ -102,13 +113,16 @@ def _locked(file: IO[str], path: Path) -> bool:
 def destroy(name: str) -> int:
     """Kill the processes in a cluster's namespaces and remove these; returns their number.
 
-    Interfaces, bridges and shapers lie in the namespaces alone and go with them.
+    Interfaces, bridges and shapers lie in the namespaces alone and go with them; the files with the
+    nodes' names are removed too.
 
     Raises:
         Unavailable: a namespace could not be removed.
     """
     found = namespaces(name)
     kill_inside(found)
+    for folder in names_folders(name):
+        shutil.rmtree(folder, ignore_errors=True)
     for namespace in found:
         with suppress(Unavailable):  # each is tried; what counts is what is left
             call("ip", "netns", "delete", namespace)

@@ -43,10 +43,11 @@ def calibration_here(nominal: Topology, fleet: Fleet, repeat: int, sizes: Sequen
 
 
 def cluster_data(spec: NetworkSpec, ranks_per_node: int) -> dict[str, Any]:
-    """A test cluster as plain data; rates in Mbit/s."""
+    """A test cluster as plain data; rates in Mbit/s, nodes of unequal racks one by one."""
     return {
-        "racks": spec.racks,
-        "nodes_per_rack": spec.nodes,
+        "racks": len(spec.racks),
+        "nodes_per_rack": spec.racks[0] if spec.equal else list(spec.racks),
+        **({"hosts": list(spec.hosts)} if spec.hosts else {}),
         "ranks_per_node": ranks_per_node,
         "uplink_mbit_per_s": spec.uplink_bytes_per_s * 8 / 1e6,
         "rack_mbit_per_s": spec.rack_bytes_per_s and spec.rack_bytes_per_s * 8 / 1e6,

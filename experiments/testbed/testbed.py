@@ -21,8 +21,9 @@ from experiments.testbed.launch import check_command, run_in_every_node
 from experiments.testbed.model import topology_yaml
 from experiments.testbed.network import cluster
 from experiments.testbed.ownership import clean
-from experiments.testbed.spec import NetworkSpec, parse_rate
+from experiments.testbed.spec import MAX_NODES, NetworkSpec, parse_rate
 from experiments.testbed.system import COMMAND, ToolMissing, check
+from p2smt.cluster.nodes.hostlist import parse_hostlist
 from p2smt.errors import InputError
 from p2smt.units import format_time, parse_count
 
@@ -80,10 +81,11 @@ def _parser() -> argparse.ArgumentParser:
         "node (without one: measures the links), and removes the cluster.",
         allow_abbrev=False,
     )
-    parser.add_argument("--nodes", required=True, help="nodes, in each rack")
+    parser.add_argument("--nodes", required=True, help="nodes of a rack; of unequal ones 3+2+1")
     parser.add_argument("--rate", required=True, help="rate of a node's uplink, like 200mbit")
-    parser.add_argument("--racks", default="1", help="racks (default 1: no rack level)")
+    parser.add_argument("--racks", help="racks (default 1: no rack level)")
     parser.add_argument("--rack-rate", help="rate of a rack's uplink")
+    parser.add_argument("--hosts", help="names of the nodes, rack by rack, as a host list")
     parser.add_argument("--name", help="name of the cluster (default: a new one)")
     parser.add_argument("--topology-out", metavar="FILE", help="write the p2smt topology here")
     parser.add_argument("--ranks-per-node", default="1", help="for the topology (default 1)")
@@ -94,12 +96,22 @@ def _spec(options: argparse.Namespace) -> NetworkSpec:
     name = {} if options.name is None else {"name": str(options.name)}
     rack_rate = options.rack_rate
     return NetworkSpec(
-        nodes=parse_count(options.nodes, "--nodes", _MOST),
-        uplink_bytes_per_s=parse_rate(options.rate, "--rate"),
-        racks=parse_count(options.racks, "--racks", _MOST),
-        rack_bytes_per_s=None if rack_rate is None else parse_rate(rack_rate, "--rack-rate"),
+        _racks(options.nodes, options.racks),
+        parse_rate(options.rate, "--rate"),
+        None if rack_rate is None else parse_rate(rack_rate, "--rack-rate"),
+        () if options.hosts is None else parse_hostlist(options.hosts),
         **name,
     )
+
+
+def _racks(nodes: str, racks: str | None) -> tuple[int, ...]:
+    """The nodes of each rack, given as ``3+2+1`` or as one number for all."""
+    counts = nodes.split("+")
+    if len(counts) > 1 and racks is not None:
+        rule = "has the nodes of each rack, so it says how many racks there are"
+        raise InputError(f"--nodes {nodes[:80]}", rule, "leave --racks out")
+    times = parse_count(racks or "1", "--racks", MAX_NODES)
+    return tuple(parse_count(count, "--nodes", _MOST) for count in counts) * times
 
 
 def _write_topology(options: argparse.Namespace, spec: NetworkSpec) -> None:
@@ -115,9 +127,10 @@ def _write_topology(options: argparse.Namespace, spec: NetworkSpec) -> None:
 
 
 def _show(flows: Sequence[Flow], levels: Sequence[LevelRate]) -> None:
-    print("from    to         Mbit/s  round trip")
+    wide = max(6, *(len(node.host) for flow in flows for node in (flow.source, flow.target)))
+    print(f"{'from':{wide}}  {'to':{wide}}  {'Mbit/s':>9}  round trip")
     for flow in flows:
-        ends = f"{f'node{flow.source.rank}':6}  {f'node{flow.target.rank}':6}"
+        ends = f"{flow.source.host:{wide}}  {flow.target.host:{wide}}"
         print(f"{ends}  {_mbit(flow.bytes_per_s):>9}  {format_time(flow.round_trip_s):>10}")
     print("\nlevel   asked Mbit/s  reached")
     for level in levels:

@@ -29,8 +29,16 @@ def export(
         typer.Option(
             "--hosts",
             metavar="FILE",
-            help="Names for the nodes of a plan without hosts, one a line, in the plan's order; "
+            help="Names for the hosts of a plan that has none, one a line, in the plan's order; "
             "default: node0, node1, ..",
+        ),
+    ] = None,
+    per_host: Annotated[
+        str | None,
+        typer.Option(
+            "--devices-per-host",
+            metavar="N",
+            help="Where a node of the plan is several hosts: 4 for the racks of NVL72.",
         ),
     ] = None,
     by_host: Annotated[
@@ -43,6 +51,7 @@ def export(
     ] = False,
 ) -> int:
     """Write where the ranks of a plan go, as a launcher or a framework takes it."""
+    from p2smt.cli import given
     from p2smt.cli.output import note
     from p2smt.errors import InputError
     from p2smt.files.write import same_file, write_atomically
@@ -55,7 +64,8 @@ def export(
     names = None if hosts is None else read_hosts(hosts)
     if output is not None and any(same_file(output, path) for path in (source, hosts) if path):
         raise InputError(f"output {output[:200]!r}", "is a file that is read", "name another")
-    plan = placed(read_plan(source), f"plan {source[:200]}", names)
+    each = None if per_host is None else given.count_of(per_host, "--devices-per-host")
+    plan = placed(read_plan(source), f"plan {source[:200]}", names, each)
     if by_host:
         plan = _renumbered(plan, writer)
     made = writer.write(plan, output or "FILE")

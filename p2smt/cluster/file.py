@@ -52,6 +52,8 @@ MAX_BYTES = 8 * 1024 * 1024
 """Of a topology file: 65,536 hosts whose names follow no pattern need 4 MB."""
 IMPORTED = "preset "
 """What stands before the name of a preset in the sources of a topology that has its nodes."""
+FILLED_IN = "latencies: NCCL 2.30, src/graph/tuning.cc"
+"""The source of latencies that no one stated: they need no word where they do not count."""
 _Latencies = tuple[tuple[str, float], ...]
 
 
@@ -150,7 +152,7 @@ def _unheeded(topology: Topology, source: str) -> str:
     Where hops are given nobody will think so, and a calibrated file only keeps them, as does one
     that says what the preset of its name does: a copy of it.
     """
-    if not topology.library or topology.calibrated:
+    if not topology.library or topology.calibrated or FILLED_IN in topology.sources:
         return ""
     copied = _preset_pieces(topology.name)
     imported = _latencies_of(topology.sources)

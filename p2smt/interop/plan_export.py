@@ -17,6 +17,7 @@ from p2smt.interop.msccl.parse import PROTOCOLS
 from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
 from p2smt.interop.mscclpp.runtime_warnings import MAX_OPERATIONS
 from p2smt.interop.schedule_files import format_named, steps_in, written
+from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.problem import plan_problem
 from p2smt.schedules.cost.alike import alike
 from p2smt.schedules.cost.links import Routes
@@ -29,9 +30,11 @@ from p2smt.schedules.lower.ports import machine_of
 from p2smt.schedules.lower.together import GroupSchedule, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from p2smt.cluster.topology import Topology
+    from p2smt.parallelism.rank_list import RankMap
+    from p2smt.parallelism.request import Problem
     from p2smt.plans.file_model import AnyPlan, RequestModel
     from p2smt.schedules.model import Schedule
 
@@ -41,6 +44,31 @@ MANY_STEPS = 20_000
 """From so many on, other algorithms are tried only if the first takes longer than the plan."""
 ALGORITHMS = ("ring", "direct", "tree")
 """Those that are tried, in this order, where none is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranks:
+    """Which rank of a run each device is: its own number, or on named hosts that of the plan."""
+
+    count: int
+    number: Mapping[int, int] | None
+
+    @staticmethod
+    def of(problem: Problem, where: RankMap) -> _Ranks:
+        """Those of a plan."""
+        if isinstance(where, RankList) and problem.topology.hosts is not None:
+            number = {device: rank for rank, device in enumerate(where.ranks)}
+            return _Ranks(len(where.ranks), number)
+        return _Ranks(problem.topology.devices, None)
+
+    @property
+    def named(self) -> bool:
+        """Whether they are those of the plan."""
+        return self.number is not None
+
+    def of_devices(self, devices: tuple[int, ...]) -> tuple[int, ...]:
+        """The ranks of these devices."""
+        return devices if self.number is None else tuple(self.number[d] for d in devices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +124,9 @@ class _Source:
             rule = f"is no collective of {found.runtime} {found.syntax}"
             raise InputError(given, rule, "export it as .yaml")
 
-    def files(self, groups: Sequence[GroupSchedule], devices: int) -> Iterator[ExportedFile]:
+    def files(self, groups: Sequence[GroupSchedule], ranks: _Ranks) -> Iterator[ExportedFile]:
         """The files, one for each group unless one is asked for or the format holds all."""
+        groups = [replace(group, devices=ranks.of_devices(group.devices)) for group in groups]
         count, number = len(groups), self.group
         if number is not None and not 1 <= number <= count:
             known = "there is one group" if count == 1 else f"the groups are 1 to {count}"
@@ -105,7 +134,7 @@ class _Source:
         if number is not None or count == 1:
             yield self._file(self.target, number or 1, groups[(number or 1) - 1])
         elif not format_named(self.target).runtime:
-            yield self._file(self.target, None, _all(groups, devices))
+            yield self._file(self.target, None, _all(groups, ranks.count))
         else:
             stem, suffix = os.path.splitext(self.target)
             known_files: dict[int, ExportedFile] = {}
@@ -145,12 +174,13 @@ def export_plan(
             large a schedule, or one that the runtime would not run.
     """
     given = _Source(plan, request, source, target, group, force)
-    topology = plan_problem(plan, source)[0].topology
-    best, files = _best(_tried(given, topology, algorithm), given, topology)
+    problem, where = plan_problem(plan, source)
+    ranks = _Ranks.of(problem, where)
+    best, files = _best(_tried(given, problem.topology, algorithm), given, ranks)
     means = f"{best.algorithm} {best.groups[0].schedule.protocol}"
     planned = tuple(dict.fromkeys(f"{s.algorithm} {s.protocol}" for s in given.model.steps))
     count, plan_s = len(best.groups), given.model.seconds
-    return PlanExport(files, count, means, planned, plan_s, best.seconds)
+    return PlanExport(files, count, means, planned, plan_s, best.seconds, ranks.named)
 
 
 def _tried(given: _Source, topology: Topology, algorithm: str | None) -> list[_Candidate]:
@@ -166,13 +196,13 @@ def _tried(given: _Source, topology: Topology, algorithm: str | None) -> list[_C
 
 
 def _best(
-    tried: Sequence[_Candidate], given: _Source, topology: Topology
+    tried: Sequence[_Candidate], given: _Source, ranks: _Ranks
 ) -> tuple[_Candidate, tuple[ExportedFile, ...]]:
     """The fastest that can be written, and its files; of nearly equal ones the first."""
     refused: InputError | None = None
     for candidate in sorted(tried, key=lambda c: c.rounded_s):
         try:
-            return candidate, tuple(given.files(candidate.groups, topology.devices))
+            return candidate, tuple(given.files(candidate.groups, ranks))
         except InputError as error:
             refused = refused or error
     raise refused or InputError(given.name, "has nothing to export")

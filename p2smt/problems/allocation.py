@@ -67,7 +67,7 @@ class WayTicks:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class FixedCounts:
     """A side constraint: so many cells of these blocks together lie in each pool."""
 
     blocks: tuple[int, ...]
@@ -95,7 +95,7 @@ class AllocationProblem:
     worst: bool = False
     mirrored: bool = False
     alike: bool = False
-    held: tuple[Held, ...] = ()
+    held: tuple[FixedCounts, ...] = ()
     at_most: int | None = None
     start: Counts | None = None
 

@@ -18,19 +18,22 @@ _FAR = 1.05
 def export_lines(made: PlanExport) -> Iterator[str]:
     """A line for each file, and one for the time of all groups as exported."""
     for file in made.files:
-        yield _file(file, made.groups)
+        yield _file(file, made.groups, made.by_rank)
     yield _times(made)
 
 
-def _file(file: ExportedFile, groups: int) -> str:
+def _file(file: ExportedFile, groups: int, by_rank: bool) -> str:
     schedule = file.content.schedule
     text = f"{file.steps} steps of {schedule.ranks} ranks written to {file.path}"
     if file.group is None:
-        return f"{text}: all {groups} groups, rank r is device r"
+        what = "rank" if by_rank else "device"
+        of_plan = " of the plan" if by_rank else ""
+        return f"{text}: all {groups} groups, rank r is {what} r{of_plan}"
     devices = file.content.devices
     shown = " ".join(str(device) for device in devices[:_SHOWN])
     more = f" .. {devices[-1]}" if len(devices) > _SHOWN else ""
-    return f"{text}: group {file.group} of {groups}, its ranks are devices {shown}{more}"
+    what = "the plan's" if by_rank else "devices"
+    return f"{text}: group {file.group} of {groups}, its ranks are {what} {shown}{more}"
 
 
 def _times(made: PlanExport) -> str:

@@ -1,4 +1,4 @@
-"""Imported topologies as data and for people."""
+"""Imported topologies as data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from p2smt.cluster.file import dump_topology
 from p2smt.cluster.topology import Topology
-from p2smt.report.text import printable
 
 
 def import_data(topology: Topology, lost: Sequence[str]) -> dict[str, object]:
@@ -31,10 +30,3 @@ def import_data(topology: Topology, lost: Sequence[str]) -> dict[str, object]:
         "devices": topology.installed,
         "topology": dump_topology(topology),
     }
-
-
-def import_line(topology: Topology) -> str:
-    """How large a topology is, in a line."""
-    levels = ", ".join(f"{level.name} {level.size}" for level in topology.levels)
-    hosts = f"{len(topology.hosts.names)} hosts, " if topology.hosts else ""
-    return printable(f"{hosts}{topology.installed} devices (at most {levels})")

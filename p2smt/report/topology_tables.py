@@ -37,11 +37,36 @@ def topology_tables(topology: Topology) -> RenderableType:
         for row in _level_rows(level, topology.devices_under(j))
     ]
     columns = ["level", ">size", "link", "ports", "protocol", ">bandwidth/port", ">latency"]
-    head = f"{topology.name}: {topology.devices} devices; {topology.description}".rstrip("; ")
+    head = f"{topology.name}: {topology.installed} devices; {topology.description}".rstrip("; ")
     runs = f"runs: {_runs(topology)}"
     sources = [f"source: {printable(source)}" for source in topology.sources]
     levels = table("levels, outermost first", columns, rows)
-    return Group(printable(head), "", levels, "", *map(_fabric, topology.levels), runs, *sources)
+    fabrics = map(_fabric, topology.levels)
+    return Group(printable(head), "", levels, "", *fabrics, *_hosts(topology), runs, *sources)
+
+
+def extent(topology: Topology) -> str:
+    """How large a topology is, in a few words; levels need not be full where hosts are named."""
+    levels = ", ".join(f"{level.name} {level.size}" for level in topology.levels)
+    if topology.hosts is None:
+        return f"{topology.devices} devices ({levels})"
+    most = "at most " if topology.installed < topology.devices else ""
+    count = len(topology.hosts.names)
+    return f"{count} hosts, {topology.installed} devices ({most}{levels})"
+
+
+def _hosts(topology: Topology) -> list[str]:
+    """Lines on the hosts that a topology names."""
+    hosts = topology.hosts
+    if hosts is None:
+        return []
+    shown = ", ".join(hosts.names[:3]) + (", .." if len(hosts.names) > 3 else "")
+    lines = [f"hosts: {len(hosts.names)} ({shown})"]
+    if hosts.assumed:
+        lines.append(f"bandwidth that nobody stated: of {', '.join(hosts.assumed)}")
+    if hosts.left_out:
+        lines.append(f"hosts in no certain place: {len(hosts.left_out)}")
+    return [printable(line) for line in lines]
 
 
 def _runs(topology: Topology) -> str:

@@ -13,7 +13,7 @@ from p2smt.encodings.allocation.cpsat_redundant import least_parts
 from p2smt.errors import InputError, TooLarge
 from p2smt.problems.allocation import (
     AllocationProblem,
-    Held,
+    FixedCounts,
     Messages,
     Shares,
     UplinkTicks,
@@ -78,7 +78,7 @@ def test_the_cheapest_way_runs(solver: Solver) -> None:
 
 @BOTH
 def test_what_is_held_and_the_limit(solver: Solver) -> None:
-    held = (Held((0,), (1, 2)),)
+    held = (FixedCounts((0,), (1, 2)),)
     assert best(small(held=held), solver) == 20
     assert best(small(at_most=17), solver) is None
     assert best(small(at_most=18), solver) == 18
@@ -99,10 +99,10 @@ def problems(draw: st.DrawFn) -> AllocationProblem:
     pools = tuple(draw(st.integers(1, 4)) for _ in range(count))
     while sum(pools) < cells:
         pools = (*pools[:-1], pools[-1] + cells - sum(pools))
-    entities = [(p,) for p in range(count)]
+    entities: list[tuple[int, ...]] = [(p,) for p in range(count)]
     if count == 3 and draw(st.booleans()):
         entities.append((0, 1))
-    group = tuple((b,) for b in range(blocks))
+    group: tuple[tuple[int, ...], ...] = tuple((b,) for b in range(blocks))
     if members == 1 and draw(st.booleans()):
         group = (tuple(range(blocks)),)
     size = members * len(group[0])
@@ -202,4 +202,4 @@ def test_the_check_sees_what_is_wrong() -> None:
     assert not is_allocation(small(), ((3, 0), (0, 3)))  # too many in a pool
     assert not is_allocation(small(), (good[0], (0, 2)))  # a cell is missing
     assert not is_allocation(small(), good[:1])
-    assert not is_allocation(small(held=(Held((0,), (9, 9)),)), good)
+    assert not is_allocation(small(held=(FixedCounts((0,), (9, 9)),)), good)

@@ -8,7 +8,7 @@ from experiments.programs_on_testbed.study import by_time, pipelined_job, progra
 from experiments.testbed.model import topology
 from experiments.testbed.network import cluster, why_not
 from experiments.testbed.ranks import fleet_of, run
-from experiments.testbed.spec import NetworkSpec
+from experiments.testbed.spec import regular
 
 pytestmark = [pytest.mark.cluster, pytest.mark.exhaustive]
 
@@ -24,7 +24,7 @@ BEST = "reduce inside node; all-reduce master node in root; broadcast inside nod
 
 def test_programs_run_across_nodes() -> None:
     """Every program of length <= 3 and a pipelined one; slow uplinks make the hierarchy pay."""
-    spec = NetworkSpec(nodes=2, uplink_bytes_per_s=25e6)
+    spec = regular(nodes=2, uplink_bytes_per_s=25e6)
     nominal = topology(spec, 2)
     with cluster(spec) as nodes:
         fleet = fleet_of(nodes)
@@ -37,7 +37,7 @@ def test_programs_run_across_nodes() -> None:
 
 
 def test_two_levels_of_shaped_links() -> None:
-    spec = NetworkSpec(nodes=2, racks=2, uplink_bytes_per_s=25e6, rack_bytes_per_s=12.5e6)
+    spec = regular(nodes=2, racks=2, uplink_bytes_per_s=25e6, rack_bytes_per_s=12.5e6)
     nominal = topology(spec, 1)
     with cluster(spec) as nodes:
         checked = run(programs_job(nominal, 2**12 + 4), fleet_of(nodes), repeat=0)

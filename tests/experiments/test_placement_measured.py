@@ -43,7 +43,7 @@ from experiments.placement_448x.store import HERE
 from experiments.testbed.calibration import restored, rows_of, samples_of
 from experiments.testbed.model import topology
 from experiments.testbed.network import why_not
-from experiments.testbed.spec import NetworkSpec
+from experiments.testbed.spec import regular
 from p2smt.cluster.topology import Topology
 from p2smt.runtime.programs.regions import count, moves_of
 
@@ -65,7 +65,7 @@ def case_of(*measured_s: float) -> list[Pair]:
 
 
 def small() -> Topology:
-    return topology(NetworkSpec(2, 50e6 / 8), 2)
+    return topology(regular(2, 50e6 / 8), 2)
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +226,7 @@ def test_larger_payloads_have_rows_of_single_and_choice() -> None:
 def test_no_step_has_a_payload_of_the_calibration(levels: tuple[int, int, int]) -> None:
     racks, nodes, ranks = levels
     rack = 5e6 if racks > 1 else None
-    pairs = pairs_of(topology(NetworkSpec(nodes, 5e6, racks, rack), ranks), PAYLOAD)
+    pairs = pairs_of(topology(regular(nodes, 5e6, racks, rack), ranks), PAYLOAD)
     assert pairs.count >= 200
     sizes = set(study.calibration_bytes(PAYLOAD))
     for entry in pairs.entries:

@@ -35,6 +35,8 @@ ROOT = Path(__file__).parents[2]
             ["--cluster", "2x8", "--uplink", "fast", "--out", "x.json"],
             "error: --uplink",
         ),
+        ("unequal_racks.study", ["--rate", "fast"], "error: --rate"),
+        ("unequal_racks.page", ["x"], "error: 1 arguments: none is expected"),
         (
             "programs_on_testbed.study",
             ["--nodes", "2", "--ranks-per-node", "2", "--rate", "fast", "--out", "x.json"],

@@ -20,8 +20,8 @@ import pytest
 from experiments.testbed import launch
 from experiments.testbed.bandwidth import measure_pairs
 from experiments.testbed.network import cluster, why_not
-from experiments.testbed.ownership import NAMESPACES, lock_file, namespaces
-from experiments.testbed.spec import NetworkSpec, Node, unique_name
+from experiments.testbed.ownership import NAMESPACES, lock_file, names_folders, namespaces
+from experiments.testbed.spec import NetworkSpec, Node, regular, unique_name
 from experiments.testbed.system import COMMAND
 from p2smt.errors import InputError
 
@@ -40,7 +40,7 @@ def _possible() -> None:
 
 
 def spec() -> NetworkSpec:
-    return NetworkSpec(nodes=2, uplink_bytes_per_s=12.5e6)
+    return regular(nodes=2, uplink_bytes_per_s=12.5e6)
 
 
 # Commands
@@ -69,6 +69,28 @@ def test_a_command_runs_in_every_node() -> None:
     where = "10.77.0.1:29500 eth0"
     assert sorted(done.stdout.splitlines()) == [f"node{i}: {i}/2 {where} {i}" for i in (0, 1)]
     assert sorted(done.stderr.splitlines()) == ["node0: bad", "node1: bad"]
+
+
+def test_nodes_of_unequal_racks_go_by_their_names() -> None:
+    """As README.md has it: ranks rack by rack, names as given."""
+    text = 'echo "node $NODE_RANK of $NNODES is $NODE_NAME"'
+    racks = ["--nodes", "3+2+1", "--rate", "50mbit", "--rack-rate", "50mbit"]
+    done = script(*racks, "--hosts", "n[2,3,6,1,5,4]", "--", "sh", "-c", text)
+    assert (done.returncode, done.stderr) == (0, "")
+    names = ["n2", "n3", "n6", "n1", "n5", "n4"]
+    lines = [f"{name}: node {rank} of 6 is {name}" for rank, name in enumerate(names)]
+    assert sorted(done.stdout.splitlines()) == sorted(lines)
+
+
+def test_nodes_find_each_other_by_name() -> None:
+    """Each of them all nodes, and what the machine knows besides."""
+    find = "getent hosts n3 n1 localhost"
+    done = script("--hosts", "n3,n1", *in_each("sh", "-c", find))
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("n1", "n3"):
+        own = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith(name)]
+        assert own[:2] == [["10.77.0.1", "n3"], ["10.77.0.2", "n1"]]
+        assert "localhost" in own[2]
 
 
 def test_without_a_command_it_measures() -> None:
@@ -104,6 +126,7 @@ def sleepers(mark: str) -> list[str]:
 
 def assert_nothing_left(name: str, mark: str = "") -> None:
     assert namespaces(name) == []
+    assert names_folders(name) == []
     assert not lock_file(name).exists()
     assert not mark or sleepers(mark) == []
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from experiments.testbed import ownership, system
+from experiments.testbed.calibration import cluster_topology
 from experiments.testbed.model import topology, topology_yaml
 from experiments.testbed.network import why_not
 from experiments.testbed.ownership import clean, namespaces
-from experiments.testbed.spec import NetworkSpec, nodes_of, parse_rate
+from experiments.testbed.ranks import cluster_data
+from experiments.testbed.spec import NetworkSpec, nodes_of, parse_rate, regular
 from experiments.testbed.testbed import main
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.cost.library.registry import library_of
@@ -50,6 +52,22 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) 
         ((*GOOD, "--racks", "2"), "2 racks without a rack rate: two or more racks, and only they"),
         ((*GOOD, "--rack-rate", "9mbit"), "1 racks with a rack rate: two or more racks, and only"),
         ((*GOOD, "--racks", "2", "--rack-rate", "9kbit"), "rack rate 0.009 Mbit/s: must be from"),
+        (("--nodes", "3+0", "--rate", "9mbit"), "--nodes '0': is not a whole number"),
+        (("--nodes", "3+", "--rate", "9mbit"), "--nodes '': is not a whole number"),
+        (("--nodes", "3+2", "--rate", "9mbit"), "2 racks without a rack rate: two or more racks"),
+        (
+            ("--nodes", "60+5", "--rate", "9mbit", "--rack-rate", "9mbit"),
+            "2 racks of 60+5 nodes: a cluster has 2 to 64 nodes in all",
+        ),
+        (
+            ("--nodes", "3+2", "--racks", "2", "--rate", "9mbit"),
+            "--nodes 3+2: has the nodes of each rack, so it says how many racks there are",
+        ),
+        ((*GOOD, "--racks", "65"), "--racks '65': is not a whole number from 1 to 64"),
+        ((*GOOD, "--hosts", "a"), "1 hosts: the cluster has 2 nodes"),
+        ((*GOOD, "--hosts", "a,a"), "hosts a, a: two have one name"),
+        ((*GOOD, "--hosts", "a,"), "host list 'a,': has an empty name"),
+        ((*GOOD, "--hosts", "a,b/c"), "host list 'a,b/c':"),
         ((*GOOD, "--name", "A/b"), "cluster name 'A/b': must be 1 to 12 lower-case letters"),
         ((*GOOD, "--ranks-per-node", "0"), "--ranks-per-node '0': is not a whole number"),
         ((*GOOD, "--topology-out", "/no/such"), "--topology-out /no/such: cannot be written"),
@@ -131,6 +149,7 @@ def test_clean_looks_at_its_own_files_alone(
 ) -> None:
     monkeypatch.setattr(ownership, "LOCKS", tmp_path)
     monkeypatch.setattr(ownership, "NAMESPACES", tmp_path / "none")
+    monkeypatch.setattr(ownership, "HOST_NAMES", tmp_path / "none")
     for name in ("p2smt-testbed-old.lock", "p2smt-testbed-Not_ours.lock", "other.lock"):
         (tmp_path / name).touch()
     with ownership.held("new"):
@@ -152,7 +171,7 @@ def test_names_that_only_look_like_ours_are_not(
 
 
 def test_nodes_know_their_rack_and_network() -> None:
-    spec = NetworkSpec(2, 25e6, racks=2, rack_bytes_per_s=10e6, name="x")
+    spec = regular(2, 25e6, racks=2, rack_bytes_per_s=10e6, name="x")
     nodes = nodes_of(spec)
     assert [(n.rank, n.rack, n.address) for n in nodes[1:3]] == [
         (1, 0, "10.77.0.2"),
@@ -163,26 +182,53 @@ def test_nodes_know_their_rack_and_network() -> None:
     assert {n.variables["MASTER_ADDR"] for n in nodes} == {nodes[0].address}
 
 
+def test_nodes_of_unequal_racks_have_names() -> None:
+    spec = NetworkSpec((3, 2, 1), 25e6, 10e6, ("b", "e", "f", "a", "d", "c"))
+    nodes = nodes_of(spec)
+    assert [node.rack for node in nodes] == [0, 0, 0, 1, 1, 2]
+    assert [node.host for node in nodes] == [*spec.hosts]
+    assert nodes[3].variables["NODE_NAME"] == "a"
+    assert {node.variables["NNODES"] for node in nodes} == {"6"}
+    assert [node.host for node in nodes_of(regular(2, 25e6))] == ["node0", "node1"]
+
+
+def test_unequal_racks_lie_in_a_regular_cluster() -> None:
+    spec = NetworkSpec((3, 2, 1), 25e6, 10e6, ("b", "e", "f", "a", "d", "c"))
+    found = topology(spec, 1)
+    assert (found.sizes, found.installed, found.uneven) == ((3, 3, 1), 6, True)
+    assert [found.host_of(device) for device in sorted(found.places)] == [*spec.hosts]
+    assert sorted(found.places) == [0, 1, 2, 3, 4, 6]
+    assert parse_topology(topology_yaml(spec, 1), "test") == found
+    assert cluster_topology(cluster_data(spec, 1)) == found
+    assert cluster_topology(cluster_data(regular(2, 25e6, 2, 10e6), 2)).hosts is None
+    named = topology(NetworkSpec((2,), 25e6, hosts=("x", "y")), 1).hosts
+    assert named is not None
+    assert (named.names, named.switches) == (("x", "y"), ())
+    unnamed = topology(NetworkSpec((2, 1), 25e6, 10e6), 1).hosts
+    assert unnamed is not None
+    assert unnamed.names == ("node0", "node1", "node2")
+
+
 def test_every_new_spec_has_a_name_of_its_own() -> None:
-    assert len({NetworkSpec(2, 25e6).name for _ in range(100)}) == 100
+    assert len({regular(2, 25e6).name for _ in range(100)}) == 100
     with pytest.raises(InputError, match="1 racks of 1 nodes"):
-        NetworkSpec(1, 25e6)
+        regular(1, 25e6)
 
 
 def test_gloo_runs_on_the_test_cluster() -> None:
-    found = topology(NetworkSpec(2, 25e6), 4)
+    found = topology(regular(2, 25e6), 4)
     assert found.library == "gloo"
     assert found.algorithms == library_of("gloo").algorithms
     assert (found.names, found.node_level) == (("node", "gpu"), 0)
 
 
 def test_the_topology_has_the_shaped_rates(tmp_path: Path) -> None:
-    spec = NetworkSpec(2, 25e6, racks=3, rack_bytes_per_s=10e6)
+    spec = regular(2, 25e6, racks=3, rack_bytes_per_s=10e6)
     read = parse_topology(topology_yaml(spec, 4), "test")
     assert read == topology(spec, 4)
     assert (read.names, read.sizes) == (("rack", "node", "gpu"), (3, 2, 4))
     assert [level.link.bandwidth_bytes_per_s for level in read.levels[:2]] == [10e6, 25e6]
-    assert topology(NetworkSpec(5, 25e6), 1).sizes == (5, 1)
+    assert topology(regular(5, 25e6), 1).sizes == (5, 1)
     assert "to be calibrated" in read.description
     path = tmp_path / "cluster.yaml"
     path.write_text(topology_yaml(spec, 4))

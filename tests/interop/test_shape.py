@@ -22,11 +22,11 @@ from tests.interop.msccl_texts import ring
 from tests.interop.mscclpp_plans import all_gather
 
 MEASUREMENTS = ("nccl_tests",)
-CLUSTERS = ("clusters",)
+OTHERS = ("clusters", "launchers", "meshes")  # not of schedules
 FOLDERS = sorted(
     path.parent.name
     for path in Path(interop.__path__[0]).glob("*/__init__.py")
-    if path.parent.name not in MEASUREMENTS + CLUSTERS
+    if path.parent.name not in MEASUREMENTS + OTHERS
 )
 TYPES = ("elements", "execution_plan")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import p2smt
 from p2smt.cluster.file import parse_topology
 from p2smt.errors import InputError
 from p2smt.parallelism.rank_list import RankList
@@ -16,6 +17,7 @@ from p2smt.plans.file import read_plan
 from p2smt.plans.problem import plan_problem
 from p2smt.plans.rank_scene import RankScene
 from p2smt.programs.semantics import ViolationKind
+from p2smt.schedules.cost.predict import schedule_cost
 from tests.cli.tools import assert_one_error, cli
 from tests.plans.host_plans import (
     MASTERS,
@@ -276,6 +278,40 @@ def test_programs_need_named_hosts() -> None:
     other = Problem(bare, problem.axes, problem.requests)
     with pytest.raises(InputError, match="names no hosts"):
         RankScene.of(other, other.requests[0], RankList(tuple(range(6)), (3, 2)))
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_every_request_becomes_a_schedule_of_ranks(plan: Plan, tmp_path: Path, number: int) -> None:
+    """Rank r of the schedule is rank r of the plan, on whatever device that lies."""
+    target = tmp_path / "request.yaml"
+    made = cli("convert", written(plan, tmp_path), str(target), "--request", str(number))
+    assert (made.code, made.err) == (0, "")
+    assert "the plan" in made.out
+    assert "device" not in made.out
+    assert cli("verify", str(target)).code == 0
+    schedule = p2smt.read_schedule(target)
+    assert schedule.ranks == 6
+    wanted = plan["requests"][number - 1]
+    if wanted["kind"] == "send":
+        sent = {(step.rank, step.send.target) for step in schedule.steps if step.send}
+        assert sent == {(0, 1), (2, 3), (4, 5)}
+
+
+def test_a_file_for_each_group_has_its_ranks(plan: Plan, tmp_path: Path) -> None:
+    target = str(tmp_path / "request.xml")
+    made = cli("convert", written(plan, tmp_path), target, "--request", "2")
+    assert made.code == 0, made.err
+    assert "group 1 of 2, its ranks are the plan's 0 2 4" in made.out
+    assert "group 2 of 2, its ranks are the plan's 1 3 5" in made.out
+
+
+def test_a_schedule_has_no_time_where_places_are_empty(plan: Plan, tmp_path: Path) -> None:
+    """Its ranks are devices 0, 1, .., and device 5 is nowhere."""
+    target = tmp_path / "request.yaml"
+    assert cli("convert", written(plan, tmp_path), str(target), "--request", "1").code == 0
+    schedule = p2smt.read_schedule(target)
+    with pytest.raises(InputError, match="places without a host"):
+        schedule_cost(schedule, racks().topology, 6e6)
 
 
 @pytest.mark.cluster

@@ -20,6 +20,7 @@ from p2smt.report.schemas.catalogue import OUTPUTS, listed, schema_of
 from tests.calibration.fixtures import ALL, INSIDE, TRUTH, as_json, made_samples, printed
 from tests.calibration.fixtures import report as json_report
 from tests.cli.tools import EVERY_KIND, RACKS, TINY, cli
+from tests.interop.clusters.texts import DEEP, TWICE
 from tests.interop.mscclpp_plans import all_gather
 from tests.schemas.tools import complaints, declared, fields
 
@@ -107,6 +108,10 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "topology-list": ("",),
     "topology-show": ("dgx-a100:4", "tiny.yaml"),
     "topology-check": ("tiny.yaml",),
+    "topology-import": (
+        "twice.conf --node dgx-h100 --uplink leaf=400GB/s",
+        "deep.conf --node dgx1-v100 --oversubscription leaf=2",
+    ),
     "classics": ("",),
     "classics-name": ("ring-all-reduce --ranks 3", "ring-all-reduce --ranks 3 -o made.xml"),
     "schema": ("",),
@@ -127,6 +132,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
     """The files that the commands read."""
     path = tmp_path_factory.mktemp("files")
     (path / "tiny.yaml").write_text(TINY)
+    (path / "twice.conf").write_text(TWICE)
+    (path / "deep.conf").write_text(DEEP)
     (path / "racks.yaml").write_text(RACKS)
     (path / "unstated.yaml").write_text(RACKS + "assumed: [rack]\n")
     _plans(path, plan)

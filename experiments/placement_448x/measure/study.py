@@ -38,7 +38,7 @@ from experiments.testbed.model import topology as nominal_topology
 from experiments.testbed.network import cluster
 from experiments.testbed.ranks import calibration_here, cluster_data, fleet_of
 from experiments.testbed.script import ended
-from experiments.testbed.spec import NetworkSpec, parse_rate
+from experiments.testbed.spec import NetworkSpec, parse_rate, regular
 from experiments.testbed.written.results import write
 from p2smt.calibration.yaml_file import calibrated_yaml
 from p2smt.units import parse_bytes
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str]) -> None:
     racks, nodes, ranks = CLUSTERS[given.cluster]
     uplink = parse_rate(given.uplink, "--uplink")
     rack = parse_rate(given.rack_rate, "--rack-rate") if given.rack_rate else uplink
-    spec = NetworkSpec(nodes, uplink, racks, rack if racks > 1 else None)
+    spec = regular(nodes, uplink, racks, rack if racks > 1 else None)
     how = Settings(
         parse_bytes(given.payload, "--payload"),
         given.repeat,

@@ -158,7 +158,7 @@ def _run_schedule(
 def _finish_schedule(result: ScheduleResult, options: RunOptions, as_json: bool) -> int:
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.report.schedule_run import schedule_run_data, schedule_run_lines
+    from p2smt.report.schedules.schedule_run import schedule_run_data, schedule_run_lines
     from p2smt.report.text import one_line
 
     if as_json:

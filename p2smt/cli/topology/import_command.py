@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from p2smt.cli import options as o
-
-if TYPE_CHECKING:
-    from p2smt.cluster.topology import Topology
+from p2smt.cli.topology.node_options import FabricOption, GpuOption, NicOption
 
 
 def import_files(
@@ -47,6 +45,9 @@ def import_files(
         str | None,
         typer.Option("--topology-name", metavar="NAME", help="Of several in a topology.yaml."),
     ] = None,
+    gpu: GpuOption = None,
+    nic: NicOption = None,
+    fabric: FabricOption = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the topology here.")
     ] = None,
@@ -55,15 +56,15 @@ def import_files(
     """A topology from what a scheduler, a cloud or a node prints.
 
     FILEs are Slurm's topology.conf or topology.yaml, scontrol show topology, kubectl get nodes -o
-    json, Google's physicalHost lists, and files of a node; the first that tell of the network and
-    one of a node are put together.  Without -o the topology is printed.
+    json, Google's physicalHost lists; of a node nvidia-smi topo -m, NCCL's topology XML, rocm-smi
+    --showtopo, what nccl-tests prints; of a whole network ASTRA-sim's.  One of the network and one
+    of a node are put together.  Without -o the topology is printed.
     """
     from p2smt.cli import restrictions
-    from p2smt.cli.output import note, print_json
-    from p2smt.files.write import write_atomically
-    from p2smt.interop.clusters.read import ImportOptions, import_text, read_clusters
+    from p2smt.cli.topology.imported import name_of, tell
+    from p2smt.cli.topology.node_options import told_of
+    from p2smt.interop.clusters.read import ImportOptions, read_clusters
     from p2smt.interop.clusters.uplinks import parse_uplinks
-    from p2smt.report.import_data import import_data
 
     restrictions.writable(output)
     asked = ImportOptions(
@@ -72,22 +73,11 @@ def import_files(
         labels=labels,
         topology_name=topology_name,
         only=_hosts(hosts),
-        name=_name(output),
+        name=name_of(output),
+        told=told_of(gpu, nic, fabric),
     )
     found, lost = read_clusters(files or [], asked)
-    text = import_text(found)
-    if output is not None:
-        write_atomically(output, text)
-    if json:
-        print_json(import_data(found, lost))
-        return 0
-    for sentence in lost:
-        note(sentence)
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        _show(found, output)
-    return 0
+    return tell(found, lost, output, json)
 
 
 def _hosts(spec: str | None) -> tuple[str, ...] | None:
@@ -102,18 +92,3 @@ def _hosts(spec: str | None) -> tuple[str, ...] | None:
     if os.path.exists(spec) or os.sep in spec:
         return read_hosts(spec)
     return parse_hostlist(spec)
-
-
-def _name(output: str | None) -> str:
-    """The name of a topology by that of its file; empty without one."""
-    import os
-
-    return "" if output is None else os.path.basename(output).partition(".")[0]
-
-
-def _show(found: Topology, output: str) -> None:
-    """What was written, in a line."""
-    from p2smt.report.import_data import import_line
-    from p2smt.report.text import printable
-
-    typer.echo(f"{import_line(found)}, written to {printable(output)}")

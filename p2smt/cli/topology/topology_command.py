@@ -1,4 +1,4 @@
-"""`p2smt topology list | show | check | import`."""
+"""`p2smt topology list | show | check | import | detect | export`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import Annotated
 import typer
 
 from p2smt.cli import options as o
+from p2smt.cli.topology.detect_command import detect
+from p2smt.cli.topology.export_command import export_topology
 from p2smt.cli.topology.import_command import import_files
 
 app = typer.Typer(help="Presets and topology files, and making them of what other tools print.")
 app.command("import")(import_files)
+app.command("detect")(detect)
+app.command("export")(export_topology)
 Spec = Annotated[
     str, typer.Argument(metavar="NAME[:N]|FILE", help="Preset, preset:NODES, or a YAML file.")
 ]
@@ -43,7 +47,7 @@ def show_one(spec: Spec, json: o.JsonOption = False) -> int:
 
     topology = given.topology_of(spec)
     if json:
-        print_json({"topology": dump_topology(topology), "devices": topology.devices})
+        print_json({"topology": dump_topology(topology), "devices": topology.installed})
     else:
         show(topology_tables(topology))
     return 0
@@ -55,11 +59,11 @@ def check(spec: Spec, json: o.JsonOption = False) -> int:
     from p2smt.cli import given
     from p2smt.cli.output import print_json
     from p2smt.report.text import one_line
+    from p2smt.report.topology_tables import extent
 
     topology = given.topology_of(spec)
     if json:
-        print_json({"verdict": "valid", "name": topology.name, "devices": topology.devices})
+        print_json({"verdict": "valid", "name": topology.name, "devices": topology.installed})
     else:
-        levels = ", ".join(f"{level.name} {level.size}" for level in topology.levels)
-        typer.echo(f"valid: {one_line(topology.name)}, {topology.devices} devices ({levels})")
+        typer.echo(f"valid: {one_line(topology.name)}, {extent(topology)}")
     return 0

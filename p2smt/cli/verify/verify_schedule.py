@@ -21,7 +21,7 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
     from p2smt.cli.output import print_json
     from p2smt.interop.runtimes import runnable
     from p2smt.interop.schedule_files import read_schedule
-    from p2smt.report.schedule_data import cost_data, repair_data, schedule_data
+    from p2smt.report.schedules.schedule_data import cost_data, repair_data, schedule_data
     from p2smt.schedules.verify.verify import verify
 
     depth, limit_s, scene, wanted = asked.depth(), asked.limit_s(), asked.scene(), asked.wanted()
@@ -61,7 +61,7 @@ def check_family(text: str, source: str, asked: ScheduleOptions, json: bool) -> 
 def show_family(found: ParametricReport, json: bool) -> int:
     """Print what is known of a family of schedules; the exit code."""
     from p2smt.cli.output import print_json
-    from p2smt.report.schedule_data import family_data, family_lines, wrapped
+    from p2smt.report.schedules.schedule_data import family_data, family_lines, wrapped
 
     if json:
         print_json(family_data(found))
@@ -98,7 +98,7 @@ def _show(
     *,
     asked: bool,
 ) -> None:
-    from p2smt.report import schedule_data as lines_of
+    from p2smt.report.schedules import schedule_data as lines_of
 
     lines = [
         *lines_of.schedule_lines(schedule, report),

@@ -100,7 +100,7 @@ def build_hosts(model: HostKeys, outer: Sequence[tuple[str, int]]) -> Hosts | No
         tuple(found.names),
         tuple(found.slots),
         tuple(map(tuple, found.filled())),
-        tuple(found.uplinks),
+        tuple(sorted(found.uplinks, key=lambda one: (one.level, one.entity))),
         tuple(model.assumed),
         () if model.left_out is None else parse_hostlist(model.left_out),
     )

@@ -17,6 +17,8 @@ MAX_BYTES = 64 * 1024 * 1024
 """The largest file that is read."""
 TIERS = ("leaf", "spine", "core")
 """Levels of a tree of switches, from the nodes outwards; then tier4, tier5, .."""
+BLOCK_TIERS = ("block",)
+"""The level of Slurm's blocks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def _with_gpus(nodes: list[KubeNode], source: str) -> tuple[list[KubeNode], list
         return some, []
     more = ", .." if len(without) > _SHOWN else ""
     names = ", ".join(name[:80] for name in without[:_SHOWN])
-    return some, [f"{source}: {len(without)} nodes without GPUs are left out ({names}{more})"]
+    return some, [f"{source}: nodes without GPUs are left out: {len(without)} ({names}{more})"]
 
 
 def _node(item: Any, where: str) -> KubeNode:

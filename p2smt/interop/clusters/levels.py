@@ -96,7 +96,9 @@ def cluster_of(
         }
         most = max(by_entity.values())
         levels.append(Level(tier, hull.sizes[j], _uplink(node.link, most)))
-        uplinks += [Uplink(j, entity, rate) for entity, rate in by_entity.items() if rate != most]
+        uplinks += [
+            Uplink(j, entity, rate) for entity, rate in sorted(by_entity.items()) if rate != most
+        ]
     hosts = _hosts(part, hull, tuple(uplinks), _assumed(tree, rates))
     found = replace(base, levels=(*levels, node, *inside.levels[1:]), hosts=hosts)
     return found, tuple(_filled_in(found, hosts))

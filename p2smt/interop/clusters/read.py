@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from p2smt.cluster.file import IMPORTED, dump_topology, load_topology, preset_names
+from p2smt.cluster.file import FILLED_IN, IMPORTED, dump_topology, load_topology, preset_names
 from p2smt.cluster.file import MAX_BYTES as MAX_TOPOLOGY_BYTES
 from p2smt.cluster.topology import NO_LIBRARY, Topology
 from p2smt.cluster.vendor import default_library
@@ -99,10 +99,13 @@ def combined(facts: Sequence[Facts], options: ImportOptions) -> tuple[Topology, 
     whole = [found for found in facts if found.whole]
     if whole:
         return _whole(facts, whole[0], options), tuple(lost)
-    outside = _one([found for found in facts if found.outside is not None], "hosts and switches")
+    outside, options, chosen = _outside(facts, options)
+    lost += chosen
     inside, base = _inside(facts, options)
     lost += [note for note in [likeness_note(inside)] if note and options.node is None]
     if outside is None or outside.outside is None:
+        if options.only is not None:
+            raise InputError("--hosts", "the files name no hosts", "drop it, or add such a file")
         base, more = _one_node(base, inside, options)
         return _described(base, base, facts, options), (*lost, *more)
     tree, filled = tree_of(outside.outside, outside.source)
@@ -151,6 +154,25 @@ def _one(found: Sequence[Facts], what: str) -> Facts | None:
         given = f"{found[0].source} and {found[1].source}"
         raise InputError(given, rule, "give one of them")
     return found[0] if found else None
+
+
+def _outside(
+    facts: Sequence[Facts], options: ImportOptions
+) -> tuple[Facts | None, ImportOptions, tuple[str, ...]]:
+    """What tells of the network; a list of hosts beside it says which of them are taken.
+
+    Raises:
+        InputError: several tell of the network, or several are lists.
+    """
+    told = [found for found in facts if found.outside is not None]
+    trees = [found for found in told if found.outside and found.outside.holders]
+    lists = [found for found in told if found not in trees]
+    listed = _one(lists, "hosts")
+    outside = _one(trees, "hosts and switches") or listed
+    if outside is listed or listed is None or listed.outside is None or options.only is not None:
+        return outside, options, ()
+    said = f"{listed.source}: only its {len(listed.outside.loose)} hosts are taken"
+    return outside, replace(options, only=listed.outside.loose), (said,)
 
 
 def _inside(facts: Sequence[Facts], options: ImportOptions) -> tuple[InsideFacts, Topology]:
@@ -247,6 +269,8 @@ def _described(
 ) -> Topology:
     """The topology with what it was made of."""
     sources = [one.source for one in facts]
+    if options.node is None and any(one.inside for one in facts):
+        sources.append(FILLED_IN)
     description = f"Imported from {' and '.join(sources)}."
     if options.node is not None:
         description += f" Nodes are those of {base.name}."

@@ -13,8 +13,14 @@ from __future__ import annotations
 import re
 
 from p2smt.errors import InputError
-from p2smt.interop.clusters.facts import TIERS, ClusterFormat, Facts, Holder, OutsideFacts
-from p2smt.interop.clusters.slurm_conf import BLOCK
+from p2smt.interop.clusters.facts import (
+    BLOCK_TIERS,
+    TIERS,
+    ClusterFormat,
+    Facts,
+    Holder,
+    OutsideFacts,
+)
 from p2smt.interop.clusters.slurm_lines import HostNames, SlurmLine, lines_of
 
 _SIGN = re.compile(
@@ -55,7 +61,7 @@ def read_scontrol(text: str, source: str) -> Facts:
         if "aggregatedblock" in kinds
         else ()
     )
-    tiers = TIERS if "switchname" in kinds else BLOCK
+    tiers = TIERS if "switchname" in kinds else BLOCK_TIERS
     return Facts(source, OutsideFacts(tuple(holders), tiers=tiers), lost=lost)
 
 

@@ -10,11 +10,16 @@ from __future__ import annotations
 import re
 
 from p2smt.errors import InputError
-from p2smt.interop.clusters.facts import TIERS, ClusterFormat, Facts, Holder, OutsideFacts
+from p2smt.interop.clusters.facts import (
+    BLOCK_TIERS,
+    TIERS,
+    ClusterFormat,
+    Facts,
+    Holder,
+    OutsideFacts,
+)
 from p2smt.interop.clusters.slurm_lines import HostNames, SlurmLine, lines_of
 
-BLOCK = ("block",)
-"""The level of Slurm's blocks."""
 _SIGN = re.compile(r"^[ \t]*(switchname|blockname|blocksizes)=", re.IGNORECASE | re.MULTILINE)
 _SPEED = "LinkSpeed has units of the site's own, and is not used"
 
@@ -49,7 +54,7 @@ def read_slurm_conf(text: str, source: str) -> Facts:
         raise InputError(kinds["blockname"], rule, "keep the tree or the blocks")
     if not holders:
         raise InputError(source, "names no switch and no block", "give Slurm's topology.conf")
-    tiers = BLOCK if "blockname" in kinds else TIERS
+    tiers = BLOCK_TIERS if "blockname" in kinds else TIERS
     return Facts(source, OutsideFacts(tuple(holders), tiers=tiers), lost=tuple(dict.fromkeys(lost)))
 
 

@@ -21,8 +21,8 @@ from typing import Any
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
 from p2smt.files.yaml_text import load_yaml
-from p2smt.interop.clusters.facts import Facts, Holder, OutsideFacts
-from p2smt.interop.clusters.slurm_conf import BLOCK, blocks_lost
+from p2smt.interop.clusters.facts import BLOCK_TIERS, Facts, Holder, OutsideFacts
+from p2smt.interop.clusters.slurm_conf import blocks_lost
 from p2smt.interop.clusters.slurm_lines import MAX_CHARACTERS, HostNames
 
 _SIGN = re.compile(r"^[ \t]*-[ \t]+[\"']?topology[\"']?[ \t]*:", re.MULTILINE)
@@ -82,7 +82,7 @@ def _read(topology: dict[str, Any], where: str) -> tuple[OutsideFacts, list[str]
     shown = ",".join(map(str, sizes)) if isinstance(sizes, list) else str(sizes)
     lost = [f"{where}: {blocks_lost(shown[:80])}"] if sizes else []
     found = tuple(_holders(body, where, names, "blocks", "block"))
-    return OutsideFacts(found, tiers=BLOCK), lost
+    return OutsideFacts(found, tiers=BLOCK_TIERS), lost
 
 
 def _holders(

@@ -157,7 +157,8 @@ def _homes(
     if not order:
         return dict.fromkeys(free, ""), ()
     if free:
-        lost.append(f"{source}: nothing says where {listed(free)} are: they are left out")
+        verb = "is: it is" if len(free) == 1 else "are: they are"
+        lost.append(f"{source}: nothing says where {listed(free)} {verb} left out")
     return homes, (*several, *free)
 
 
@@ -191,8 +192,9 @@ def _levelled(
     distinct = list(dict.fromkeys(paths.values()))
     top = _shared(distinct)
     if top:
-        what = "everything: nothing leaves there, so that it is no level"
-        lost.append(f"{source}: {listed(distinct[0][:top])} is over {what}")
+        verb = "is" if top == 1 else "are"
+        what = "over everything: nothing leaves there, so that it is no level"
+        lost.append(f"{source}: {listed(distinct[0][:top])} {verb} {what}")
     depth = max(map(len, distinct)) - top
     names = [tiers[j] if j < len(tiers) else f"tier{j + 1}" for j in range(depth)]
     roots = list(dict.fromkeys(path[top] for path in distinct if path[top:]))

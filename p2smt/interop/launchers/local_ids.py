@@ -6,6 +6,8 @@ Where the two differ, the program must be told.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from p2smt.interop.launchers.places import PlacedPlan
 
 TABLE = "ranks.csv"
@@ -20,30 +22,35 @@ def local_orders(plan: PlacedPlan) -> dict[str, tuple[int, ...]]:
     return {host: tuple(devices) for host, devices in found.items()}
 
 
-def told_device(plan: PlacedPlan, local: str, rank: str) -> str:
+def telling(order: Sequence[int], local: str) -> str:
     """A command that runs what follows it with LOCAL_RANK set to the device of the plan.
 
-    Empty where the launcher's own number is that of the device everywhere.  ``local`` and ``rank``
-    are the variables in which the launcher tells a process its number on the host and among all.
+    Empty where the launcher's own number, which the variable ``local`` has, is that of the device;
+    ``order``: the devices by that number.
     """
-    orders = set(local_orders(plan).values())
-    if orders == {tuple(range(plan.per_host))}:
+    if tuple(order) == tuple(range(len(order))):
         return ""
-    if len(orders) == 1:
-        how = f"order=({' '.join(map(str, *orders))}); export LOCAL_RANK=${{order[{local}]}}"
-    else:
-        how = f"export LOCAL_RANK=$(sed -n $(({rank} + 2))p {TABLE} | cut -d, -f3)"
-    return f"bash -c '{how}; exec \"$@\"' -"
+    return _setting(f"order=({' '.join(map(str, order))}); export LOCAL_RANK=${{order[{local}]}}")
 
 
 def local_notes(plan: PlacedPlan, local: str, rank: str, start: str) -> tuple[str, ...]:
     """What to do where a launcher's own number is not that of the device; else nothing.
 
-    ``start``: how the program is started, with ``{}`` where the command stands that tells it.
+    ``local`` and ``rank`` are the variables in which the launcher tells a process its number on
+    the host and among all; ``start`` is how the program is started, with ``{}`` where the command
+    stands that tells it LOCAL_RANK.
     """
-    told = told_device(plan, local, rank)
+    orders, table = set(local_orders(plan).values()), ""
+    if len(orders) == 1:
+        told = telling(*orders, local)
+    else:
+        told = _setting(f"export LOCAL_RANK=$(sed -n $(({rank} + 2))p {TABLE} | cut -d, -f3)")
+        table = f", with {TABLE} from p2smt export PLAN --to csv"
     if not told:
         return ()
     lead = f"{local} is not the plan's local rank (which device a rank uses)"
-    table = f", with {TABLE} written by p2smt export PLAN --to csv," if TABLE in told else ""
-    return (f"{lead}; to have it in LOCAL_RANK start{table} {start.format(told)}",)
+    return (f"{lead}; to have it in LOCAL_RANK{table}: {start.format(told)}",)
+
+
+def _setting(how: str) -> str:
+    return f"bash -c '{how}; exec \"$@\"' -"

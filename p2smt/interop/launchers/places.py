@@ -48,27 +48,32 @@ class PlacedPlan:
     places: tuple[RankPlace, ...]
 
 
-def placed(plan: AnyPlan, source: str, hosts: Sequence[str] | None = None) -> PlacedPlan:
+def placed(
+    plan: AnyPlan, source: str, hosts: Sequence[str] | None = None, per_host: int | None = None
+) -> PlacedPlan:
     """The plan with the place of every rank.
 
-    hosts: names for the nodes of a plan that has none, in the order of its topology; None: those
+    hosts: names for the hosts of a plan that has none, in the order of its topology; None: those
         of the plan, or else ``node0``, ``node1``, ..
+    per_host: devices of each host, where a node of the topology is several (a rack of NVL72 is 18
+        hosts of 4); None: a node is a host.
 
     Raises:
-        InputError: the plan is not well formed, its ranks are not those of its matrix, or the
-            hosts are too few, too many, named twice, or named by the plan itself.
+        InputError: the plan is not well formed, its ranks are not those of its matrix, the hosts
+            are too few, too many, named twice, or named by the plan itself, or a node is no whole
+            number of them.
     """
     problem, where = plan_problem(plan, source)
     ranks = where.rank_tensor().ravel().tolist()
     if plan.ranks != ranks:
         rule = "ranks are not those of its matrix"
         raise InputError(source, rule, "verify says more; solve again")
-    named = _hosts_by_slot(problem.topology, hosts, source)
+    each = _per_host(problem.topology, per_host, source)
+    named = _hosts_by_slot(problem.topology, hosts, each, source)
     for host in named.values():
         if not _HOST.fullmatch(host):
             rule = "is no name of a host: letters, digits and _.:- after a letter or digit"
             raise InputError(f"host {host[:80]!r}", rule)
-    each = problem.topology.devices_under(problem.topology.node_level)
     places = tuple(
         RankPlace(rank, named[device // each], device % each, device)
         for rank, device in enumerate(ranks)
@@ -93,23 +98,39 @@ def by_host(plan: PlacedPlan) -> PlacedPlan:
     return replace(plan, places=tuple(sorted(places, key=lambda one: one.rank)))
 
 
-def _hosts_by_slot(topology: Topology, given: Sequence[str] | None, source: str) -> dict[int, str]:
-    """The host at each place of the topology that has one."""
+def _per_host(topology: Topology, given: int | None, source: str) -> int:
+    """Devices of each host."""
+    node = topology.devices_under(topology.node_level)
+    if given is None:
+        return node
+    if topology.hosts is not None and given != node:
+        rule = f"{source} names its hosts, and each has {node}"
+        raise InputError(f"{given} devices per host", rule, "leave their number out")
+    if given < 1 or node % given:
+        rule = f"{source} has nodes of {node}, which they must divide"
+        raise InputError(f"{given} devices per host", rule)
+    return given
+
+
+def _hosts_by_slot(
+    topology: Topology, given: Sequence[str] | None, each: int, source: str
+) -> dict[int, str]:
+    """The host at each place of the topology that has one; ``each`` devices have a place."""
     if topology.hosts is not None:
         if given is not None:
             rule = f"names its hosts itself ({', '.join(topology.hosts.names[:3])}, ..)"
             raise InputError(source, rule, "drop --hosts")
         return dict(zip(topology.hosts.slots, topology.hosts.names, strict=True))
-    nodes = topology.devices // topology.devices_under(topology.node_level)
+    count = topology.devices // each
     if given is None:
-        return {node: f"node{node}" for node in range(nodes)}
-    _check_given(given, nodes, source)
+        return {host: f"node{host}" for host in range(count)}
+    _check_given(given, count, source)
     return dict(enumerate(given))
 
 
-def _check_given(given: Sequence[str], nodes: int, source: str) -> None:
-    if len(given) != nodes:
-        rule = f"{source} has {nodes} node{'s' if nodes > 1 else ''}"
-        raise InputError(f"--hosts names {len(given)}", rule, "name one host for each")
-    if twice := [name for name, count in Counter(given).items() if count > 1]:
+def _check_given(given: Sequence[str], count: int, source: str) -> None:
+    if len(given) != count:
+        rule = f"{source} has {count} host{'s' if count > 1 else ''}"
+        raise InputError(f"--hosts names {len(given)}", rule, "name each of them")
+    if twice := [name for name, times in Counter(given).items() if times > 1]:
         raise InputError(f"host {twice[0][:80]!r}", "is named twice", "name each host once")

@@ -11,7 +11,7 @@ import shlex
 
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
-from p2smt.interop.launchers.local_ids import local_notes
+from p2smt.interop.launchers.local_ids import local_orders, telling
 from p2smt.interop.launchers.places import PlacedPlan
 
 PORT = 29_500
@@ -20,25 +20,23 @@ PORT = 29_500
 def write_torchrun(plan: PlacedPlan, path: str) -> Exported:
     """A line for each host: its name, and the command without the program.
 
+    Where LOCAL_RANK as torchrun counts it is not the device, the command sets it to that.
+
     Raises:
         InputError: the ranks of some host are not one block.
     """
-    hosts = _blocks(plan)
+    hosts, orders = _blocks(plan), local_orders(plan)
     common = f"--nproc-per-node={plan.per_host} --master-addr={hosts[0]} --master-port={PORT}"
-    lines = [
-        f"{host} torchrun --nnodes={len(hosts)} --node-rank={k} {common}\n"
-        for k, host in enumerate(hosts)
-    ]
-    notes = (
-        f"a line is a host and its command; to start all: {_loop(path, 'train.py')}",
-        *local_notes(plan, "LOCAL_RANK", "RANK", "HOST's command --no-python {} python train.py"),
-    )
+    lines = []
+    for k, host in enumerate(hosts):
+        told = telling(orders[host], "LOCAL_RANK")
+        program = f" --no-python {told} python" if told else ""
+        options = f"--nnodes={len(hosts)} --node-rank={k} {common}{program}"
+        lines.append(f"{host} torchrun {options}\n")
+    ssh = 'ssh -n "$host" "cd $PWD && $command train.py" &'
+    loop = f"while read -r host command; do {ssh} done < {shlex.quote(path)}; wait"
+    notes = (f"a line is a host and the command for it; to start train.py on all: {loop}",)
     return Exported("".join(lines), notes)
-
-
-def _loop(path: str, program: str) -> str:
-    ssh = f'ssh -n "$host" "cd $PWD && $command {program}" &'
-    return f"while read -r host command; do {ssh} done < {shlex.quote(path)}; wait"
 
 
 def _blocks(plan: PlacedPlan) -> list[str]:

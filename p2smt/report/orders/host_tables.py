@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -32,7 +33,7 @@ def host_tables(solution: Solution, found: Comparison) -> RenderableType:
     placed = [_cells(solution, best), *_inside(solution), ""]
     if not found.times_known:
         return Group(*unstated_lines(found), "", *placed, crossing_table(found))
-    requests = [answered(answer, topology) for answer in best.requests]
+    requests = [replace(answered(answer, topology), label=answer.label) for answer in best.requests]
     return Group(
         *_headline(solution, best), "", *placed, request_table(requests), "", orders_table(found)
     )

@@ -10,7 +10,7 @@ from p2smt.calibration.samples import Measurements, Sample
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.library.registry import library_names, under_library
-from p2smt.errors import ExecutionError
+from p2smt.errors import ExecutionError, InputError
 from p2smt.programs.program import Grouping, groupings, local_groups
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
 from p2smt.runtime.options import RankReport, RunOptions
@@ -43,7 +43,14 @@ def points(topology: Topology, sizes: Sequence[int]) -> Iterator[_Point]:
 
 
 def measurement_job(topology: Topology, sizes: Sequence[int]) -> Job:
-    """A request of one step per point; its results are not those of a request."""
+    """A request of one step per point; its results are not those of a request.
+
+    Raises:
+        InputError: the topology has places without a host.
+    """
+    if topology.installed < topology.devices:
+        rule = "has places without a host, so that its levels cannot be measured evenly"
+        raise InputError(f"topology {topology.name}", rule, "measure equal parts of it")
     factors = [size for size in topology.sizes if size > 1]
     return Job(topology.devices, tuple(_request(factors, p) for p in points(topology, sizes)))
 

@@ -69,11 +69,13 @@ class Routes:
     _numbers: dict[DirectedLink, int] = field(default_factory=dict)
     _routes: dict[tuple[int, int], Route] = field(default_factory=dict)
     _under: tuple[int, ...] = field(init=False)
+    _parts: tuple[tuple[float, ...] | None, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Counts the devices under an entity of each level."""
+        """Counts the devices under an entity of each level; the part of its uplink's bandwidth."""
         levels = range(len(self.topology.levels))
         self._under = tuple(self.topology.devices_under(j) for j in levels)
+        self._parts = tuple(self.topology.uplink_parts(j) for j in levels)
 
     def between(self, source: int, target: int) -> Route:
         """The route from one device to another."""
@@ -127,7 +129,9 @@ class Routes:
         part = "" if ports == width else f"port {first}"
         if 1 < width < ports:
             part = f"ports {first}-{first + width - 1}"
+        parts = self._parts[j]
         bandwidth = width * self._piece(j).bandwidth_bytes_per_s
+        bandwidth *= 1.0 if parts is None else parts[entity]
         yield DirectedLink(level.name, entity, part, direction, bandwidth)
         yield from self._cap(j, device, direction)
 

@@ -101,9 +101,12 @@ def schedule_cost(
             schedule's own.
 
     Raises:
-        InputError: too few devices, a payload that is not positive, or a schedule that is broken
-            or does not run to its end.
+        InputError: too few devices, or places without a host, a payload that is not positive, or a
+            schedule that is broken or does not run to its end.
     """
+    if topology.installed < topology.devices:
+        rule = "has places without a host, where rank r may not be device r"
+        raise InputError(f"topology {topology.name}", rule, "cost the plan instead")
     if schedule.ranks > topology.devices:
         raise InputError(
             f"{schedule.ranks} ranks",

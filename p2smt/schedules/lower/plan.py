@@ -1,8 +1,8 @@
 """Lowers a request of a plan: each reduction group as a communicator of its own.
 
-Rank i of a group is its i-th device, unless the members of a reduce-scatter end with shards in
-another order: then rank i is the device that ends with shard i.  So the schedule has the
-collective's own name.
+Rank i of a group is its i-th device (on named hosts its i-th rank's), unless the members of a
+reduce-scatter end with shards in another order: then rank i is the device that ends with shard i.
+So the schedule has the collective's own name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.errors import InputError
+from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.problem import check_send, plan_problem
+from p2smt.plans.rank_answer import rank_step_groups
 from p2smt.programs.program import parse_instruction
 from p2smt.schedules.lower.assemble import (
     DEFAULT,
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from p2smt.cluster.topology import Topology
+    from p2smt.parallelism.placement import IntArray
+    from p2smt.parallelism.rank_list import RankMap
+    from p2smt.parallelism.request import Problem, Request
     from p2smt.plans.file_model import AnyPlan, RequestModel
     from p2smt.schedules.lower.rows import RankGroup
     from p2smt.schedules.model import Schedule
@@ -50,8 +55,7 @@ def lower_groups(
     """
     model = request_of(plan, request, source)
     problem, where = plan_problem(plan, source)
-    groups = where.groups(problem.axis_indices(problem.requests[request]))
-    check_send(problem, problem.requests[request], where, source)
+    groups = _groups(problem, problem.requests[request], where, source)
     check_most_ranks(groups.shape[1])
     if groups.shape[1] == 1:
         given = f"{source}: request {request + 1}"
@@ -64,6 +68,14 @@ def lower_groups(
         _group(problem.topology, model, devices, steps, how, known)
         for devices, steps in zip(members, _steps(model, members), strict=True)
     ]
+
+
+def _groups(problem: Problem, request: Request, where: RankMap, source: str) -> IntArray:
+    """The reduction groups, in the order of what runs them: devices, or on named hosts ranks."""
+    if isinstance(where, RankList) and problem.topology.hosts is not None:
+        return rank_step_groups(problem, request, where)
+    check_send(problem, request, where, source)
+    return where.groups(problem.axis_indices(request))
 
 
 def request_of(plan: AnyPlan, request: int, source: str) -> RequestModel:
@@ -80,12 +92,13 @@ GroupSteps = list[list[tuple[int, ...]]]
 
 
 def _steps(model: RequestModel, members: Sequence[RankGroup]) -> list[GroupSteps]:
-    """Each reduction group's part of every step, in devices.
+    """Each reduction group's part of every step, in devices, in the order of the group.
 
     Raises:
         InputError: a step has a group that is not inside one reduction group.
     """
     owner = {device: number for number, group in enumerate(members) for device in group}
+    place = {device: at for group in members for at, device in enumerate(group)}
     found: list[GroupSteps] = [[[] for _ in model.steps] for _ in members]
     for number, step in enumerate(model.steps):
         for group in step.groups:
@@ -94,7 +107,7 @@ def _steps(model: RequestModel, members: Sequence[RankGroup]) -> list[GroupSteps
             if first is None or len(owners) > 1:
                 rule = "is not a group inside one reduction group"
                 raise InputError(f"step {number + 1}: {group[:8]}", rule, "verify the plan")
-            found[first][number].append(tuple(sorted(group)))
+            found[first][number].append(tuple(sorted(group, key=place.__getitem__)))
     return found
 
 

@@ -34,11 +34,12 @@ def machine_of(topology: Topology, device: int) -> int:
 
 
 def rings_of(topology: Topology, devices: Sequence[int]) -> list[list[int]]:
-    """The orders in which rings go round ascending devices, by their places."""
-    count = _most_ports(topology, devices)
+    """The orders in which rings go round devices, entity by entity, by their places in the list."""
+    ascending = sorted(devices)
+    count = _most_ports(topology, ascending)
     places = {device: place for place, device in enumerate(devices)}
     return [
-        [places[device] for device in _turned(topology, 0, devices, ring, count)]
+        [places[device] for device in _turned(topology, 0, ascending, ring, count)]
         for ring in range(count)
     ]
 

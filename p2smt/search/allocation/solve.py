@@ -16,7 +16,7 @@ from p2smt.plans.rank_answer import rank_alternative
 from p2smt.plans.solution import Solution
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.allocation.grids import grids, nodes_needed
-from p2smt.search.allocation.incumbents import HostOrder, costed, filled
+from p2smt.search.allocation.hunt import Hunt
 from p2smt.search.allocation.orders import (
     LISTED,
     by_name,
@@ -61,10 +61,12 @@ def solve_on_hosts(
     chosen, limits = solver_of(solver), limits or SearchLimits()
     watch = StopWatch.start(limits)
     problem, listed = _on_hosts(as_named(problem), hosts)
-    best = _first(problem, listed)
-    stats = SolveStats(chosen.value, watch.elapsed_s(), calls=0)
-    found = _solution(problem, listed, best, stats)
-    return replace(found, limits=limits)
+    named = (sorted_hosts(problem, listed), listed, by_name(listed))
+    orders = [host_slots(problem, names) for names in named]
+    hunt = Hunt(problem, orders, limits, chosen, progress)
+    hunt.run()
+    stats = SolveStats(chosen.value, watch.elapsed_s(), hunt.calls)
+    return replace(_solution(problem, listed, hunt, stats), limits=limits)
 
 
 def _on_hosts(problem: Problem, hosts: Sequence[str] | None) -> tuple[Problem, tuple[str, ...]]:
@@ -83,34 +85,27 @@ def _on_hosts(problem: Problem, hosts: Sequence[str] | None) -> tuple[Problem, t
     return problem, listed
 
 
-def _first(problem: Problem, listed: Sequence[str]) -> HostOrder:
-    """The best of the orders known beforehand."""
-    named = (sorted_hosts(problem, listed), tuple(listed), by_name(listed))
-    slots = [host_slots(problem, names) for names in named]
-    every = (
-        costed(problem, grid, places) for grid in grids(problem) for places in filled(grid, slots)
-    )
-    return min(every, key=lambda order: order.objective_s)
-
-
-def _solution(
-    problem: Problem, listed: tuple[str, ...], best: HostOrder, stats: SolveStats
-) -> Solution:
+def _solution(problem: Problem, listed: tuple[str, ...], hunt: Hunt, stats: SolveStats) -> Solution:
     """The answer on the topology of the hosts that have ranks."""
+    best = hunt.best
+    if best is None:  # interrupted before the first order was costed
+        raise KeyboardInterrupt
     names = [problem.topology.host_of(slot * _each(problem)) for slot in best.slots]
     idle = tuple(name for name in listed if name not in set(names))
     used = replace(problem, topology=allocated(problem.topology, names))
     ranks = best.grid.ranks(np.array(host_slots(used, names)))
     answer = rank_alternative(used, RankList(tuple(ranks.ravel().tolist()), used.axis_sizes))
+    status = Status.OPTIMAL if hunt.proved else Status.FEASIBLE
     return Solution(
         used,
-        Status.FEASIBLE,
+        status,
         (answer,),
+        min(hunt.bound_s, answer.objective_s),
         0.0,
-        0.0,
-        Status.TRUNCATED,
+        Status.COMPLETE if hunt.proved else Status.TRUNCATED,
         stats,
         default=order_cost(problem, host_order(problem, listed), LISTED),
+        interrupted=hunt.interrupted,
         allocation=Allocation(listed, idle, best.grid.inside),
     )
 

@@ -114,7 +114,7 @@ def test_labels_of_a_known_cloud_are_found() -> None:
         "ip-4": "nn-b/nn-z",
     }
     assert any("labels of aws" in line and "layer-3" in line for line in found.lost)
-    assert any("1 nodes without GPUs are left out (cpu-1)" in line for line in found.lost)
+    assert any("nodes without GPUs are left out: 1 (cpu-1)" in line for line in found.lost)
 
 
 def test_label_keys_can_be_given() -> None:
@@ -148,7 +148,7 @@ def test_a_node_without_a_label_is_left_out() -> None:
     nodes = (aws("ip-1", "s", "a", "x"), aws("ip-2", "s", "a", "y"), odd)
     made, lost = tree(read_kubernetes(nodes_json(*nodes), "f"))
     assert made.left_out == ("ip-9",)
-    assert any("nothing says where ip-9 are" in line for line in lost)
+    assert any("nothing says where ip-9 is" in line for line in lost)
 
 
 def test_equal_names_under_others_are_told_apart() -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from p2smt.cli import run
-from p2smt.cluster.file import load_topology
+from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective
+from p2smt.errors import InputError
 from p2smt.runtime.programs.regions import moves_of
 from p2smt.runtime.ranks.measure import measurement_job, points
+from tests.plans.host_plans import RACKS
 
 FOUR_RANKS = """
 name: two-nodes
@@ -107,3 +109,9 @@ def test_bad_input(
     given.write_text(FOUR_RANKS)
     assert run(["calibrate", "-t", str(given), *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_levels_with_empty_places_are_not_measured() -> None:
+    cluster = parse_topology(RACKS, "test")
+    with pytest.raises(InputError, match="places without a host"):
+        measurement_job(cluster, (64,))

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import p2smt
+from p2smt.api.compare import OrderGiven
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
@@ -52,6 +53,7 @@ def test_gaps_are_to_the_best_order() -> None:
         assert one.gap == pytest.approx(time_s / best.objective_s - 1, abs=2 * SAME)
         if found.best.bound_s > 0:
             assert one.bound_gap is not None
+            assert one.gap is not None
             assert one.bound_gap >= one.gap - 1e-6
     names = [one.name for one in found.orders]
     assert names[:3] == ["listed", "alphabetical", "sorted by leaf"]
@@ -59,7 +61,7 @@ def test_gaps_are_to_the_best_order() -> None:
 
 def test_orders_of_python_values() -> None:
     mesh = np.arange(8).reshape(2, 2, 2)
-    given: dict[str, object] = {
+    given: dict[str, OrderGiven | IntArray] = {
         "mesh": mesh,
         "list": list(range(8)),
         "hosts": ["n1", "n2", "n3", "n4"],
@@ -85,7 +87,7 @@ def test_a_regular_cluster_is_compared_with_its_best_matrix() -> None:
     assert other.gap > 1
     assert other.figures.order.matrix == ((1, 8), (4, 1))
     assert default.figures.decisive[0].owner is None
-    with pytest.raises(InputError, match="sizes|devices|product"):
+    with pytest.raises(InputError, match=r"sizes|devices|product"):
         p2smt.compare(replace(wide, axes=parse_axes("dp=4,tp=4")), ["default"])
 
 

@@ -19,7 +19,7 @@ _HEAD = 64 * 1024
 
 def is_astra_sim(text: str) -> bool:
     """Whether a text looks like one."""
-    return bool(re.search(r"^\s*[\"']?npus_count[\"']?\s*:", text[:_HEAD], re.M))
+    return bool(re.search(r"^[ \t]*[\"']?npus_count[\"']?[ \t]*:", text[:_HEAD], re.M))
 
 
 def read_astra_sim(text: str, source: str) -> Facts:

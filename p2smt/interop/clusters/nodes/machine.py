@@ -108,7 +108,7 @@ def _from_file(environment: Mapping[str, str]) -> NodeFacts | None:
 
 
 def _joined(tool: NodeFacts, file: NodeFacts) -> NodeFacts:
-    """What a tool prints, with the PCIe of a file, and its network cards where the tool has none."""
+    """What a tool prints, with the PCIe of a file, and its network cards if the tool has none."""
     count = len(tool.gpus)
     if count != len(file.gpus):
         left = f"{file.source} has {len(file.gpus)} GPUs, not {count}: it is left out"

@@ -31,6 +31,9 @@ from p2smt.interop.clusters.nodes.models import (
 from p2smt.interop.clusters.nodes.xml_tree import TreeElement, xml_tree
 
 NAME = "NCCL topology XML"
+_HEAD = 64 * 1024
+_PASSED = (("<?", "?>"), ("<!--", "-->"))
+_ROOT = re.compile(r"<system\b")
 _LANES = 16
 _SPEEDS = {"2.5": 1, "5": 2, "8": 3, "16": 4, "32": 5, "64": 6}
 _SPEED = re.compile(r"([0-9]{1,2}(?:\.[0-9])?) GT/s(?: PCIe)?")
@@ -43,8 +46,16 @@ _EFA_FIRST_BYTES_PER_S = 12.5e9
 
 
 def is_nccl_xml(text: str) -> bool:
-    """Whether a text looks like one."""
-    return bool(re.match(r"\ufeff?\s*(<\?xml[^>]*>\s*|<!--.*?-->\s*)*<system\b", text, re.S))
+    """Whether a text looks like one: after comments and the like comes <system."""
+    at, head = 0, text[:_HEAD]
+    while True:
+        at += len(head[at:]) - len(head[at:].lstrip("\ufeff \t\r\n"))
+        closing = next((end for start, end in _PASSED if head.startswith(start, at)), None)
+        if closing is None:
+            return bool(_ROOT.match(head, at))
+        at = head.find(closing, at) + len(closing)
+        if at < len(closing):
+            return False
 
 
 def parse_nccl_xml(text: str, source: str) -> NodeFacts:
@@ -171,7 +182,7 @@ def _model(gpu: TreeElement) -> str:
     if named or not chips:
         return named
     gcn = chips[0].text("gcn").removeprefix("gfx").partition(":")[0]
-    if gcn:
+    if gcn or any(chips[0].each("xgmi")):
         return _AMD_GPUS.get(gcn, "")
     return model_of_capability(_whole(chips[0], "sm") or 0)
 

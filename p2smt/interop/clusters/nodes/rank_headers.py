@@ -40,7 +40,8 @@ def read_rank_headers(text: str, source: str, told: Told = NOTHING_TOLD) -> Fact
     product = _product(listed, source)
     model = told.gpu or model_of_product(product)
     if not model and outside is not None:
-        what = f"{source}: the links between the {each} GPUs of a host are not told ({product or 'no name'})"
+        named = f"{each} GPUs of a host are {product or 'of no name'}"
+        what = f"{source}: {named}, so the links between them are not told"
         return Facts(source, outside=outside, lost=(what,), devices=each)
     node = facts_of_node(_node(source, each, model_of_product(product)), told)
     lost = node.lost
@@ -57,15 +58,20 @@ def _listed(text: str, source: str) -> DeviceList:
     """The first list of the file."""
     found = DeviceList()
     for number, line in enumerate(text.split("\n"), 1):
+        plain = unprefixed(line[:MAX_LINE])
         before = len(found.hosts)
-        taken = found.take(unprefixed(line[:MAX_LINE]), f"{source}, line {number}")
+        taken = found.take(plain, f"{source}, line {number}")
         again = taken and len(found.hosts) == before and not found.shortened
-        if before and (not taken or again):
+        if before and (again or _heads_table(plain)):
             break
     if not found.hosts:
         rule = "has no list of devices (lines such as # Rank 0 .. device 0)"
         raise InputError(source, rule, "give what nccl-tests prints above its table")
     return found
+
+
+def _heads_table(line: str) -> bool:
+    return {"size", "time"} <= set(line.split())
 
 
 def _check_whole(listed: DeviceList, source: str) -> None:

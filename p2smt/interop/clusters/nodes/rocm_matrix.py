@@ -68,7 +68,7 @@ def _near(numa: dict[int, int], i: int, j: int) -> BusPath | None:
 
 def _block(lines: list[str], title: str, source: str) -> tuple[tuple[str, ...], list[list[str]]]:
     """The names and the cells of the matrix under a title."""
-    start = next(n for n, line in enumerate(lines) if title in line)
+    start = next((n for n, line in enumerate(lines) if title in line), len(lines))
     names = tuple(lines[start + 1].split()) if start + 1 < len(lines) else ()
     where = f"{source}, line {start + 2}"
     gpus = [name for name in names if _GPU.fullmatch(name)]

@@ -140,8 +140,12 @@ def _row(words: list[str], names: tuple[str, ...], own: int, where: str) -> tupl
 
 
 def _check_mirror(matrix: _Matrix, source: str) -> None:
+    gpus = sum(bool(_GPU.fullmatch(name)) for name in matrix.names)
     for i, row in enumerate(matrix.cells):
         for j in range(i):
+            if i >= gpus and _LINKS.fullmatch(row[j]):
+                given = f"{source}: {matrix.names[i]} to {matrix.names[j]}"
+                raise InputError(given, f"is {row[j]}: only GPUs have NVLinks", "correct it")
             if row[j] != matrix.cells[j][i]:
                 one, other = matrix.names[i], matrix.names[j]
                 rule = f"is {row[j]}, and {matrix.cells[j][i]} from {other} to {one}"

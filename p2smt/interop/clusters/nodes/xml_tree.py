@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.sax.handler import ContentHandler
 
+from p2smt.errors import InputError
 from p2smt.interop.safe_xml import error_at, feed_xml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from xml.sax.xmlreader import AttributesImpl
-
-    from p2smt.errors import InputError
 
 MAX_CHARACTERS = 8 * 1024 * 1024
 MAX_ELEMENTS = 20_000
@@ -65,6 +64,8 @@ def xml_tree(text: str, source: str) -> TreeElement:
         return handlers[-1]
 
     feed_xml(text, source, MAX_CHARACTERS, made)
+    if not handlers[0].top.inside:
+        raise InputError(source, "is empty", "give an XML document")
     return handlers[0].top.inside[0]
 
 

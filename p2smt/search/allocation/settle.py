@@ -1,0 +1,164 @@
+"""One grid: is there an order of its cells that beats what is known?  In two stages.
+
+(i) Counts alone: how many cells of each group lie in each pool.  The sub-problems with one request
+(groups are exchangeable there) give what each request takes at least, then all are asked together.
+Nothing below the incumbent: the grid is settled.  (ii) An order: Booleans for each cell, with the
+counts of (i) first, then free.
+
+Every answer is checked by :mod:`p2smt.search.allocation.check` and costed device by device; what
+the solver says of it is not believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from p2smt.collectives.names import RequestKind
+from p2smt.errors import EncodingBug
+from p2smt.parallelism.placement import IntArray
+from p2smt.parallelism.request import Problem
+from p2smt.problems.allocation import AllocationProblem, Counts, FixedCounts
+from p2smt.result import Result, Status, StopWatch
+from p2smt.search.allocation.check import is_allocation, ticks_of
+from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.question import Asked, Tree, asked
+from p2smt.search.allocation.terms import Term
+from p2smt.solvers.ask import ask
+from p2smt.solvers.questions import Optimum
+from p2smt.solvers.solver import Solver
+
+_ALONE, _COUNTS, _HELD = 0.15, 0.6, 0.5
+"""Shares of the time that is left: requests alone, a question of counts, an order of these."""
+
+
+@dataclass(slots=True)
+class GridSearch:
+    """Searches one grid; ``bound`` in ticks rises as more is proved, ``calls`` counts solver runs.
+
+    ``found`` is called with the places of an order's cells; it says whether that is the best now.
+    """
+
+    problem: Problem
+    grid: CellGrid
+    terms: tuple[Term, ...]
+    tree: Tree
+    tick_s: float
+    solver: Solver
+    found: Callable[[CellGrid, IntArray], bool]
+    bound: int = 0
+    calls: int = 0
+    alone: list[int] = field(default_factory=list)
+
+    def start(self) -> None:
+        """The bound without any load on the switches' uplinks."""
+        self.alone = [min(way.least for way in ways) for ways in self._asked().problem.requests]
+        self.bound = max(self.bound, self._joined(self.alone))
+
+    def run(self, best: Callable[[], int], watch: StopWatch) -> None:
+        """Search until the bound reaches the incumbent's ticks, ``best()``, or the time is over."""
+        self._bound_alone(best, watch)
+        for together in self.families():
+            if self.bound < best() and not watch.expired():
+                self._two_stages(together, best, watch)
+        if self.bound < best() and not watch.expired():
+            self._order(self._asked(), best, watch)
+
+    def fine(self) -> Asked:
+        """The question about every cell."""
+        return self._asked()
+
+    def families(self) -> list[tuple[int, ...]]:
+        """The axes along which requests have groups: those of collectives first."""
+        sends = RequestKind.SEND
+        rank = sorted(self._loud(), key=lambda t: (t.request.kind is sends, -_weight(t)))
+        return list(dict.fromkeys(self._axes(term) for term in rank))
+
+    def _loud(self) -> list[Term]:
+        return [term for term in self.terms if not term.silent]
+
+    def _axes(self, term: Term) -> tuple[int, ...]:
+        axes = self.problem.axis_indices(term.request)
+        return tuple(i for i in axes if self.grid.outer[i] > 1)
+
+    def _asked(self, together: Sequence[int] = (), terms: Sequence[Term] | None = None) -> Asked:
+        chosen = self.terms if terms is None else tuple(terms)
+        least = self.alone if self.alone and terms is None else None
+        return asked(self.problem, self.grid, chosen, self.tree, self.tick_s, together, least)
+
+    def _joined(self, ticks: Sequence[int]) -> int:
+        return max(ticks) if self.problem.objective == "max" else sum(ticks)
+
+    def _bound_alone(self, best: Callable[[], int], watch: StopWatch) -> None:
+        """What each request takes at least, were it the only one."""
+        loud = len(self._loud())
+        for number, term in enumerate(self.terms):
+            if term.silent or self.bound >= best() or watch.expired():
+                continue
+            question = self._asked(self._axes(term), (term,)).problem
+            result = self._ask(question, _part(watch, _ALONE / loud))
+            if result.bound is not None:
+                self.alone[number] = max(self.alone[number], result.bound)
+            self.bound = max(self.bound, self._joined(self.alone))
+
+    def _two_stages(
+        self, together: tuple[int, ...], best: Callable[[], int], watch: StopWatch
+    ) -> None:
+        counts = self._asked(together)
+        result = self._ask(replace(counts.problem, at_most=best() - 1), _part(watch, _COUNTS))
+        if result.status is Status.INFEASIBLE:
+            self.bound = max(self.bound, best())
+        elif result.bound is not None:
+            self.bound = max(self.bound, min(best(), result.bound))
+        if result.value is None or watch.expired():
+            return
+        fine = self._asked()
+        held = tuple(_held(counts.blocks, result.value))
+        limited = replace(fine.problem, held=held, at_most=best() - 1)
+        order = self._ask(limited, _part(watch, _HELD))
+        if order.value is not None:
+            self.found(self.grid, self.slots(order.value))
+
+    def _order(self, fine: Asked, best: Callable[[], int], watch: StopWatch) -> None:
+        """Every cell at once, for less than what is known."""
+        result = self._ask(replace(fine.problem, at_most=best() - 1), watch)
+        known = best()
+        if result.value is not None:
+            self.found(self.grid, self.slots(result.value))
+        if result.status is Status.INFEASIBLE:
+            self.bound = max(self.bound, known)
+        elif result.bound is not None:
+            self.bound = max(self.bound, min(result.bound, known))
+
+    def _ask(self, question: AllocationProblem, watch: StopWatch) -> Result[Counts]:
+        self.calls += 1
+        result = ask(question, Optimum(), self.solver, watch.left())
+        if result.value is not None:
+            said = dict(result.stats.counters)["objective"]
+            if not is_allocation(question, result.value):
+                raise EncodingBug("cells of an allocation do not fit", question, result.value)
+            if ticks_of(question, result.value) > said:
+                raise EncodingBug("an allocation costs more than it says", question, result.value)
+        return result
+
+    def slots(self, counts: Counts) -> IntArray:
+        """Places of the cells of an answer by cells: the hosts of a pool in their order."""
+        free = [iter(slots) for slots in self.tree.pools]
+        return np.array([next(free[row.index(1)]) for row in counts], dtype=np.int64)
+
+
+def _weight(term: Term) -> float:
+    return float(term.request.payload_bytes * term.request.times)
+
+
+def _held(blocks: IntArray, counts: Counts) -> Iterator[FixedCounts]:
+    for block, row in enumerate(counts):
+        yield FixedCounts(tuple(np.flatnonzero(blocks == block).tolist()), row)
+
+
+def _part(watch: StopWatch, share: float) -> StopWatch:
+    """A watch that ends after a share of the time that is left."""
+    left = watch.remaining_s()
+    return watch if left is None else watch.ending_at(watch.elapsed_s() + share * left)

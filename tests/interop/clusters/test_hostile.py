@@ -1,0 +1,152 @@
+"""Whatever is in a file: a topology, or one clear line; in bounded time and memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from p2smt.errors import InputError
+from p2smt.interop.clusters.facts import Facts
+from p2smt.interop.clusters.kubernetes import read_kubernetes
+from p2smt.interop.clusters.physical_hosts import read_physical_hosts
+from p2smt.interop.clusters.read import ImportOptions, combined, formats, import_text
+from p2smt.interop.clusters.scontrol import read_scontrol
+from p2smt.interop.clusters.slurm_conf import read_slurm_conf
+from p2smt.interop.clusters.slurm_yaml import read_slurm_yaml
+from tests.interop.clusters.texts import EVERY
+from tests.tiers import examples_of
+
+OPTIONS = ImportOptions(node="dgx-h100")
+READERS: dict[str, Callable[[str, str], Facts]] = {
+    "tree.conf": read_slurm_conf,
+    "deep.conf": read_slurm_conf,
+    "twice.conf": read_slurm_conf,
+    "blocks.conf": read_slurm_conf,
+    "topology.yaml": read_slurm_yaml,
+    "scontrol.txt": read_scontrol,
+    "scontrol_blocks.txt": read_scontrol,
+    "gcloud.csv": read_physical_hosts,
+    "instances.json": read_physical_hosts,
+    "nodes.json": read_kubernetes,
+}
+WORDS = st.sampled_from(
+    (
+        *("SwitchName=", "Nodes=", "Switches=", "BlockName=", "n[1-9]", "[", "]", "-", ",", "="),
+        *(" ", "#", "\n", "\\\n", '"', "{", "}", "/a/b/c", ":", "null", "[]", "99999999"),
+        *("\x00", "é", "leaf0"),
+    )
+)
+
+
+def outcome(read: Callable[[str, str], Facts], text: str) -> bool:
+    """Whether a text becomes a topology that can be written; else it is refused in one line."""
+    refused = ""
+    lost: tuple[str, ...] = ()
+    try:
+        found, lost = combined([read(text, "f")], OPTIONS)
+        import_text(found)
+    except InputError as error:
+        refused = str(error)
+    assert all("\n" not in line and len(line) < 2000 for line in (refused, *lost))
+    return not refused
+
+
+@st.composite
+def edited(draw: st.DrawFn, text: str) -> str:
+    """A text with some parts dropped, doubled, replaced or cut off."""
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = min(len(text), start + draw(st.integers(0, 12)))
+        kind = draw(st.sampled_from(["drop", "double", "word", "cut", "move"]))
+        piece = text[start:end]
+        if kind == "cut":
+            text = text[:start]
+        elif kind == "move":
+            at = draw(st.integers(0, len(text)))
+            text = text[:at] + piece + text[at:]
+        else:
+            new = {"drop": "", "double": piece * 2, "word": draw(WORDS)}[kind]
+            text = text[:start] + new + text[end:]
+    return text
+
+
+def test_the_files_themselves_are_read() -> None:
+    assert all(outcome(READERS[name], text) for name, text in EVERY.items())
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_edited_files(name: str) -> None:
+    @settings(max_examples=examples_of(200), deadline=None)
+    @given(edited(EVERY[name]))
+    def check(text: str) -> None:
+        outcome(READERS[name], text)
+
+    check()
+
+
+@settings(max_examples=examples_of(200))
+@given(st.text() | st.lists(WORDS).map("".join), st.sampled_from(sorted(set(READERS))))
+def test_arbitrary_text(text: str, name: str) -> None:
+    outcome(READERS[name], text)
+    for one in formats(OPTIONS):
+        one.recognises(text)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                (
+                    *("items", "metadata", "name", "labels", "status", "capacity"),
+                    *("nvidia.com/gpu", "resourceStatus", "physicalHost", "rack"),
+                    *("physicalHostTopology", "block"),
+                )
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=examples_of(200))
+@given(JSON)
+def test_arbitrary_json(data: object) -> None:
+    for text in (json.dumps(data), json.dumps({"items": data}), json.dumps({"items": [data]})):
+        outcome(read_kubernetes, text)
+        outcome(read_physical_hosts, text)
+        outcome(read_slurm_yaml, text)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (read_slurm_conf, "SwitchName=s Nodes=n[1-999999999]"),
+        (read_slurm_conf, f"SwitchName=s Nodes={'n' * 100_000}[1-100000]"),
+        (read_slurm_conf, "SwitchName=s Nodes=" + "[1-9]" * 100_000),
+        (read_slurm_conf, "\n".join(f"SwitchName=s{i} Switches=s{i + 1}" for i in range(30_000))),
+        (read_slurm_conf, "SwitchName=s Nodes=" + ",".join(["n1"] * 100_000)),
+        (read_slurm_conf, " " * 1_000_000 + "x"),
+        (read_slurm_conf, "\\\n" * 300_000),
+        (read_slurm_conf, "a=" * 500_000),
+        (read_scontrol, "SwitchName=s Level=" + "9" * 1_000_000),
+        (read_slurm_yaml, "- " * 100_000),
+        (read_slurm_yaml, "- topology: t\n  tree: " + "{a: " * 10_000),
+        (read_kubernetes, '{"items": [' + "[" * 200_000),
+        (read_kubernetes, json.dumps({"items": [0] * 300_000})),
+        (read_physical_hosts, "a /" + "b/" * 500_000),
+        (read_physical_hosts, "a b\n" * 300_000),
+        (read_physical_hosts, "/" * 1_000_000),
+    ],
+)
+def test_hostile_sizes_are_refused_soon(read: Callable[[str, str], Facts], text: str) -> None:
+    assert not outcome(read, text)
+    for one in formats(OPTIONS):
+        one.recognises(text)

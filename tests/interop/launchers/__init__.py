@@ -1,0 +1,1 @@
+"""Files for launchers, and the launchers themselves."""

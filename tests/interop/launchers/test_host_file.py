@@ -1,0 +1,60 @@
+"""Files that name hosts: what they say, and what is none."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p2smt.errors import InputError
+from p2smt.interop.launchers.host_file import read_hosts
+
+
+def test_names_lists_and_comments(tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    path.write_text("# rack 1\nn[08-10]  # three\n\nlogin1,gpu-2.example.org\r\n10.0.0.7\n")
+    assert read_hosts(str(path)) == (
+        *("n08", "n09", "n10", "login1", "gpu-2.example.org", "10.0.0.7"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "names no host"),
+        (b"# a\n", "names no host"),
+        (b"n[1-\n", "line 1.*does not close"),
+        (b"a\nn[1-999999999]\n", "line 2.*more than"),
+        (b"n[1-1000000]\nm[1-1000000]\n", "more than"),
+        (b"a b\n", "characters that no host has"),
+        (b"\xff\xfe", "is not UTF-8"),
+        (b"a" * (2**24 + 1), "is larger than"),
+    ],
+)
+def test_what_is_no_host_file(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_hosts(str(path))
+
+
+def test_a_folder_or_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a regular file"):
+        read_hosts(str(tmp_path))
+    with pytest.raises(InputError, match="does not exist"):
+        read_hosts(str(tmp_path / "none"))
+    with pytest.raises(InputError, match="hosts file"):
+        read_hosts("\0")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_hosts_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, raw: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("hosts") / "f"
+    path.write_bytes(raw)
+    with contextlib.suppress(InputError):
+        assert read_hosts(str(path))
