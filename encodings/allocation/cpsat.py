@@ -50,7 +50,7 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from p2smt.encodings.allocation.cpsat_loads import (
-    Inside,
+    EntityCells,
     c3_messages,
     c4_shares,
     held_of,
@@ -86,10 +86,13 @@ def optimal_allocation(problem: AllocationProblem, limits: SearchLimits) -> Resu
     variables = _build(model, problem)
     goal = _goal(model, problem, variables)
     model.minimize(goal)
-    solver, verdict = run(model, watch.left())
+    left = watch.left()
+    solver, verdict = run(model, left)
     if verdict not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         status = Status.INFEASIBLE if verdict == cp_model.INFEASIBLE else Status.UNKNOWN
-        return Result(status, stats=SolveStats(_SOLVER, watch.elapsed_s()))
+        asked = status is Status.UNKNOWN and left.time_limit_s != 0
+        bound = max(0, proved_bound(solver)) if asked else None  # no ticks are negative
+        return Result(status, None, bound, SolveStats(_SOLVER, watch.elapsed_s()))
     value = solver.value(goal)
     proved = verdict == cp_model.OPTIMAL
     bound = value if proved else proved_bound(solver)
@@ -211,7 +214,7 @@ def _build(model: cp_model.CpModel, problem: AllocationProblem) -> Vars:
 
 
 def _largest(
-    model: cp_model.CpModel, problem: AllocationProblem, held: Inside
+    model: cp_model.CpModel, problem: AllocationProblem, held: EntityCells
 ) -> dict[tuple[int, tuple[int, ...]], cp_model.IntVar]:
     """k by load and ticks, each bounded by the loads of its entities."""
     wanted: dict[tuple[int, tuple[int, ...]], set[int]] = {}
@@ -233,7 +236,7 @@ def _largest(
 def _carry(
     model: cp_model.CpModel,
     problem: AllocationProblem,
-    held: Inside,
+    held: EntityCells,
     load: int,
     entity: int,
     largest: cp_model.IntVar,

@@ -8,14 +8,16 @@ from ortools.sat.python import cp_model
 
 from p2smt.problems.allocation import AllocationProblem, Messages, Shares
 
-Inside = Mapping[tuple[int, int], cp_model.LinearExpr]
+EntityCells = Mapping[tuple[int, int], cp_model.LinearExpr]
 """Cells of each block in each entity."""
 
 
-def held_of(problem: AllocationProblem, cells: Mapping[tuple[int, int], cp_model.IntVar]) -> Inside:
+def held_of(
+    problem: AllocationProblem, cells: Mapping[tuple[int, int], cp_model.IntVar]
+) -> EntityCells:
     """The sum over its pools of what each entity holds of each block."""
     return {
-        (b, e): cells[b, pools[0]] if len(pools) == 1 else sum(cells[b, p] for p in pools)
+        (b, e): cp_model.LinearExpr.sum([cells[b, p] for p in pools])
         for e, pools in enumerate(problem.entities)
         for b in range(problem.blocks)
     }
@@ -24,7 +26,7 @@ def held_of(problem: AllocationProblem, cells: Mapping[tuple[int, int], cp_model
 def c3_messages(
     model: cp_model.CpModel,
     problem: AllocationProblem,
-    held: Inside,
+    held: EntityCells,
     load: Messages,
     entity: int,
     largest: cp_model.IntVar,
@@ -47,7 +49,7 @@ def c3_messages(
 def c4_shares(
     model: cp_model.CpModel,
     problem: AllocationProblem,
-    held: Inside,
+    held: EntityCells,
     load: Shares,
     entity: int,
     largest: cp_model.IntVar,

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ortools.sat.python import cp_model
 
-from p2smt.problems.allocation import AllocationProblem, Messages, Shares
+from p2smt.problems.allocation import AllocationProblem, Messages, Shares, least_parts
 
 _Key = tuple[int, tuple[int, ...]]
 
@@ -71,7 +71,7 @@ def _staircase(
     """Below each step of ``moved`` there are so many parts."""
     before = -1
     for limit in reversed(range(problem.members + 1)):
-        parts = max(_least_parts(problem, e, limit) for e in entities)
+        parts = max(least_parts(problem, e, limit) for e in entities)
         if parts <= before:
             continue
         before = parts
@@ -84,28 +84,6 @@ def _staircase(
             model.add(shared >= share * parts).only_enforce_if(more.negated())
         else:
             model.add(more == 1)
-
-
-def _least_parts(problem: AllocationProblem, entity: int, moved: int) -> int:
-    """Blocks that an entity holds in part at least, if so many cells enter and leave it at most.
-
-    More than there are blocks: it cannot be.
-    """
-    hosts = sum(problem.pools[p] for p in problem.entities[entity])
-    held = range(max(0, hosts - problem.idle), min(hosts, problem.blocks * problem.members) + 1)
-    return min(least_parts(problem.blocks, problem.members, c, moved) for c in held)
-
-
-def least_parts(blocks: int, members: int, cells: int, moved: int) -> int:
-    """The same for an entity that holds so many cells of all blocks together."""
-    missing = blocks * members - cells
-    if not cells or not missing:
-        return 0
-    if moved >= members:
-        return 1 if cells % members else 0
-    if not moved:
-        return blocks if cells % blocks == 0 else blocks + 1
-    return min(-(-cells // moved), -(-missing // moved), blocks)
 
 
 def c11_exchanges(

@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 
 from p2smt.cluster.topology import Topology
-from p2smt.interop.clusters.read import ImportOptions, read_clusters
+from p2smt.interop.clusters.combine import ImportOptions
+from p2smt.interop.clusters.read import read_clusters
 from p2smt.interop.clusters.uplinks import parse_uplinks
 
 StrPath = str | os.PathLike[str]

@@ -242,7 +242,7 @@ def fits_shape(algorithm: Algorithm, operation: Operation, footprint: Footprint)
         case Algorithm.DIRECT:
             rooted = operation in (Collective.REDUCE, Collective.BROADCAST)
             return footprint.regular or not (rooted or footprint.mixed)
-        case Algorithm.ONE_SHOT:
+        case Algorithm.ONE_SHOT | Algorithm.PAT:
             return not footprint.mixed
         case Algorithm.HALVING_DOUBLING:
             powers = all(n & (n - 1) == 0 for profile in footprint.profiles for n in profile)

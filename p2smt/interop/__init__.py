@@ -20,4 +20,9 @@ A folder holds one format.  Of a schedule format, in reading order:
 times), ``parse_text`` with ``parse_row`` and ``devices`` (what is printed), ``parse_json`` (the
 ``-J`` report), ``ranks`` (what ran on how many ranks: rows against what the file says), ``read``
 (tables with what it takes to place them), ``samples`` and ``files`` (what a calibration takes).
+
+``clusters`` has what tells of clusters: a format is a reader that takes facts from a text
+(``facts``: switches and hosts outside, levels inside a node, or all levels), and a row of
+``clusters.read.formats``, which puts several together.  ``clusters.nodes`` has those of nodes,
+``clusters.astra_sim`` networks of ASTRA-sim, which are written, too.
 """

@@ -35,8 +35,9 @@ class RequestAnswer:
     are those of one chunk, ``bound_s`` is the solver's proved bound on ``seconds``,
     ``single_s`` the time of the one collective that answers it alone on the same placement,
     ``physical_bound_s`` what no program can beat there.  ``program`` is None for all-to-all,
-    send, groups of one device, and every request on a rank list: then the one collective is
-    the only step, and ``hierarchy`` is flat.  ``peak_bytes`` is the most a device holds of the
+    send, groups of one device, and the one collective on a rank list, which is the only step
+    then.  On a rank list ``hierarchy`` is flat, and a program's steps run on the slices of
+    :mod:`p2smt.programs.parts`.  ``peak_bytes`` is the most a device holds of the
     vector, ``shards`` the chunk each member of a group ends with (reduce-scatter), ``checked``
     what the program was simulated on.
     """
@@ -97,7 +98,8 @@ class Alternative:
     """A placement with a program per request; ``status`` OPTIMAL if each program is.
 
     Instead of a matrix there may be a rank list, which no matrix expresses; each request is
-    then the one collective, and the status FEASIBLE (:mod:`p2smt.plans.rank_answer`).
+    then the one collective, and the status FEASIBLE (:mod:`p2smt.plans.rank_answer`).  On named
+    hosts requests may have programs, too (:mod:`p2smt.plans.rank_program`).
 
     Raises:
         InputError: there is neither a matrix nor a rank list, or both.

@@ -119,3 +119,30 @@ class AllocationProblem:
     def idle(self) -> int:
         """Hosts that get no cell."""
         return sum(self.pools) - self.blocks * self.members
+
+
+def least_parts(problem: AllocationProblem, entity: int, moved: int) -> int:
+    """Blocks that an entity holds in part at least, if so many cells enter and leave it at most.
+
+    For blocks in a chain along which every cell has a message.  More than there are blocks: it
+    cannot be.
+    """
+    hosts = sum(problem.pools[p] for p in problem.entities[entity])
+    held = range(max(0, hosts - problem.idle), min(hosts, problem.blocks * problem.members) + 1)
+    return min(parts_held(problem.blocks, problem.members, c, moved) for c in held)
+
+
+def parts_held(blocks: int, members: int, cells: int, moved: int) -> int:
+    """The same for an entity that holds so many cells of all blocks together.
+
+    With fewer than a block's members moved the counts lie within ``moved`` of each other: none of
+    them is whole, or none is 0, or all are parts.
+    """
+    missing = blocks * members - cells
+    if not cells or not missing:
+        return 0
+    if moved >= members:
+        return 1 if cells % members else 0
+    if not moved:
+        return blocks if cells % blocks == 0 else blocks + 1
+    return min(-(-cells // moved), -(-missing // moved), blocks)

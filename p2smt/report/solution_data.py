@@ -20,7 +20,7 @@ from p2smt.plans.solution import (
     timed_steps,
 )
 from p2smt.report.orders.order_data import hosts_data
-from p2smt.report.orders.unstated import unstated_lines
+from p2smt.report.orders.unstated import network_lines
 from p2smt.result import known_bound
 from p2smt.search.comparison.compare import Comparison
 
@@ -45,7 +45,7 @@ def solution_data(solution: Solution, beside: Comparison | None = None) -> dict[
         "notes": [
             *topology_notes(topology),
             *solution.notes,
-            *(unstated_lines(beside) if beside else ()),
+            *(network_lines(beside) if beside else ()),
         ],
         "objective": solution.problem.objective,
         "objective_s": objective_s,

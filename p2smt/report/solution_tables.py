@@ -120,7 +120,7 @@ def _notes(best: Alternative) -> list[str]:
         for how in hows
     ]
     notes += [
-        f"{answer.request}: {_shard_order(answer)}"
+        f"{answer.request}: {_shard_order(answer, by_rank=best.rank_list is not None)}"
         for answer in with_programs
         if answer.request.kind is RequestKind.REDUCE_SCATTER
         and answer.shards != tuple(range(answer.hierarchy.size))
@@ -128,10 +128,11 @@ def _notes(best: Alternative) -> list[str]:
     return [*notes, ""] if notes else []
 
 
-def _shard_order(answer: RequestAnswer) -> str:
+def _shard_order(answer: RequestAnswer, by_rank: bool) -> str:
     if answer.shards is None:
         return f"the order of the shards is not computed for groups of {answer.hierarchy.size}"
-    return f"the members of a group, in device order, end with shards {_listed(answer.shards)}"
+    order = "rank" if by_rank else "device"
+    return f"the members of a group, in {order} order, end with shards {_listed(answer.shards)}"
 
 
 def _listed(shards: Sequence[int]) -> str:

@@ -17,6 +17,7 @@ PLACEMENTS = ("placements", "--levels", "2,2", "--axes", "2,2")
 PROGRAMS = ("programs", "--factors", "2,2")
 SCENE = ("-t", "azure-ndv4", "--axes", "dp=4,tp=4", "--reduce", "dp=1GiB")
 MATRIX = "[[2,2],[1,4]]"
+COMPARE = ("compare", *SCENE)
 COST = ("cost", *SCENE, "--placement", MATRIX)
 DEEP = "[" * 100_000 + "]" * 100_000
 
@@ -54,6 +55,12 @@ COMMAND_LINES: list[tuple[str, ...]] = [
     ("programs", "-t", "azure-ndv4", "--axes", "dp=4,tp=4", "--reduce", "dp"),
     ("programs", *SCENE[:4], "--reduce", "dp+dp", "--placement", MATRIX),
     ("programs", *SCENE[:4], "--reduce", "dp=1GiB*0", "--placement", MATRIX),
+    ("compare",),
+    (*COMPARE, "nothing"),
+    (*COMPARE, ""),
+    (*COMPARE, "[" * 100_000),
+    (*COMPARE, LONG),
+    (*COMPARE, "x=" + LONG),
     ("cost",),
     ("cost", *SCENE),
     ("cost", *SCENE[:4], "--reduce", "dp", "--placement", MATRIX),
@@ -78,6 +85,10 @@ COMMAND_LINES: list[tuple[str, ...]] = [
 VALUES: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = [
     (SIZED, "--within", ("5", "0.05", "-1%", "1001%", "%", "5%%", "nan%", "1e1%", f"{NINES}%")),
     (SIZED, "--top", ("0", "-1", "1001", "2.0", "nan", NINES)),
+    (SIZED, "--use", ("gpu", "=2", "gpu=", "gpu=0", "gpu=9", "gpu=x", "xx=2", f"gpu={NINES}")),
+    (SIZED, "--hosts", ("n1", "n[1-", "n[9-1]", "n1,,n2", "/", "n[1-999999999]", "a b", "n1,n1")),
+    (COMPARE, "--hosts", ("n1", "n[1-", "/dev/null", "./missing", "[]")),
+    (COMPARE, "--time-limit", ("nan", "-1", NINES)),
     (SIZED, "--seed", ("-1", "1e3", "inf", str(2**31), NINES)),
     (SIZED, "--workers", ("0", "-1", "257", "two", str(10**30))),
     (SIZED, "--time-limit", ("nan", "inf", "-1", "1e400", "5 m", str(10**30), NINES)),
@@ -123,6 +134,8 @@ VALUES: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = [
 ]
 OPTIONS = [
     *((SIZED, name) for name in ("--axes", "--topology", "--reduce", "--send", "--top")),
+    *((SIZED, name) for name in ("--use", "--hosts")),
+    *((COMPARE, name) for name in ("--use", "--hosts", "--axes", "--reduce", "--objective")),
     *((SIZED, name) for name in ("--seed", "--workers", "--time-limit", "--length", "--solver")),
     *((SIZED, name) for name in ("--objective", "--algorithm", "--forbid-form", "--require")),
     *((SIZED, name) for name in ("--max-steps-at", "--compare", "--forbid", "--fix")),
@@ -254,7 +267,7 @@ FILES: list[tuple[str, str, str]] = [
     (TINY, "[]", "mapping"),
     (TINY, "just text", "mapping"),
     (TINY, "levels: " + "[" * 1000, ""),
-    (TINY, "name: x\nlevels:\n" + "- {name: l, size: 1}\n" * 20_000, "larger"),
+    (TINY, "name: x\nlevels:\n" + "- {name: l, size: 1}\n" * 400_000, "larger"),
 ]
 
 

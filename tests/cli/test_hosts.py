@@ -117,6 +117,20 @@ def test_uplinks_of_unknown_bandwidth_have_no_times() -> None:
     assert max(crossed) > min(crossed)
 
 
+@pytest.mark.usefixtures("racks")
+def test_uplinks_that_cannot_block_are_told() -> None:
+    line = "every order of the hosts is optimal in bandwidth"
+    free = RACKS.replace("{name: rack, size: 2, link: {kind: switch, bandwidth: 1", "@")
+    free = free.replace("@", "{name: rack, size: 2, link: {kind: switch, bandwidth: 3")
+    Path("racks.yaml").write_text(free.replace(", bandwidth: 5 GB/s}", "}"))
+    outcome = cli(*solve("--hosts", "n[1-4]"))
+    assert line in outcome.out
+    assert any(line in note for note in cli(*solve("--hosts", "n[1-4]", "--json")).json()["notes"])
+    assert line in cli("compare", "-t", "racks.yaml", "--hosts", "n[1-4]", *AXES).out
+    Path("racks.yaml").write_text(RACKS)
+    assert line not in cli(*solve("--hosts", "n[1-4]")).out
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from random import Random
 
 from hypothesis import strategies as st
 
@@ -43,3 +44,12 @@ def same_ways(one: StepCostModel, other: StepCostModel, payload: float) -> bool:
 
     left, right = named(one), named(other)
     return left.keys() == right.keys() and all(same(left[k], right[k]) for k in left)
+
+
+def pieces(devices: list[int], shuffle: Random) -> Iterator[list[int]]:
+    """Devices in order, cut into groups of 1 to 5."""
+    at = 0
+    while at < len(devices):
+        count = shuffle.randint(1, 5)
+        yield devices[at : at + count]
+        at += count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 
 import numpy as np
@@ -17,7 +16,7 @@ from p2smt.cost.loads.footprint import regular_footprint
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.loads.level_use import Along
 from p2smt.programs.parts import by_size
-from tests.cost.steps import OPERATIONS, PAYLOADS, SHUFFLES, only, same, same_ways, steps
+from tests.cost.steps import OPERATIONS, PAYLOADS, SHUFFLES, only, pieces, same, same_ways, steps
 from tests.oracles import cost as oracle
 from tests.strategies.topologies import Case, cases
 from tests.tiers import examples_of
@@ -114,7 +113,7 @@ def test_groups_of_several_sizes_share_links(
     """All of them run at the same time, as one step by one algorithm."""
     topology = case.topology
     devices = shuffle.sample(range(topology.devices), topology.devices)
-    groups = [row for row in _pieces(devices, shuffle) if len(row) > 1]
+    groups = [row for row in pieces(devices, shuffle) if len(row) > 1]
     if not groups:
         return
     footprint = explicit_footprint(topology, by_size(groups), joins_nodes)
@@ -136,7 +135,7 @@ def test_rings_and_trees_of_several_sizes_load_these_links(
 ) -> None:
     topology = only(case.topology, algorithm)
     devices = shuffle.sample(range(topology.devices), topology.devices)
-    groups = [row for row in _pieces(devices, shuffle) if len(row) > 1]
+    groups = [row for row in pieces(devices, shuffle) if len(row) > 1]
     if not groups:
         return
     footprint = explicit_footprint(topology, by_size(groups), joins_nodes)
@@ -146,15 +145,6 @@ def test_rings_and_trees_of_several_sizes_load_these_links(
         way = Algorithm(time.algorithm)
         expected = oracle.level_seconds(topology, walked, operation, way, time.protocol, 997.0)
         assert time.level_wire_s == pytest.approx(expected, rel=1e-9, abs=1e-12)
-
-
-def _pieces(devices: list[int], shuffle: Random) -> Iterator[list[int]]:
-    """Devices in order, cut into groups of 1 to 5."""
-    at = 0
-    while at < len(devices):
-        count = shuffle.randint(1, 5)
-        yield devices[at : at + count]
-        at += count
 
 
 def test_a_larger_group_and_a_smaller_one_on_one_uplink() -> None:

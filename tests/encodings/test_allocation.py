@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.encodings.allocation.cpsat_redundant import least_parts
 from p2smt.errors import InputError, TooLarge
 from p2smt.problems.allocation import (
     AllocationProblem,
@@ -18,6 +17,7 @@ from p2smt.problems.allocation import (
     Shares,
     UplinkTicks,
     WayTicks,
+    parts_held,
 )
 from p2smt.result import SearchLimits, Status
 from p2smt.search.allocation.check import is_allocation, ticks_of
@@ -168,7 +168,7 @@ def test_what_an_entity_needs_alone(blocks: int, members: int) -> None:
     for cells in range(blocks * members + 1):
         for limit in range(members + 1):
             wanted = reached.get((cells, limit), blocks + 1)
-            assert least_parts(blocks, members, cells, limit) <= wanted
+            assert parts_held(blocks, members, cells, limit) <= wanted
 
 
 @BOTH

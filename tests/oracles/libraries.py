@@ -316,10 +316,13 @@ def can_carry(
         for a, b in pairwise(sorted(order))
         if topology.levels[j := meeting_level(topology, a, b)].link.kind is not LinkKind.SWITCH
     }
-    even = _even(topology, orders)
+    alike = len({len(order) for order in orders}) == 1
+    even = alike and _even(topology, orders)
     match algorithm:
         case Algorithm.RING:
             return True
+        case Algorithm.PAT | Algorithm.DIRECT if not alike:
+            return False
         case Algorithm.TREE:
             return all(_inside(topology, j) for j in siblings)
         case Algorithm.NVLS_TREE | Algorithm.NVLS | Algorithm.PAT:

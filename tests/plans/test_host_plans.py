@@ -17,13 +17,17 @@ from p2smt.plans.file import read_plan
 from p2smt.plans.problem import plan_problem
 from p2smt.plans.rank_scene import RankScene
 from p2smt.programs.semantics import ViolationKind
+from p2smt.report.solution_tables import solution_tables
+from p2smt.report.tables import console
 from p2smt.schedules.cost.predict import schedule_cost
 from tests.cli.tools import assert_one_error, cli
 from tests.plans.host_plans import (
+    LEAVES,
     MASTERS,
     NODES,
     RACKS,
     Plan,
+    asked,
     by_devices,
     leaves,
     optimal,
@@ -31,6 +35,7 @@ from tests.plans.host_plans import (
     plan_of,
     racks,
     scattered,
+    solution,
 )
 from tests.plans.tampering import Change, both, drop, put, scale, swap, written
 
@@ -278,6 +283,18 @@ def test_programs_need_named_hosts() -> None:
     other = Problem(bare, problem.axes, problem.requests)
     with pytest.raises(InputError, match="names no hosts"):
         RankScene.of(other, other.requests[0], RankList(tuple(range(6)), (3, 2)))
+
+
+def test_shards_are_told_in_the_order_of_ranks(tmp_path: Path) -> None:
+    problem = asked(LEAVES, "dp=16,tp=2", p2smt.reduce_scatter("dp+tp=32MiB"))
+    text = "reduce-scatter inside node; reduce-scatter parallel node in root"
+    found = solution(problem, by_devices(problem), text)
+    screen = console()
+    with screen.capture() as captured:
+        screen.print(solution_tables(found))
+    assert "in rank order, end with shards 0, 16, 1, 17" in captured.get()
+    outcome = cli("verify", written(plan_of(problem, by_devices(problem), text), tmp_path))
+    assert outcome.code == 0
 
 
 @pytest.mark.parametrize("number", range(1, 6))

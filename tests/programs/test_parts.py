@@ -235,11 +235,11 @@ def test_any_group_agrees_with_sets(
     steps: list[tuple[Collective, list[list[int]]]] = []
     uneven = False
     for instruction in drawn:
-        found = _by_hand(group, instruction)
-        if found is None:
+        by_hand = _by_hand(group, instruction)
+        if by_hand is None:
             uneven = True
             break
-        steps.append((instruction.collective, found))
+        steps.append((instruction.collective, by_hand))
     every = [_by_hand(group, instruction) for instruction in drawn]
     if any(one is not None and all(len(part) == 1 for part in one) for one in every):
         with pytest.raises(InputError, match="groups of one device"):
@@ -294,7 +294,7 @@ def _by_hand(group: list[int], instruction: Instruction) -> list[list[int]] | No
 
 def _literal(
     kind: RequestKind, members: int, steps: list[tuple[Collective, list[list[int]]]]
-) -> tuple[tuple[int, set[ViolationKind]] | None, list[int], object]:
+) -> tuple[tuple[int, set[ViolationKind]] | None, list[int], Literal]:
     """As the oracle has it, step by step: groups of one member do nothing."""
     model, payloads = Literal.start(kind, members), list[int]()
     for number, (collective, every) in enumerate(steps, start=1):

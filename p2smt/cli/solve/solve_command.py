@@ -126,7 +126,7 @@ def solve(
     with live() as progress:
         solution = search(
             problem,
-            top=given.count_of(top or "3", "top", MAX_TOP),
+            top=given.count_of("3" if top is None else top, "top", MAX_TOP),
             limits=limits,
             solver=solver_of(solver),
             compare=order,

@@ -34,8 +34,8 @@ def detect(
     from p2smt.cli import restrictions
     from p2smt.cli.topology.imported import name_of, tell
     from p2smt.cli.topology.node_options import told_of
+    from p2smt.interop.clusters.combine import ImportOptions, combined
     from p2smt.interop.clusters.nodes.machine import facts_of_machine
-    from p2smt.interop.clusters.read import ImportOptions, combined
     from p2smt.interop.clusters.uplinks import parse_uplinks
 
     restrictions.writable(output)

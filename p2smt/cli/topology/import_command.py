@@ -63,10 +63,12 @@ def import_files(
     from p2smt.cli import restrictions
     from p2smt.cli.topology.imported import name_of, tell
     from p2smt.cli.topology.node_options import told_of
-    from p2smt.interop.clusters.read import ImportOptions, read_clusters
+    from p2smt.interop.clusters.combine import ImportOptions
+    from p2smt.interop.clusters.read import read_clusters
     from p2smt.interop.clusters.uplinks import parse_uplinks
 
     restrictions.writable(output)
+    _check_output(output, files or [])
     asked = ImportOptions(
         node=node,
         rates=parse_uplinks(uplink or (), oversubscription or ()),
@@ -78,6 +80,16 @@ def import_files(
     )
     found, lost = read_clusters(files or [], asked)
     return tell(found, lost, output, json)
+
+
+def _check_output(output: str | None, files: list[str]) -> None:
+    """That the topology does not replace what it is made of."""
+    from p2smt.errors import InputError
+    from p2smt.files.write import same_file
+
+    if output is not None and any(same_file(output, file) for file in files):
+        rule = "is a file that is read"
+        raise InputError(f"output {output[:200]!r}", rule, "name another: it is kept")
 
 
 def _hosts(spec: str | None) -> tuple[str, ...] | None:

@@ -26,7 +26,7 @@ def list_presets(json: o.JsonOption = False) -> int:
     from p2smt.cli.output import print_json
     from p2smt.cluster.file import load_topology, preset_names
     from p2smt.report.tables import show
-    from p2smt.report.topology_tables import preset_table
+    from p2smt.report.topologies.topology_tables import preset_table
 
     presets = [load_topology(name) for name in preset_names()]
     if json:
@@ -43,7 +43,7 @@ def show_one(spec: Spec, json: o.JsonOption = False) -> int:
     from p2smt.cli.output import print_json
     from p2smt.cluster.file import dump_topology
     from p2smt.report.tables import show
-    from p2smt.report.topology_tables import topology_tables
+    from p2smt.report.topologies.topology_tables import topology_tables
 
     topology = given.topology_of(spec)
     if json:
@@ -59,7 +59,7 @@ def check(spec: Spec, json: o.JsonOption = False) -> int:
     from p2smt.cli import given
     from p2smt.cli.output import print_json
     from p2smt.report.text import one_line
-    from p2smt.report.topology_tables import extent
+    from p2smt.report.topologies.topology_tables import extent
 
     topology = given.topology_of(spec)
     if json:

@@ -95,7 +95,8 @@ class _Edges:
 
     def chosen(self, which: BoolArray) -> _Edges:
         """Some of them."""
-        return _Edges(*(p[which] for p in (self.row, self.source, self.target, self.weight)))
+        ends = self.source[which], self.target[which]
+        return _Edges(self.row[which], *ends, self.weight[which])
 
     def worst(self, level: Level) -> float:
         """Load of the worst link: full meshes split a group's messages evenly over theirs."""
@@ -158,7 +159,8 @@ class _RingLoads:
     def shares(self, parents: int) -> FloatArray:
         """What the rings that are split evenly put on each link, by parent entity."""
         found = self.rows[self.even][:, 0] // self.level.size
-        return np.bincount(found, minlength=parents) * (self.weight / parallel_rings(self.level))
+        share = self.weight / parallel_rings(self.level)
+        return np.asarray(np.bincount(found, minlength=parents) * share, dtype=np.float64)
 
     def edges(self, cycle: bool) -> _Edges:
         """The messages of the other rings; not ``cycle``: without the closing ones."""
@@ -182,7 +184,8 @@ def _ring_load(level: Level, rings: Sequence[_RingLoads], cycle: bool) -> float:
         return edges.worst(level)
     parents = 1 + max(int(ring.rows.max()) for ring in rings) // level.size
     worst = 0.0
-    for parent, share in enumerate(sum(ring.shares(parents) for ring in rings).tolist()):
+    shares = np.sum([ring.shares(parents) for ring in rings], axis=0)
+    for parent, share in enumerate(shares.tolist()):
         here = edges.chosen(edges.source // level.size == parent)
         worst = max(worst, share + here.worst(level))
     return worst

@@ -59,4 +59,5 @@ def sent_by(topology: Topology, every: StepGroups, j: int, entities: int) -> tup
     into = np.bincount(where[:, 1:][chain], minlength=entities)
     grouped, _ = entity_of(topology, every.chain, j)
     tree = every.trees.sent(grouped.ravel(), j > topology.node_level)
-    return runs * every.weight, away.astype(float), into.astype(float), tree
+    both = runs * every.weight, away.astype(float), into.astype(float), tree
+    return tuple(np.asarray(sent, dtype=np.float64) for sent in both)

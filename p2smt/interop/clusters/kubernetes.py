@@ -78,9 +78,11 @@ def read_kubernetes(text: str, source: str, keys: str | None = None) -> Facts:
             paths[node.name] = path
         else:
             loose.append(node.name)
+    if not paths:
+        rule = f"no node has all of the labels {', '.join(used)}"
+        raise InputError(source, rule, "give those that each has: --labels KEY,KEY")
     lost.append(f"{source}: {name}, outermost first: {', '.join(used)}")
-    gpus = {node.gpus for node in nodes}.pop() if nodes else None
-    return Facts(source, outside_of(paths, loose), lost=tuple(lost), devices=gpus)
+    return Facts(source, outside_of(paths, loose), lost=tuple(lost), devices=nodes[0].gpus)
 
 
 def _keys(nodes: Sequence[KubeNode], given: str | None, source: str) -> tuple[tuple[str, ...], str]:

@@ -124,7 +124,8 @@ def _check_node(inside: InsideFacts, rates: UplinkRates) -> None:
     node = inside.levels[0]
     if not inside.link_known and not rates.states(node.name):
         rule = "the files do not tell how fast the network cards of a node are"
-        raise InputError(f"level {node.name}", rule, f"give --uplink {node.name}=400GB/s")
+        remedy = f"give --nic 8x400Gb/s, or --uplink {node.name}=400GB/s"
+        raise InputError(f"level {node.name}", rule, remedy)
     if node.link.fabric not in NETWORK:
         rule = f"its link is no network: none of {', '.join(NETWORK)}"
         raise InputError(f"level {node.name}", rule, "write fabric: infiniband in its file")
@@ -137,8 +138,10 @@ def _check_size(tree: HostTree, hull: Placed, inside: InsideFacts) -> None:
             f"{size} {name}"
             for size, name in zip(hull.sizes, (*tree.tiers, inside.levels[0].name), strict=True)
         )
-        given = f"{len(tree.hosts)} hosts of {each} devices under unequal switches"
-        rule = f"lie in a hull of {shape}, which is more than {MAX_DEVICES} devices"
+        given = f"{len(tree.hosts)} hosts of {each} devices"
+        rule = (
+            f"need places for {shape} as the fullest switches are, more than {MAX_DEVICES} devices"
+        )
         raise InputError(given, rule, "name the hosts of your job alone: --hosts FILE")
 
 

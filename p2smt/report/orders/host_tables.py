@@ -14,7 +14,7 @@ from p2smt.plans.allocation import rank_hosts
 from p2smt.plans.solution import Alternative, Solution
 from p2smt.report.costs.request_table import answered, peak_line, request_table
 from p2smt.report.orders.order_tables import crossing_table, orders_table
-from p2smt.report.orders.unstated import unstated_lines
+from p2smt.report.orders.unstated import non_blocking_lines, unstated_lines
 from p2smt.report.tables import bound_text, table
 from p2smt.report.text import printable
 from p2smt.search.comparison.compare import Comparison
@@ -35,7 +35,13 @@ def host_tables(solution: Solution, found: Comparison) -> RenderableType:
         return Group(*unstated_lines(found), "", *placed, crossing_table(found))
     requests = [replace(answered(answer, topology), label=answer.label) for answer in best.requests]
     return Group(
-        *_headline(solution, best), "", *placed, request_table(requests), "", orders_table(found)
+        *_headline(solution, best),
+        *non_blocking_lines(found),
+        "",
+        *placed,
+        request_table(requests),
+        "",
+        orders_table(found),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from p2smt.cost.unheeded import topology_notes
 from p2smt.plans.solution import Solution
-from p2smt.report.orders.unstated import unstated_lines
+from p2smt.report.orders.unstated import network_lines
 from p2smt.result import known_bound
 from p2smt.search.comparison.compare import ComparedOrder, Comparison
 from p2smt.search.comparison.figures import Decisive, OrderFigures
@@ -25,7 +25,7 @@ def comparison_data(found: Comparison) -> dict[str, Any]:
     return {
         "status": best.status.value,
         "interrupted": best.interrupted,
-        "notes": [*topology_notes(found.problem.topology), *best.notes, *unstated_lines(found)],
+        "notes": [*topology_notes(found.problem.topology), *best.notes, *network_lines(found)],
         "objective": found.problem.objective,
         "objective_s": objective_s if known else None,
         "bound_s": bound_s if known else None,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 
-from p2smt.report.orders.unstated import unstated_lines
+from p2smt.report.orders.unstated import non_blocking_lines, unstated_lines
 from p2smt.report.tables import bound_text, table
 from p2smt.report.text import printable
 from p2smt.result import Status
@@ -36,6 +36,7 @@ def _headline(found: Comparison) -> Iterator[str]:
     if best.bounded:
         yield bound_text("proved", best.bound_s, best_s)
     yield from (f"note: {printable(note)}" for note in best.notes)
+    yield from non_blocking_lines(found)
     if best.allocation is not None and (idle := best.allocation.idle):
         yield f"idle in the best order: {printable(_listed(idle))}"
     yield from _without_matrix(found)

@@ -1,11 +1,16 @@
-"""What is said of an answer where nobody stated the bandwidth of some uplinks."""
+"""What is said of an answer where uplinks have no stated bandwidth, or cannot block."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
+from p2smt.search.allocation.crossings import non_blocking
 from p2smt.search.comparison.compare import Comparison
+
+NON_BLOCKING = (
+    "no uplink of a switch can block here: every order of the hosts is optimal in bandwidth"
+)
 
 
 def unstated_lines(found: Comparison) -> Iterator[str]:
@@ -29,3 +34,18 @@ def unstated_lines(found: Comparison) -> Iterator[str]:
         yield f"the order matters from an oversubscription of {least:.3g} on"
     remedy = f"--uplink {assumed[-1]}=400GB/s or --oversubscription {assumed[-1]}=4"
     yield f"to state it, give {remedy} to topology import"
+
+
+def non_blocking_lines(found: Comparison) -> Iterator[str]:
+    """That orders do not differ in bandwidth, where each uplink carries all that its hosts send."""
+    topology = found.problem.topology
+    if topology.hosts is None or topology.node_level < 1 or not found.times_known:
+        return
+    if non_blocking(topology):
+        yield NON_BLOCKING
+
+
+def network_lines(found: Comparison) -> Iterator[str]:
+    """Both, as notes."""
+    yield from unstated_lines(found)
+    yield from non_blocking_lines(found)

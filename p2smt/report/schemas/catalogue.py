@@ -64,7 +64,7 @@ OUTPUTS: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "topology-list": (TopologyListOutput, "topology list --json"),
         "topology-show": (TopologyShowOutput, "topology show --json"),
         "topology-check": (TopologyCheckOutput, "topology check --json"),
-        "topology-import": (TopologyImportOutput, "topology import --json, detect --json"),
+        "topology-import": (TopologyImportOutput, "topology import --json, topology detect --json"),
         "classics": (ClassicsOutput, "classics --json"),
         "classics-name": (ClassicOutput, "classics NAME --json"),
         "schema": (SchemaOutput, "schema --json"),

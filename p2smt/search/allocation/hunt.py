@@ -6,16 +6,18 @@ own; most are, by their first bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.search.allocation.climb import Climb
-from p2smt.search.allocation.every import every_order, number_of_orders
 from p2smt.search.allocation.grids import CellGrid, grids
-from p2smt.search.allocation.incumbents import HostOrder, costed, filled
+from p2smt.search.allocation.near.climb import Climb
+from p2smt.search.allocation.near.every import every_order, number_of_orders
+from p2smt.search.allocation.near.known import HostOrder, costed, filled
+from p2smt.search.allocation.orders import row_major_grid
 from p2smt.search.allocation.question import Tree, tree_of
 from p2smt.search.allocation.settle import GridSearch
 from p2smt.search.allocation.terms import term
@@ -67,8 +69,10 @@ class Hunt:
         self._tell()
 
     def _known_orders(self, watch: StopWatch) -> None:
-        """The best of the orders that need no search; the first is costed whatever the time."""
-        for grid in grids(self.problem):
+        """The orders that answers are compared with; the first is costed whatever the time."""
+        every, usual = grids(self.problem), row_major_grid(self.problem)
+        alike = [grid for grid in every if grid.outer == usual]
+        for grid in alike or every[:1]:
             for slots in filled(grid, self.listed):
                 if self.best is None or not watch.expired():
                     self._take(grid, slots)
@@ -94,6 +98,9 @@ class Hunt:
         self._searches = [self._search(grid, tree) for grid in grids(self.problem)]
         for one in self._searches:
             one.start()
+            ticks, slots = next(one.known(self.listed[0], watch))
+            if ticks < self._ticks() and not watch.expired():
+                self._take(one.grid, slots)
         self._tell()
         waiting = sorted(self._searches, key=lambda one: one.bound)
         while waiting and not watch.expired():
@@ -118,24 +125,16 @@ class Hunt:
             self._climb(one, watch)
 
     def _climb(self, one: GridSearch, watch: StopWatch) -> None:
+        """Better orders near the two best that are known for a grid."""
         pool_of, fine = one.tree.pool_of(), one.fine().problem
-        starts = [
-            Climb(fine, [pool_of[s] for s in slots.tolist()], self.limits.seed)
-            for slots in filled(one.grid, self.listed[:1])
-        ]
-        for slots, climb in self._best_first(starts):
-            left = watch.remaining_s() or 0.0
-            part = watch.ending_at(watch.elapsed_s() + slots * left)
-            for ticks, pools in climb.run(part, _STEPS):
+        starts = [slots for _, slots in islice(one.known(self.listed[0], watch), 2)]
+        for number, slots in enumerate(starts):
+            left = (watch.remaining_s() or 0.0) / (len(starts) - number)
+            climb = Climb(fine, [pool_of[s] for s in slots.tolist()], self.limits.seed)
+            for ticks, pools in climb.run(watch.ending_at(watch.elapsed_s() + left), _STEPS):
                 if ticks < self._ticks():
                     rows = [tuple(int(p == i) for i in range(len(one.tree.pools))) for p in pools]
                     self._take(one.grid, one.slots(tuple(rows)))
-
-    @staticmethod
-    def _best_first(starts: Sequence[Climb]) -> Iterator[tuple[float, Climb]]:
-        """The two best starts and the share of the time left that each gets."""
-        ranked = sorted(starts, key=lambda climb: climb.value)[:2]
-        yield from ((1 / (len(ranked) - i), climb) for i, climb in enumerate(ranked))
 
     def _last(self, tree: Tree, watch: StopWatch) -> None:
         """Where no bound meets the answer and there are few orders: all of them."""

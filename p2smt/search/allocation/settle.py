@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
@@ -22,15 +23,20 @@ from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem
 from p2smt.problems.allocation import AllocationProblem, Counts, FixedCounts
 from p2smt.result import Result, Status, StopWatch
+from p2smt.search.allocation.bounds import alone_ticks
 from p2smt.search.allocation.check import is_allocation, ticks_of
 from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.allocation.near.climb import Climb
+from p2smt.search.allocation.near.known import bands, filled
 from p2smt.search.allocation.question import Asked, Tree, asked
 from p2smt.search.allocation.terms import Term
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Optimum
 from p2smt.solvers.solver import Solver
 
-_ALONE, _COUNTS, _HELD = 0.15, 0.6, 0.5
+MOST_CELLS = 64
+"""Up to so many cells the order is asked for with free counts; of more, nearby orders are tried."""
+_ALONE, _COUNTS, _HELD = 0.15, 0.7, 0.5
 """Shares of the time that is left: requests alone, a question of counts, an order of these."""
 
 
@@ -56,6 +62,18 @@ class GridSearch:
         """The bound without any load on the switches' uplinks."""
         self.alone = [min(way.least for way in ways) for ways in self._asked().problem.requests]
         self.bound = max(self.bound, self._joined(self.alone))
+        for together in self.families():
+            self.bound = max(self.bound, alone_ticks(self._asked(together).problem))
+
+    def known(self, listed: IntArray, watch: StopWatch) -> Iterator[tuple[int, IntArray]]:
+        """Orders that need no search with their ticks, the best first; at least one."""
+        pool_of, fine, found = self.tree.pool_of(), self.fine().problem, []
+        for slots in chain(filled(self.grid, [listed]), bands(self.grid, listed)):
+            if found and watch.expired():
+                break
+            pools = [pool_of[slot] for slot in slots.tolist()]
+            found.append((Climb(fine, pools, 0).value[0], slots))
+        yield from sorted(found, key=lambda one: one[0])
 
     def run(self, best: Callable[[], int], watch: StopWatch) -> None:
         """Search until the bound reaches the incumbent's ticks, ``best()``, or the time is over."""
@@ -63,7 +81,8 @@ class GridSearch:
         for together in self.families():
             if self.bound < best() and not watch.expired():
                 self._two_stages(together, best, watch)
-        if self.bound < best() and not watch.expired():
+        few = self.grid.cells <= MOST_CELLS
+        if few and self.bound < best() and not watch.expired():
             self._order(self._asked(), best, watch)
 
     def fine(self) -> Asked:
@@ -71,10 +90,14 @@ class GridSearch:
         return self._asked()
 
     def families(self) -> list[tuple[int, ...]]:
-        """The axes along which requests have groups: those of collectives first."""
-        sends = RequestKind.SEND
-        rank = sorted(self._loud(), key=lambda t: (t.request.kind is sends, -_weight(t)))
+        """The axes along which requests have groups, the heaviest first; of sends alone theirs."""
+        rank = sorted(self._grouped(), key=lambda term: -_weight(term))
         return list(dict.fromkeys(self._axes(term) for term in rank))
+
+    def _grouped(self) -> list[Term]:
+        """Requests with traffic; without sends, unless there is nothing else."""
+        sends = RequestKind.SEND
+        return [t for t in self._loud() if t.request.kind is not sends] or self._loud()
 
     def _loud(self) -> list[Term]:
         return [term for term in self.terms if not term.silent]
@@ -93,12 +116,12 @@ class GridSearch:
 
     def _bound_alone(self, best: Callable[[], int], watch: StopWatch) -> None:
         """What each request takes at least, were it the only one."""
-        loud = len(self._loud())
+        chosen = self._grouped()
         for number, term in enumerate(self.terms):
-            if term.silent or self.bound >= best() or watch.expired():
+            if not any(term is one for one in chosen) or self.bound >= best() or watch.expired():
                 continue
             question = self._asked(self._axes(term), (term,)).problem
-            result = self._ask(question, _part(watch, _ALONE / loud))
+            result = self._ask(question, _part(watch, _ALONE / len(chosen)))
             if result.bound is not None:
                 self.alone[number] = max(self.alone[number], result.bound)
             self.bound = max(self.bound, self._joined(self.alone))

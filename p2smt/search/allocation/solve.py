@@ -13,8 +13,9 @@ from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
 from p2smt.plans.allocation import Allocation
 from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import Solution
+from p2smt.plans.solution import SAME, Solution
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
+from p2smt.search.allocation.crossings import matters_from, non_blocking
 from p2smt.search.allocation.grids import grids, nodes_needed
 from p2smt.search.allocation.hunt import Hunt
 from p2smt.search.allocation.orders import (
@@ -25,9 +26,15 @@ from p2smt.search.allocation.orders import (
     order_cost,
     sorted_hosts,
 )
+from p2smt.search.allocation.programs import sorted_note, with_programs
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.solve import as_named
 from p2smt.solvers.solver import Solver, solver_of
+
+PROGRAMS_S = 30.0
+"""Seconds for programs where there is no limit."""
+LEAST_S = 1.0
+"""Seconds for programs where the search has used up its time."""
 
 
 def solve_on_hosts(
@@ -66,7 +73,9 @@ def solve_on_hosts(
     hunt = Hunt(problem, orders, limits, chosen, progress)
     hunt.run()
     stats = SolveStats(chosen.value, watch.elapsed_s(), hunt.calls)
-    return replace(_solution(problem, listed, hunt, stats), limits=limits)
+    found = replace(_solution(problem, listed, hunt, stats), limits=limits)
+    found = replace(found, notes=_notes(problem, listed, found))
+    return _with_programs(found, watch, chosen) if programs else found
 
 
 def _on_hosts(problem: Problem, hosts: Sequence[str] | None) -> tuple[Problem, tuple[str, ...]]:
@@ -107,6 +116,45 @@ def _solution(problem: Problem, listed: tuple[str, ...], hunt: Hunt, stats: Solv
         default=order_cost(problem, host_order(problem, listed), LISTED),
         interrupted=hunt.interrupted,
         allocation=Allocation(listed, idle, best.grid.inside),
+    )
+
+
+def _notes(problem: Problem, listed: Sequence[str], found: Solution) -> tuple[str, ...]:
+    """What is to be known of the order besides its time."""
+    topology, best = found.problem.topology, found.best
+    if best is None or best.rank_list is None or not non_blocking(topology):
+        return ()
+    text = "no uplink of a switch is busier than those of the nodes, whatever the order of hosts"
+    orders = (
+        ("as listed", matters_from(problem, host_order(problem, listed))),
+        ("of this answer", matters_from(found.problem, best.rank_list.rank_tensor())),
+    )
+    from_ = (f"{name} from {least:.2f} on" for name, least in orders if least is not None)
+    told = ", ".join(from_)
+    more = f"; were they oversubscribed, one would be, in the order {told}" if told else ""
+    return (f"the switches are non-blocking: {text}{more}",)
+
+
+def _with_programs(found: Solution, watch: StopWatch, solver: Solver) -> Solution:
+    """The answer with programs that are faster than one collective on the same ranks."""
+    best, allocation = found.best, found.allocation
+    if best is None or best.rank_list is None or allocation is None or found.interrupted:
+        return found
+    limit_s = PROGRAMS_S if watch.remaining_s() is None else max(LEAST_S, watch.remaining_s() or 0)
+    limits = replace(found.limits, time_limit_s=limit_s)
+    spent = StopWatch.start(limits)
+    try:
+        answer = with_programs(found.problem, best.rank_list, limits, solver)
+        told = sorted_note(found, answer.objective_s, spent.left(), solver)
+    except KeyboardInterrupt:
+        return replace(found, interrupted=True)
+    found = replace(found, notes=(*found.notes, *told))
+    if answer.objective_s >= best.objective_s * (1 - SAME):
+        return found
+    return replace(
+        found,
+        alternatives=(replace(answer, objective_s=best.objective_s),),
+        allocation=replace(allocation, with_programs_s=answer.objective_s),
     )
 
 

@@ -85,8 +85,8 @@ def term(problem: Problem, grid: CellGrid, request: Request, slots: IntArray) ->
     topology = bare(problem.topology)
     each = topology.devices_under(topology.node_level)
     axes, joins = problem.axis_indices(request), joins_nodes(topology)
-    cells = _walks(_lines(grid.ranks(np.arange(grid.cells)), axes), each, joins)
-    lines = _lines(grid.ranks(slots), axes)
+    cells = _walks(lines_along(grid.ranks(np.arange(grid.cells)), axes), each, joins)
+    lines = lines_along(grid.ranks(slots), axes)
     near = lines[np.isin(lines[:, 0] // each, np.unique(lines[0] // each))]
     silent = cells.shape[1] < 2
     ways = () if silent else _ways(topology, near, request)
@@ -102,10 +102,13 @@ def bare(topology: Topology) -> Topology:
 
 def joins_nodes(topology: Topology) -> bool:
     """Whether rings pass the members of a node one after another."""
-    return bool(not topology.library or library_of(topology.library).joins_nodes)
+    if not topology.library:
+        return True
+    joined: bool = library_of(topology.library).joins_nodes
+    return joined
 
 
-def _lines(ranks: IntArray, axes: Sequence[int]) -> IntArray:
+def lines_along(ranks: IntArray, axes: Sequence[int]) -> IntArray:
     """The groups along these axes, members in the order of the ranks."""
     rest = [i for i in range(ranks.ndim) if i not in axes]
     members = int(np.prod([ranks.shape[i] for i in axes]))

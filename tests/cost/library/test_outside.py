@@ -37,6 +37,7 @@ from p2smt.cost.library.rules import LibraryRule
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.cost.loads.level_use import Footprint
 from p2smt.errors import InputError
+from p2smt.programs.parts import by_size
 from tests.oracles import loads as oracle
 from tests.tiers import examples_of
 
@@ -149,6 +150,21 @@ def test_the_worst_link_of_each_level_carries_what_the_rule_says(
             worst = max(oracle.routed(topology, j, sent).values(), default=0.0)
         claimed = way.level_s_per_byte[j] * level.link.bandwidth_bytes_per_s
         assert claimed == pytest.approx(worst), level
+
+
+def test_it_is_not_offered_to_groups_of_several_sizes() -> None:
+    """Its rule is of groups of one size: what several send together is not known."""
+    link = Link(LinkKind.SWITCH, (Piece("simple", 1e-6, 1e9),), fabric="infiniband")
+    inside = replace(link, fabric="nvlink4")
+    topology = Topology("t", (Level("node", 3, link), Level("gpu", 4, inside)))
+    one = replace(topology.under("nccl-rails"), best=True)
+
+    def ways(*groups: Sequence[int]) -> set[str]:
+        footprint = explicit_footprint(one, by_size(groups))
+        return {way.algorithm for way in step_model(one, footprint, Collective.ALL_REDUCE).ways}
+
+    assert "by-rails" in ways([0, 1, 4, 5, 8, 9], [2, 3, 6, 7, 10, 11])
+    assert "by-rails" not in ways([0, 1, 4, 5], [2, 3, 6, 7, 10, 11])
 
 
 # What is registered -----------------------------------------------------------------------

@@ -16,7 +16,8 @@ from p2smt.cost.library.registry import library_of
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.step_time import StepCostModel, Way
 from p2smt.parallelism.placement import IntArray
-from tests.cost.steps import OPERATIONS, PAYLOADS, SHUFFLES, same, steps
+from p2smt.programs.parts import by_size
+from tests.cost.steps import OPERATIONS, PAYLOADS, SHUFFLES, pieces, same, steps
 from tests.oracles import libraries as oracle
 from tests.oracles.loads import CHAINS, walk
 from tests.strategies.libraries import library_cases
@@ -24,21 +25,26 @@ from tests.strategies.topologies import Case
 from tests.tiers import examples_of
 
 NAMES = {algorithm.value: algorithm for algorithm in Algorithm}
+Groups = IntArray | list[list[int]]
 
 
 def prices(
-    topology: Topology, groups: IntArray, operation: Operation, payload: float, way: Way
+    topology: Topology, groups: Groups, operation: Operation, payload: float, way: Way
 ) -> float:
     """What a way of the model takes, by the oracle."""
     library, algorithm = library_of(topology.library), NAMES.get(way.algorithm)
-    rows = groups.tolist()
+    rows = _rows(groups)
     return oracle.price(topology, library, rows, operation, algorithm, way.protocol, payload)
 
 
-def carried(topology: Topology, groups: IntArray, operation: Operation, way: Way) -> bool:
+def _rows(groups: Groups) -> list[list[int]]:
+    return groups.tolist() if isinstance(groups, np.ndarray) else groups
+
+
+def carried(topology: Topology, groups: Groups, operation: Operation, way: Way) -> bool:
     """Whether the oracle says that links and groups allow the way."""
     library = library_of(topology.library)
-    orders = [walk(topology, row, library.joins_nodes) for row in groups.tolist()]
+    orders = [walk(topology, row, library.joins_nodes) for row in _rows(groups)]
     algorithm = NAMES.get(way.algorithm)
     sent = oracle.carried_by(library, operation)
     return algorithm is None or oracle.can_carry(topology, orders, sent, algorithm)
@@ -74,6 +80,29 @@ def test_a_rank_list_costs_its_messages(case: Case, payload: float, shuffle: Ran
                 assert seconds >= expected * (1 - 1e-9), (operation, way)
             else:
                 assert same(seconds, expected), (operation, way)
+            assert carried(topology, groups, operation, way), (operation, way)
+
+
+@settings(derandomize=True, deadline=None, max_examples=examples_of(150))
+@given(library_cases(), PAYLOADS, SHUFFLES)
+def test_groups_of_several_sizes_cost_their_messages(
+    case: Case, payload: float, shuffle: Random
+) -> None:
+    """They run at the same time, in the way that the library takes for the largest."""
+    topology = case.topology
+    devices = shuffle.sample(range(topology.devices), topology.devices)
+    groups = [row for row in pieces(devices, shuffle) if len(row) > 1]
+    if not groups:
+        return
+    joins_nodes = library_of(topology.library).joins_nodes
+    footprint = explicit_footprint(topology, by_size(groups), joins_nodes)
+    for operation in Collective:
+        for way in step_model(topology, footprint, operation).ways:
+            expected = prices(topology, groups, operation, payload, way)
+            if operation in CHAINS:
+                assert way.seconds(payload) >= expected * (1 - 1e-9), (operation, way)
+            else:
+                assert same(way.seconds(payload), expected), (operation, way)
             assert carried(topology, groups, operation, way), (operation, way)
 
 

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
+from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.facts import Facts
 from p2smt.interop.clusters.kubernetes import read_kubernetes
 from p2smt.interop.clusters.physical_hosts import read_physical_hosts
-from p2smt.interop.clusters.read import ImportOptions, combined, formats, import_text
+from p2smt.interop.clusters.read import formats, import_text
 from p2smt.interop.clusters.scontrol import read_scontrol
 from p2smt.interop.clusters.slurm_conf import read_slurm_conf
 from p2smt.interop.clusters.slurm_yaml import read_slurm_yaml

@@ -138,6 +138,46 @@ def test_the_public_function_does_what_the_command_does(folder: Path) -> None:
     assert fine.levels[0].link.nominal_bytes_per_s == round(7 * 400e9 / 1.5)
 
 
+def test_a_job_on_a_host_that_was_left_out_is_refused(folder: Path) -> None:
+    job = ("--axes", "dp=3,tp=8", "--reduce", "dp=1GiB")
+    with chdir(folder):
+        made = cli(
+            *IMPORT, "twice.conf", "--node", "dgx-h100", "--uplink", "leaf=1TB/s", "-o", "t.yaml"
+        )
+        assert made.code == 0
+        found = cli("solve", "-t", "t.yaml", "--hosts", "a[1-3]", *job)
+        assert_one_error(found)
+        assert "'a3': t does not say where it is: it is under two switches, or none" in found.err
+        assert cli("solve", "-t", "t.yaml", "--hosts", "a[1-2],b1", *job).code == 0
+
+
+def test_thousands_of_names_without_a_pattern_are_read_again(folder: Path) -> None:
+    names = [f"gke-training-pool-{i * 2654435761 % 2**32:08x}-{i % 97:02d}x" for i in range(9000)]
+    lines = [f"SwitchName=s{j} Nodes={','.join(names[j::300])}" for j in range(300)]
+    (folder / "many.conf").write_text("\n".join(lines))
+    with chdir(folder):
+        assert cli(*IMPORT, "many.conf", "--node", "dgx-h100", "-o", "many.yaml").code == 0
+    assert (folder / "many.yaml").stat().st_size > 256 * 1024
+    found = load_topology(str(folder / "many.yaml"))
+    assert found.hosts is not None
+    assert sorted(found.hosts.names) == sorted(names)
+
+
+def test_what_is_read_is_not_replaced(folder: Path) -> None:
+    with chdir(folder):
+        found = cli(*IMPORT, "tree.conf", "--node", "dgx-h100", "-o", "./tree.conf")
+    assert_one_error(found)
+    assert "is a file that is read" in found.err
+    assert (folder / "tree.conf").read_text() == TREE
+
+
+def test_a_mark_before_the_text_does_not_count(folder: Path) -> None:
+    (folder / "mark.conf").write_bytes(b"\xef\xbb\xbf" + TREE.replace("\n", "\r\n").encode())
+    with chdir(folder):
+        data = cli(*IMPORT, "mark.conf", "--node", "dgx-h100", "--json").json()
+    assert len(data["hosts"]) == 12
+
+
 def test_a_file_that_cannot_be_written_is_said_first(folder: Path) -> None:
     with chdir(folder):
         assert_one_error(cli(*IMPORT, "tree.conf", "--node", "dgx-h100", "-o", "no/such.yaml"))

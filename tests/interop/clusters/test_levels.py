@@ -12,9 +12,9 @@ from p2smt.cluster.file import dump_topology, load_topology, topology_from_data
 from p2smt.cluster.nodes.blocking import blocking_levels
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
+from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.facts import Facts, InsideFacts, OutsideFacts
 from p2smt.interop.clusters.physical_hosts import read_physical_hosts
-from p2smt.interop.clusters.read import ImportOptions, combined
 from p2smt.interop.clusters.slurm_conf import read_slurm_conf
 from p2smt.interop.clusters.uplinks import parse_uplinks
 from tests.interop.clusters.texts import DEEP, GCLOUD, TREE, TWICE
@@ -184,7 +184,7 @@ def test_what_is_refused(arguments: dict[str, str], message: str) -> None:
 def test_a_hull_that_is_too_large_is_refused_with_the_remedy() -> None:
     leaves = "\n".join(f"SwitchName=l{i} Nodes=h{i}" for i in range(2000))
     text = f"{leaves}\nSwitchName=big Nodes=n[1-2000]"
-    with pytest.raises(InputError, match=r"2001 leaf x 2000 node, which is more .* --hosts FILE"):
+    with pytest.raises(InputError, match=r"2001 leaf x 2000 node as the fullest .* --hosts FILE"):
         cluster(text)
     assert cluster(text, only=("h1", "n7"))[0].sizes == (2, 1, 8)
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
+from p2smt.interop.clusters.combine import ImportOptions
 from p2smt.interop.clusters.facts import Facts, Holder
 from p2smt.interop.clusters.kubernetes import read_kubernetes
 from p2smt.interop.clusters.physical_hosts import read_physical_hosts
-from p2smt.interop.clusters.read import ImportOptions, facts_of
+from p2smt.interop.clusters.read import facts_of
 from p2smt.interop.clusters.scontrol import read_scontrol
 from p2smt.interop.clusters.slurm_conf import read_slurm_conf
 from p2smt.interop.clusters.slurm_yaml import read_slurm_yaml
@@ -125,6 +126,9 @@ def test_label_keys_can_be_given() -> None:
         read_kubernetes(text, "f")
     with pytest.raises(InputError, match=r"no node has the labels topology\.k8s\.aws"):
         read_kubernetes(text, "f", "aws")
+    text = nodes_json(("n1", {"room": "a"}, None), ("n2", {"rack": "b"}, None))
+    with pytest.raises(InputError, match="no node has all of the labels room, rack"):
+        read_kubernetes(text, "f", "room,rack")
 
 
 @pytest.mark.parametrize(

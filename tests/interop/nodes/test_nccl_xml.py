@@ -57,6 +57,17 @@ def test_ports_of_cards_and_their_rates() -> None:
     assert "ports of 25 GB/s share a PCIe link: 15.75 GB/s each is counted" in lost(slow)
 
 
+def test_slower_ports_are_left_out_where_the_others_spread_evenly() -> None:
+    mixed = switched(4, ports=2, speed=100000).replace(
+        'speed="100000" port="2"', 'speed="25000" port="2"'
+    )
+    assert levels(mixed)[0] == ("node", 1, "switch", 4, 12.5, "infiniband")
+    assert "slower network cards are left out: mlx5_1, mlx5_3, mlx5_5, mlx5_7" in lost(mixed)
+    one = switched(4, speed=100000).replace('speed="100000"', 'speed="25000"', 1)
+    assert levels(one)[0] == ("node", 1, "switch", 4, 3.125, "infiniband")
+    assert "ports have 3.125 GB/s to 12.5 GB/s: all are given the least" in lost(one)
+
+
 def test_fewest_links_to_switches_count_for_all() -> None:
     links = [link(bus(160), 12)] * 7 + [link(bus(160), 11)]
     assert inner(dump(links)) == [("gpu", 8, "switch", 1, 275.0, "nvlink3")]
@@ -76,6 +87,11 @@ def test_an_input_file_has_no_nvlinks() -> None:
     assert "those of a100 are filled in, 12 links each, to switches" in lost(known)
     assert inner(input_file(), Told("h100")) == [("gpu", 8, "switch", 1, 450.0, "nvlink4")]
     assert inner(input_file(), Told("mi300x")) == [("gpu", 8, "full-mesh", 1, 64.0, "xgmi")]
+
+
+def test_what_is_told_goes_before_the_file() -> None:
+    assert inner(switched(), Told("h100"))[0][4:] == (300.0, "nvlink4")
+    assert "it has a100, not h100 as told" in lost(switched(), Told("h100"))
 
 
 def test_cards_of_an_input_file_have_no_rate() -> None:
@@ -137,7 +153,7 @@ def test_gpus_numbered_across_numa_nodes_are_one_level() -> None:
 
 def test_an_unequal_mesh_becomes_two_levels() -> None:
     assert inner(meshed(CUBE, sm=70)) == [
-        ("half", 2, "switch", 4, 25.0, "nvlink2"),
+        ("half", 2, "switch", 4, 37.5, "nvlink2"),
         ("gpu", 4, "switch", 1, 100.0, "nvlink2"),
     ]
     assert "modelled as 2 parts of 4 GPUs" in lost(meshed(CUBE, sm=70))

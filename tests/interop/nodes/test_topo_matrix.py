@@ -60,18 +60,26 @@ def test_an_unknown_model_is_refused() -> None:
         inner(A100, Told("h1000"))
 
 
+def test_more_links_than_the_gpu_has_are_refused() -> None:
+    with pytest.raises(InputError, match="a GPU: has 12 links to another, and v100 has 6"):
+        inner(A100, Told("v100"))
+    with pytest.raises(InputError, match="and l4 has none"):
+        inner(A100, Told("l4"))
+
+
 def test_a_hybrid_cube_mesh() -> None:
     text = matrix(cells_of(CUBE))
     assert inner(text) == [
-        ("half", 2, "switch", 4, 25.0, "nvlink2"),
+        ("half", 2, "switch", 4, 37.5, "nvlink2"),
         ("gpu", 4, "switch", 1, 100.0, "nvlink2"),
     ]
     for sentence in (
         "v100 is assumed",
-        "pairs of GPUs have 0 to 2 links: modelled as 2 parts of 4 GPUs; between parts a GPU has 1 "
-        "link to any other, also where there is none",
+        "pairs of GPUs have 0 to 2 links: modelled as 2 parts of 4 GPUs; between parts a GPU has "
+        "1.5 links to any other, also where there is none",
         "inside a part a pair may use all 4 links of a GPU",
-        "GPUs have 1 to 2 links to other parts: all are given the fewest",
+        "GPUs have 4 to 5 links inside their part: all are given the fewest",
+        "GPUs have 1 to 2 links to other parts: their mean is counted",
     ):
         assert sentence in lost(text)
 

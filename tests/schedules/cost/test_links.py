@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.cluster.file import load_topology
+from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.cost.library.registry import library_of
 from p2smt.schedules.cost.links import NOWHERE, Routes, siblings_between
+from p2smt.schedules.cost.predict import schedule_cost
 from tests.oracles.loads import device_ports, entity, meeting_level, routed
+from tests.schedules.small_schedules import ring_all_reduce
 
 
 def names(topology: Topology, source: int, target: int, protocol: str = "simple") -> list[str]:
@@ -202,3 +204,24 @@ def test_joined_routes_use_each_link_once() -> None:
     both = routes.joined([routes.between(0, 1), routes.between(0, 2)])
     assert [str(routes.links[k]) for k in both.links] == ["gpu 0 out", "gpu 1 in", "gpu 2 in"]
     assert routes.joined([]) == NOWHERE
+
+
+def test_a_slower_uplink_takes_its_own_time() -> None:
+    """Two leaves of two nodes; the second leaf's uplink has half of the bandwidth."""
+    text = """
+name: leaves
+library: none
+levels:
+  - {name: leaf, size: 2, link: {kind: switch, bandwidth: 1 GB/s, latency: 0 s, fabric: roce}}
+  - {name: node, size: 2, link: {kind: switch, bandwidth: 8 GB/s, latency: 0 s, fabric: roce}}
+switches:
+  - {name: l0, hosts: "a[1-2]"}
+  - {name: l1, hosts: "b[1-2]", bandwidth: 0.5 GB/s}
+"""
+    uneven = parse_topology(text, "test")
+    even = parse_topology(text.replace(", bandwidth: 0.5 GB/s", ""), "test")
+    times = [schedule_cost(ring_all_reduce(4), one, 8e6).time_s for one in (even, uneven)]
+    assert times[1] == pytest.approx(2 * times[0])
+    worst = schedule_cost(ring_all_reduce(4), uneven, 8e6).bottleneck
+    assert worst is not None
+    assert (worst.link.level, worst.link.entity) == ("leaf", 1)

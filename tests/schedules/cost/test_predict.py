@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from p2smt.cluster.file import parse_topology
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives import contract as contracts
 from p2smt.collectives.names import Collective, RequestKind
@@ -378,25 +377,3 @@ def test_a_broken_schedule() -> None:
     schedule = blocks.schedule("broken", contracts.contract("broadcast", 2, 1, in_place=True))
     with pytest.raises(InputError, match="peer 5"):
         schedule_cost(schedule, flat(2), 1e6)
-
-
-def test_a_slower_uplink_takes_its_own_time() -> None:
-    """Two leaves of two nodes; the second leaf's uplink has half of the bandwidth."""
-    text = """
-name: leaves
-library: none
-levels:
-  - {name: leaf, size: 2, link: {kind: switch, bandwidth: 1 GB/s, latency: 0 s, fabric: roce}}
-  - {name: node, size: 2, link: {kind: switch, bandwidth: 8 GB/s, latency: 0 s, fabric: roce}}
-switches:
-  - {name: l0, hosts: "a[1-2]"}
-  - {name: l1, hosts: "b[1-2]", bandwidth: 0.5 GB/s}
-"""
-    uneven = parse_topology(text, "test")
-    even = parse_topology(text.replace(", bandwidth: 0.5 GB/s", ""), "test")
-    schedule = ring_all_reduce(4)
-    times = [schedule_cost(schedule, topology, 8e6).time_s for topology in (even, uneven)]
-    assert times[1] == pytest.approx(2 * times[0])
-    worst = schedule_cost(schedule, uneven, 8e6).bottleneck
-    assert worst is not None
-    assert (worst.link.level, worst.link.entity) == ("leaf", 1)

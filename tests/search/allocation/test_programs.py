@@ -16,6 +16,7 @@ from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, Form, RequestKind
 from p2smt.cost.pipeline import program_s
 from p2smt.errors import InputError
+from p2smt.parallelism.placement import AxisRule
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.rank_answer import rank_alternative
@@ -27,11 +28,21 @@ from p2smt.programs.parts import UnevenSlicesError, common_hierarchy, step_group
 from p2smt.programs.program import Instruction, Program
 from p2smt.programs.semantics import ViolationKind
 from p2smt.result import SearchLimits, Status
-from p2smt.search.allocation.programs import with_programs
+from p2smt.search.allocation.programs import sorted_note, with_programs
 from p2smt.solvers.solver import Solver
+from p2smt.units import format_time
 from tests.cost.steps import same
 from tests.oracles import cost as oracle
-from tests.plans.host_plans import LEAVES, RACKS, asked, by_devices, leaves, racks, scattered
+from tests.plans.host_plans import (
+    LEAVES,
+    RACKS,
+    asked,
+    by_devices,
+    leaves,
+    racks,
+    scattered,
+    solution,
+)
 from tests.tiers import examples_of
 
 
@@ -39,7 +50,9 @@ def instructions(scene: RankScene) -> list[Instruction]:
     """All that may be written of the levels that split some group, and that the groups follow."""
     hierarchy = common_hierarchy(scene.cut)
     names = [hierarchy.name(depth) for depth in range(hierarchy.depth + 1)]
-    places = [(Form.INSIDE_GROUP, name, None) for name in names[:-1]]
+    places: list[tuple[Form, str, str | None]] = [
+        (Form.INSIDE_GROUP, name, None) for name in names[:-1]
+    ]
     for outer, inner in pairwise(range(len(names))):
         for lower in range(inner, len(names)):
             places += [(f, names[lower], names[outer]) for f in (Form.MASTER, Form.PARALLEL)]
@@ -197,3 +210,21 @@ def test_ranks_that_do_not_fit() -> None:
     bare = replace(problem.topology, hosts=None)
     with pytest.raises(InputError, match="must hold"):
         with_programs(replace(problem, topology=bare), by_devices(problem))
+
+
+def test_a_sorted_order_that_is_better_with_programs_is_told() -> None:
+    """The best order of single collectives need not be that of programs."""
+    problem = asked(LEAVES, "dp=16,tp=2", p2smt.reduce("dp+tp=32MiB"))
+    ranks = scattered(problem)
+    found = solution(problem, ranks)
+    own_s = with_programs(problem, ranks).objective_s
+    other_s = with_programs(problem, by_devices(problem)).objective_s
+    limits = SearchLimits()
+    assert other_s < own_s
+    (note,) = sorted_note(found, own_s, limits, Solver.CPSAT)
+    assert f"sorted by switch take {format_time(other_s)}" in note
+    assert sorted_note(found, other_s, limits, Solver.CPSAT) == ()
+    best = solution(problem, by_devices(problem))
+    assert sorted_note(best, own_s, limits, Solver.CPSAT) == ()
+    ruled = replace(problem, rules=(AxisRule(1, 0, inside=False),))
+    assert sorted_note(replace(found, problem=ruled), own_s, limits, Solver.CPSAT) == ()

@@ -44,11 +44,9 @@ def _dimensions(level: Level, under: int) -> Iterator[Dimension]:
     """The dimensions of a level, the innermost first: of a torus one for each of its own."""
     link = level.link
     rate, latency = per_device(link, under), _largest(link)
-    if link.kind is not LinkKind.TORUS:
-        sizes, kind = (level.size,), link.kind
-    else:
-        sizes, kind = tuple(reversed(link.torus)), LinkKind.RING
-    for size in sizes:
+    torus = link.kind is LinkKind.TORUS
+    kind = LinkKind.RING if torus else link.kind
+    for size in reversed(link.torus) if torus else (level.size,):
         if size > 1:
             yield Dimension(kind, size, rate, latency)
 

@@ -64,7 +64,7 @@ def _kept(node: NodeFacts, told: Told, lost: list[str]) -> list[CardPort]:
 
 def _check_ports(node: NodeFacts, ports: int) -> None:
     gpus = len(node.gpus)
-    if ports < 1 or (ports % gpus and gpus % ports):
+    if ports < 1 or not _even(ports, gpus):
         rule = f"must spread evenly over its {gpus} GPUs: one number must divide the other"
         raise InputError(f"{node.source}: {ports} network card ports", rule, "correct --nic")
 
@@ -79,21 +79,33 @@ def _near_ports(node: NodeFacts, lost: list[str]) -> list[CardPort]:
     most = max(BusPath.PXB, min(nearest, default=BusPath.PXB))
     pairs = list(zip(node.ports, nearest, strict=True))
     if left := [port.name for port, near in pairs if near > most]:
-        shown = ", ".join(left[:4]) + (", .." if len(left) > 4 else "")
-        lost.append(f"network cards far from all GPUs are left out: {shown}")
+        lost.append(f"network cards far from all GPUs are left out: {_named(left)}")
     return [port for port, near in pairs if near <= most]
 
 
 def _spread(ports: list[CardPort], gpus: int, lost: list[str]) -> list[CardPort]:
-    """As many of them as spread evenly over the GPUs."""
-    most = next(n for n in range(len(ports), 0, -1) if n % gpus == 0 or gpus % n == 0)
+    """As many of them as spread evenly over the GPUs: the fastest, where those do."""
+    rates = [port.bytes_per_s or 0.0 for port in ports]
+    fastest = [port for port, rate in zip(ports, rates, strict=True) if rate == max(rates)]
+    if len(fastest) < len(ports) and _even(len(fastest), gpus):
+        slower = [port.name for port in ports if port not in fastest]
+        lost.append(f"slower network cards are left out: {_named(slower)}")
+        return fastest
+    most = next(n for n in range(len(ports), 0, -1) if _even(n, gpus))
     if most < len(ports):
         lost.append(
             f"{len(ports)} network card ports do not spread evenly over {gpus} GPUs: "
             f"{most} are counted"
         )
-    rates = sorted(ports, key=lambda port: -(port.bytes_per_s or 0))
-    return rates[:most]
+    return sorted(ports, key=lambda port: -(port.bytes_per_s or 0.0))[:most]
+
+
+def _even(ports: int, gpus: int) -> bool:
+    return ports % gpus == 0 or gpus % ports == 0
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (", .." if len(names) > 4 else "")
 
 
 def _rate(ports: list[CardPort], lost: list[str]) -> float | None:

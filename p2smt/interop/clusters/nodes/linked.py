@@ -131,7 +131,7 @@ def _parts(counts: list[list[int]], size: int) -> _Parts | None:
 
 
 def _two_levels(gpus: int, size: int, found: _Parts, model: GpuModel, mesh: str) -> InnerLevels:
-    inside, across = min(found.inside), min(found.across)
+    inside, across = min(found.inside), sum(found.across) / len(found.across)
     rate, name = model.link_bytes_per_s, "half" if gpus == 2 * size else "part"
     inner = _uniform(size, inside // (size - 1), model) if found.alike else None
     levels = (
@@ -140,11 +140,14 @@ def _two_levels(gpus: int, size: int, found: _Parts, model: GpuModel, mesh: str)
     )
     lost = [
         f"{mesh}: modelled as {gpus // size} parts of {size} GPUs; between parts a GPU has "
-        f"{across} link{'s' if across > 1 else ''} to any other, also where there is none"
+        f"{across:.3g} link{'s' if across != 1 else ''} to any other, also where there is none"
     ]
     if inner is None:
         lost.append(f"inside a part a pair may use all {inside} links of a GPU, too fast for it")
-    lost += _fewest("inside their part", found.inside) + _fewest("to other parts", found.across)
+    lost += _fewest("inside their part", found.inside)
+    if len(set(found.across)) > 1:
+        span = f"{min(found.across)} to {max(found.across)}"
+        lost.append(f"GPUs have {span} links to other parts: their mean is counted")
     return InnerLevels(levels, tuple(lost))
 
 

@@ -97,7 +97,9 @@ def _one_host(root: TreeElement) -> tuple[list[TreeElement], tuple[str, ...]]:
     if len(hosts) < 2:
         return cpus, ()
     kept = [cpu for cpu in cpus if cpu.text("host_hash") == hosts[0]]
-    return kept, (f"of {len(hosts)} hosts in the file the first is read",)
+    return kept, (
+        f"of {len(hosts)} hosts in the file the first is read: if NVLink joins them, that is lost",
+    )
 
 
 def _check_counts(gpus: list[TreeElement], ports: list[_Port], source: str) -> None:

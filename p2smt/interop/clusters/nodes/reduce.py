@@ -33,6 +33,7 @@ def facts_of_node(node: NodeFacts, told: Told = NOTHING_TOLD) -> Facts:
     """
     lost = list(node.lost)
     model = _model(node, told, lost)
+    _check_links(node, model)
     inner = _inner(node, model, lost)
     outer = node_link(node, told)
     library = model.library if model else "rccl" if node.amd else DEFAULT_LIBRARY
@@ -43,11 +44,22 @@ def facts_of_node(node: NodeFacts, told: Told = NOTHING_TOLD) -> Facts:
     return Facts(node.source, inside=inside, lost=sentences)
 
 
+def _check_links(node: NodeFacts, model: GpuModel | None) -> None:
+    """Refuse more links of a GPU to another, or to switches, than its model has."""
+    most = max(*node.to_switch, *(count for row in node.pairs for count in row), 0)
+    if model is not None and most > model.links:
+        rule = f"has {most} links to another, and {model.name} has {model.links or 'none'}"
+        raise InputError(f"{node.source}: a GPU", rule, "name the right GPU with --gpu")
+
+
 def _model(node: NodeFacts, told: Told, lost: list[str]) -> GpuModel | None:
     """The GPUs' model: as told, as the source has it, or as the number of links shows."""
-    if told.gpu:
-        return gpu_model(told.gpu)
     named = sorted({gpu.model for gpu in node.gpus})
+    if told.gpu:
+        lost += [
+            f"it has {name}, not {told.gpu} as told" for name in named if name not in ("", told.gpu)
+        ]
+        return gpu_model(told.gpu)
     if len(named) > 1:
         shown = " and ".join(name or "others" for name in named[:3])
         raise InputError(f"{node.source}: {shown}", "GPUs of a node must be alike")

@@ -56,3 +56,31 @@ def by_significance(slots: IntArray, outer: Sequence[int], chosen: Sequence[int]
     rest = [i for i in range(len(outer)) if i not in chosen]
     order = [*chosen, *rest]
     return slots.reshape([outer[i] for i in order]).transpose(np.argsort(order)).ravel()
+
+
+def banded(slots: IntArray, outer: Sequence[int], axis: int, width: int) -> IntArray:
+    """Places in order, filling bands of so many columns one after another, each row by row.
+
+    Rows are along ``axis``, columns the cells of the other axes, row-major.  Every second band is
+    walked backwards, so that hosts of one switch stay together.  Bands of all columns, or of one,
+    are the two significances of a grid of two axes; those between weigh groups along the columns
+    against messages along the rows.
+    """
+    cells = np.arange(len(slots)).reshape(outer)
+    rows = np.moveaxis(cells, axis, 0).reshape(outer[axis], -1)
+    walk = []
+    for number, first in enumerate(range(0, rows.shape[1], width)):
+        band = rows[:, first : first + width]
+        walk.append((band[::-1] if number % 2 else band).ravel())
+    found = np.empty(len(slots), dtype=np.int64)
+    found[np.concatenate(walk)] = slots
+    return found
+
+
+def bands(grid: CellGrid, slots: IntArray) -> Iterator[IntArray]:
+    """The places in bands of several widths along every axis that has several cells."""
+    for axis, size in enumerate(grid.outer):
+        columns = grid.cells // size
+        if size > 1 and columns > 1:
+            for width in sorted({-(-columns // k) for k in (*range(1, 13), 16, 24, 32, columns)}):
+                yield banded(slots[: grid.cells], grid.outer, axis, width)

@@ -1,0 +1,98 @@
+"""Solves the jobs of the study and writes ``results.json``.
+
+python -m experiments.allocations.study [NODES ..]
+
+Without arguments all sizes; with numbers of nodes those alone, the others keep their rows.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import sys
+import time
+from collections.abc import Sequence
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import p2smt
+from experiments.allocations.jobs import SIZES, Job, Size, jobs
+from experiments.testbed.script import ended
+from experiments.testbed.written import results
+from p2smt.errors import InputError
+
+RESULTS = Path(__file__).resolve().parent / "results.json"
+PACKAGES = ("p2smt", "ortools", "numpy")
+COLUMNS = (
+    *("nodes", "leaves", "seed", "stages", "members", "weight", "uplinks", "status"),
+    *("objective_s", "bound_s", "alphabetical_s", "sorted_s", "exchanged_s", "random_s"),
+    *("wall_s", "cpu_s"),
+)
+WORKERS, DIGITS = 2, 6
+Row = list[Any]
+
+
+def row(job: Job) -> Row:
+    """One job solved, beside the orders that it is compared with."""
+    problem = job.problem()
+    hosts = problem.topology.hosts
+    listed = list(hosts.names) if hosts else []
+    orders = {order.name: order.objective_s for order in p2smt.baselines(problem, listed)}
+    shuffled = random.Random(job.seed).sample(sorted(listed), len(listed))
+    random_s = p2smt.baselines(problem, shuffled)[0].objective_s
+    limits = p2smt.SearchLimits(time_limit_s=job.size.limit_s, seed=job.seed, workers=WORKERS)
+    wall_s, cpu_s = time.monotonic(), time.process_time()
+    found = p2smt.solve_on_hosts(problem, sorted(listed), limits=limits, programs=False)
+    wall_s, cpu_s = time.monotonic() - wall_s, time.process_time() - cpu_s
+    if found.best is None:
+        raise InputError(f"job {job}", "has no answer")
+    times = (
+        *(found.best.objective_s, found.bound_s, orders["alphabetical"]),
+        *(orders["sorted by leaf"], orders["sorted, axes exchanged"], random_s),
+    )
+    return [
+        *(job.size.nodes, job.size.leaves, job.seed, *job.grid, job.weight, job.uplinks),
+        found.status.value,
+        *(results.rounded(value, DIGITS) for value in times),
+        *(round(wall_s, 2), round(cpu_s, 2)),
+    ]
+
+
+def header() -> dict[str, Any]:
+    """What is needed to run the same again."""
+    return {
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in PACKAGES},
+        "workers": WORKERS,
+        "date": date.today().isoformat(),
+        "columns": list(COLUMNS),
+    }
+
+
+def chosen(arguments: Sequence[str]) -> list[Size]:
+    """The sizes that are named."""
+    known = {str(size.nodes): size for size in SIZES}
+    if wrong := [text for text in arguments if text not in known]:
+        raise InputError(f"nodes {wrong}", f"must be among {', '.join(known)}")
+    return [known[text] for text in arguments] or list(SIZES)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """The script."""
+    sizes = chosen(arguments)
+    renewed = {size.nodes for size in sizes}
+    rows: list[Row] = results.read(RESULTS)["jobs"] if RESULTS.exists() else []
+    rows = [one for one in rows if one[0] not in renewed]
+    for size in sizes:
+        for job in jobs(size):
+            rows.append(row(job))
+            print(*rows[-1], flush=True)
+            results.write(RESULTS, {**header(), "jobs": sorted(rows, key=lambda one: one[:7])})
+
+
+if __name__ == "__main__":
+    sys.exit(ended(main, sys.argv[1:]))

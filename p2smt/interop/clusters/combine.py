@@ -1,0 +1,227 @@
+"""What several sources tell, as one topology.
+
+At most one tells of the network outside the nodes, and one (or a preset) of a node inside; a list
+of hosts beside switches says which of them are taken.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from p2smt.cluster.file import FILLED_IN, IMPORTED, load_topology, preset_names
+from p2smt.cluster.topology import NO_LIBRARY, Topology
+from p2smt.cluster.vendor import default_library
+from p2smt.errors import InputError
+from p2smt.interop.clusters.facts import Facts, InsideFacts
+from p2smt.interop.clusters.levels import cluster_of, node_link
+from p2smt.interop.clusters.nodes.facts import Told
+from p2smt.interop.clusters.nodes.likeness import likeness_note
+from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD
+from p2smt.interop.clusters.tree import tree_of
+from p2smt.interop.clusters.uplinks import UplinkRates
+
+_NO_RATES = UplinkRates()
+_SEVERAL_HOSTS = ("rack", "slice")
+"""Names of levels of presets whose entities are made of several hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What is said beside the files.
+
+    node: a preset or a topology file whose nodes those of the cluster are.
+    rates: of uplinks.
+    labels: of Kubernetes nodes, a preset of keys or keys with commas between them.
+    topology_name: which of the topologies of a topology.yaml.
+    only: these hosts alone.
+    name: of the topology.
+    told: of nodes, what their files may leave open.
+    """
+
+    node: str | None = None
+    rates: UplinkRates = _NO_RATES
+    labels: str | None = None
+    topology_name: str | None = None
+    only: Sequence[str] | None = None
+    name: str = ""
+    told: Told = NOTHING_TOLD
+
+
+def combined(facts: Sequence[Facts], options: ImportOptions) -> tuple[Topology, tuple[str, ...]]:
+    """The topology that several sources tell of together; as :func:`read_clusters`."""
+    lost = [sentence for found in facts for sentence in found.lost]
+    whole = [found for found in facts if found.whole]
+    if whole:
+        return _whole(facts, whole[0], options), tuple(lost)
+    outside, options, chosen = _outside(facts, options)
+    lost += chosen
+    inside, base = _inside(facts, options)
+    lost += [note for note in [likeness_note(inside)] if note and options.node is None]
+    if outside is None or outside.outside is None:
+        if options.only is not None:
+            raise InputError("--hosts", "the files name no hosts", "drop it, or add such a file")
+        base, more = _one_node(base, inside, options)
+        return _described(base, base, facts, options), (*lost, *more)
+    tree, filled = tree_of(outside.outside, outside.source)
+    _check_devices(outside, inside)
+    found, more = cluster_of(tree, inside, options.rates, base, options.only)
+    return _described(found, base, facts, options), (*lost, *filled, *more)
+
+
+def _one(found: Sequence[Facts], what: str) -> Facts | None:
+    """The only one of these; None without any.
+
+    Raises:
+        InputError: there are several.
+    """
+    if len(found) > 1:
+        rule = f"both tell of {what}"
+        given = f"{found[0].source} and {found[1].source}"
+        raise InputError(given, rule, "give one of them")
+    return found[0] if found else None
+
+
+def _outside(
+    facts: Sequence[Facts], options: ImportOptions
+) -> tuple[Facts | None, ImportOptions, tuple[str, ...]]:
+    """What tells of the network; a list of hosts beside it says which of them are taken.
+
+    Raises:
+        InputError: several tell of the network, or several are lists.
+    """
+    told = [found for found in facts if found.outside is not None]
+    trees = [found for found in told if found.outside and found.outside.holders]
+    lists = [found for found in told if found not in trees]
+    listed = _one(lists, "hosts")
+    outside = _one(trees, "hosts and switches") or listed
+    if outside is listed or listed is None or listed.outside is None or options.only is not None:
+        return outside, options, ()
+    said = f"{listed.source}: only its {len(listed.outside.loose)} hosts are taken"
+    return outside, replace(options, only=listed.outside.loose), (said,)
+
+
+def _inside(facts: Sequence[Facts], options: ImportOptions) -> tuple[InsideFacts, Topology]:
+    """What a node is, and the topology that says what runs on it."""
+    both = [found for found in facts if found.inside is not None]
+    surely = [found for found in both if found.inside and not found.inside.assumed]
+    told = _one(surely or ([] if options.node else both), "the inside of a node")
+    if options.node is not None:
+        if told is not None:
+            given = f"--node {options.node[:60]} beside {told.source}"
+            raise InputError(given, "both tell of the inside of a node", "give one of them")
+        if options.told != NOTHING_TOLD:
+            given = f"--gpu, --nic or --nic-fabric beside --node {options.node[:60]}"
+            raise InputError(given, "that node is known", "drop them")
+        return _of_topology(options.node)
+    if told is None or told.inside is None:
+        sources = ", ".join(found.source for found in facts)
+        rule = "tells nothing of the inside of a node"
+        raise InputError(sources, rule, "give --node dgx-h100, or a file of a node beside it")
+    inside = told.inside
+    found = Topology("node", inside.levels)
+    library = inside.library or default_library(found)[0]
+    return inside, replace(found, library="" if library == NO_LIBRARY else library)
+
+
+def _one_node(
+    base: Topology, inside: InsideFacts, options: ImportOptions
+) -> tuple[Topology, tuple[str, ...]]:
+    """A node alone: with its network cards where they are told, else what is inside.
+
+    Raises:
+        InputError: it has one device, and nothing tells its network cards.
+    """
+    node, *inner = base.levels
+    options.rates.check((), node.name)
+    if inside.link_known or options.rates.states(node.name):
+        return replace(
+            base, levels=(replace(node, link=node_link(node, options.rates)), *inner)
+        ), ()
+    if not inner:
+        rule = "has one device, and nothing tells what leaves it"
+        raise InputError("the node", rule, f"give --uplink {node.name}=50GB/s")
+    left = f"the level {node.name} is left out, as what leaves a node is not told"
+    return replace(base, levels=tuple(inner)), (left,)
+
+
+def _of_topology(spec: str) -> tuple[InsideFacts, Topology]:
+    """The nodes of a preset or a topology file.
+
+    Raises:
+        InputError: it has no nodes, or what it calls so is made of several hosts.
+    """
+    base = load_topology(spec)
+    given = f"--node {spec[:80]}"
+    if base.node_level < 0:
+        raise InputError(given, "no link of it joins nodes", "name a topology of nodes")
+    node, *inner = base.levels[base.node_level :]
+    if node.name in _SEVERAL_HOSTS:
+        rule = f"its level {node.name} of {base.devices_under(base.node_level)} devices is no host"
+        remedy = "files name hosts, of which such a level has several: write its topology by hand"
+        raise InputError(given, rule, remedy)
+    names = {node.name, *(level.name for level in inner)}
+    errors = tuple((name, error) for name, error in base.errors if name in names)
+    levels = (replace(node, size=1), *inner)
+    return InsideFacts(levels), replace(base, levels=levels, errors=errors, hosts=None)
+
+
+def _check_devices(outside: Facts, inside: InsideFacts) -> None:
+    """Whether hosts have as many devices as the nodes that they are to be."""
+    each = math.prod(level.size for level in inside.levels)
+    if outside.devices is not None and outside.devices != each:
+        given = f"{outside.source}: hosts of {outside.devices} devices"
+        raise InputError(given, f"the node given has {each}", "give a node that is like them")
+
+
+def _whole(facts: Sequence[Facts], found: Facts, options: ImportOptions) -> Topology:
+    """The cluster of a file that tells all its levels, and no names.
+
+    Its links have latencies of their own, so no library runs on it.
+    """
+    if len(facts) > 1:
+        rule = "tells of a whole cluster, without names of hosts"
+        raise InputError(f"{found.source} beside other files", rule, "give it alone")
+    beside = options.node is not None or options.only is not None or options.rates.any
+    if beside or options.told != NOTHING_TOLD:
+        rule = "tells of a whole cluster, without names of hosts"
+        raise InputError(found.source, rule, "drop --node, --hosts, --uplink, --gpu and the like")
+    return Topology(
+        options.name or _stem(found.source),
+        found.whole,
+        description=f"Imported from {found.source}.",
+        sources=(found.source,),
+    )
+
+
+def _described(
+    found: Topology, base: Topology, facts: Sequence[Facts], options: ImportOptions
+) -> Topology:
+    """The topology with what it was made of."""
+    sources = [one.source for one in facts]
+    description = f"Imported from {' and '.join(sources)}."
+    if options.node is not None:
+        description += f" Nodes are those of {base.name}."
+        known = base.name in preset_names()
+        sources.append(f"{IMPORTED}{base.name}" if known else options.node)
+    elif any(one.inside for one in facts):
+        sources.append(FILLED_IN)
+    if found.hosts is not None and found.hosts.assumed:
+        names = ", ".join(found.hosts.assumed)
+        description += (
+            f" Nobody stated the bandwidth of {names}: it is taken as that of all nodes together,"
+            " as if the network did not block."
+        )
+    return replace(
+        found,
+        name=options.name or _stem(facts[0].source),
+        description=description,
+        sources=(*sources, *base.sources),
+    )
+
+
+def _stem(path: str) -> str:
+    """A name for what a file describes."""
+    return os.path.basename(path).partition(".")[0] or "cluster"

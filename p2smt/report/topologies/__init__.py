@@ -1,0 +1,1 @@
+"""Topologies as tables, and as data where they were imported."""
