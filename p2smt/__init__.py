@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from p2smt.api.calibrate import read_measurements as read_measurements
     from p2smt.api.clusters import import_topology as import_topology
     from p2smt.api.compare import compare as compare
+    from p2smt.api.files import export as export
     from p2smt.api.files import read_plan as read_plan
     from p2smt.api.files import read_schedule as read_schedule
     from p2smt.api.files import write_plan as write_plan
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from p2smt.errors import ExecutionError as ExecutionError
     from p2smt.errors import InputError as InputError
     from p2smt.errors import TooLarge as TooLarge
+    from p2smt.interop.exported import Exported as Exported
     from p2smt.interop.runtimes import runnable as runnable
     from p2smt.parallelism.placement import AxisRule as AxisRule
     from p2smt.parallelism.placement import FixedEntry as FixedEntry
@@ -210,6 +212,7 @@ _HOMES = {
     "p2smt.api.clusters": ("import_topology",),
     "p2smt.api.compare": ("compare",),
     "p2smt.api.files": (
+        "export",
         "read_plan",
         "read_schedule",
         "write_plan",
@@ -224,6 +227,7 @@ _HOMES = {
     "p2smt.interop.runtimes": ("runnable",),
     "p2smt.search.comparison.compare": ("Comparison",),
     "p2smt.search.conflict": ("rule_conflict",),
+    "p2smt.interop.exported": ("Exported",),
     "p2smt.schedules.lower.exported": ("PlanExport",),
     "p2smt.runtime.summary": ("RunResult",),
     "p2smt.runtime.ranks.run_schedule": ("ScheduleResult",),

@@ -82,7 +82,7 @@ def test_every_key_of_a_plan_file_is_described() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    for page in [*DOCS.glob("*.md"), *ROOT.glob("*.md")]:
+    for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]:
         targets = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text())
         assert [target for target in targets if not (page.parent / target).exists()] == [], page
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from p2smt.calibration.build import Calibration
@@ -15,6 +15,10 @@ from p2smt.errors import InputError
 from p2smt.files.write import write_all_atomically, write_atomically
 from p2smt.files.yaml_text import dump_yaml
 from p2smt.interop import schedule_files
+from p2smt.interop.exported import Exported
+from p2smt.interop.exports import writer_named
+from p2smt.interop.launchers.places import by_host as numbered_by_host
+from p2smt.interop.launchers.places import placed
 from p2smt.interop.plan_export import export_plan
 from p2smt.interop.reading import Reading
 from p2smt.plans import file as plan_file
@@ -119,6 +123,35 @@ def write_plan_schedules(
     made = export_plan(plan, request - 1, os.fspath(path), group, algorithm, force=force)
     write_all_atomically({file.path: file.text for file in made.files})
     return made
+
+
+def export(
+    plan: AnyPlan,
+    to: str,
+    *,
+    hosts: Sequence[str] | None = None,
+    per_host: int | None = None,
+    by_host: bool = False,
+    path: StrPath = "FILE",
+) -> Exported:
+    """Where the ranks of a plan go, as the command ``export`` writes it.
+
+    Args:
+        plan: by :func:`read_plan`.
+        to: ``csv``, ``slurm``, ``torchrun`` .., as ``p2smt export --help`` names them.
+        hosts: names for the hosts of a plan that has none, in the order of its topology.
+        per_host: devices of each host, where a node of the plan is several.
+        by_host: number the ranks host by host as they are started, not as in the plan.
+        path: what the notes call the file.
+
+    Returns:
+        The text of the file, and notes on its use.
+
+    Raises:
+        InputError: the name is not known, hosts do not fit, or the format cannot hold the plan.
+    """
+    found = placed(plan, "plan", hosts, per_host)
+    return writer_named(to).write(numbered_by_host(found) if by_host else found, os.fspath(path))
 
 
 def write_topology(found: Topology | Calibration, path: StrPath) -> None:

@@ -18,7 +18,12 @@ def export(
     source: Annotated[str, typer.Argument(metavar="PLAN", help="A plan that solve -o wrote.")],
     to: Annotated[
         str,
-        typer.Option("--to", metavar="NAME", help="csv, hostlist, rankfile, slurm or torchrun."),
+        typer.Option(
+            "--to",
+            metavar="NAME",
+            help="csv, hostlist, rankfile, slurm, torchrun; device-mesh, jax-mesh, megatron, "
+            "torchtitan, deepspeed; python or jax (programs).",
+        ),
     ],
     output: Annotated[
         str | None,
@@ -28,9 +33,9 @@ def export(
         str | None,
         typer.Option(
             "--hosts",
-            metavar="FILE",
-            help="Names for the hosts of a plan that has none, one a line, in the plan's order; "
-            "default: node0, node1, ..",
+            metavar="FILE|LIST",
+            help="Names for the hosts of a plan that has none, in its order: a file with one on a "
+            "line, or n[01-16]; default: node0, node1, ..",
         ),
     ] = None,
     per_host: Annotated[
@@ -45,10 +50,19 @@ def export(
         bool,
         typer.Option(
             "--by-host",
-            help="Number the ranks that are started host by host, whatever the plan's ranks are: "
-            "for a mesh built from --to device-mesh.",
+            help="Ranks are numbered host by host as they are started, whatever the plan's ranks "
+            "are: give it for the launcher's file and the framework's alike.",
         ),
     ] = False,
+    launched: Annotated[
+        str | None,
+        typer.Option(
+            "--launched",
+            metavar="AXES|FILE",
+            help="Ranks are numbered over the axes in another order (such as pp,dp,tp), or host by "
+            "host in the order of the hosts in a file; default: as in the plan.",
+        ),
+    ] = None,
 ) -> int:
     """Write where the ranks of a plan go, as a launcher or a framework takes it."""
     from p2smt.cli import given
@@ -56,18 +70,18 @@ def export(
     from p2smt.errors import InputError
     from p2smt.files.write import same_file, write_atomically
     from p2smt.interop.exports import writer_named
-    from p2smt.interop.launchers.host_file import read_hosts
+    from p2smt.interop.launchers.host_file import hosts_named
     from p2smt.interop.launchers.places import placed
     from p2smt.plans.file import read_plan
 
     writer = writer_named(to)
-    names = None if hosts is None else read_hosts(hosts)
-    if output is not None and any(same_file(output, path) for path in (source, hosts) if path):
+    names = None if hosts is None else hosts_named(hosts)
+    read = [path for path in (source, hosts, launched) if path]
+    if output is not None and any(same_file(output, path) for path in read):
         raise InputError(f"output {output[:200]!r}", "is a file that is read", "name another")
     each = None if per_host is None else given.count_of(per_host, "--devices-per-host")
     plan = placed(read_plan(source), f"plan {source[:200]}", names, each)
-    if by_host:
-        plan = _renumbered(plan, writer)
+    plan = _renumbered(plan, writer, launched, by_host=by_host)
     made = writer.write(plan, output or "FILE")
     if output is None:
         typer.echo(made.text, nl=False)
@@ -78,13 +92,20 @@ def export(
     return 0
 
 
-def _renumbered(plan: PlacedPlan, writer: Writer) -> PlacedPlan:
-    """The plan with its ranks numbered host by host; says so."""
+def _renumbered(
+    plan: PlacedPlan, writer: Writer, launched: str | None, *, by_host: bool
+) -> PlacedPlan:
+    """The plan with its ranks numbered as they are launched; says so for what starts them."""
     from p2smt.cli.output import note
     from p2smt.errors import InputError
-    from p2smt.interop.launchers.places import by_host
+    from p2smt.interop.launchers import places
+    from p2smt.interop.meshes.numbering import numbered
 
-    if not writer.starts:
-        raise InputError("--by-host", f"is for what starts ranks, not {writer.name}", "drop it")
-    note("ranks are numbered host by host, not as in the plan: build the mesh by --to device-mesh")
-    return by_host(plan)
+    if by_host and launched is not None:
+        raise InputError("--by-host and --launched", "number the ranks both", "give one of them")
+    if not by_host and launched is None:
+        return plan
+    if writer.starts:
+        again = "--by-host" if by_host else f"--launched {launched}"
+        note(f"ranks are not numbered as in the plan: export the mesh with {again} as well")
+    return places.by_host(plan) if by_host else numbered(plan, launched or "")

@@ -25,4 +25,7 @@ times), ``parse_text`` with ``parse_row`` and ``devices`` (what is printed), ``p
 (``facts``: switches and hosts outside, levels inside a node, or all levels), and a row of
 ``clusters.read.formats``, which puts several together.  ``clusters.nodes`` has those of nodes,
 ``clusters.astra_sim`` networks of ASTRA-sim, which are written, too.
+
+``launchers`` holds what starts ranks: ``places`` (the host and device of each rank of a plan), a
+file for each launcher, and ``exports`` beside them is the table of all that a plan is exported to.
 """

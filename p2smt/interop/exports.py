@@ -9,6 +9,13 @@ from p2smt.interop.launchers.rankfile import write_rankfile
 from p2smt.interop.launchers.slurm import write_slurm
 from p2smt.interop.launchers.table import write_csv, write_hostlist
 from p2smt.interop.launchers.torchrun import write_torchrun
+from p2smt.interop.meshes.deepspeed import write_deepspeed
+from p2smt.interop.meshes.device_mesh import write_device_mesh
+from p2smt.interop.meshes.jax_mesh import write_jax_mesh
+from p2smt.interop.meshes.megatron import write_megatron
+from p2smt.interop.meshes.programs.jax_writer import write_jax
+from p2smt.interop.meshes.programs.torch_writer import write_torch
+from p2smt.interop.meshes.torchtitan import write_torchtitan
 
 WRITERS = (
     Writer("csv", "rank,host,local_rank: a line for each rank", ".csv", write_csv, starts=True),
@@ -18,6 +25,13 @@ WRITERS = (
     Writer("rankfile", "Open MPI: the host and core of each rank", "", write_rankfile, starts=True),
     Writer("slurm", "srun: the host of each rank, a line each", "", write_slurm, starts=True),
     Writer("torchrun", "torchrun: a command for each host", "", write_torchrun, starts=True),
+    Writer("device-mesh", "torch: a function that makes the mesh", ".py", write_device_mesh),
+    Writer("jax-mesh", "JAX: a function that makes the mesh", ".py", write_jax_mesh),
+    Writer("megatron", "Megatron-LM: sizes and order of its axes", "", write_megatron),
+    Writer("torchtitan", "TorchTitan: the degrees of parallelism", "", write_torchtitan),
+    Writer("deepspeed", "DeepSpeed: the process topology", ".py", write_deepspeed),
+    Writer("python", "torch.distributed: a function for each request", ".py", write_torch),
+    Writer("jax", "JAX: a function for each request", ".py", write_jax),
 )
 
 

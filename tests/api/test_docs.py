@@ -27,7 +27,7 @@ UNSHOWN = {
     *("Report", "ParametricReport", "ProgramList", "Verdict", "Status", "Solver"),
     *("AxisRule", "FixedEntry", "ParallelismAxis", "Topology", "Level", "Link", "LinkKind"),
     *("Piece", "Collective", "RequestKind", "EncodingBug", "ExecutionError", "BackendError"),
-    *("PlanExport", "RunResult", "ScheduleResult", "Runnable"),
+    *("Exported", "PlanExport", "RunResult", "ScheduleResult", "Runnable"),
     *("TooLarge", "reduce_scatter", "all_gather", "all_to_all", "host_order", "baselines"),
 }
 

@@ -1,7 +1,8 @@
-"""Files that name hosts, one a line, or as host lists."""
+"""Hosts as people give them: a file with one on a line, or a host list."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from p2smt.cluster.nodes.hostlist import MAX_HOSTS, parse_hostlist
@@ -9,6 +10,18 @@ from p2smt.errors import InputError
 
 MAX_BYTES = 2**24
 _REMEDY = "name a file with a host on each line"
+
+
+def hosts_named(text: str) -> tuple[str, ...]:
+    """The hosts in the file of that name, or else of a host list such as ``n[01-16]`` or ``a,b``.
+
+    Raises:
+        InputError: it is neither, or names no host.
+    """
+    listed = "," in text or "[" in text
+    if listed and os.sep not in text and not os.path.exists(text):
+        return parse_hostlist(text)
+    return read_hosts(text)
 
 
 def read_hosts(path: str) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ def local_notes(plan: PlacedPlan, local: str, rank: str, start: str) -> tuple[st
     """
     orders, table = set(local_orders(plan).values()), ""
     if len(orders) == 1:
-        told = telling(*orders, local)
+        told = telling(next(iter(orders)), local)
     else:
         told = _setting(f"export LOCAL_RANK=$(sed -n $(({rank} + 2))p {TABLE} | cut -d, -f3)")
         table = f", with {TABLE} from p2smt export PLAN --to csv"

@@ -11,7 +11,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.parallelism.rank_list import RankMap
 from p2smt.parallelism.request import Problem
-from p2smt.plans.file_model import AnyPlan
+from p2smt.plans.file_model import AnyPlan, PlanModel
 from p2smt.plans.problem import plan_problem
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
@@ -70,15 +70,26 @@ def placed(
         raise InputError(source, rule, "verify says more; solve again")
     each = _per_host(problem.topology, per_host, source)
     named = _hosts_by_slot(problem.topology, hosts, each, source)
-    for host in named.values():
-        if not _HOST.fullmatch(host):
-            rule = "is no name of a host: letters, digits and _.:- after a letter or digit"
-            raise InputError(f"host {host[:80]!r}", rule)
     places = tuple(
         RankPlace(rank, named[device // each], device % each, device)
         for rank, device in enumerate(ranks)
     )
+    _check_hosts(plan, tuple(named.values()), places, source)
     return PlacedPlan(source, plan, problem, where, tuple(named.values()), each, places)
+
+
+def _check_hosts(
+    plan: AnyPlan, names: Sequence[str], places: Sequence[RankPlace], source: str
+) -> None:
+    """Whether the hosts have names that a command may hold, and are those that the plan says."""
+    for host in names:
+        if not _HOST.fullmatch(host):
+            rule = "is no name of a host: letters, digits and _.:- after a letter or digit"
+            raise InputError(f"host {host[:80]!r}", rule)
+    said = plan.hosts if isinstance(plan, PlanModel) else None
+    if said is not None and said != [place.host for place in places]:
+        rule = "hosts are not those of the devices of its ranks"
+        raise InputError(source, rule, "verify says more; solve again")
 
 
 def launched(plan: PlacedPlan) -> tuple[int, ...]:
@@ -93,9 +104,12 @@ def launched(plan: PlacedPlan) -> tuple[int, ...]:
 
 def by_host(plan: PlacedPlan) -> PlacedPlan:
     """The plan with its ranks renumbered as :func:`launched` counts them."""
-    numbers = launched(plan)
-    places = [replace(one, rank=rank) for one, rank in zip(plan.places, numbers, strict=True)]
-    return replace(plan, places=tuple(sorted(places, key=lambda one: one.rank)))
+    numbered = zip(launched(plan), plan.places, strict=True)
+    order = [place for _, place in sorted(numbered, key=lambda pair: pair[0])]
+    places = tuple(
+        RankPlace(rank, one.host, one.local_rank, one.device) for rank, one in enumerate(order)
+    )
+    return replace(plan, places=places)
 
 
 def _per_host(topology: Topology, given: int | None, source: str) -> int:

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-LIMIT_S = 60
+LIMIT_S = 300
 
 
 def noted(stderr: str, start: str) -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.interop.launchers.host_file import read_hosts
+from p2smt.interop.launchers.host_file import hosts_named, read_hosts
 
 
 def test_names_lists_and_comments(tmp_path: Path) -> None:
@@ -39,6 +39,17 @@ def test_what_is_no_host_file(content: bytes, message: str, tmp_path: Path) -> N
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_hosts(str(path))
+
+
+def test_a_file_or_a_host_list(tmp_path: Path) -> None:
+    path = tmp_path / "a,b"
+    path.write_text("c\n")
+    assert hosts_named(str(path)) == ("c",)
+    assert hosts_named("a,b") == ("a", "b")
+    assert hosts_named("n[08-10]") == ("n08", "n09", "n10")
+    for text in ("hosts.txt", "none/a,b", ""):
+        with pytest.raises(InputError, match=r"does not exist|is not a regular file"):
+            hosts_named(text)
 
 
 def test_a_folder_or_nothing(tmp_path: Path) -> None:

@@ -125,3 +125,13 @@ def test_ranks_must_be_those_of_the_matrix() -> None:
     data["matrix"] = [[2, 2]]
     with pytest.raises(InputError, match="ranks are not those of its matrix"):
         placed(validated(PlanModel, data, "test"), "test")
+
+
+def test_hosts_of_a_plan_must_be_those_of_its_ranks() -> None:
+    where = topology(LEAVES, (1,))
+    data = plan_data(where, {"dp": 5}, sorted(where.places))
+    data["hosts"] = ["b1", "a7", "c3", "a1", "b2"]
+    assert placed(validated(PlanModel, data, "test"), "test").hosts == tuple(data["hosts"])
+    data["hosts"] = ["a7", "b1", "c3", "a1", "b2"]
+    with pytest.raises(InputError, match="hosts are not those of the devices"):
+        placed(validated(PlanModel, data, "test"), "test")

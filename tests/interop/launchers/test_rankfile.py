@@ -21,9 +21,12 @@ from tests.interop.launchers.plans import placed_plan, placed_plans, topology, u
 from tests.interop.launchers.running import noted, program, seen, shell
 
 RANK, LOCAL = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
+# Daemons of hosts that are one machine must not share a folder for their files.
 AGENT = """\
 #!/bin/sh
 HOST=$1; export HOST; shift
+TMPDIR=$(dirname "$0")/$HOST; export TMPDIR
+mkdir -p "$TMPDIR"
 exec {inside} sh -c "$*"
 """
 LEAVES = (("n3.a", "n1.a"), ("n2.a",))
@@ -128,7 +131,7 @@ def test_mpirun_across_machines(tmp_path: Path) -> None:
     """The same over a test cluster: every host is a network namespace, which ranks name."""
     if reason := why_not():
         pytest.skip(reason)
-    with cluster(NetworkSpec(nodes=3, uplink_bytes_per_s=25e6)) as nodes:
+    with cluster(NetworkSpec((3,), 25e6)) as nodes:
         names = [node.name for node in nodes]
         where = topology((names[:2], names[2:]), (2,))
         plan = written_plan(tmp_path / "plan.json", where, SCATTERED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import socket
@@ -32,6 +33,12 @@ SSH = """\
 HOST=$1; export HOST; shift
 exec sh -c "$*"
 """
+TORCHRUN = """\
+#!/bin/bash
+given=("${{@/--master-port=29500/--master-port={port}}}")
+exec {python} -m torch.distributed.run "${{given[@]/--master-addr=n1/--master-addr=127.0.0.1}}"
+"""
+THREADS = {"OMP_NUM_THREADS": "1"}
 GATHER = """\
 import os
 import torch.distributed as dist
@@ -107,16 +114,17 @@ def free_port() -> int:
 
 
 def cluster(folder: Path) -> dict[str, str]:
-    """Hosts that all are this machine: ssh goes nowhere, and torchrun is that of this Python."""
-    folder.mkdir()
+    """Hosts that all are this machine: ssh goes nowhere, and torchrun is that of this Python.
+
+    It meets at a port that is free, at the host n1 if that is a name.
+    """
+    folder.mkdir(exist_ok=True)
+    python, port = shlex.quote(sys.executable), free_port()
     (folder / "ssh").write_text(SSH)
-    (folder / "torchrun").write_text(
-        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m torch.distributed.run "$@"\n'
-    )
-    (folder / "gather.py").write_text(GATHER)
+    (folder / "torchrun").write_text(TORCHRUN.format(python=python, port=port))
     for name in ("ssh", "torchrun"):
         (folder / name).chmod(0o755)
-    return {"PATH": f"{folder}:{Path(sys.executable).parent}:/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    return {"PATH": f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}", **THREADS}
 
 
 @pytest.mark.slow
@@ -129,8 +137,8 @@ def test_torchrun_starts_every_rank_where_the_plan_has_it(tmp_path: Path) -> Non
     done = process("export", plan, "--to", "torchrun", "-o", "lines", cwd=tmp_path)
     assert done.code == 0, done.err
     (loop,) = noted(done.err, "while read")
-    lines, environment = tmp_path / "lines", cluster(tmp_path / "bin")
-    lines.write_text(lines.read_text().replace("29500", str(free_port())))
+    environment = cluster(tmp_path / "bin")
+    (tmp_path / "bin/gather.py").write_text(GATHER)
     loop = loop.replace("train.py", str(tmp_path / "bin/gather.py"))
     expected = [(0, "b", 1), (1, "b", 0), (2, "a", 0), (3, "a", 1)]
     addresses = {"a": "127.0.0.2", "b": "127.0.0.1"}

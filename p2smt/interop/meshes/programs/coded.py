@@ -1,0 +1,181 @@
+"""Requests ready to be printed as code: whose ranks do what in each step, on which rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2smt.collectives.demand import Chunks, demand_of
+from p2smt.collectives.names import DIRECT, Collective, RequestKind
+from p2smt.errors import InputError
+from p2smt.interop.launchers.places import PlacedPlan
+from p2smt.interop.meshes.numbering import launched_ranks
+from p2smt.interop.meshes.programs.memory_rows import (
+    CodedStep,
+    LocalSteps,
+    MemoryRows,
+    member_groups,
+)
+from p2smt.interop.meshes.programs.place import PlaceDigits
+from p2smt.interop.meshes.programs.row_text import RowChoice
+from p2smt.interop.meshes.programs.rows import ProgramRows, program_rows
+from p2smt.interop.meshes.programs.steps import (
+    LaunchedRequest,
+    LaunchedStep,
+    launched_requests,
+)
+
+_NO_DIGITS = PlaceDigits((), ())
+_FIRST = RowChoice(1)
+_WHOLE = (Collective.ALL_REDUCE, Collective.REDUCE, Collective.BROADCAST)
+
+
+@dataclass(frozen=True, slots=True)
+class CodedRequest:
+    """A request.  ``direct``: its one step is the collective itself, over its whole groups.
+
+    ``groups`` is the number of its own groups in :class:`CodedPlan`, where ``direct``.
+    ``place`` is a rank's place in its group, its number among the members' launched ranks;
+    ``shard`` the number of the part that a rank ends with, of a reduce-scatter.
+    """
+
+    name: str
+    request: LaunchedRequest
+    direct: bool
+    digits: PlaceDigits
+    steps: tuple[CodedStep, ...]
+    place: RowChoice = _FIRST
+    shard: RowChoice | None = None
+
+    @property
+    def kind(self) -> RequestKind:
+        """What is asked."""
+        return self.request.model.kind
+
+    @property
+    def chunks(self) -> int:
+        """Pieces in which the program runs, its steps overlapping."""
+        return self.request.model.chunks if len(self.steps) > 1 else 1
+
+
+@dataclass(frozen=True, slots=True)
+class CodedPlan:
+    """Every request of a plan, and every list of groups that they need, each once.
+
+    Groups list launched ranks: the one at which a reduce ends or a broadcast begins first, the
+    others ascending.  ``plan_ranks`` are the ranks of the plan by launched rank; empty where they
+    are the same.
+    """
+
+    plan: PlacedPlan
+    requests: tuple[CodedRequest, ...]
+    groups: tuple[tuple[tuple[int, ...], ...], ...]
+    plan_ranks: tuple[int, ...]
+
+
+def coded(plan: PlacedPlan) -> CodedPlan:
+    """The requests of a plan ready to be printed.
+
+    Raises:
+        InputError: a step that cannot be carried out, or groups that cannot be written down.
+    """
+    known: dict[tuple[tuple[int, ...], ...], int] = {}
+    found = tuple(_coded(plan, request, known) for request in launched_requests(plan))
+    ranks = np.argsort(launched_ranks(plan).ravel())
+    same = (np.diff(ranks) == 1).all()
+    return CodedPlan(plan, found, tuple(known), () if same else tuple(ranks.tolist()))
+
+
+_Known = dict[tuple[tuple[int, ...], ...], int]
+
+
+def _coded(plan: PlacedPlan, request: LaunchedRequest, known: _Known) -> CodedRequest:
+    name = request.name
+    if request.size == 1:
+        return CodedRequest(name, request, True, _NO_DIGITS, ())
+    if _is_direct(request):
+        step = request.steps[0]
+        whole = CodedStep(step.text, step.operation, _listed(step, known), RowChoice(request.size))
+        return CodedRequest(name, request, True, _NO_DIGITS, (whole,))
+    alike = all(step.operation in _WHOLE for step in request.steps)
+    if alike and request.model.kind is RequestKind.ALL_REDUCE:
+        _check_whole(plan, request)
+        steps = tuple(
+            CodedStep(step.text, step.operation, _listed(step, known), RowChoice(1))
+            for step in request.steps
+        )
+        return CodedRequest(name, request, False, _NO_DIGITS, steps)
+    return _cut(plan, request, known)
+
+
+def _is_direct(request: LaunchedRequest) -> bool:
+    """Whether the one step is over the request's own groups; of all-to-all and send it must be."""
+    step, kind = request.steps[0], request.model.kind
+    own = {frozenset(group) for group in request.groups.tolist()}
+    whole = len(request.steps) == 1 and {frozenset(group) for group in step.groups} == own
+    if not whole and kind not in DIRECT:
+        raise InputError(request.name, "is not one step over its groups", "verify the plan")
+    return whole and step.operation is DIRECT.get(kind, kind)
+
+
+def _listed(step: LaunchedStep, known: _Known) -> int:
+    """The number of a step's groups; new ones are added."""
+    if step.operation in (Collective.REDUCE, Collective.BROADCAST):
+        groups = tuple((group[0], *sorted(group[1:])) for group in step.groups)
+    elif step.operation is RequestKind.SEND:
+        groups = step.groups
+    else:
+        groups = tuple(tuple(sorted(group)) for group in step.groups)
+    return known.setdefault(tuple(sorted(groups)), len(known))
+
+
+def _check_whole(plan: PlacedPlan, request: LaunchedRequest) -> None:
+    """Whether every rank that reduces or sends has something, and all end with the whole."""
+    holds = [True] * len(plan.places)
+    for number, step in enumerate(request.steps, start=1):
+        for group in step.groups:
+            givers = group[:1] if step.operation is Collective.BROADCAST else group
+            if not all(holds[rank] for rank in givers):
+                given = f"{plan.source}: {request.name}, step {number}"
+                rule = "a member holds nothing that it could give"
+                raise InputError(given, rule, "verify the plan")
+            for rank in group:
+                holds[rank] = step.operation is not Collective.REDUCE or rank == group[0]
+    if not all(holds):
+        raise InputError(f"{plan.source}: {request.name}", "does not end", "verify the plan")
+
+
+def _cut(plan: PlacedPlan, request: LaunchedRequest, known: _Known) -> CodedRequest:
+    """A program that cuts the payload into rows."""
+    given = f"{plan.source}: {request.name}"
+    digits, groups = member_groups(plan, request)
+    found = [_rows_of(given, request, steps) for steps in groups.local]
+    rows = MemoryRows(request, groups)
+    steps = tuple(
+        rows.step(step, [one.steps[i] for one in found], _listed(step, known))
+        for i, step in enumerate(request.steps)
+    )
+    shard = None
+    if request.model.kind is RequestKind.REDUCE_SCATTER:
+        shard = rows.choice(
+            [rows.row_of[g][end] for g, one in enumerate(found) for end in one.ends]
+        )
+    place = rows.choice([np.array([at]) for at in groups.places.ravel()])
+    return CodedRequest(request.name, request, False, digits, steps, place, shard)
+
+
+def _rows_of(given: str, request: LaunchedRequest, steps: LocalSteps) -> ProgramRows:
+    """The rows of one group's members, which must end as the request asks."""
+    operations = [step.operation for step in request.steps]
+    parts = [
+        (operation, groups)
+        for operation, groups in zip(operations, steps, strict=True)
+        if isinstance(operation, Collective)
+    ]
+    found = program_rows(request.model.kind, request.size, parts)
+    one_each = demand_of(request.model.kind).goal.chunks is Chunks.ONE_EACH
+    wanted = 1 if one_each else request.size
+    if any(end is None or len(end) != wanted for end in found.ends):
+        raise InputError(given, "does not end with the rows asked for", "verify the plan")
+    return found

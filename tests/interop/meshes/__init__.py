@@ -1,0 +1,1 @@
+"""Exports to frameworks, run by what they are for."""

@@ -1,0 +1,88 @@
+"""The pages of meshes: every command on them runs and prints what they show, every program runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.imports import ROOT
+
+PAGES = ROOT / "docs" / "meshes"
+LAUNCHERS = ROOT / "docs" / "launchers" / "README.md"
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The blocks of code of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.S | re.M)
+
+
+def run(command: str, folder: Path) -> list[str]:
+    """What a command prints, notes last."""
+    variables = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    if not done.stderr.startswith("p2smt: error:"):
+        assert done.returncode in (0, 3), done.stderr
+    return (done.stdout + (done.stderr if "p2smt export" in command else "")).splitlines()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The plan of the pages, and a command p2smt."""
+    (tmp_path / "cluster.yaml").write_text(blocks(LAUNCHERS, "yaml")[0])
+    (tmp_path / "bin").mkdir()
+    python = shlex.quote(sys.executable)
+    command = tmp_path / "bin" / "p2smt"
+    command.write_text(f'#!/bin/sh\nexec {python} -m p2smt.cli "$@"\n')
+    command.chmod(0o755)
+    (solve,) = re.findall(r"^\$ (p2smt solve .*-o plan\.json)$", LAUNCHERS.read_text(), re.M)
+    run(solve, tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
+def test_commands(page: str, folder: Path) -> None:
+    for block in blocks(PAGES / page, "console"):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, *lines = part.splitlines()
+            found = run(command, folder)
+            if lines or "solve" not in command:
+                assert found == lines, command
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("page", "module", "ranks"), [("device-mesh", "mesh", 8), ("python", "programs", 16)]
+)
+def test_programs_for_torch(page: str, module: str, ranks: int, folder: Path) -> None:
+    for command in re.findall(r"^\$ (p2smt solve.*)$", (PAGES / f"{page}.md").read_text(), re.M):
+        run(command, folder)
+    plan = "plan.json" if page == "device-mesh" else "a100.json"
+    run(f"p2smt export {plan} --to {page} -o {module}.py", folder)
+    (program,) = blocks(PAGES / f"{page}.md", "python")
+    (folder / "train.py").write_text(program)
+    start = f"{shlex.quote(sys.executable)} -m torch.distributed.run --standalone"
+    run(f"OMP_NUM_THREADS=1 {start} --nproc-per-node={ranks} train.py", folder)
+
+
+@pytest.mark.slow
+def test_the_program_for_jax(folder: Path) -> None:
+    pytest.importorskip("jax")
+    run("p2smt export plan.json --to jax -o programs_jax.py", folder)
+    (program,) = blocks(PAGES / "jax.md", "python")
+    (folder / "use.py").write_text(program)
+    run(f"JAX_PLATFORMS=cpu {shlex.quote(sys.executable)} use.py", folder)
