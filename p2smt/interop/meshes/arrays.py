@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
+from collections.abc import Sequence
 
 import numpy as np
 
 from p2smt.parallelism.placement import IntArray
+
+_ODD = re.compile(r"[^\w .+-]", re.ASCII)
+
+
+def comment_name(source: str) -> str:
+    """The last part of a path without anything that could end a comment or a string."""
+    return _ODD.sub("_", source.replace("\\", "/").rpartition("/")[2])[-50:]
+
 
 AxisDigit = tuple[int, int, int]
 """An axis, how many values one of its digits takes, and how much each adds to the rank."""
@@ -77,10 +87,25 @@ def tensor_text(tensor: IntArray, arange: str, listed: str, transposed: str) -> 
     return f"{text}.reshape({shape})"
 
 
-def wrapped(numbers: list[int], indent: str = "    ", width: int = 96) -> str:
-    """A list of numbers over as many lines as it takes."""
-    text = ", ".join(map(str, numbers))
-    return textwrap.fill(f"[{text}]", width, initial_indent=indent, subsequent_indent=f"{indent} ")
+def wrapped(numbers: list[int]) -> str:
+    """A list of numbers over as many lines as it takes, indented."""
+    return _filled(str(numbers))
+
+
+def groups_lines(groups: Sequence[Sequence[int]]) -> str:
+    """An entry of a tuple for groups of ascending ranks, over as many lines as it takes."""
+    return _filled(f"{groups_text([list(group) for group in groups])},")
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(
+        text,
+        96,
+        initial_indent="    ",
+        subsequent_indent="     ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def groups_text(groups: list[list[int]]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
 from p2smt.interop.launchers.places import PlacedPlan
+from p2smt.interop.meshes.arrays import comment_name
 from p2smt.interop.meshes.axis_roles import ordered_axes, roles_of
 
 _SEQUENCE = "sequence"
@@ -42,7 +43,7 @@ def write_deepspeed(plan: PlacedPlan, _path: str) -> Exported:
 def _mesh_param(plan: PlacedPlan, sizes: dict[str, int]) -> str:
     value = f"({sizes.get('data', 1)}, {sizes[_SEQUENCE]})"
     return (
-        f"# {plan.source}, written by p2smt: data_parallel, sequence_parallel of\n"
+        f"# {comment_name(plan.source)}, written by p2smt: data_parallel, sequence_parallel of\n"
         "# deepspeed.initialize(.., mesh_param=mesh_param)\n"
         f"mesh_param = {value}\n"
     )
@@ -53,7 +54,7 @@ def _topology(plan: PlacedPlan, sizes: dict[str, int]) -> str:
     axes = ", ".join(f'"{role}"' for role in every)
     dims = ", ".join(map(str, every.values()))
     lines = [
-        f'"""The process topology of {plan.source}, written by p2smt."""',
+        f'"""The process topology of {comment_name(plan.source)}, written by p2smt."""',
         "",
         "from deepspeed.runtime.pipe.topology import ProcessTopology",
         "",

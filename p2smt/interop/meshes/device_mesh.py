@@ -15,7 +15,7 @@ import numpy as np
 
 from p2smt.interop.exported import Exported
 from p2smt.interop.launchers.places import PlacedPlan
-from p2smt.interop.meshes.arrays import tensor_text
+from p2smt.interop.meshes.arrays import comment_name, tensor_text
 from p2smt.interop.meshes.tensor import increasing_ranks
 from p2smt.parallelism.placement import IntArray
 
@@ -53,7 +53,7 @@ def _module(plan: PlacedPlan, tensor: IntArray) -> str:
         module, call = "DeviceMesh", "DeviceMesh(device_type, mesh, "
         before = [f"mesh = {tensor_text(tensor, 'torch.arange', 'torch.tensor', 'permute')}"]
     lines = [
-        f'"""The device mesh of {plan.source}, written by p2smt."""',
+        f'"""The device mesh of {comment_name(plan.source)}, written by p2smt."""',
         "",
         *([] if plain else ["import torch"]),
         f"from torch.distributed.device_mesh import {', '.join(sorted({'DeviceMesh', module}))}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from p2smt.interop.exported import Exported
 from p2smt.interop.launchers.places import PlacedPlan
-from p2smt.interop.meshes.arrays import tensor_text
+from p2smt.interop.meshes.arrays import comment_name, tensor_text
 from p2smt.interop.meshes.device_mesh import names_text
 from p2smt.interop.meshes.numbering import launched_ranks
 
@@ -19,7 +19,7 @@ def write_jax_mesh(plan: PlacedPlan, _path: str) -> Exported:
     tensor = launched_ranks(plan)
     order = tensor_text(tensor, "np.arange", "np.array", "transpose")
     lines = [
-        f'"""The mesh of {plan.source}, written by p2smt."""',
+        f'"""The mesh of {comment_name(plan.source)}, written by p2smt."""',
         "",
         "import jax",
         "import numpy as np",

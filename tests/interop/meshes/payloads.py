@@ -33,14 +33,19 @@ def groups_along(sizes: list[int], axes: list[int]) -> list[list[int]]:
     return list(groups.values())
 
 
+def sums(given: list[Ints]) -> Ints:
+    """Element by element."""
+    return np.asarray(np.stack(given).sum(axis=0), dtype=np.int64)
+
+
 def expected(kind: str, case: int, group: list[int], place: int, elements: int) -> Ints | None:
     """What the member at a place of a group must have; of a reduce-scatter: all parts."""
     given = [payload(case, rank, elements) for rank in group]
     match kind:
         case "all-reduce":
-            return np.stack(given).sum(axis=0)
+            return sums(given)
         case "reduce-scatter":
-            return np.stack(given).sum(axis=0).reshape(len(group), -1)
+            return sums(given).reshape(len(group), -1)
         case "all-gather":
             return np.concatenate(given)
         case "all-to-all":

@@ -191,9 +191,10 @@ def test_deepspeed_has_the_groups_of_the_plan(axes: str, monkeypatch: pytest.Mon
     stand_in = SimpleNamespace(ProcessTopology=ProcessTopology)
     name = "deepspeed.runtime.pipe.topology"
     monkeypatch.setitem(__import__("sys").modules, name, stand_in)
-    plan, made = ranks_over(axes), {}
+    plan = ranks_over(axes)
+    made: dict[str, Any] = {}
     exec(write_deepspeed(plan, "").text, made)
-    found: Any = made["process_topology"]()  # type: ignore[operator]
+    found: Any = made["process_topology"]()
     assert {"pipe", "data"} <= set(found.axes)
     for ours, theirs in (("pp", "pipe"), ("dp", "data"), ("tp", "model")):
         assert found.groups(theirs) == along(plan, ours)

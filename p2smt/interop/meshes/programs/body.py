@@ -6,13 +6,16 @@ import re
 import textwrap
 from collections.abc import Callable, Sequence
 
-from p2smt.cost.algorithms import Operation
 from p2smt.interop.meshes.programs.coded import CodedRequest
 from p2smt.interop.meshes.programs.row_text import RowChoice
+from p2smt.interop.meshes.programs.steps import StepOperation
 from p2smt.units import format_bytes
 
+_LONG = 90
+"""Characters of a line beyond which an expression gets a name."""
 
-def operation_name(operation: Operation) -> str:
+
+def operation_name(operation: StepOperation) -> str:
     """The name of an operation in code."""
     return str(operation.value).replace("-", "_")
 
@@ -66,14 +69,14 @@ def _assigned(
     name: str, rows: RowChoice, text_of: Callable[[RowChoice], str], table: str
 ) -> list[str]:
     before, after = table.split("{}")
-    if rows.firsts:
-        first = RowChoice(rows.count, f"first_{name}", rows.step)
-        listed = f"{before}{list(rows.firsts)}{after}[{rows.by}]"
-        return [f"{first.first} = {listed}", f"{name} = {text_of(first)}"]
     if rows.table:
         lines = [f"    {list(row)}," for row in rows.table]
         return [f"{name} = {before}[", *lines, f"]{after}[{rows.by}]"]
-    return [f"{name} = {text_of(rows)}"]
+    whole = f"{name} = {text_of(rows)}"
+    if not rows.firsts and len(whole) <= _LONG:
+        return [whole]
+    first = RowChoice(rows.count, f"first_{name}", rows.step)
+    return [f"{first.first} = {one_text(rows, table)}", f"{name} = {text_of(first)}"]
 
 
 def one_text(row: RowChoice, table: str = "{}") -> str:

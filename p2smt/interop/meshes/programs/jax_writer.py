@@ -22,7 +22,7 @@ from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
 from p2smt.interop.launchers.places import PlacedPlan
-from p2smt.interop.meshes.arrays import groups_text, tensor_text
+from p2smt.interop.meshes.arrays import comment_name, groups_lines, tensor_text
 from p2smt.interop.meshes.numbering import as_planned, launched_ranks
 from p2smt.interop.meshes.programs import jax_helpers as helpers
 from p2smt.interop.meshes.programs.body import (
@@ -33,7 +33,8 @@ from p2smt.interop.meshes.programs.body import (
     stepped,
     variables,
 )
-from p2smt.interop.meshes.programs.coded import CodedPlan, CodedRequest, CodedStep, coded
+from p2smt.interop.meshes.programs.coded import CodedPlan, CodedRequest, coded
+from p2smt.interop.meshes.programs.memory_rows import CodedStep
 from p2smt.interop.meshes.programs.row_text import RowChoice
 
 _LISTED = "jnp.array({})"
@@ -83,7 +84,7 @@ def _check(code: CodedPlan, request: CodedRequest, number: int, step: CodedStep)
 def _head(plan: PlacedPlan) -> str:
     axes = ", ".join(f"{axis.name}={axis.size}" for axis in plan.problem.axes)
     lines = [
-        f'"""Collectives of {plan.source} for JAX, written by p2smt.',
+        f'"""Collectives of {comment_name(plan.source)} for JAX, written by p2smt.',
         "",
         f"Ranks are row-major over {axes}, the first axis most significant.",
         "A function takes and returns the array of one rank, inside a shard_map over mesh() with",
@@ -97,7 +98,7 @@ def _head(plan: PlacedPlan) -> str:
 def _constants(code: CodedPlan) -> str:
     lines = [f"RANKS = {len(code.plan.places)}", "GROUPS = ("]
     for groups in code.groups:
-        lines.append(f"    {groups_text([list(group) for group in groups])},")
+        lines.append(groups_lines(groups))
     return "\n".join([*lines, ")", ""])
 
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.interop.launchers.places import PlacedPlan
 from p2smt.interop.meshes.numbering import launched_ranks
 from p2smt.interop.meshes.programs.place import PlaceDigits, coordinates_along, digits_along
-from p2smt.interop.meshes.programs.row_text import Listing, RowChoice, row_choice
+from p2smt.interop.meshes.programs.row_text import MemberListing, RowChoice, row_choice
 from p2smt.interop.meshes.programs.rows import GroupRows
-from p2smt.interop.meshes.programs.steps import LaunchedRequest, LaunchedStep
+from p2smt.interop.meshes.programs.steps import LaunchedRequest, LaunchedStep, StepOperation
 from p2smt.parallelism.placement import IntArray, Placement
 
 LocalSteps = tuple[tuple[tuple[int, ...], ...], ...]
@@ -36,7 +35,7 @@ class CodedStep:
     """
 
     text: str
-    operation: Operation
+    operation: StepOperation
     groups: int
     rows: RowChoice
     own: RowChoice | None = None
@@ -48,7 +47,7 @@ class MemberGroups:
 
     local: tuple[LocalSteps, ...]
     places: IntArray
-    listing: Listing
+    listing: MemberListing
 
 
 def member_groups(plan: PlacedPlan, request: LaunchedRequest) -> tuple[PlaceDigits, MemberGroups]:
@@ -63,12 +62,14 @@ def member_groups(plan: PlacedPlan, request: LaunchedRequest) -> tuple[PlaceDigi
     if isinstance(plan.where, Placement) and alike:
         digits = digits_along(plan, plan.where, request.axes)
         values = {digit.name: digit.values for digit in digits.digits}
-        return digits, MemberGroups(local[:1], places[:1], Listing("place", places[0], values))
+        return digits, MemberGroups(
+            local[:1], places[:1], MemberListing("place", places[0], values)
+        )
     rank_of = np.argsort(launched_ranks(plan).ravel())
     ranks = rank_of[request.groups.ravel()]
     digits = coordinates_along(plan, request.axes, ranks)
     values = {digit.name: digit.values for digit in digits.digits}
-    return digits, MemberGroups(local, places, Listing("rank", ranks, values))
+    return digits, MemberGroups(local, places, MemberListing("rank", ranks, values))
 
 
 def _local_steps(plan: PlacedPlan, request: LaunchedRequest) -> tuple[LocalSteps, ...]:

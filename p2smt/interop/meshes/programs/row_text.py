@@ -33,7 +33,7 @@ class RowChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class MemberListing:
     """How members are listed in tables: by the variable ``by``, whose value is ``index``.
 
     ``digits`` are other variables of theirs, which expressions may use.
@@ -44,7 +44,7 @@ class Listing:
     digits: Mapping[str, IntArray]
 
 
-def row_choice(rows: Sequence[IntArray | None], listing: Listing) -> RowChoice:
+def row_choice(rows: Sequence[IntArray | None], listing: MemberListing) -> RowChoice:
     """The choice that gives member i ``rows[i]``; None: it takes no part, and any will do.
 
     Raises:
@@ -69,7 +69,7 @@ def row_choice(rows: Sequence[IntArray | None], listing: Listing) -> RowChoice:
 
 
 def _from_firsts(
-    first: IntArray, taking: IntArray, found: RowChoice, listing: Listing
+    first: IntArray, taking: IntArray, found: RowChoice, listing: MemberListing
 ) -> RowChoice:
     """Rows told by the first of each member: by an expression, or by a table."""
     text = affine(first, {name: values[taking] for name, values in listing.digits.items()})

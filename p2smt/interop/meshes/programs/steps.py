@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.collectives.names import DIRECT, RequestKind
-from p2smt.cost.algorithms import Operation
+from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.interop.launchers.places import PlacedPlan
 from p2smt.parallelism.placement import IntArray
@@ -15,6 +14,9 @@ from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.file_model import RequestModel
 from p2smt.plans.rank_answer import rank_step_groups
 from p2smt.programs.program import parse_instruction
+
+StepOperation = Collective | RequestKind
+"""What a step does: a collective, or all that the request asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class LaunchedStep:
     """
 
     text: str
-    operation: Operation
+    operation: StepOperation
     groups: tuple[tuple[int, ...], ...]
 
 
@@ -91,7 +93,7 @@ def _request(
         raise InputError(source, "has no steps", "verify the plan")
     steps = tuple(
         LaunchedStep(
-            step.instruction,
+            step.instruction if model.program else model.kind.value,
             _operation(model, step.instruction),
             _ranks(f"{source}, step {i}", model.kind, step.groups, orders),
         )
@@ -111,7 +113,7 @@ def _name(model: RequestModel, names: set[str]) -> str:
     return name
 
 
-def _operation(model: RequestModel, instruction: str) -> Operation:
+def _operation(model: RequestModel, instruction: str) -> StepOperation:
     if model.kind not in DIRECT:
         return model.kind
     if model.program is None:

@@ -7,7 +7,7 @@ import textwrap
 from p2smt.collectives.names import RequestKind
 from p2smt.interop.exported import Exported
 from p2smt.interop.launchers.places import PlacedPlan
-from p2smt.interop.meshes.arrays import groups_text, interval, wrapped
+from p2smt.interop.meshes.arrays import comment_name, groups_lines, interval, wrapped
 from p2smt.interop.meshes.programs import torch_helpers as helpers
 from p2smt.interop.meshes.programs.body import (
     one_text,
@@ -59,8 +59,9 @@ def _head(code: CodedPlan) -> str:
     ranks = plan_lines(code.plan)
     if code.plan_ranks:
         ranks = [*ranks, "PLAN_RANKS has the rank of the plan by the rank that is launched."]
+    name = comment_name(code.plan.source)
     lines = [
-        f'"""Collectives of {code.plan.source} for torch.distributed, written by p2smt.',
+        f'"""Collectives of {name} for torch.distributed, written by p2smt.',
         "",
         *(line for text in ranks for line in textwrap.wrap(text, 96)),
         "Every rank calls make_groups() once, after init_process_group, and then the same",
@@ -77,7 +78,7 @@ def _constants(code: CodedPlan) -> str:
         lines += ["PLAN_RANKS = (", wrapped(list(code.plan_ranks)), ")"]
     lines.append("GROUPS = (")
     for groups in code.groups:
-        lines.append(f"    {groups_text([list(group) for group in groups])},")
+        lines.append(groups_lines(groups))
     return "\n".join([*lines, ")", ""])
 
 
