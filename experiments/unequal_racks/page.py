@@ -40,7 +40,6 @@ def page(data: Data) -> str:
         same=_same(data),
         requests=table(_REQUESTS, _of_requests(data)),
         error_plain=max(map(abs, plain)),
-        shared_least=min(both),
         shared_most=max(both),
         error_alone=max(map(abs, errors(data["orders"], "alone_"))),
         alone=sum(len(order["alone_times_s"]) for order in data["orders"]),

@@ -23,9 +23,10 @@ def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
     """
     from p2smt.cluster.nodes.allocation import allocated
     from p2smt.cluster.nodes.hostlist import parse_hostlist
+    from p2smt.interop.launchers.host_file import hosts_named
 
     if spec is not None:
-        found, source = _named(spec), f"--hosts {spec[:60]!r}"
+        found, source = hosts_named(spec), f"--hosts {spec[:60]!r}"
     elif topology.hosts is None:
         return None
     elif listed := os.environ.get(NODELIST):
@@ -36,19 +37,6 @@ def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
     _check(spec, found, topology, source)
     allocated(topology, found)
     return found
-
-
-def _named(spec: str) -> tuple[str, ...]:
-    """The hosts in a file, or of a host list if there is no such file."""
-    from p2smt.cluster.nodes.hostlist import parse_hostlist
-    from p2smt.errors import InputError
-    from p2smt.interop.launchers.host_file import read_hosts
-
-    if os.path.exists(spec) or os.sep in spec:
-        return read_hosts(spec)
-    if not spec.strip():
-        raise InputError("--hosts", "is an empty text", "name a file, or node[01-05,09]")
-    return parse_hostlist(spec)
 
 
 def _check(spec: str | None, found: tuple[str, ...], topology: Topology, source: str) -> None:

@@ -66,6 +66,7 @@ def import_files(
     from p2smt.interop.clusters.combine import ImportOptions
     from p2smt.interop.clusters.read import read_clusters
     from p2smt.interop.clusters.uplinks import parse_uplinks
+    from p2smt.interop.launchers.host_file import hosts_named
 
     restrictions.writable(output)
     _check_output(output, files or [])
@@ -74,7 +75,7 @@ def import_files(
         rates=parse_uplinks(uplink or (), oversubscription or ()),
         labels=labels,
         topology_name=topology_name,
-        only=_hosts(hosts),
+        only=None if hosts is None else hosts_named(hosts),
         name=name_of(output),
         told=told_of(gpu, nic, fabric),
     )
@@ -90,17 +91,3 @@ def _check_output(output: str | None, files: list[str]) -> None:
     if output is not None and any(same_file(output, file) for file in files):
         rule = "is a file that is read"
         raise InputError(f"output {output[:200]!r}", rule, "name another: it is kept")
-
-
-def _hosts(spec: str | None) -> tuple[str, ...] | None:
-    """The hosts in a file, or of a host list if there is no such file."""
-    import os
-
-    from p2smt.cluster.nodes.hostlist import parse_hostlist
-    from p2smt.interop.launchers.host_file import read_hosts
-
-    if spec is None:
-        return None
-    if os.path.exists(spec) or os.sep in spec:
-        return read_hosts(spec)
-    return parse_hostlist(spec)

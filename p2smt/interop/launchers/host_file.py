@@ -15,13 +15,16 @@ _REMEDY = "name a file with a host on each line"
 def hosts_named(text: str) -> tuple[str, ...]:
     """The hosts in the file of that name, or else of a host list such as ``n[01-16]`` or ``a,b``.
 
+    What has a directory before it is a file, whether it is there or not.
+
     Raises:
         InputError: it is neither, or names no host.
     """
-    listed = "," in text or "[" in text
-    if listed and os.sep not in text and not os.path.exists(text):
-        return parse_hostlist(text)
-    return read_hosts(text)
+    if os.path.exists(text) or os.sep in text:
+        return read_hosts(text)
+    if not text.strip():
+        raise InputError("hosts", "are an empty text", "name a file, or node[01-05,09]")
+    return parse_hostlist(text)
 
 
 def read_hosts(path: str) -> tuple[str, ...]:

@@ -15,8 +15,9 @@ _ODD = re.compile(r"[^\w .+-]", re.ASCII)
 
 
 def comment_name(source: str) -> str:
-    """The last part of a path without anything that could end a comment or a string."""
-    return _ODD.sub("_", source.replace("\\", "/").rpartition("/")[2])[-50:]
+    """The file of a plan without anything that could end a comment or a string."""
+    path = source.removeprefix("plan ").replace("\\", "/")
+    return _ODD.sub("_", path.rpartition("/")[2])[-50:]
 
 
 AxisDigit = tuple[int, int, int]

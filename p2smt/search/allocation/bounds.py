@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from p2smt.problems.allocation import (
     AllocationProblem,
@@ -20,6 +21,9 @@ from p2smt.problems.allocation import (
     least_parts,
 )
 
+MOST_STEPS = 400
+"""Times of the messages that are told apart; between two of them the best of both counts."""
+
 
 def alone_ticks(problem: AllocationProblem) -> int:
     """No answer to a question of blocks costs less, in ticks."""
@@ -28,12 +32,14 @@ def alone_ticks(problem: AllocationProblem) -> int:
     if chosen is None:
         return _joined(problem, _with_parts(problem, least, [problem.members] * _entities(problem)))
     way, found = problem.requests[chosen][0], []
-    for ticks in sorted({t for u in _uplinks(way) for t in u.ticks} | {way.least}):
-        moved = [problem.members if u is None else _most(u, ticks) for u in way.uplinks]
-        costs = list(least)
-        costs[chosen] = max(costs[chosen], ticks)
-        if (costs := _with_parts(problem, costs, moved)) is not None:
-            found.append(_joined(problem, costs))
+    steps = sorted({t for u in _uplinks(way) for t in u.ticks} | {way.least})
+    steps = steps[:: 1 + len(steps) // MOST_STEPS]
+    for at_least, below in pairwise([*steps, 2 * steps[-1] + 2]):
+        moved = [problem.members if u is None else _most(u, below - 1) for u in way.uplinks]
+        costs = [max(c, at_least) if r == chosen else c for r, c in enumerate(least)]
+        joined = _with_parts(problem, costs, moved)
+        if joined is not None:
+            found.append(_joined(problem, joined))
     return min(found, default=_joined(problem, least))
 
 
@@ -73,17 +79,20 @@ def _with_parts(
 def _shared(problem: AllocationProblem, way: WayTicks, parts: Sequence[int]) -> int:
     """What the groups of a way take, if each entity holds so many blocks in part."""
     most = way.least
+    each = [_least_sent(problem, load) for load in problem.loads]
     for count, uplink in zip(parts, way.uplinks, strict=True):
-        load = None if uplink is None else problem.loads[uplink.load]
-        if uplink is not None and isinstance(load, Shares) and _apart(problem, load):
-            sent = count * min(load.sent[1:-1])
+        if uplink is not None:
+            sent = count * each[uplink.load]
             most = max(most, uplink.ticks[min(sent, len(uplink.ticks) - 1)])
     return most
 
 
-def _apart(problem: AllocationProblem, load: Shares) -> bool:
-    """Whether each block is a group of its own."""
-    return load.groups == tuple((b,) for b in range(problem.blocks)) and problem.members > 1
+def _least_sent(problem: AllocationProblem, load: Load) -> int:
+    """What a block in part sends at least, where each block is a group of its own; or nothing."""
+    if not isinstance(load, Shares) or problem.members == 1:
+        return 0
+    apart = load.groups == tuple((b,) for b in range(problem.blocks))
+    return min(load.sent[1:-1]) if apart else 0
 
 
 def _chained(problem: AllocationProblem, ways: Sequence[WayTicks]) -> bool:

@@ -30,7 +30,7 @@ from p2smt.problems.allocation import (
     WayTicks,
 )
 from p2smt.search.allocation.grids import CellGrid
-from p2smt.search.allocation.terms import CellWay, Follows, Term, edges
+from p2smt.search.allocation.terms import CellWay, Follows, CellTerm, edges
 
 MOST_LOADS = 2**14
 """Entries of a table of ticks; larger loads are counted in coarser units, rounded down."""
@@ -97,7 +97,7 @@ class Asked:
 def asked(
     problem: Problem,
     grid: CellGrid,
-    terms: Sequence[Term],
+    terms: Sequence[CellTerm],
     tree: Tree,
     tick_s: float,
     together: Sequence[int] = (),
@@ -154,11 +154,11 @@ class _Maker:
         self.loads: list[Load] = []
         self._tables: dict[tuple[int, ...], tuple[int, ...]] = {}
 
-    def ways(self, term: Term, floor: int) -> tuple[WayTicks, ...]:
+    def ways(self, term: CellTerm, floor: int) -> tuple[WayTicks, ...]:
         """The ways of a request in ticks."""
         return tuple(self._way(term, way, floor) for way in term.ways)
 
-    def _way(self, term: Term, way: CellWay, floor: int) -> WayTicks:
+    def _way(self, term: CellTerm, way: CellWay, floor: int) -> WayTicks:
         payload, times = term.request.payload_bytes, term.request.times
 
         def ticks(wire: float) -> int:
@@ -189,11 +189,17 @@ class _Maker:
         return WayTicks(least, pools, tuple(uplinks))
 
     def _most(self, load: Load) -> int:
-        if isinstance(load, Messages):
-            return self.members * sum(count for *_, count in load.edges)
-        return len(load.groups) * max(load.sent)
+        """No uplink carries more: what the cells of the fullest switch send or receive."""
+        if isinstance(load, Shares):
+            return len(load.groups) * max(load.sent)
+        out, into = Counter[int](), Counter[int]()
+        for a, b, count in load.edges:
+            out[a] += count
+            into[b] += count
+        held = max(sum(len(self.tree.pools[p]) for p in e) for e in self.tree.entities)
+        return min(self.members * out.total(), held * max(*out.values(), *into.values()))
 
-    def _load(self, term: Term, way: CellWay) -> tuple[int, float, bool] | None:
+    def _load(self, term: CellTerm, way: CellWay) -> tuple[int, float, bool] | None:
         """The index of a way's load, what one of it is in units, and whether it is halved."""
         groups = self._groups(term.groups)
         if way.follows is Follows.SHARE:
@@ -233,7 +239,7 @@ class _Maker:
             found.append(tuple(blocks.tolist()))
         return tuple(found)
 
-    def _between(self, term: Term, way: CellWay) -> Messages | None:
+    def _between(self, term: CellTerm, way: CellWay) -> Messages | None:
         """Sends that go from every cell of a block to one of another."""
         if way.follows is not Follows.SENDS:
             return None

@@ -29,15 +29,15 @@ from p2smt.search.allocation.grids import CellGrid
 from p2smt.search.allocation.near.climb import Climb
 from p2smt.search.allocation.near.known import bands, filled
 from p2smt.search.allocation.question import Asked, Tree, asked
-from p2smt.search.allocation.terms import Term
+from p2smt.search.allocation.terms import CellTerm
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Optimum
 from p2smt.solvers.solver import Solver
 
-MOST_CELLS = 64
+MOST_CELLS = 32
 """Up to so many cells the order is asked for with free counts; of more, nearby orders are tried."""
-_ALONE, _COUNTS, _HELD = 0.15, 0.7, 0.5
-"""Shares of the time that is left: requests alone, a question of counts, an order of these."""
+_FIRST, _ALONE, _COUNTS, _HELD = 0.3, 0.15, 0.7, 0.5
+"""Shares of the time that is left: counts at first, requests alone, counts again, their order."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class GridSearch:
 
     problem: Problem
     grid: CellGrid
-    terms: tuple[Term, ...]
+    terms: tuple[CellTerm, ...]
     tree: Tree
     tick_s: float
     solver: Solver
@@ -77,13 +77,20 @@ class GridSearch:
 
     def run(self, best: Callable[[], int], watch: StopWatch) -> None:
         """Search until the bound reaches the incumbent's ticks, ``best()``, or the time is over."""
-        self._bound_alone(best, watch)
-        for together in self.families():
-            if self.bound < best() and not watch.expired():
-                self._two_stages(together, best, watch)
-        few = self.grid.cells <= MOST_CELLS
-        if few and self.bound < best() and not watch.expired():
+        counted: set[tuple[int, ...]] = set()
+        for share in (_FIRST, _COUNTS):
+            for together in self.families():
+                if together in counted or self._done(best, watch):
+                    continue
+                if self._two_stages(together, best, watch, share):
+                    counted.add(together)
+            if share == _FIRST and len(counted) < len(self.families()):
+                self._bound_alone(best, watch)
+        if self.grid.cells <= MOST_CELLS and not self._done(best, watch):
             self._order(self._asked(), best, watch)
+
+    def _done(self, best: Callable[[], int], watch: StopWatch) -> bool:
+        return self.bound >= best() or watch.expired()
 
     def fine(self) -> Asked:
         """The question about every cell."""
@@ -94,19 +101,21 @@ class GridSearch:
         rank = sorted(self._grouped(), key=lambda term: -_weight(term))
         return list(dict.fromkeys(self._axes(term) for term in rank))
 
-    def _grouped(self) -> list[Term]:
+    def _grouped(self) -> list[CellTerm]:
         """Requests with traffic; without sends, unless there is nothing else."""
         sends = RequestKind.SEND
         return [t for t in self._loud() if t.request.kind is not sends] or self._loud()
 
-    def _loud(self) -> list[Term]:
+    def _loud(self) -> list[CellTerm]:
         return [term for term in self.terms if not term.silent]
 
-    def _axes(self, term: Term) -> tuple[int, ...]:
+    def _axes(self, term: CellTerm) -> tuple[int, ...]:
         axes = self.problem.axis_indices(term.request)
         return tuple(i for i in axes if self.grid.outer[i] > 1)
 
-    def _asked(self, together: Sequence[int] = (), terms: Sequence[Term] | None = None) -> Asked:
+    def _asked(
+        self, together: Sequence[int] = (), terms: Sequence[CellTerm] | None = None
+    ) -> Asked:
         chosen = self.terms if terms is None else tuple(terms)
         least = self.alone if self.alone and terms is None else None
         return asked(self.problem, self.grid, chosen, self.tree, self.tick_s, together, least)
@@ -118,7 +127,7 @@ class GridSearch:
         """What each request takes at least, were it the only one."""
         chosen = self._grouped()
         for number, term in enumerate(self.terms):
-            if not any(term is one for one in chosen) or self.bound >= best() or watch.expired():
+            if not any(term is one for one in chosen) or self._done(best, watch):
                 continue
             question = self._asked(self._axes(term), (term,)).problem
             result = self._ask(question, _part(watch, _ALONE / len(chosen)))
@@ -127,22 +136,22 @@ class GridSearch:
             self.bound = max(self.bound, self._joined(self.alone))
 
     def _two_stages(
-        self, together: tuple[int, ...], best: Callable[[], int], watch: StopWatch
-    ) -> None:
-        counts = self._asked(together)
-        result = self._ask(replace(counts.problem, at_most=best() - 1), _part(watch, _COUNTS))
+        self, together: tuple[int, ...], best: Callable[[], int], watch: StopWatch, share: float
+    ) -> bool:
+        """Counts, then an order of them; whether the best counts are known."""
+        counts, limit = self._asked(together), best() - 1
+        result = self._ask(replace(counts.problem, at_most=limit), _part(watch, share))
         if result.status is Status.INFEASIBLE:
-            self.bound = max(self.bound, best())
+            self.bound = max(self.bound, limit + 1)
         elif result.bound is not None:
-            self.bound = max(self.bound, min(best(), result.bound))
-        if result.value is None or watch.expired():
-            return
-        fine = self._asked()
-        held = tuple(_held(counts.blocks, result.value))
-        limited = replace(fine.problem, held=held, at_most=best() - 1)
-        order = self._ask(limited, _part(watch, _HELD))
-        if order.value is not None:
-            self.found(self.grid, self.slots(order.value))
+            self.bound = max(self.bound, min(limit + 1, result.bound))
+        if result.value is not None and not watch.expired():
+            held = tuple(_held(counts.blocks, result.value))
+            limited = replace(self._asked().problem, held=held, at_most=limit)
+            order = self._ask(limited, _part(watch, _HELD))
+            if order.value is not None:
+                self.found(self.grid, self.slots(order.value))
+        return result.status in (Status.OPTIMAL, Status.INFEASIBLE)
 
     def _order(self, fine: Asked, best: Callable[[], int], watch: StopWatch) -> None:
         """Every cell at once, for less than what is known."""
@@ -172,7 +181,7 @@ class GridSearch:
         return np.array([next(free[row.index(1)]) for row in counts], dtype=np.int64)
 
 
-def _weight(term: Term) -> float:
+def _weight(term: CellTerm) -> float:
     return float(term.request.payload_bytes * term.request.times)
 
 

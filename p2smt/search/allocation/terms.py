@@ -63,7 +63,7 @@ class CellWay:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class CellTerm:
     """A request on a grid: the cells of each group in the order in which they are visited.
 
     ``groups`` has a row per group, without replicas; a cell stands in it as often as it is visited.
@@ -80,7 +80,7 @@ class Term:
         return self.groups.shape[1] < 2
 
 
-def term(problem: Problem, grid: CellGrid, request: Request, slots: IntArray) -> Term:
+def term(problem: Problem, grid: CellGrid, request: Request, slots: IntArray) -> CellTerm:
     """A request on a grid; ``slots``: places of the hull, one per cell, any order of them."""
     topology = bare(problem.topology)
     each = topology.devices_under(topology.node_level)
@@ -90,7 +90,7 @@ def term(problem: Problem, grid: CellGrid, request: Request, slots: IntArray) ->
     near = lines[np.isin(lines[:, 0] // each, np.unique(lines[0] // each))]
     silent = cells.shape[1] < 2
     ways = () if silent else _ways(topology, near, request)
-    return Term(request, cells, _fixed(topology, near, request) if silent else ways)
+    return CellTerm(request, cells, _fixed(topology, near, request) if silent else ways)
 
 
 def bare(topology: Topology) -> Topology:

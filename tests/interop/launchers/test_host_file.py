@@ -47,8 +47,9 @@ def test_a_file_or_a_host_list(tmp_path: Path) -> None:
     assert hosts_named(str(path)) == ("c",)
     assert hosts_named("a,b") == ("a", "b")
     assert hosts_named("n[08-10]") == ("n08", "n09", "n10")
-    for text in ("hosts.txt", "none/a,b", ""):
-        with pytest.raises(InputError, match=r"does not exist|is not a regular file"):
+    assert hosts_named("hosts.txt") == ("hosts.txt",)
+    for text, message in (("none/a,b", "does not exist"), (" ", "empty text")):
+        with pytest.raises(InputError, match=message):
             hosts_named(text)
 
 
