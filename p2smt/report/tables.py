@@ -40,10 +40,11 @@ def letters(n: int) -> str:
 
 
 def gap(value: float, bound: float) -> str:
-    """How far a value lies above a bound, in percent."""
-    if value <= 0 or bound >= value * (1 - 1e-9):
+    """How far a value lies above a bound, in percent; a tick of a solver's is none."""
+    if value <= 0 or bound >= value * (1 - 1e-8):
         return "0 %"
-    return f"{100 * (value - bound) / value:.3g} %"
+    percent = 100 * (value - bound) / value
+    return f"{percent:.3g} %" if percent >= 0.001 else "under 0.001 %"
 
 
 def bound_text(name: str, bound_s: float, value_s: float) -> str:
