@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses=$(WORKERS) --dist wo
 FAST := not slow and not cluster and not exhaustive
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains unequal-racks setup setup-dev lock clean
+.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains allocations unequal-racks setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -74,6 +74,10 @@ gains: setup $(VENV)/.stamp-dev ## compute again where programs and placements g
 	$(BIN)/python -m experiments.gains.study
 	$(BIN)/python -m experiments.gains.draw_figures
 	$(BIN)/python -m experiments.gains.page
+
+allocations: setup $(VENV)/.stamp-dev ## solve the jobs of the study of allocations again (two cores, an hour)
+	$(BIN)/python -m experiments.allocations.study
+	$(BIN)/python -m experiments.allocations.page
 
 setup: $(VENV)/.stamp-package
 

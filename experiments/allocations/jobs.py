@@ -42,7 +42,7 @@ SIZES = (
     Size(128, 8, ((4, 32), (8, 16), (16, 8)), 30.0, every=False),
     Size(1200, 32, ((30, 40), (40, 30), (75, 16)), 60.0, every=False),
 )
-"""Not ``every``: a seed has one grid, in turn, and of the largest one weight and kind of uplink."""
+"""Not ``every``: a seed has one grid, one weight and one kind of uplinks, each in turn."""
 WEIGHTS = (4, 1)
 UPLINKS = ("equal", "in proportion")
 
@@ -123,5 +123,5 @@ def jobs(size: Size) -> Iterator[Job]:
     for seed in SEEDS:
         grids = size.grids if size.every else (size.grids[seed % len(size.grids)],)
         pairs = [(weight, uplinks) for weight in WEIGHTS for uplinks in UPLINKS]
-        for weight, uplinks in pairs if size.nodes < 1000 else [pairs[seed % len(pairs)]]:
+        for weight, uplinks in pairs if size.every else [pairs[seed % len(pairs)]]:
             yield from (Job(size, seed, grid, weight, uplinks) for grid in grids)

@@ -1,8 +1,9 @@
 """Solves the jobs of the study and writes ``results.json``.
 
-python -m experiments.allocations.study [NODES ..]
+python -m experiments.allocations.study [NODES[:SEEDS] ..]
 
-Without arguments all sizes; with numbers of nodes those alone, the others keep their rows.
+Without arguments all sizes; with numbers of nodes those alone, and of them the first seeds; all
+other jobs keep their rows.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import p2smt
-from experiments.allocations.jobs import SIZES, Job, Size, jobs
+from experiments.allocations.jobs import SEEDS, SIZES, Job, jobs
 from experiments.testbed.script import ended
 from experiments.testbed.written import results
 from p2smt.errors import InputError
@@ -31,7 +32,7 @@ COLUMNS = (
     *("objective_s", "bound_s", "alphabetical_s", "sorted_s", "exchanged_s", "random_s"),
     *("wall_s", "cpu_s"),
 )
-WORKERS, DIGITS = 2, 6
+KEYS, WORKERS, DIGITS = 7, 2, 6
 Row = list[Any]
 
 
@@ -73,25 +74,31 @@ def header() -> dict[str, Any]:
     }
 
 
-def chosen(arguments: Sequence[str]) -> list[Size]:
-    """The sizes that are named."""
-    known = {str(size.nodes): size for size in SIZES}
-    if wrong := [text for text in arguments if text not in known]:
-        raise InputError(f"nodes {wrong}", f"must be among {', '.join(known)}")
-    return [known[text] for text in arguments] or list(SIZES)
+def chosen(arguments: Sequence[str]) -> list[Job]:
+    """The jobs that are named."""
+    known, found = {str(size.nodes): size for size in SIZES}, []
+    for text in arguments or known:
+        nodes, _, seeds = text.partition(":")
+        if nodes not in known or not (seeds or "1").isdecimal():
+            raise InputError(f"size {text[:40]!r}", f"must be NODES[:SEEDS], of {', '.join(known)}")
+        most = int(seeds) if seeds else len(SEEDS)
+        found += [job for job in jobs(known[nodes]) if job.seed < most]
+    return found
+
+
+def renew(new: Row) -> None:
+    """Put a row in its place among the committed ones."""
+    rows: list[Row] = results.read(RESULTS)["jobs"] if RESULTS.exists() else []
+    rows = [one for one in rows if one[:KEYS] != new[:KEYS]]
+    results.write(RESULTS, {**header(), "jobs": sorted([*rows, new], key=lambda one: one[:KEYS])})
 
 
 def main(arguments: Sequence[str]) -> None:
     """The script."""
-    sizes = chosen(arguments)
-    renewed = {size.nodes for size in sizes}
-    rows: list[Row] = results.read(RESULTS)["jobs"] if RESULTS.exists() else []
-    rows = [one for one in rows if one[0] not in renewed]
-    for size in sizes:
-        for job in jobs(size):
-            rows.append(row(job))
-            print(*rows[-1], flush=True)
-            results.write(RESULTS, {**header(), "jobs": sorted(rows, key=lambda one: one[:7])})
+    for job in chosen(arguments):
+        found = row(job)
+        print(*found, flush=True)
+        renew(found)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from p2smt.cluster.file import dump_topology, parse_topology, topology_from_data
 from p2smt.cluster.nodes.allocation import allocated
+from p2smt.cluster.nodes.hosts import Uplink
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.rank_list import single_time
@@ -150,3 +153,10 @@ def test_a_file_says_what_is_assumed_and_who_is_left_out() -> None:
 def test_what_is_assumed_and_left_out_is_checked(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_topology(LINKS + text, "test")
+
+
+def test_nodes_have_equal_uplinks() -> None:
+    found = uneven()
+    assert found.hosts is not None
+    with pytest.raises(InputError, match="no such entity"):
+        replace(found, hosts=replace(found.hosts, uplinks=(Uplink(2, 0, 1e9),)))

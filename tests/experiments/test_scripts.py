@@ -27,6 +27,8 @@ ROOT = Path(__file__).parents[2]
         ("schedule_mutations.table", [], "error: 0 arguments: one is expected: "),
         ("schedule_mutations.table", ["none.json"], "error: none.json: No such file or directory"),
         ("benchmarks.table", ["none.json"], "error: none.json: No such file or directory"),
+        ("allocations.study", ["17"], "error: size '17': must be NODES[:SEEDS], of 16, 64, 128"),
+        ("allocations.page", ["x"], "error: 1 arguments: none is expected"),
         ("gains.study", ["dgx"], "error: presets ['dgx']: are not among those of p2smt"),
         ("gains.clusters", ["folder"], "error: 1 arguments: none is expected"),
         ("executor.overhead", ["--payload", "many"], "error: --payload"),

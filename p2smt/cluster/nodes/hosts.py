@@ -18,9 +18,9 @@ from p2smt.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Uplink:
-    """An uplink whose bandwidth is not its level's.
+    """An uplink of a switch whose bandwidth is not its level's.
 
-    ``level`` is the index of the level, ``entity`` the number of the switch (or node) in the hull,
+    ``level`` is the index of the level, ``entity`` the number of the switch in the hull,
     ``bandwidth_bytes_per_s`` that of each port in each direction.
     """
 
@@ -86,7 +86,7 @@ class Hosts:
         for j, names in enumerate(self.switches):
             self._check_switches(names, outer, j)
         for uplink in self.uplinks:
-            inside = 0 <= uplink.level <= node_level
+            inside = 0 <= uplink.level < node_level  # nodes are all alike
             if not inside or not 0 <= uplink.entity < math.prod(outer[: uplink.level + 1]):
                 raise InputError(f"uplink of entity {uplink.entity}", "there is no such entity")
 

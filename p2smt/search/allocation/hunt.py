@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem
 from p2smt.result import SearchLimits, StopWatch
+from p2smt.search.allocation.check import ticks_of
 from p2smt.search.allocation.grids import CellGrid, grids
 from p2smt.search.allocation.near.climb import Climb
 from p2smt.search.allocation.near.every import every_order, number_of_orders
@@ -66,7 +68,29 @@ class Hunt:
             self._settle(watch)
         except KeyboardInterrupt:
             self.interrupted = True
+        self._hold()
         self._tell()
+
+    def _hold(self) -> None:
+        """What was proved is held against the best order, as the cost model has it.
+
+        Raises:
+            EncodingBug: its grid was said to have none so fast, or the question that was asked of
+                the solvers has it cost more.
+        """
+        best = self.best
+        if best is None:
+            return
+        slack = len(self.problem.requests) + 2
+        for one in self._searches:
+            if one.grid != best.grid:
+                continue
+            rows = one.rows(best.slots)
+            if one.bound > self._ticks() + slack:
+                raise EncodingBug("an order is faster than its grid's bound", one.bound, rows)
+            question = one.fine().problem
+            if ticks_of(question, rows) > best.objective_s / self._tick_s + slack:
+                raise EncodingBug("a question has an order cost too much", question, rows)
 
     def _known_orders(self, watch: StopWatch) -> None:
         """The orders that answers are compared with; the first is costed whatever the time."""
@@ -133,8 +157,7 @@ class Hunt:
             climb = Climb(fine, [pool_of[s] for s in slots.tolist()], self.limits.seed)
             for ticks, pools in climb.run(watch.ending_at(watch.elapsed_s() + left), _STEPS):
                 if ticks < self._ticks():
-                    rows = [tuple(int(p == i) for i in range(len(one.tree.pools))) for p in pools]
-                    self._take(one.grid, one.slots(tuple(rows)))
+                    self._take(one.grid, one.slots(one.counts(pools)))
 
     def _last(self, tree: Tree, watch: StopWatch) -> None:
         """Where no bound meets the answer and there are few orders: all of them."""

@@ -30,7 +30,7 @@ from p2smt.problems.allocation import (
     WayTicks,
 )
 from p2smt.search.allocation.grids import CellGrid
-from p2smt.search.allocation.terms import CellWay, Follows, CellTerm, edges
+from p2smt.search.allocation.terms import CellTerm, CellWay, Follows, edges
 
 MOST_LOADS = 2**14
 """Entries of a table of ticks; larger loads are counted in coarser units, rounded down."""
@@ -50,6 +50,10 @@ class Tree:
     levels: tuple[int, ...]
     parts: tuple[float, ...]
     own: tuple[float, ...]
+
+    def hosts(self, entity: Sequence[int]) -> int:
+        """Number of hosts in these pools."""
+        return sum(len(self.pools[p]) for p in entity)
 
     def pool_of(self) -> dict[int, int]:
         """The pool of each place."""
@@ -196,8 +200,9 @@ class _Maker:
         for a, b, count in load.edges:
             out[a] += count
             into[b] += count
-        held = max(sum(len(self.tree.pools[p]) for p in e) for e in self.tree.entities)
-        return min(self.members * out.total(), held * max(*out.values(), *into.values()))
+        held = max((self.tree.hosts(e) for e in self.tree.entities), default=0)
+        most = max((*out.values(), *into.values()), default=0)
+        return min(self.members * out.total(), held * most)
 
     def _load(self, term: CellTerm, way: CellWay) -> tuple[int, float, bool] | None:
         """The index of a way's load, what one of it is in units, and whether it is halved."""

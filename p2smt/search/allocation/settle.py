@@ -27,7 +27,7 @@ from p2smt.search.allocation.bounds import alone_ticks
 from p2smt.search.allocation.check import is_allocation, ticks_of
 from p2smt.search.allocation.grids import CellGrid
 from p2smt.search.allocation.near.climb import Climb
-from p2smt.search.allocation.near.known import bands, filled
+from p2smt.search.allocation.near.known import bands, filled, of_matrices
 from p2smt.search.allocation.question import Asked, Tree, asked
 from p2smt.search.allocation.terms import CellTerm
 from p2smt.solvers.ask import ask
@@ -68,7 +68,12 @@ class GridSearch:
     def known(self, listed: IntArray, watch: StopWatch) -> Iterator[tuple[int, IntArray]]:
         """Orders that need no search with their ticks, the best first; at least one."""
         pool_of, fine, found = self.tree.pool_of(), self.fine().problem, []
-        for slots in chain(filled(self.grid, [listed]), bands(self.grid, listed)):
+        every = (
+            filled(self.grid, [listed]),
+            bands(self.grid, listed),
+            of_matrices(self.problem, self.grid, watch),
+        )
+        for slots in chain(*every):
             if found and watch.expired():
                 break
             pools = [pool_of[slot] for slot in slots.tolist()]
@@ -174,6 +179,16 @@ class GridSearch:
             if ticks_of(question, result.value) > said:
                 raise EncodingBug("an allocation costs more than it says", question, result.value)
         return result
+
+    def rows(self, slots: IntArray) -> Counts:
+        """The cells of an order as an answer: for each the pool of its place."""
+        pool_of = self.tree.pool_of()
+        return self.counts([pool_of[slot] for slot in slots.tolist()])
+
+    def counts(self, pools: Sequence[int]) -> Counts:
+        """The cells of an order as an answer, by the pool of each."""
+        size = len(self.tree.pools)
+        return tuple(tuple(int(p == i) for i in range(size)) for p in pools)
 
     def slots(self, counts: Counts) -> IntArray:
         """Places of the cells of an answer by cells: the hosts of a pool in their order."""

@@ -16,7 +16,7 @@ from p2smt.parallelism.placement import FixedEntry
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
 from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import Solution
+from p2smt.plans.solution import SAME, Solution
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.allocation.solve import solve_on_hosts
 from p2smt.search.joint import ProgressCallback
@@ -43,10 +43,16 @@ def best_on_hosts(
     """
     known = problem.topology.hosts
     watch = StopWatch.start(limits or SearchLimits())
+    stated = known is None or not known.assumed
     first = solve_on_hosts(
-        problem, hosts, limits=watch.left(), solver=solver, programs=programs, progress=progress
+        problem,
+        hosts,
+        limits=watch.left(),
+        solver=solver,
+        programs=programs and stated,
+        progress=progress,
     )
-    if known is None or not known.assumed or first.allocation is None or first.interrupted:
+    if known is None or stated or first.allocation is None or first.interrupted:
         return first
     slow = replace(problem, topology=_slowed(problem.topology, known.assumed))
     slow = replace(slow, rules=(*problem.rules, *_fixed(first, problem)))
@@ -80,7 +86,8 @@ def _on_stated(problem: Problem, first: Solution, second: Solution) -> Solution:
     named = as_named(problem)
     used = replace(named, topology=allocated(named.topology, hosts.names))
     answer = rank_alternative(used, RankList(order.ranks, used.axis_sizes))
-    proved = {first.status, second.status} == {Status.OPTIMAL}
+    no_slower = answer.objective_s <= first.alternatives[0].objective_s * (1 + SAME)
+    proved = no_slower and {first.status, second.status} == {Status.OPTIMAL}
     return replace(
         first,
         problem=used,

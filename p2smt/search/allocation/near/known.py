@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, permutations
 
 import numpy as np
 
 from p2smt.cost.rank_list import single_time
-from p2smt.parallelism.placement import IntArray
+from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import objective
+from p2smt.problems.placement import PlacementProblem
+from p2smt.result import StopWatch
 from p2smt.search.allocation.grids import CellGrid
+from p2smt.search.placements import placements
 
 MAX_SIGNIFICANCES = 24
 """All orders of four axes."""
+MAX_MATRICES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +89,17 @@ def bands(grid: CellGrid, slots: IntArray) -> Iterator[IntArray]:
         if size > 1 and columns > 1:
             for width in sorted({-(-columns // k) for k in (*range(1, 13), 16, 24, 32, columns)}):
                 yield banded(slots[: grid.cells], grid.outer, axis, width)
+
+
+def of_matrices(problem: Problem, grid: CellGrid, watch: StopWatch) -> Iterator[IntArray]:
+    """On a full and regular cluster: the orders of parallelism matrices of the grid outside.
+
+    The first ``MAX_MATRICES`` of them; nothing where a place has no host or hosts are left over.
+    """
+    topology = problem.topology
+    outer = topology.sizes[: topology.node_level + 1]
+    if topology.uneven or grid.cells < math.prod(outer):
+        return
+    limits = replace(watch.left(), max_answers=MAX_MATRICES)
+    for matrix in placements(PlacementProblem(outer, grid.outer), limits).value or ():
+        yield Placement(matrix).rank_tensor().ravel()
