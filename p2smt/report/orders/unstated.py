@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from p2smt.search.allocation.crossings import non_blocking
+from p2smt.cluster.nodes.blocking import blocking_levels
 from p2smt.search.comparison.compare import Comparison
 
 NON_BLOCKING = (
@@ -31,7 +31,7 @@ def unstated_lines(found: Comparison) -> Iterator[str]:
     if math.isinf(least):
         yield "no order here uses these uplinks"
     else:
-        yield f"the order matters from an oversubscription of {least:.3g} on"
+        yield f"from an oversubscription of {least:.3g} on, uplinks slow one of these orders down"
     remedy = f"--uplink {assumed[-1]}=400GB/s or --oversubscription {assumed[-1]}=4"
     yield f"to state it, give {remedy} to topology import"
 
@@ -41,7 +41,7 @@ def non_blocking_lines(found: Comparison) -> Iterator[str]:
     topology = found.problem.topology
     if topology.hosts is None or topology.node_level < 1 or not found.times_known:
         return
-    if non_blocking(topology):
+    if not blocking_levels(topology):
         yield NON_BLOCKING
 
 

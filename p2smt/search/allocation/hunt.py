@@ -17,7 +17,7 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.allocation.check import ticks_of
 from p2smt.search.allocation.grids import CellGrid, grids
 from p2smt.search.allocation.near.climb import Climb
-from p2smt.search.allocation.near.every import every_order, number_of_orders
+from p2smt.search.allocation.near.every import MOST_CELLS, every_order, number_of_orders
 from p2smt.search.allocation.near.known import HostOrder, costed, filled
 from p2smt.search.allocation.orders import row_major_grid
 from p2smt.search.allocation.question import Tree, tree_of
@@ -162,10 +162,11 @@ class Hunt:
     def _last(self, tree: Tree, watch: StopWatch) -> None:
         """Where no bound meets the answer and there are few orders: all of them."""
         unsettled = [one for one in self._searches if one.bound < self._ticks()]
-        if (
-            self.proved
-            or sum(number_of_orders(tree, one.grid.cells) for one in unsettled) > FEW_ORDERS
-        ):
+        if self.proved or watch.expired():
+            return
+        if any(one.grid.cells > MOST_CELLS for one in unsettled):
+            return
+        if sum(number_of_orders(tree, one.grid.cells) for one in unsettled) > FEW_ORDERS:
             return
         for one in unsettled:
             for slots in every_order(tree, one.grid.cells):

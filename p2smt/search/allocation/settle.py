@@ -67,7 +67,8 @@ class GridSearch:
 
     def known(self, listed: IntArray, watch: StopWatch) -> Iterator[tuple[int, IntArray]]:
         """Orders that need no search with their ticks, the best first; at least one."""
-        pool_of, fine, found = self.tree.pool_of(), self.fine().problem, []
+        pool_of, fine = self.tree.pool_of(), self.fine().problem
+        found: list[tuple[int, IntArray]] = []
         every = (
             filled(self.grid, [listed]),
             bands(self.grid, listed),
@@ -180,10 +181,10 @@ class GridSearch:
                 raise EncodingBug("an allocation costs more than it says", question, result.value)
         return result
 
-    def rows(self, slots: IntArray) -> Counts:
+    def rows(self, slots: Sequence[int]) -> Counts:
         """The cells of an order as an answer: for each the pool of its place."""
         pool_of = self.tree.pool_of()
-        return self.counts([pool_of[slot] for slot in slots.tolist()])
+        return self.counts([pool_of[slot] for slot in slots])
 
     def counts(self, pools: Sequence[int]) -> Counts:
         """The cells of an order as an answer, by the pool of each."""

@@ -15,7 +15,6 @@ from p2smt.plans.allocation import Allocation
 from p2smt.plans.rank_answer import rank_alternative
 from p2smt.plans.solution import SAME, Solution
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search.allocation.crossings import matters_from, non_blocking
 from p2smt.search.allocation.grids import grids, nodes_needed
 from p2smt.search.allocation.hunt import Hunt
 from p2smt.search.allocation.orders import (
@@ -74,7 +73,6 @@ def solve_on_hosts(
     hunt.run()
     stats = SolveStats(chosen.value, watch.elapsed_s(), hunt.calls)
     found = replace(_solution(problem, listed, hunt, stats), limits=limits)
-    found = replace(found, notes=_notes(problem, listed, found))
     return _with_programs(found, watch, chosen) if programs else found
 
 
@@ -117,22 +115,6 @@ def _solution(problem: Problem, listed: tuple[str, ...], hunt: Hunt, stats: Solv
         interrupted=hunt.interrupted,
         allocation=Allocation(listed, idle, best.grid.inside),
     )
-
-
-def _notes(problem: Problem, listed: Sequence[str], found: Solution) -> tuple[str, ...]:
-    """What is to be known of the order besides its time."""
-    topology, best = found.problem.topology, found.best
-    if best is None or best.rank_list is None or not non_blocking(topology):
-        return ()
-    text = "no uplink of a switch is busier than those of the nodes, whatever the order of hosts"
-    orders = (
-        ("as listed", matters_from(problem, host_order(problem, listed))),
-        ("of this answer", matters_from(found.problem, best.rank_list.rank_tensor())),
-    )
-    from_ = (f"{name} from {least:.2f} on" for name, least in orders if least is not None)
-    told = ", ".join(from_)
-    more = f"; were they oversubscribed, one would be, in the order {told}" if told else ""
-    return (f"the switches are non-blocking: {text}{more}",)
 
 
 def _with_programs(found: Solution, watch: StopWatch, solver: Solver) -> Solution:

@@ -77,7 +77,7 @@ class CellTerm:
     @property
     def silent(self) -> bool:
         """Whether nothing leaves a node."""
-        return self.groups.shape[1] < 2
+        return bool(self.groups.shape[1] < 2)
 
 
 def term(problem: Problem, grid: CellGrid, request: Request, slots: IntArray) -> CellTerm:
@@ -104,8 +104,7 @@ def joins_nodes(topology: Topology) -> bool:
     """Whether rings pass the members of a node one after another."""
     if not topology.library:
         return True
-    joined: bool = library_of(topology.library).joins_nodes
-    return joined
+    return library_of(topology.library).joins_nodes
 
 
 def lines_along(ranks: IntArray, axes: Sequence[int]) -> IntArray:

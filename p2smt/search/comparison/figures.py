@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2smt.cluster.nodes.hosts import Hosts
-from p2smt.cluster.topology import Topology
+from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.loads.crossings import crossings
 from p2smt.cost.loads.routing import FloatArray
 from p2smt.cost.rank_list import single_time
 from p2smt.cost.regime import regime
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import IntArray
-from p2smt.parallelism.request import Problem
+from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.allocation import rank_hosts
 from p2smt.plans.solution import RankOrder, objective
 from p2smt.search.weaker.starts import matrix_of
@@ -25,8 +25,8 @@ from p2smt.search.weaker.starts import matrix_of
 @dataclass(frozen=True, slots=True)
 class Decisive:
     """What decides the time of a request: the largest part of it (``regime``), and the link that
-    bounds it: its level, the switch or host whose uplink it is where these have names, and its
-    load in one direction."""
+    bounds it: its level, the switch or host whose uplink it is where these have names and
+    connections tell it (those of rings, sends and all-to-alls), and its load in one direction."""
 
     regime: str | None
     level: str | None
@@ -66,19 +66,24 @@ def figures(problem: Problem, ranks: IntArray, name: str) -> OrderFigures:
     even = None if topology.uneven else matrix_of(ranks, topology.sizes)
     return OrderFigures(
         RankOrder(name, seconds, objective(problem, seconds), even),
-        tuple(_decisive(topology, *pair) for pair in zip(steps, crossed, strict=True)),
+        tuple(
+            _decisive(topology, *of) for of in zip(steps, crossed, problem.requests, strict=True)
+        ),
         tuple(_counted(topology, crossed)),
         _matters_from(topology, steps),
         rank_hosts(topology, ranks.ravel().tolist()),
     )
 
 
-def _decisive(topology: Topology, step: StepTime, crossed: Sequence[FloatArray]) -> Decisive:
+def _decisive(
+    topology: Topology, step: StepTime, crossed: Sequence[FloatArray], request: Request
+) -> Decisive:
     j = step.level
     if j is None:
         return Decisive(regime(topology, [step]), None, None, 0.0)
     owner, load_bytes = None, step.load_bytes
-    if topology.hosts is not None and j <= topology.node_level:
+    counted = step.algorithm == Algorithm.RING.value or not request.kind.has_programs
+    if topology.hosts is not None and j <= topology.node_level and counted:
         owner, part = _busiest(topology, topology.hosts, crossed[j], j)
         load_bytes *= part
     return Decisive(regime(topology, [step]), topology.names[j], owner, load_bytes)

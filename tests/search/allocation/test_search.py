@@ -78,7 +78,7 @@ def test_ticks_are_never_more_than_the_cost_model_has(problem: Problem, random: 
 
 
 @given(questions())
-def test_the_simple_bound_holds(question: p2smt.problems.allocation.AllocationProblem) -> None:  # type: ignore[name-defined]
+def test_the_simple_bound_holds(question: p2smt.problems.allocation.AllocationProblem) -> None:
     least = optimum(question)
     assert least is None or alone_ticks(question) <= least
 
@@ -130,7 +130,9 @@ def test_every_order_is_listed_once() -> None:
 def test_blocks_and_whole_shares() -> None:
     assert block_of(CellGrid(((1,), (1,)), (2, 3)), (1,)).tolist() == [0, 0, 0, 1, 1, 1]
     assert block_of(CellGrid(((1,), (1,)), (2, 3)), (0,)).tolist() == [0, 1, 2, 0, 1, 2]
-    assert whole((0.0, 0.75, 1.0, 0.75, 0.0), 100) == ((0, 3, 4, 3, 0), pytest.approx(0.25))
+    ints, unit = whole((0.0, 0.75, 1.0, 0.75, 0.0), 100)
+    assert ints == (0, 3, 4, 3, 0)
+    assert unit == pytest.approx(0.25)
     ints, unit = whole((0.0, 0.1234567, 1.0, 0.0), 100)
     assert ints == (0, 12, 100, 0)
     assert unit == pytest.approx(0.01)
@@ -199,7 +201,7 @@ def test_an_interrupt_keeps_the_best() -> None:
     assert found.best is not None
 
 
-def _once(action: object) -> p2smt.search.joint.ProgressCallback:  # type: ignore[name-defined]
+def _once(action: object) -> p2smt.search.joint.ProgressCallback:
     called: list[int] = []
 
     def progress(best: float | None, bound: float) -> None:

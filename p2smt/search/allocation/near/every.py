@@ -10,6 +10,9 @@ import numpy as np
 from p2smt.parallelism.placement import IntArray
 from p2smt.search.allocation.question import Tree
 
+MOST_CELLS = 64
+"""Grids of more cells are not counted."""
+
 
 def number_of_orders(tree: Tree, cells: int) -> int:
     """How many ways there are to put cells into pools, idle hosts included."""
