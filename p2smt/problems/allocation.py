@@ -80,10 +80,9 @@ class AllocationProblem:
 
     ``pools`` are numbers of hosts, ``entities`` the pools under each switch, ``members`` the cells
     of each of ``blocks`` blocks.  ``requests`` are the ways of each, of which the cheapest runs;
-    the objective is the sum over requests, or (``worst``) the largest.  ``chain``: the blocks in an
-    order that can be reversed without changing any load, or nothing; ``alike``: the blocks can be
-    exchanged at will.  ``held`` and ``at_most`` restrict the answers, ``start`` is one to begin
-    with.
+    the objective is the sum over requests, or (``worst``) the largest.  ``mirrored``: the order of
+    the blocks can be reversed without changing any load; ``alike``: they can be exchanged at will.
+    ``held`` and ``at_most`` restrict the answers, ``start`` is one to begin with.
     """
 
     pools: tuple[int, ...]

@@ -62,6 +62,8 @@ def _text(path: str, source: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(source, f"is not UTF-8 text (byte {error.start})", _REMEDY) from None
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(source, f"cannot be read ({reason})", _REMEDY) from None

@@ -6,6 +6,7 @@ own; most are, by their first bound.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -50,6 +51,7 @@ class Hunt:
     interrupted: bool = False
     _tick_s: float = 1.0
     _searches: list[GridSearch] = field(default_factory=list)
+    _few: bool = False
 
     @property
     def proved(self) -> bool:
@@ -116,15 +118,11 @@ class Hunt:
         return max(0, int(self.best.objective_s / self._tick_s) - len(self.problem.requests))
 
     def _settle(self, watch: StopWatch) -> None:
-        assert self.best is not None
-        self._tick_s = self.best.objective_s / _RESOLUTION or 1.0
+        objective_s = 0.0 if self.best is None else self.best.objective_s
+        self._tick_s = objective_s / _RESOLUTION or 1.0
         tree = tree_of(self.problem.topology)
-        self._searches = [self._search(grid, tree) for grid in grids(self.problem)]
-        for one in self._searches:
-            one.start()
-            ticks, slots = next(one.known(self.listed[0], watch))
-            if ticks < self._ticks() and not watch.expired():
-                self._take(one.grid, slots)
+        self._searches = self._begun(tree, watch)
+        self._few = self._count(tree) <= FEW_ORDERS
         self._tell()
         waiting = sorted(self._searches, key=lambda one: one.bound)
         while waiting and not watch.expired():
@@ -136,6 +134,26 @@ class Hunt:
             self._tell()
         self._last(tree, watch)
 
+    def _count(self, tree: Tree) -> float:
+        """The orders of all grids together; infinite if some grid has too many cells to say."""
+        if any(one.grid.cells > MOST_CELLS for one in self._searches):
+            return math.inf
+        return sum(number_of_orders(tree, one.grid.cells) for one in self._searches)
+
+    def _begun(self, tree: Tree, watch: StopWatch) -> list[GridSearch]:
+        """Every grid with its first bound and its known orders; none if the time runs out."""
+        found = []
+        for grid in grids(self.problem):
+            if watch.expired():
+                return []
+            one = self._search(grid, tree)
+            one.start()
+            found.append(one)
+            ticks, slots = next(one.known(self.listed[0], watch))
+            if ticks < self._ticks():
+                self._take(one.grid, slots)
+        return found
+
     def _search(self, grid: CellGrid, tree: Tree) -> GridSearch:
         slots = next(filled(grid, self.listed))
         terms = tuple(term(self.problem, grid, one, slots) for one in self.problem.requests)
@@ -145,7 +163,7 @@ class Hunt:
         """Settle a grid; where that fails, climb from the best of its known orders."""
         left = watch.remaining_s() or 0.0
         one.run(self._ticks, watch.ending_at(watch.elapsed_s() + _CLIMB * left))
-        if one.bound < self._ticks():
+        if one.bound < self._ticks() and not self._few:
             self._climb(one, watch)
 
     def _climb(self, one: GridSearch, watch: StopWatch) -> None:
@@ -162,11 +180,7 @@ class Hunt:
     def _last(self, tree: Tree, watch: StopWatch) -> None:
         """Where no bound meets the answer and there are few orders: all of them."""
         unsettled = [one for one in self._searches if one.bound < self._ticks()]
-        if self.proved or watch.expired():
-            return
-        if any(one.grid.cells > MOST_CELLS for one in unsettled):
-            return
-        if sum(number_of_orders(tree, one.grid.cells) for one in unsettled) > FEW_ORDERS:
+        if self.proved or watch.expired() or not self._few:
             return
         for one in unsettled:
             for slots in every_order(tree, one.grid.cells):

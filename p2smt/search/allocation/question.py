@@ -88,10 +88,7 @@ def tree_of(topology: Topology) -> Tree:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of a grid's cells; ``blocks[c]`` is the block of cell c.
-
-    ``exact``: the loads of the problem are those of the cost model, not less.
-    """
+    """What is asked of a grid; ``blocks[c]`` is the block of cell c, ``tick_s`` what a tick is."""
 
     problem: AllocationProblem
     blocks: IntArray
@@ -210,7 +207,7 @@ class _Maker:
         if way.follows is Follows.SHARE:
             if groups is None:
                 return None
-            sent, step = whole(way.sent, MOST_LOADS // len(groups))
+            sent, step = whole(way.sent, max(1, MOST_LOADS // len(groups)))
             return self._index(Shares(groups, sent)), step, False
         if self.members == 1:
             count = Counter(edges(term.groups, way.follows))

@@ -52,6 +52,7 @@ def solve_on_hosts(
         hosts: those that the job got, in the order in which they are listed; None: all.  There may
             be more than the ranks fill: which of them stay idle is part of the answer.
         limits: wall-clock limit, seed and workers; a proved optimum depends on none of them.
+            Without a limit the search ends after a minute; programs get a second at least.
         solver: ``cpsat`` or ``z3``.
         programs: also look for programs that are faster than one collective on the same ranks.
         progress: called with (best objective so far or None, proved bound), in seconds.

@@ -77,7 +77,7 @@ class CellTerm:
     @property
     def silent(self) -> bool:
         """Whether nothing leaves a node."""
-        return bool(self.groups.shape[1] < 2)
+        return int(self.groups.shape[1]) < 2
 
 
 def term(problem: Problem, grid: CellGrid, request: Request, slots: IntArray) -> CellTerm:

@@ -18,7 +18,7 @@ from p2smt.cost.rank_list import single_time
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import objective
-from p2smt.problems.allocation import Counts
+from p2smt.problems.allocation import AllocationProblem, Counts, WayTicks
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.allocation.bounds import alone_ticks
@@ -29,6 +29,7 @@ from p2smt.search.allocation.near.every import every_order, number_of_orders
 from p2smt.search.allocation.near.known import banded, bands, by_significance
 from p2smt.search.allocation.question import asked, block_of, tree_of, whole
 from p2smt.search.allocation.terms import term
+from p2smt.search.joint import ProgressCallback
 from tests.cluster.test_hosts import uneven
 from tests.encodings.test_allocation import problems as questions
 from tests.oracles.allocations import optimum
@@ -78,7 +79,7 @@ def test_ticks_are_never_more_than_the_cost_model_has(problem: Problem, random: 
 
 
 @given(questions())
-def test_the_simple_bound_holds(question: p2smt.problems.allocation.AllocationProblem) -> None:
+def test_the_simple_bound_holds(question: AllocationProblem) -> None:
     least = optimum(question)
     assert least is None or alone_ticks(question) <= least
 
@@ -103,6 +104,15 @@ def test_a_climb_ends_where_brute_force_does() -> None:
     assert solved.best is not None
     assert solved.status is Status.OPTIMAL
     assert found[-1][0] * 1e-9 >= solved.best.objective_s * (1 - 1e-6)
+
+
+def test_a_move_that_trades_time_for_load_is_weighed() -> None:
+    """Slower by a little, with far less load: however cold, no number is too large."""
+    way = WayTicks(0, (0, 0), (None, None))
+    problem = AllocationProblem((1, 1), ((0,), (1,)), 2, 1, (), ((way,),))
+    climb = Climb(problem, [0, 1], 0)
+    climb.value = (11, 0)
+    assert climb._taken((10, 10**9), 0.0)
 
 
 def test_bands_lie_between_the_two_significances() -> None:
@@ -201,13 +211,13 @@ def test_an_interrupt_keeps_the_best() -> None:
     assert found.best is not None
 
 
-def _once(action: object) -> p2smt.search.joint.ProgressCallback:
+def _once(action: ProgressCallback) -> ProgressCallback:
     called: list[int] = []
 
     def progress(best: float | None, bound: float) -> None:
         called.append(1)
         if len(called) == 1:
-            action(best, bound)  # type: ignore[operator]
+            action(best, bound)
 
     return progress
 

@@ -170,4 +170,4 @@ class Climb:
         if self.value <= before:
             return True
         worse = self.value[0] / max(1, before[0]) - 1 + self.value[1] / max(1, before[1]) - 1
-        return self.random.random() < math.exp(-worse / (1e-6 + 0.02 * heat * heat))
+        return self.random.random() < math.exp(min(0.0, -worse / (1e-6 + 0.02 * heat * heat)))
