@@ -37,7 +37,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_command_prints_what_is_shown(command: str, shown: str) -> None:
     done = cli(*shlex.split(command))
     assert (done.code, done.err) == (0, "")
-    assert done.out.strip() == shown.strip()
+    assert _whichever(done.out) == _whichever(shown)
+
+
+def _whichever(text: str) -> list[str]:
+    """The lines without what tells equally good orders apart: the hosts of ranks, crossings."""
+    kept = [line for line in text.strip().splitlines() if not re.match(r"\d+-\d+ +n\d+ ", line)]
+    return [_best(line) if line.startswith("best ") else line for line in kept]
+
+
+def _best(line: str) -> str:
+    """The time of the best order, where the line has it."""
+    words = line.split()
+    return " ".join(words[:3] if "%" in words else words[:1])
 
 
 @pytest.mark.usefixtures("folder")
