@@ -24,8 +24,11 @@ def new_solver(seed: int, logic: str | None = None) -> z3.Solver:
     return solver
 
 
-def solution(solver: z3.Solver, watch: StopWatch) -> z3.ModelRef | None:
+def solution(solver: z3.Solver, watch: StopWatch, *, resumes: bool = True) -> z3.ModelRef | None:
     """A solution of what the solver holds, or None if it is proved that there is none.
+
+    ``resumes``: the solver answers after a check that was cut, which that of finite domains
+    (QF_FD) does not.
 
     Raises:
         OutOfTimeError: no time was left, or it ran out.
@@ -39,7 +42,7 @@ def solution(solver: z3.Solver, watch: StopWatch) -> z3.ModelRef | None:
         solver.set("timeout", math.ceil(remaining_s * 1000))
     effort = watch.limits.effort
     before = 0 if effort is None else spent(solver)
-    verdict = _checked(solver, effort)
+    verdict = _checked(solver, effort, resumes)
     if verdict == z3.sat:
         return solver.model()
     if verdict == z3.unsat:
@@ -52,14 +55,15 @@ def solution(solver: z3.Solver, watch: StopWatch) -> z3.ModelRef | None:
     raise GaveUpError(f"z3 gave up ({reason})")
 
 
-def _checked(solver: z3.Solver, effort: int | None) -> z3.CheckSatResult:
+def _checked(solver: z3.Solver, effort: int | None, resumes: bool) -> z3.CheckSatResult:
     """The verdict of a check of so much effort (None: of any), begun in the caller's thread."""
     limit = 0 if effort is None else max(1, effort)  # to z3, 0 means that there is no limit
-    quick = min(limit, _QUICK) if limit else _QUICK
-    solver.set("rlimit", quick)
-    verdict = solver.check()
-    if verdict != z3.unknown or quick == limit or "timeout" in solver.reason_unknown():
-        return verdict
+    if resumes:
+        quick = min(limit, _QUICK) if limit else _QUICK
+        solver.set("rlimit", quick)
+        verdict = solver.check()
+        if verdict != z3.unknown or quick == limit or "timeout" in solver.reason_unknown():
+            return verdict
     solver.set("rlimit", limit)
     return run_interruptibly(solver.check, solver.interrupt)
 

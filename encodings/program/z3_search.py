@@ -27,7 +27,7 @@ class Z3Search:
             OutOfTimeError: no verdict within the time limit.
         """
         self.calls += 1
-        return solution(self.solver, self.watch)
+        return solution(self.solver, self.watch, resumes=False)
 
     def least(self, term: z3.BitVecRef, *side: z3.BoolRef) -> tuple[bool, z3.ModelRef | None]:
         """(proved, a model in which ``term`` is least) under ``side`` conditions.

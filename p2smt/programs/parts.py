@@ -40,7 +40,7 @@ class UnevenSlicesError(Exception):
     """
 
     def __init__(self, message: str, odd: Members) -> None:
-        super().__init__(message)
+        super().__init__(message, odd)
         self.message, self.odd = message, odd
 
 
@@ -113,7 +113,7 @@ class CutGroup:
                 yield tuple(part[0] for part in meeting)
                 continue
             _check_even(meeting, f"parallel {instruction.slice} pairs their members")
-            yield from zip(*meeting, strict=True)
+            yield from (tuple(sorted(group)) for group in zip(*meeting, strict=True))
 
 
 def _numbered(entities: Sequence[int]) -> Members:

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from p2smt.cluster.file import (
+    MAX_BYTES,
     dump_topology,
     parse_topology,
 )
 from p2smt.cluster.topology import ANY_ALGORITHM, Algorithm, LinkKind, Piece
 from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
-from p2smt.files.yaml_text import MAX_BYTES
 from tests.cluster.texts import GOOD, LIBRARY
 
 OVERRIDES = (

@@ -283,7 +283,7 @@ def _by_hand(group: list[int], instruction: Instruction) -> list[list[int]] | No
             if any(len({len(one) for one in meeting}) > 1 for meeting in outer.values()):
                 return None
             found = [
-                [one[i] for one in meeting]
+                sorted(one[i] for one in meeting)
                 for meeting in outer.values()
                 for i in range(len(meeting[0]))
             ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import math
+import tokenize
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -18,6 +19,10 @@ from p2smt.parallelism.placement import MAX_AXES, IntArray
 
 MAX_BYTES = 8 * MAX_DEVICES + 2**16
 _REMEDY = "save it with numpy.save(path, mesh.mesh.numpy())"
+
+_DAMAGED = (ValueError, KeyError, TypeError, SyntaxError, RecursionError, EOFError, MemoryError)
+_DAMAGED += (tokenize.TokenError,)
+"""What numpy raises for headers that are none."""
 
 
 def read_npy(path: str) -> IntArray:
@@ -42,7 +47,7 @@ def parse_npy(raw: bytes, given: str) -> IntArray:
         version = npy_format.read_magic(file)
         reads = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
         shape, by_column, kind = reads[version](file)
-    except (ValueError, KeyError, TypeError, SyntaxError, RecursionError, EOFError, MemoryError):
+    except _DAMAGED:
         raise InputError(given, "is no .npy file of version 1 or 2", _REMEDY) from None
     if kind.hasobject or kind.kind not in "iu":
         raise InputError(given, f"holds {str(kind)[:40]}, not whole numbers", _REMEDY)
