@@ -20,8 +20,10 @@ from p2smt.parallelism.placement import MAX_AXES, IntArray
 MAX_BYTES = 8 * MAX_DEVICES + 2**16
 _REMEDY = "save it with numpy.save(path, mesh.mesh.numpy())"
 
-_DAMAGED = (ValueError, KeyError, TypeError, SyntaxError, RecursionError, EOFError, MemoryError)
-_DAMAGED += (tokenize.TokenError,)
+_DAMAGED = (
+    *(ValueError, KeyError, TypeError, SyntaxError, RecursionError, EOFError, MemoryError),
+    tokenize.TokenError,
+)
 """What numpy raises for headers that are none."""
 
 
