@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.by_choice import NamedWay
@@ -22,9 +22,11 @@ from p2smt.plans.solution import (
 from p2smt.report.orders.order_data import hosts_data
 from p2smt.report.orders.unstated import network_lines
 from p2smt.result import known_bound
-from p2smt.search.comparison.compare import Comparison
 
 _CHANGED = ("what", "level", "factor", "winner_s", "optimum_s")
+
+if TYPE_CHECKING:
+    from p2smt.search.comparison.compare import Comparison
 
 
 def solution_data(solution: Solution, beside: Comparison | None = None) -> dict[str, Any]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p2smt.cost.unheeded import topology_notes
 from p2smt.plans.solution import Solution
 from p2smt.report.orders.unstated import network_lines
 from p2smt.result import known_bound
-from p2smt.search.comparison.compare import ComparedOrder, Comparison
-from p2smt.search.comparison.figures import Decisive, OrderFigures
+
+if TYPE_CHECKING:
+    from p2smt.search.comparison.compare import ComparedOrder, Comparison
+    from p2smt.search.comparison.figures import Decisive, OrderFigures
 
 
 def comparison_data(found: Comparison) -> dict[str, Any]:

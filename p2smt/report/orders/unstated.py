@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from p2smt.cluster.nodes.blocking import blocking_levels
-from p2smt.search.comparison.compare import Comparison
 
 NON_BLOCKING = (
     "no uplink of a switch can block here: every order of the hosts is optimal in bandwidth"
 )
+
+if TYPE_CHECKING:
+    from p2smt.search.comparison.compare import Comparison
 
 
 def unstated_lines(found: Comparison) -> Iterator[str]:
