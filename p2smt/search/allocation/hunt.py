@@ -6,7 +6,6 @@ own; most are, by their first bound.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -51,7 +50,6 @@ class Hunt:
     interrupted: bool = False
     _tick_s: float = 1.0
     _searches: list[GridSearch] = field(default_factory=list)
-    _few: bool = False
 
     @property
     def proved(self) -> bool:
@@ -122,7 +120,6 @@ class Hunt:
         self._tick_s = objective_s / _RESOLUTION or 1.0
         tree = tree_of(self.problem.topology)
         self._searches = self._begun(tree, watch)
-        self._few = self._count(tree) <= FEW_ORDERS
         self._tell()
         waiting = sorted(self._searches, key=lambda one: one.bound)
         while waiting and not watch.expired():
@@ -134,11 +131,12 @@ class Hunt:
             self._tell()
         self._last(tree, watch)
 
-    def _count(self, tree: Tree) -> float:
-        """The orders of all grids together; infinite if some grid has too many cells to say."""
-        if any(one.grid.cells > MOST_CELLS for one in self._searches):
-            return math.inf
-        return sum(number_of_orders(tree, one.grid.cells) for one in self._searches)
+    def _few(self) -> bool:
+        """Whether the orders of all grids that are not settled can be tried one by one."""
+        left = [one for one in self._searches if one.bound < self._ticks()]
+        if any(one.grid.cells > MOST_CELLS for one in left):
+            return False
+        return sum(number_of_orders(one.tree, one.grid.cells) for one in left) <= FEW_ORDERS
 
     def _begun(self, tree: Tree, watch: StopWatch) -> list[GridSearch]:
         """Every grid with its first bound and its known orders; none if the time runs out."""
@@ -163,7 +161,7 @@ class Hunt:
         """Settle a grid; where that fails, climb from the best of its known orders."""
         left = watch.remaining_s() or 0.0
         one.run(self._ticks, watch.ending_at(watch.elapsed_s() + _CLIMB * left))
-        if one.bound < self._ticks() and not self._few:
+        if one.bound < self._ticks() and not self._few():
             self._climb(one, watch)
 
     def _climb(self, one: GridSearch, watch: StopWatch) -> None:
@@ -180,7 +178,7 @@ class Hunt:
     def _last(self, tree: Tree, watch: StopWatch) -> None:
         """Where no bound meets the answer and there are few orders: all of them."""
         unsettled = [one for one in self._searches if one.bound < self._ticks()]
-        if self.proved or watch.expired() or not self._few:
+        if self.proved or watch.expired() or not self._few():
             return
         for one in unsettled:
             for slots in every_order(tree, one.grid.cells):
