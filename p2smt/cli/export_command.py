@@ -67,10 +67,10 @@ def export(
     """Write where the ranks of a plan go, as a launcher or a framework takes it."""
     from p2smt.cli import given
     from p2smt.cli.output import note
+    from p2smt.cluster.nodes.host_file import hosts_named
     from p2smt.errors import InputError
     from p2smt.files.write import same_file, write_atomically
     from p2smt.interop.exports import writer_named
-    from p2smt.interop.launchers.host_file import hosts_named
     from p2smt.interop.launchers.places import placed
     from p2smt.plans.file import read_plan
 

@@ -142,7 +142,7 @@ def test_uplinks_that_cannot_block_are_told() -> None:
         (("--hosts", "n[4-1]"), "falls"),
         (("--hosts", ""), "empty"),
         (("--hosts", "host.txt"), "is neither a file nor a host of racks"),
-        (("--hosts", "./host.txt"), "does not exist"),
+        (("--hosts", "./host.txt"), "No such file"),
         (("--hosts", "."), "directory|regular file"),
         (("--hosts", "bytes.txt"), r"is not UTF-8 text \(byte 3\)"),
         (("--hosts", "odd.txt"), "line 2: .*has characters that no host has"),

@@ -16,9 +16,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from p2smt.cluster.nodes.host_file import read_hosts
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
-from p2smt.interop.launchers.host_file import read_hosts
 from p2smt.interop.launchers.places import PlacedPlan
 from p2smt.parallelism.placement import IntArray
 

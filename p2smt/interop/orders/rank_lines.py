@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from p2smt.cluster.nodes.hostlist import parse_hostlist
+from p2smt.cluster.nodes.host_file import hosts_in, lines_of
 from p2smt.cluster.topology import MAX_DEVICES
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray
@@ -29,10 +29,7 @@ def parse_lines(text: str, source: str) -> IntArray | tuple[str, ...] | list[tup
     Raises:
         InputError: there is nothing, too much, or a line of another kind; names its number.
     """
-    lines = [
-        (n, line) for n, raw in enumerate(text.splitlines(), 1)
-        if (line := raw.partition("#")[0].strip())
-    ]  # fmt: skip
+    lines = list(lines_of(text))
     if not lines:
         raise InputError(source, "is empty", "write a rank or a host a line")
     if len(lines) > MAX_DEVICES:
@@ -42,7 +39,7 @@ def parse_lines(text: str, source: str) -> IntArray | tuple[str, ...] | list[tup
     words = [(n, word) for n, line in lines for word in line.replace(",", " ").split()]
     if all(_WHOLE.fullmatch(word) for _, word in words):
         return _ranks(words, source)
-    return _hosts(lines, source)
+    return hosts_in(lines, source)
 
 
 def _ranks(words: Sequence[tuple[int, str]], source: str) -> IntArray:
@@ -50,19 +47,6 @@ def _ranks(words: Sequence[tuple[int, str]], source: str) -> IntArray:
     if len(numbers) > MAX_DEVICES or max(numbers) >= MAX_DEVICES:
         raise InputError(source, f"must hold at most {MAX_DEVICES} ranks, from 0")
     return np.array(numbers, dtype=np.int64)
-
-
-def _hosts(lines: Sequence[tuple[int, str]], source: str) -> tuple[str, ...]:
-    found: list[str] = []
-    for number, line in lines:
-        try:
-            found += parse_hostlist(line)
-        except InputError as error:
-            given = f"{source}: line {number}: {error.given}"
-            raise InputError(given, error.rule, error.remedy) from None
-        if len(found) > MAX_DEVICES:
-            raise InputError(source, f"names more than {MAX_DEVICES} hosts")
-    return tuple(found)
 
 
 def _table(lines: Sequence[tuple[int, str]], source: str) -> list[tuple[str, int]]:

@@ -72,7 +72,7 @@ def test_a_table_names_the_hosts_that_are_given(file: str, tmp_path: Path) -> No
         (["{plan}", "--to", "csv", "--hosts", "{hosts}"], "names 3: plan"),
         (["{plan}", "--to", "csv", "--hosts", "{empty}"], "characters that no host has"),
         (["{plan}", "--to", "csv", "--hosts", "none"], "--hosts names 1: plan"),
-        (["{plan}", "--to", "csv", "--hosts", "{folder}/none"], "does not exist"),
+        (["{plan}", "--to", "csv", "--hosts", "{folder}/none"], "No such file"),
         (["{plan}", "--to", "csv", "--devices-per-host", "3"], "which they must divide"),
         (["{plan}", "--to", "csv", "--devices-per-host", "x"], "--devices-per-host"),
         (["{plan}", "--to", "csv", "-o", "{plan}"], "is a file that is read"),

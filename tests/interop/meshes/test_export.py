@@ -44,8 +44,8 @@ def test_stdout_or_a_file(name: str, file: str, tmp_path: Path) -> None:
     [
         (["--by-host", "--launched", "dp,tp"], "number the ranks both"),
         (["--launched", "dp"], "the axes of the plan are"),
-        (["--launched", "none"], "does not exist"),
-        (["--launched", "{folder}"], "is not a regular file"),
+        (["--launched", "none"], "No such file"),
+        (["--launched", "{folder}"], "is a directory"),
         (["--launched", "{binary}"], "is not UTF-8"),
         (["--launched", "{others}"], "has no rank in plan"),
         (["--launched", "{half}"], "is not started"),

@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Callable, Sequence
 
+from p2smt.interop.launchers.places import PlacedPlan
 from p2smt.interop.meshes.programs.coded import CodedRequest
 from p2smt.interop.meshes.programs.row_text import RowChoice
 from p2smt.interop.meshes.programs.steps import StepOperation
@@ -18,6 +19,12 @@ _LONG = 90
 def operation_name(operation: StepOperation) -> str:
     """The name of an operation in code."""
     return str(operation.value).replace("-", "_")
+
+
+def ranks_line(plan: PlacedPlan) -> str:
+    """How the ranks of a plan are numbered, for the head of a module."""
+    axes = ", ".join(f"{axis.name}={axis.size}" for axis in plan.problem.axes)
+    return f"Ranks are row-major over {axes}, the first axis most significant."
 
 
 def request_doc(request: CodedRequest, what: str) -> list[str]:

@@ -28,6 +28,7 @@ from p2smt.interop.meshes.programs import jax_helpers as helpers
 from p2smt.interop.meshes.programs.body import (
     one_text,
     operation_name,
+    ranks_line,
     request_doc,
     rows_of,
     stepped,
@@ -82,11 +83,10 @@ def _check(code: CodedPlan, request: CodedRequest, number: int, step: CodedStep)
 
 
 def _head(plan: PlacedPlan) -> str:
-    axes = ", ".join(f"{axis.name}={axis.size}" for axis in plan.problem.axes)
     lines = [
         f'"""Collectives of {comment_name(plan.source)} for JAX, written by p2smt.',
         "",
-        f"Ranks are row-major over {axes}, the first axis most significant.",
+        ranks_line(plan),
         "A function takes and returns the array of one rank, inside a shard_map over mesh() with",
         "check_vma=False; sharded(function, mesh()) is such a map.",
         '"""',

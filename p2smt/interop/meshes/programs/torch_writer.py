@@ -12,6 +12,7 @@ from p2smt.interop.meshes.programs import torch_helpers as helpers
 from p2smt.interop.meshes.programs.body import (
     one_text,
     operation_name,
+    ranks_line,
     request_doc,
     rows_of,
     stepped,
@@ -49,14 +50,8 @@ def _joined(parts: list[str]) -> str:
     return text
 
 
-def plan_lines(plan: PlacedPlan) -> list[str]:
-    """How the ranks of a plan are numbered, for the head of a module."""
-    axes = ", ".join(f"{axis.name}={axis.size}" for axis in plan.problem.axes)
-    return [f"Ranks are row-major over {axes}, the first axis most significant."]
-
-
 def _head(code: CodedPlan) -> str:
-    ranks = plan_lines(code.plan)
+    ranks = [ranks_line(code.plan)]
     if code.plan_ranks:
         ranks = [*ranks, "PLAN_RANKS has the rank of the plan by the rank that is launched."]
     name = comment_name(code.plan.source)
