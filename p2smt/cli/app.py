@@ -103,6 +103,9 @@ for _typer in (app, topology_command.app):
         _command.cls = OneValueCommand
 
 
+_ALONE = frozenset(command.name for command in app.registered_commands)
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         from p2smt import __version__
@@ -130,14 +133,20 @@ def _main(
 
 def call(arguments: list[str]) -> int:
     """Run a command; returns its exit code, or raises what it raised."""
-    code = _commands()(arguments, prog_name="p2smt", standalone_mode=False)
+    named = arguments[0] if arguments and arguments[0] in _ALONE else None
+    code = _commands(named)(arguments, prog_name="p2smt", standalone_mode=False)
     return code if isinstance(code, int) else OK
 
 
 @cache
-def _commands() -> Any:
-    """Every command with its options, put together once in a process."""
-    return get_command(app)
+def _commands(named: str | None) -> Any:
+    """The command of that name with its options, or all: putting one together takes its time."""
+    if named is None:
+        return get_command(app)
+    alone = copy(app)
+    alone.registered_commands = [one for one in app.registered_commands if one.name == named]
+    alone.registered_groups = []
+    return get_command(alone)
 
 
 def usage(error: Exception) -> str:

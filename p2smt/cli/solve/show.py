@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from p2smt.plans.solution import Solution
     from p2smt.search.comparison.compare import Comparison
     from p2smt.search.joint import ProgressCallback
@@ -63,14 +65,23 @@ def _print(data: dict[str, Any]) -> None:
 
 
 def _show(solution: Solution, beside: Comparison | None, written: str | None) -> None:
-    from p2smt.report.orders.host_tables import host_tables
-    from p2smt.report.solution_tables import solution_tables
     from p2smt.report.tables import show
     from p2smt.report.text import printable
 
-    show(solution_tables(solution) if beside is None else host_tables(solution, beside))
+    show(_tables(solution, beside))
     if written is not None:
         typer.echo(f"\nplan written to {printable(written)}")
+
+
+def _tables(solution: Solution, beside: Comparison | None) -> RenderableType:
+    """The tables of each are loaded for it alone: those of hosts need the search over hosts."""
+    if beside is None:
+        from p2smt.report.solution_tables import solution_tables
+
+        return solution_tables(solution)
+    from p2smt.report.orders.host_tables import host_tables
+
+    return host_tables(solution, beside)
 
 
 def _write(output: str, plan: dict[str, Any]) -> None:

@@ -63,12 +63,13 @@ def error_over(parts: Sequence[Weighed]) -> tuple[float, Basis]:
 
 def published(library: str) -> Mapping[str, Classes]:
     """What is committed of a library's predictions, by system; empty: nothing is."""
-    return _committed(ACCURACY_FILE).get(library, {}) if library else {}
+    return _committed(ACCURACY_FILE, library)
 
 
 @lru_cache(maxsize=8)
-def _committed(path: Path) -> Published:
-    return read_accuracies(read_text(str(path)), path.name)
+def _committed(path: Path, library: str) -> Mapping[str, Classes]:
+    libraries = _mapping(load_yaml(read_text(str(path)), path.name), path.name)
+    return _systems(libraries[library], f"{path.name} {library}") if library in libraries else {}
 
 
 def read_accuracies(text: str, source: str) -> Published:
@@ -78,13 +79,12 @@ def read_accuracies(text: str, source: str) -> Published:
         InputError: it breaks a rule of the format.
     """
     libraries = _mapping(load_yaml(text, source), source)
-    return {
-        library: {
-            system: _classes(rows, f"{source} {library}, {system}")
-            for system, rows in _mapping(systems, f"{source} {library}").items()
-        }
-        for library, systems in libraries.items()
-    }
+    return {name: _systems(data, f"{source} {name}") for name, data in libraries.items()}
+
+
+def _systems(data: Plain, source: str) -> dict[str, Classes]:
+    systems = _mapping(data, source)
+    return {name: _classes(rows, f"{source}, {name}") for name, rows in systems.items()}
 
 
 def _mapping(data: Plain, source: str) -> dict[str, Plain]:
