@@ -13,6 +13,9 @@ PYTEST_ARGS ?=
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses=$(WORKERS) --dist worksteal
 FAST := not slow and not cluster and not exhaustive
 
+# Tests start hundreds of processes of p2smt, which share its compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains allocations unequal-racks setup setup-dev lock clean
 

@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from p2smt.errors import EncodingBug, InputError
+from p2smt.units import parse_count
 from tests.imports import parsed, read_sources
 
 VALUES: dict[str, object] = {"step": 3, "rank": 2, "line": 7}
@@ -74,18 +75,16 @@ def test_an_error_survives(
     assert same(through(through(error)), error)
 
 
-def _refuse(given: str) -> None:
-    raise InputError(given, "is not a size", "write it like 4")
-
-
 def test_an_error_comes_out_of_another_process() -> None:
     context = multiprocessing.get_context("spawn")
     with (
         ProcessPoolExecutor(1, mp_context=context) as pool,
-        pytest.raises(InputError, match=r"^size 'x': is not a size; write it like 4$") as caught,
+        pytest.raises(
+            InputError, match=r"^number of nodes 'x': is not a whole.*; write digits only$"
+        ) as caught,
     ):
-        pool.submit(_refuse, "size 'x'").result(timeout=60)
-    assert (caught.value.given, caught.value.remedy) == ("size 'x'", "write it like 4")
+        pool.submit(parse_count, "x", "number of nodes", 4).result(timeout=60)
+    assert caught.value.given == "number of nodes 'x'"
 
 
 def test_a_message_is_one_line_and_what_was_given_stays_as_it_was() -> None:

@@ -48,6 +48,7 @@ def placed(folder: Path) -> list[tuple[str, int]]:
     return [(row["host"], int(row["local_rank"])) for row in rows]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_every_command_prints_what_the_page_shows(
@@ -60,6 +61,7 @@ def test_every_command_prints_what_the_page_shows(
     assert "12 of 12 ranks (pp=3, dp=2, tp=2) have the right gradients" in text
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_ranks_are_on_the_hosts_that_the_job_got(ran: tuple[Path, str]) -> None:

@@ -127,6 +127,7 @@ def cluster(folder: Path) -> dict[str, str]:
     return {"PATH": f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}", **THREADS}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_torchrun_starts_every_rank_where_the_plan_has_it(tmp_path: Path) -> None:

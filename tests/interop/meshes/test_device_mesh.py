@@ -22,6 +22,7 @@ from p2smt.plans.file import read_plan
 from tests.cli.tools import TINY
 from tests.imports import ROOT
 from tests.interop.meshes.plans import rank_list_plan, solved
+from tests.tiers import but_the_first
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def dtensor(folder: Path, module: str, ranks: int) -> list[dict[str, object]]:
 
 @pytest.mark.cluster
 @pytest.mark.slow
-@pytest.mark.parametrize("blocks", [False, True], ids=["as planned", "host by host"])
+@pytest.mark.parametrize("blocks", but_the_first(True, False), ids=["host by host", "as planned"])
 def test_tensors_come_back_from_every_placement(
     tmp_path: Path, across: PlacedPlan, blocks: bool
 ) -> None:
@@ -65,6 +66,7 @@ def test_tensors_come_back_from_every_placement(
 
 
 @pytest.mark.cluster
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_tensor_that_is_refused_gives_wrong_results(tmp_path: Path, across: PlacedPlan) -> None:
     """Without an error: that is why it is refused."""
@@ -166,7 +168,7 @@ def rises(plan: PlacedPlan, order: tuple[str, ...]) -> bool:
         ("dp", "the axes of the plan are dp,tp"),
         ("dp,tp,dp", "the axes of the plan are dp,tp"),
         ("dp,pp", "the axes of the plan are dp,tp"),
-        ("no-such-file", "does not exist"),
+        ("no-such-file", "No such file"),
     ],
 )
 def test_numberings_that_are_none(across: PlacedPlan, text: str, message: str) -> None:

@@ -17,6 +17,7 @@ from tests.interop.meshes.plans import every_program, on_hosts, solved, three_le
 pytest.importorskip("jax")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_programs_of_every_class(tmp_path: Path) -> None:
     """Those that JAX cannot express are the ones that scatter or gather among masters."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ import pytest
 from tests.imports import ROOT
 
 PAGES = ROOT / "docs" / "meshes"
+SHORT = ("README.md", "megatron.md")
+REST = sorted({path.name for path in PAGES.glob("*.md")} - {*SHORT})
+LONG = pytest.mark.exhaustive
 LAUNCHERS = ROOT / "docs" / "launchers" / "README.md"
 
 
@@ -38,22 +42,29 @@ def run(command: str, folder: Path) -> list[str]:
     return (done.stdout + (done.stderr if "p2smt export" in command else "")).splitlines()
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The plan of the pages, and a command p2smt."""
-    (tmp_path / "cluster.yaml").write_text(blocks(LAUNCHERS, "yaml")[0])
-    (tmp_path / "bin").mkdir()
+    folder = tmp_path_factory.mktemp("planned")
+    (folder / "cluster.yaml").write_text(blocks(LAUNCHERS, "yaml")[0])
+    (folder / "bin").mkdir()
     python = shlex.quote(sys.executable)
-    command = tmp_path / "bin" / "p2smt"
+    command = folder / "bin" / "p2smt"
     command.write_text(f'#!/bin/sh\nexec {python} -m p2smt.cli "$@"\n')
     command.chmod(0o755)
     (solve,) = re.findall(r"^\$ (p2smt solve .*-o plan\.json)$", LAUNCHERS.read_text(), re.M)
-    run(solve, tmp_path)
-    return tmp_path
+    run(solve, folder)
+    return folder
+
+
+@pytest.fixture
+def folder(planned: Path, tmp_path: Path) -> Path:
+    """A folder of its own for each test."""
+    return Path(shutil.copytree(planned, tmp_path / "pages"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
+@pytest.mark.parametrize("page", [*SHORT, *(pytest.param(page, marks=LONG) for page in REST)])
 def test_commands(page: str, folder: Path) -> None:
     for block in blocks(PAGES / page, "console"):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
@@ -65,6 +76,7 @@ def test_commands(page: str, folder: Path) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("page", "module", "ranks"), [("device-mesh", "mesh", 8), ("python", "programs", 16)]
 )

@@ -12,6 +12,7 @@ from p2smt.interop.meshes.programs.torch_writer import write_torch
 from tests.cli.tools import EVERY_KIND, TINY
 from tests.interop.meshes.cases import check_all, exported, run_over_gloo
 from tests.interop.meshes.plans import every_program, on_hosts, solved, three_levels, with_programs
+from tests.tiers import but_the_first
 
 AT_ONCE = 30
 """Requests of one plan: few enough for its file."""
@@ -19,6 +20,7 @@ AT_ONCE = 30
 
 @pytest.mark.cluster
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_programs_of_every_class(tmp_path: Path) -> None:
     plan = three_levels(tmp_path)
     asked = every_program(tmp_path, 24)
@@ -51,7 +53,7 @@ def test_requests_of_every_kind(tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.slow
-@pytest.mark.parametrize("axes", ["dp=12", "dp=6,tp=2", "tp=2,dp=6"])
+@pytest.mark.parametrize("axes", but_the_first("tp=2,dp=6", "dp=12", "dp=6,tp=2"))
 def test_programs_on_unequal_groups(tmp_path: Path, axes: str) -> None:
     """Of hosts as a scheduler hands them out; also started host by host."""
     plan = on_hosts(tmp_path, axes, 9)
