@@ -16,7 +16,8 @@ import p2smt
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.nodes.hostlist import format_hostlist
 
-SEEDS = range(30)
+SEEDS = range(30, 60)
+"""None of them was looked at while the search was built."""
 RACK = 4
 OVERSUBSCRIBED = 4
 NODE = 200_000_000_000
@@ -39,7 +40,7 @@ class Size:
 SIZES = (
     Size(16, 3, ((2, 8), (4, 4), (8, 2)), 1.0),
     Size(64, 6, ((4, 16), (8, 8), (16, 4)), 5.0),
-    Size(128, 8, ((4, 32), (8, 16), (16, 8)), 30.0, every=False),
+    Size(128, 8, ((4, 32), (8, 16), (16, 8)), 30.0),
     Size(1200, 32, ((30, 40), (40, 30), (75, 16)), 60.0, every=False),
 )
 """Not ``every``: a seed has one grid, one weight and one kind of uplinks, each in turn."""

@@ -82,7 +82,7 @@ def chosen(arguments: Sequence[str]) -> list[Job]:
         if nodes not in known or not (seeds or "1").isdecimal():
             raise InputError(f"size {text[:40]!r}", f"must be NODES[:SEEDS], of {', '.join(known)}")
         most = int(seeds) if seeds else len(SEEDS)
-        found += [job for job in jobs(known[nodes]) if job.seed < most]
+        found += [job for job in jobs(known[nodes]) if job.seed in SEEDS[:most]]
     return found
 
 
