@@ -43,11 +43,11 @@ def answer(
 ) -> int:
     """Solve on these hosts, and show the answer beside the orders that everyone has."""
     from p2smt.cli.solve.show import finish, live
-    from p2smt.search.comparison.best import best_on_hosts
+    from p2smt.search.allocation.solve import solve_on_hosts
     from p2smt.search.comparison.compare import beside, on_hosts, standard_orders
 
     with live() as progress:
-        found = best_on_hosts(problem, hosts, limits=limits, solver=solver, progress=progress)
+        found = solve_on_hosts(problem, hosts, limits=limits, solver=solver, progress=progress)
     placed, listed = on_hosts(problem, hosts)
     orders = beside(placed, standard_orders(placed, listed), found)
     return finish(found, output, as_json=as_json, beside=orders)

@@ -1,39 +1,30 @@
-"""The public function `solve_on_hosts`."""
+"""The public function `solve_on_hosts`, and what it does where nobody stated a bandwidth.
+
+Uplinks of unknown bandwidth are taken as non-blocking, so that every order of the hosts takes the
+same time in bandwidth.  Then the matrix inside the nodes is the one of least time, and of its
+orders the one that loads these uplinks least: that which still is best when they do block.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from p2smt.cluster.nodes.allocation import allocated
-from p2smt.errors import InputError
+from p2smt.cluster.topology import Topology
+from p2smt.parallelism.placement import FixedEntry
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
-from p2smt.plans.allocation import Allocation
 from p2smt.plans.rank_answer import rank_alternative
 from p2smt.plans.solution import SAME, Solution
-from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search.allocation.grids import grids, nodes_needed
-from p2smt.search.allocation.hunt import Hunt
-from p2smt.search.allocation.orders import (
-    LISTED,
-    by_name,
-    host_order,
-    host_slots,
-    order_cost,
-    sorted_hosts,
-)
-from p2smt.search.allocation.programs import sorted_note, with_programs
+from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.search.allocation.answer import fastest_on_hosts
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.solve import as_named
-from p2smt.solvers.solver import Solver, solver_of
+from p2smt.solvers.solver import Solver
 
-PROGRAMS_S = 30.0
-"""Seconds for programs where there is no limit."""
-LEAST_S = 1.0
-"""Seconds for programs where the search has used up its time."""
+_SLOW = 2.0**-10
+"""Part of a non-blocking uplink's bandwidth with which uplinks decide every time."""
 
 
 def solve_on_hosts(
@@ -52,94 +43,76 @@ def solve_on_hosts(
         hosts: those that the job got, in the order in which they are listed; None: all.  There may
             be more than the ranks fill: which of them stay idle is part of the answer.
         limits: wall-clock limit, seed and workers; a proved optimum depends on none of them.
-            Without a limit the search ends after a minute; programs get a second at least.
+            Without a limit a search ends after a minute (two of them where bandwidths are
+            assumed); programs get a second at least.
         solver: ``cpsat`` or ``z3``.
-        programs: also look for programs that are faster than one collective on the same ranks.
+        programs: also look for programs that are faster than one collective on the same ranks;
+            none are sought where a bandwidth is assumed.
         progress: called with (best objective so far or None, proved bound), in seconds.
 
     The objective is that of one collective per request, device by device; bound and status speak
-    of every matrix inside and every order.
+    of every matrix inside and every order.  Where bandwidths are assumed, ``optimal`` says of both
+    that they are proved: the least time on uplinks that do not block, and with that matrix inside
+    the nodes the least load of uplinks.
 
     Raises:
         InputError: the topology names no hosts or lacks one, there are too few of them, or the
             ranks do not fill whole nodes.
         EncodingBug: an answer of the solver failed the independent check.
     """
-    chosen, limits = solver_of(solver), limits or SearchLimits()
-    watch = StopWatch.start(limits)
-    problem, listed = _on_hosts(as_named(problem), hosts)
-    named = (sorted_hosts(problem, listed), listed, by_name(listed))
-    orders = [host_slots(problem, names) for names in named]
-    hunt = Hunt(problem, orders, limits, chosen, progress)
-    hunt.run()
-    stats = SolveStats(chosen.value, watch.elapsed_s(), hunt.calls)
-    found = replace(_solution(problem, listed, hunt, stats), limits=limits)
-    return _with_programs(found, watch, chosen) if programs else found
-
-
-def _on_hosts(problem: Problem, hosts: Sequence[str] | None) -> tuple[Problem, tuple[str, ...]]:
-    """The problem on the hosts that are listed."""
     known = problem.topology.hosts
-    listed = tuple(hosts) if hosts is not None else known.names if known else ()
-    topology = allocated(problem.topology, listed)
-    problem = replace(problem, topology=topology)
-    needed = nodes_needed(problem)
-    if needed > len(listed):
-        rule = f"the ranks fill {needed} nodes"
-        raise InputError(f"{len(listed)} hosts", rule, "name more hosts or change an axis")
-    if not grids(problem):
-        rule = "no matrix inside the nodes obeys the rules"
-        raise InputError(f"axes {list(problem.axis_sizes)}", rule, "leave out a rule")
-    return problem, listed
-
-
-def _solution(problem: Problem, listed: tuple[str, ...], hunt: Hunt, stats: SolveStats) -> Solution:
-    """The answer on the topology of the hosts that have ranks."""
-    best = hunt.best
-    if best is None:  # interrupted before the first order was costed
-        raise KeyboardInterrupt
-    names = [problem.topology.host_of(slot * _each(problem)) for slot in best.slots]
-    idle = tuple(name for name in listed if name not in set(names))
-    used = replace(problem, topology=allocated(problem.topology, names))
-    ranks = best.grid.ranks(np.array(host_slots(used, names)))
-    answer = rank_alternative(used, RankList(tuple(ranks.ravel().tolist()), used.axis_sizes))
-    status = Status.OPTIMAL if hunt.proved else Status.FEASIBLE
-    return Solution(
-        used,
-        status,
-        (answer,),
-        min(hunt.bound_s, answer.objective_s),
-        0.0,
-        Status.COMPLETE if hunt.proved else Status.TRUNCATED,
-        stats,
-        default=order_cost(problem, host_order(problem, listed), LISTED),
-        interrupted=hunt.interrupted,
-        allocation=Allocation(listed, idle, best.grid.inside),
+    limits = limits or SearchLimits()
+    watch = StopWatch.start(limits)
+    stated = known is None or not known.assumed
+    first = fastest_on_hosts(
+        problem,
+        hosts,
+        limits=limits,
+        solver=solver,
+        programs=programs and stated,
+        progress=progress,
     )
+    if known is None or stated or first.allocation is None or first.interrupted:
+        return first
+    slow = replace(problem, topology=_slowed(problem.topology, known.assumed))
+    slow = replace(slow, rules=(*problem.rules, *_fixed(first, problem)))
+    second = fastest_on_hosts(slow, hosts, limits=watch.left(), solver=solver, programs=False)
+    return _on_stated(problem, first, second)
 
 
-def _with_programs(found: Solution, watch: StopWatch, solver: Solver) -> Solution:
-    """The answer with programs that are faster than one collective on the same ranks."""
-    best, allocation = found.best, found.allocation
-    if best is None or best.rank_list is None or allocation is None or found.interrupted:
-        return found
-    limit_s = PROGRAMS_S if watch.remaining_s() is None else max(LEAST_S, watch.remaining_s() or 0)
-    limits = replace(found.limits, time_limit_s=limit_s)
-    spent = StopWatch.start(limits)
-    try:
-        answer = with_programs(found.problem, best.rank_list, limits, solver)
-        told = sorted_note(found, answer.objective_s, spent.left(), solver)
-    except KeyboardInterrupt:
-        return replace(found, interrupted=True)
-    found = replace(found, notes=(*found.notes, *told))
-    if answer.objective_s >= best.objective_s * (1 - SAME):
-        return found
+def _slowed(topology: Topology, levels: Sequence[str]) -> Topology:
+    for name in levels:
+        topology = topology.with_bandwidth_factor(topology.names.index(name), _SLOW)
+    return topology
+
+
+def _fixed(found: Solution, problem: Problem) -> list[FixedEntry]:
+    """Rules that fix the matrix inside the nodes."""
+    inside = () if found.allocation is None else found.allocation.inside
+    first = problem.topology.node_level + 1
+    return [
+        FixedEntry(i, first + j, entry)
+        for i, row in enumerate(inside)
+        for j, entry in enumerate(row)
+    ]
+
+
+def _on_stated(problem: Problem, first: Solution, second: Solution) -> Solution:
+    """The order of the second at the costs of the first."""
+    order = second.best
+    hosts = second.problem.topology.hosts
+    if order is None or hosts is None:
+        return first
+    named = as_named(problem)
+    used = replace(named, topology=allocated(named.topology, hosts.names))
+    answer = rank_alternative(used, RankList(order.ranks, used.axis_sizes))
+    no_slower = answer.objective_s <= first.alternatives[0].objective_s * (1 + SAME)
+    proved = no_slower and {first.status, second.status} == {Status.OPTIMAL}
     return replace(
-        found,
-        alternatives=(replace(answer, objective_s=best.objective_s),),
-        allocation=replace(allocation, with_programs_s=answer.objective_s),
+        first,
+        problem=used,
+        alternatives=(answer,),
+        status=Status.OPTIMAL if proved else Status.FEASIBLE,
+        interrupted=second.interrupted,
+        allocation=second.allocation,
     )
-
-
-def _each(problem: Problem) -> int:
-    return problem.topology.devices_under(problem.topology.node_level)

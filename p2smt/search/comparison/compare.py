@@ -14,7 +14,7 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import SAME, Solution
 from p2smt.result import SearchLimits, Status, known_bound
 from p2smt.search.allocation.orders import exchange, named_orders, row_major_grid
-from p2smt.search.comparison.best import best_on_hosts
+from p2smt.search.allocation.solve import solve_on_hosts
 from p2smt.search.comparison.figures import OrderFigures, figures
 from p2smt.search.comparison.tensors import MEGATRON, MEGATRON_ORDER, launched, of_axis_order
 from p2smt.search.joint import ProgressCallback
@@ -126,7 +126,7 @@ def compare_orders(
         single = replace(problem, max_length=1, pipeline=1)
         best = solve(single, top=1, limits=limits, solver=solver, progress=progress)
     else:
-        best = best_on_hosts(
+        best = solve_on_hosts(
             problem, listed, limits=limits, solver=solver, programs=False, progress=progress
         )
     return beside(problem, orders, best)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import permutations
+
 import pytest
 
 import p2smt
+from p2smt.cluster.file import parse_topology
 from p2smt.errors import InputError
+from p2smt.result import SearchLimits, Status
+from p2smt.search.allocation.answer import fastest_on_hosts
+from p2smt.search.allocation.orders import host_order, order_cost
+from tests.cli.tools import RACKS
 from tests.cluster.test_hosts import uneven
 
 REQUESTS = (p2smt.reduce("dp=1GiB"), p2smt.send("pp=16MiB*8"))
@@ -46,3 +54,46 @@ def test_too_few_hosts_and_clusters_without_names() -> None:
         p2smt.solve_on_hosts(p2smt.Problem(nameless, problem.axes, REQUESTS))
     with pytest.raises(InputError, match="multiple of the 2 devices"):
         p2smt.solve_on_hosts(p2smt.Problem(uneven(), p2smt.parse_axes("pp=3,dp=3"), REQUESTS))
+
+
+@pytest.mark.parametrize("axes", ["dp=2,pp=2,tp=2", "pp=2,dp=2,tp=2"])
+@pytest.mark.parametrize("requests", [("dp=64MiB", "pp=1MiB"), ("dp=1MiB", "pp=64MiB")])
+def test_of_orders_of_equal_time_the_one_that_loads_unstated_uplinks_least(
+    axes: str, requests: tuple[str, str]
+) -> None:
+    """Against every order of the same hosts, priced where these uplinks are slow."""
+    problem, hosts = _unstated(axes, requests), ["n1", "n2", "n3", "n4"]
+    found = p2smt.solve_on_hosts(problem, hosts)
+    assert found.best is not None
+    assert found.best.rank_list is not None
+    assert found.status is Status.OPTIMAL
+    used = found.problem
+    slow = replace(used, topology=used.topology.with_bandwidth_factor(0, 1 / 64))
+    ranks = [host_order(slow, order) for order in permutations(hosts)]
+    least_s = min(order_cost(slow, one, "order").objective_s for one in ranks)
+    best = order_cost(slow, found.best.rank_list.rank_tensor(), "found")
+    assert best.objective_s == pytest.approx(least_s)
+    first = fastest_on_hosts(problem, hosts)
+    assert first.best is not None
+    assert first.best.objective_s == pytest.approx(found.best.objective_s)
+
+
+def _unstated(axes: str, requests: tuple[str, str]) -> p2smt.Problem:
+    """Racks whose uplinks do not block and whose bandwidth nobody stated; tp within nodes."""
+    link = "{name: rack, size: 2, link: {kind: switch, bandwidth: 1"
+    text = RACKS.replace(link, f"{link[:-1]}3").replace("5 GB/s", "30 GB/s") + "assumed: [rack]\n"
+    names = [part.partition("=")[0] for part in axes.split(",")]
+    within = p2smt.parse_rule("tp within node", True, names, ["rack", "node", "gpu"])
+    asked = (p2smt.reduce(requests[0]), p2smt.send(requests[1]))
+    return p2smt.Problem(
+        parse_topology(text, "racks"), p2smt.parse_axes(axes), asked, rules=(within,)
+    )
+
+
+@pytest.mark.parametrize("assumed", ["", "assumed: [rack]\n"])
+def test_an_answer_has_the_limits_that_were_given(assumed: str) -> None:
+    problem = p2smt.Problem(
+        parse_topology(RACKS + assumed, "racks"), p2smt.parse_axes("dp=2,pp=2,tp=2"), REQUESTS
+    )
+    limits = SearchLimits(time_limit_s=30.0, seed=3)
+    assert p2smt.solve_on_hosts(problem, ["n1", "n2", "n3", "n4"], limits=limits).limits == limits
