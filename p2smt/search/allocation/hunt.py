@@ -30,20 +30,26 @@ _RESOLUTION = 2**32
 """Ticks of the first answer."""
 WITHOUT_LIMIT_S = 60.0
 """Seconds after which a search without a limit stops, if there is no proof by then."""
-FEW_ORDERS = 400
-"""Orders of all grids together that are tried one by one where no bound meets the answer."""
+FEW_ORDERS = 5000
+"""Orders of all grids together that are tried one by one where no bound meets the answer.
+
+A question's ticks take some 0.1 ms, and most orders are out by them; costing one takes 5 ms."""
 _CLIMB, _STEPS = 0.5, 60_000
 
 
 @dataclass(slots=True)
 class Hunt:
-    """A search on named hosts; ``best`` is what was found so far, ``bound_s`` what was proved."""
+    """A search on named hosts; ``best`` is what was found so far, ``bound_s`` what was proved.
+
+    Up to ``few_orders`` orders are tried one by one where no bound meets the answer.
+    """
 
     problem: Problem
     listed: Sequence[IntArray]
     limits: SearchLimits
     solver: Solver
     progress: ProgressCallback | None = None
+    few_orders: int = FEW_ORDERS
     best: HostOrder | None = None
     bound_s: float = 0.0
     calls: int = 0
@@ -136,7 +142,7 @@ class Hunt:
         left = [one for one in self._searches if one.bound < self._ticks()]
         if any(one.grid.cells > MOST_CELLS for one in left):
             return False
-        return sum(number_of_orders(one.tree, one.grid.cells) for one in left) <= FEW_ORDERS
+        return sum(number_of_orders(one.tree, one.grid.cells) for one in left) <= self.few_orders
 
     def _begun(self, tree: Tree, watch: StopWatch) -> list[GridSearch]:
         """Every grid with its first bound and its known orders; none if the time runs out."""
@@ -176,15 +182,17 @@ class Hunt:
                     self._take(one.grid, one.slots(one.counts(pools)))
 
     def _last(self, tree: Tree, watch: StopWatch) -> None:
-        """Where no bound meets the answer and there are few orders: all of them."""
+        """Where no bound meets the answer and there are few orders: all that may be faster."""
         unsettled = [one for one in self._searches if one.bound < self._ticks()]
         if self.proved or watch.expired() or not self._few():
             return
         for one in unsettled:
+            pool_of, fine = tree.pool_of(), one.fine().problem
             for slots in every_order(tree, one.grid.cells):
                 if watch.expired():
                     return
-                self._take(one.grid, slots)
+                if ticks_of(fine, one.counts([pool_of[s] for s in slots.tolist()])) < self._ticks():
+                    self._take(one.grid, slots)
         for one in unsettled:
             one.bound = self._ticks()
         self._tell()
