@@ -23,18 +23,17 @@ Constraints
                     of either
     C4 shares       v is the share of the number that e holds; k is at least their sum
     C5 ticks        w is at least the ticks of k
-    C6 used         w is at least the ticks of a pool that has a cell
-    C7 cheapest     one way of a request counts, and c is at least its ticks
-    C8 held         so many cells of these blocks lie in each pool
-    C9 at most      the objective does not exceed its limit
-    C10 alone       for blocks in a chain: what each entity alone needs, given how many cells it
+    C6 cheapest     one way of a request counts, and c is at least its ticks
+    C7 held         so many cells of these blocks lie in each pool
+    C8 at most      the objective does not exceed its limit
+    C9 alone        for blocks in a chain: what each entity alone needs, given how many cells it
                     holds (follows from the others; below)
-    C11 exchanges   of answers that differ by an exchange of pools that are alike, of blocks that
+    C10 exchanges   of answers that differ by an exchange of pools that are alike, of blocks that
                     are, or by reversing the chain, one is kept
 
 Objective: the sum of c, or m.
 
-C10.  Let an entity hold c of P blocks of D cells.  If less than s < D leave it and less enter it
+C9.  Let an entity hold c of P blocks of D cells.  If less than s < D leave it and less enter it
 along the chain, its counts lie within s of each other.  So none is D, and at least c/s blocks are
 there in part; or none is 0, and at least (PD - c)/s are; or all P are.  The load by shares is that
 many times the share of a part.
@@ -55,7 +54,7 @@ from p2smt.encodings.allocation.cpsat_loads import (
     c4_shares,
     held_of,
 )
-from p2smt.encodings.allocation.cpsat_redundant import c10_alone, c11_exchanges
+from p2smt.encodings.allocation.cpsat_redundant import c9_alone, c10_exchanges
 from p2smt.encodings.run_cpsat import proved_bound, run
 from p2smt.errors import TooLarge
 from p2smt.problems.allocation import AllocationProblem, Counts, Messages, WayTicks
@@ -148,25 +147,10 @@ def c5_ticks(
         model.add(way >= step * load + below)
 
 
-def c6_used(
-    model: cp_model.CpModel,
-    problem: AllocationProblem,
-    cells: Mapping[tuple[int, int], cp_model.IntVar],
-    way: cp_model.IntVar,
-    ticks: Sequence[int],
-) -> None:
-    """C6: w is at least the ticks of each pool with a cell."""
-    for p, cost in enumerate(ticks):
-        used = model.new_bool_var(f"used{p}")
-        for b in range(problem.blocks):
-            model.add(cells[b, p] <= problem.members * used)
-        model.add(way >= cost).only_enforce_if(used)
-
-
-def c7_cheapest(
+def c6_cheapest(
     model: cp_model.CpModel, request: cp_model.IntVar, ways: Sequence[cp_model.IntVar]
 ) -> None:
-    """C7: exactly one way counts; c is at least its ticks."""
+    """C6: exactly one way counts; c is at least its ticks."""
     if len(ways) == 1:
         model.add(request >= ways[0])
         return
@@ -176,19 +160,19 @@ def c7_cheapest(
         model.add(request >= way).only_enforce_if(chosen)
 
 
-def c8_held(
+def c7_held(
     model: cp_model.CpModel,
     problem: AllocationProblem,
     cells: Mapping[tuple[int, int], cp_model.IntVar],
 ) -> None:
-    """C8: the cells of these blocks in each pool are as many as is held."""
+    """C7: the cells of these blocks in each pool are as many as is held."""
     for one in problem.held:
         for p, count in enumerate(one.counts):
             model.add(sum(cells[b, p] for b in one.blocks) == count)
 
 
-def c9_at_most(model: cp_model.CpModel, goal: cp_model.LinearExprT, ticks: int) -> None:
-    """C9: the objective is at most so many ticks."""
+def c8_at_most(model: cp_model.CpModel, goal: cp_model.LinearExprT, ticks: int) -> None:
+    """C8: the objective is at most so many ticks."""
     model.add(goal <= ticks)
 
 
@@ -200,13 +184,13 @@ def _build(model: cp_model.CpModel, problem: AllocationProblem) -> Vars:
     }
     c1_blocks(model, problem, cells)
     c2_pools(model, problem, cells)
-    c8_held(model, problem, cells)
+    c7_held(model, problem, cells)
     held = held_of(problem, cells)
     largest = _largest(model, problem, held)
-    costs = tuple(_request(model, problem, cells, largest, ways) for ways in problem.requests)
+    costs = tuple(_request(model, largest, ways) for ways in problem.requests)
     variables = Vars(cells, largest, costs)
-    c10_alone(model, problem, largest)
-    c11_exchanges(model, problem, cells)
+    c9_alone(model, problem, largest)
+    c10_exchanges(model, problem, cells)
     for b, row in enumerate(problem.start or ()):
         for p, count in enumerate(row):
             model.add_hint(cells[b, p], count)
@@ -251,23 +235,19 @@ def _carry(
 
 def _request(
     model: cp_model.CpModel,
-    problem: AllocationProblem,
-    cells: Mapping[tuple[int, int], cp_model.IntVar],
     largest: Mapping[tuple[int, tuple[int, ...]], cp_model.IntVar],
     ways: Sequence[WayTicks],
 ) -> cp_model.IntVar:
     """c of a request."""
-    prices = [_priced(model, problem, cells, largest, way) for way in ways]
+    prices = [_priced(model, largest, way) for way in ways]
     least = min(way.least for way in ways)
     cost = model.new_int_var(least, max(_most(way) for way in ways), "c")
-    c7_cheapest(model, cost, prices)
+    c6_cheapest(model, cost, prices)
     return cost
 
 
 def _priced(
     model: cp_model.CpModel,
-    problem: AllocationProblem,
-    cells: Mapping[tuple[int, int], cp_model.IntVar],
     largest: Mapping[tuple[int, tuple[int, ...]], cp_model.IntVar],
     way: WayTicks,
 ) -> cp_model.IntVar:
@@ -275,14 +255,12 @@ def _priced(
     cost = model.new_int_var(way.least, _most(way), "w")
     for load, ticks in sorted({(u.load, u.ticks) for u in way.uplinks if u is not None}):
         c5_ticks(model, cost, largest[load, ticks], ticks)
-    if any(ticks > way.least for ticks in way.pools):
-        c6_used(model, problem, cells, cost, way.pools)
     return cost
 
 
 def _most(way: WayTicks) -> int:
     """The most that a way can cost."""
-    return max([way.least, *way.pools, *(u.ticks[-1] for u in way.uplinks if u is not None)])
+    return max([way.least, *(u.ticks[-1] for u in way.uplinks if u is not None)])
 
 
 def _goal(
@@ -296,5 +274,5 @@ def _goal(
         goal = model.new_int_var(0, most, "m")
         model.add_max_equality(goal, variables.costs)
     if problem.at_most is not None:
-        c9_at_most(model, goal, problem.at_most)
+        c8_at_most(model, goal, problem.at_most)
     return goal

@@ -1,4 +1,4 @@
-"""What follows, or picks one of equals: C10 and C11 of :mod:`p2smt.encodings.allocation.cpsat`."""
+"""What follows, or picks one of equals: C9 and C10 of :mod:`p2smt.encodings.allocation.cpsat`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from p2smt.problems.allocation import AllocationProblem, Messages, Shares, least
 _Key = tuple[int, tuple[int, ...]]
 
 
-def c10_alone(
+def c9_alone(
     model: cp_model.CpModel,
     problem: AllocationProblem,
     largest: Mapping[_Key, cp_model.IntVar],
 ) -> None:
-    """C10: given the messages k of entities, their k of shares is at least what one needs alone."""
+    """C9: given the messages k of entities, their k of shares is at least what one needs alone."""
     for chain in (i for i, load in enumerate(problem.loads) if _is_chain(problem, load)):
         for part, share in _parts(problem):
             for (message, ticks), moved in _of(largest, chain):
@@ -86,12 +86,12 @@ def _staircase(
             model.add(more == 1)
 
 
-def c11_exchanges(
+def c10_exchanges(
     model: cp_model.CpModel,
     problem: AllocationProblem,
     cells: Mapping[tuple[int, int], cp_model.IntVar],
 ) -> None:
-    """C11: blocks that are alike ascend by weight; the chain's first is no heavier than its last.
+    """C10: blocks that are alike ascend by weight; the chain's first is no heavier than its last.
 
     A block weighs its cells by the kinds of their pools, so pools that are alike weigh the same;
     of those the first block's cells descend.
@@ -130,8 +130,6 @@ def _kind(problem: AllocationProblem, pool: int) -> tuple[object, ...]:
     alone = [e for e in around if len(problem.entities[e]) == 1]
     outer = tuple(e for e in around if e not in alone)
     prices = tuple(
-        (way.pools[pool], *(way.uplinks[e] for e in alone))
-        for ways in problem.requests
-        for way in ways
+        tuple(way.uplinks[e] for e in alone) for ways in problem.requests for way in ways
     )
     return problem.pools[pool], outer, prices

@@ -15,12 +15,11 @@ Constraints
     C3 messages     k is at least what leaves the entity, and what enters it
     C4 shares       k is at least the sum over groups of the share of what the entity holds
     C5 ticks        w is at least the ticks of k
-    C6 used         w is at least the ticks of a pool that has a cell
-    C7 cheapest     c is at least w of some way of the request
-    C8 held         so many cells of these blocks lie in each pool
-    C9 at most      the objective does not exceed its limit
+    C6 cheapest     c is at least w of some way of the request
+    C7 held         so many cells of these blocks lie in each pool
+    C8 at most      the objective does not exceed its limit
 
-Objective: the sum of c, or the largest, bisected by C9; the lower end is what the failures prove.
+Objective: the sum of c, or the largest, bisected by C8; the lower end is what the failures prove.
 
 Size: blocks x pools integers; each load is a sum over blocks, each table a clause per entry.  It is
 meant for small problems, and to check the other encoding.
@@ -133,26 +132,20 @@ def c5_ticks(solver: z3.Solver, way: z3.ArithRef, load: z3.ArithRef, ticks: Sequ
             solver.add(z3.Implies(load >= value, way >= cost))
 
 
-def c6_used(solver: z3.Solver, v: Vars, way: z3.ArithRef, pools: Sequence[int]) -> None:
-    """C6: w is at least the ticks of each pool with a cell."""
-    for p, cost in enumerate(pools):
-        solver.add(z3.Implies(z3.Or([row[p] > 0 for row in v.cells]), way >= cost))
-
-
-def c7_cheapest(solver: z3.Solver, request: z3.ArithRef, ways: Sequence[z3.ArithRef]) -> None:
-    """C7: c is at least the ticks of one way."""
+def c6_cheapest(solver: z3.Solver, request: z3.ArithRef, ways: Sequence[z3.ArithRef]) -> None:
+    """C6: c is at least the ticks of one way."""
     solver.add(z3.Or([request >= way for way in ways]))
 
 
-def c8_held(solver: z3.Solver, problem: AllocationProblem, v: Vars) -> None:
-    """C8: the cells of these blocks in each pool are as many as is held."""
+def c7_held(solver: z3.Solver, problem: AllocationProblem, v: Vars) -> None:
+    """C7: the cells of these blocks in each pool are as many as is held."""
     for one in problem.held:
         for p, count in enumerate(one.counts):
             solver.add(z3.Sum([v.cells[b][p] for b in one.blocks]) == count)
 
 
-def c9_at_most(solver: z3.Solver, problem: AllocationProblem, v: Vars, ticks: int) -> None:
-    """C9: the sum of the costs, or each of them, is at most so many ticks."""
+def c8_at_most(solver: z3.Solver, problem: AllocationProblem, v: Vars, ticks: int) -> None:
+    """C8: the sum of the costs, or each of them, is at most so many ticks."""
     if problem.worst:
         solver.add(*(cost <= ticks for cost in v.costs))
     else:
@@ -175,7 +168,7 @@ def _build(solver: z3.Solver, problem: AllocationProblem) -> Vars:
     v = Vars(cells, loads, costs)
     c1_blocks(solver, problem, v)
     c2_pools(solver, problem, v)
-    c8_held(solver, problem, v)
+    c7_held(solver, problem, v)
     for key in loads:
         load = problem.loads[key[0]]
         if isinstance(load, Messages):
@@ -184,9 +177,9 @@ def _build(solver: z3.Solver, problem: AllocationProblem) -> Vars:
             c4_shares(solver, problem, v, load, key)
     for r, ways in enumerate(problem.requests):
         prices = [_priced(solver, v, way, f"w{r},{a}") for a, way in enumerate(ways)]
-        c7_cheapest(solver, costs[r], prices)
+        c6_cheapest(solver, costs[r], prices)
     if problem.at_most is not None:
-        c9_at_most(solver, problem, v, problem.at_most)
+        c8_at_most(solver, problem, v, problem.at_most)
     return v
 
 
@@ -197,7 +190,6 @@ def _priced(solver: z3.Solver, v: Vars, way: WayTicks, name: str) -> z3.ArithRef
     for entity, uplink in enumerate(way.uplinks):
         if uplink is not None:
             c5_ticks(solver, price, v.loads[uplink.load, entity], uplink.ticks)
-    c6_used(solver, v, price, way.pools)
     return price
 
 
@@ -212,7 +204,7 @@ def _at_most(
     solver.push()
     try:
         if ticks is not None:
-            c9_at_most(solver, problem, v, ticks)
+            c8_at_most(solver, problem, v, ticks)
         model = solution(solver, watch)
     finally:
         solver.pop()

@@ -90,4 +90,4 @@ def _of_values(
     mesh = np.asarray(order)
     if mesh.dtype.kind not in "iu":
         raise InputError(source, "holds no whole numbers, nor names of hosts")
-    return tensors.of_mesh(problem, mesh, tensors.launched(problem, listed), source)
+    return tensors.of_mesh(problem, mesh, tensors.launch_devices(problem, listed), source)

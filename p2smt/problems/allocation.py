@@ -1,6 +1,6 @@
 """Which hosts get which cells of a grid?  The question as plain integers.
 
-Hosts that are alike (under the same switches, with the same uplink of their own) form a *pool*.
+Hosts under the same switches form a *pool*: nodes are all alike.
 Cells come in *blocks* of as many cells each; an answer says how many cells of each block lie in
 each pool.  With blocks of one cell that is where every cell lies, and the loads are exact.  With
 larger blocks (the groups of one axis, say) only counts are asked for, and the loads are what any
@@ -57,12 +57,11 @@ class UplinkTicks:
 class WayTicks:
     """One way to carry out a request: the largest of these in ticks.
 
-    ``least`` whatever the answer, ``pools[p]`` if pool p has a cell, and what the load of each
-    entity costs (None: its uplink does not matter).
+    ``least`` whatever the answer, and what the load of each entity costs (None: its uplink does not
+    matter).
     """
 
     least: int
-    pools: tuple[int, ...]
     uplinks: tuple[UplinkTicks | None, ...]
 
 
@@ -108,8 +107,8 @@ class AllocationProblem:
             self._check(way)
 
     def _check(self, way: WayTicks) -> None:
-        if len(way.pools) != len(self.pools) or len(way.uplinks) != len(self.entities):
-            raise InputError("ticks of a way", "need one entry for each pool and each entity")
+        if len(way.uplinks) != len(self.entities):
+            raise InputError("ticks of a way", "need one entry for each entity")
         for uplink in way.uplinks:
             if uplink is not None and list(uplink.ticks) != sorted(uplink.ticks):
                 raise InputError("ticks of an uplink", "must not fall with the load")

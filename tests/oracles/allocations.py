@@ -42,9 +42,6 @@ def cost(problem: AllocationProblem, counts: Counts) -> int:
 def way_cost(problem: AllocationProblem, way: WayTicks, counts: Counts) -> int:
     """What one way costs."""
     most = way.least
-    for pool, ticks in enumerate(way.pools):
-        if any(row[pool] for row in counts):
-            most = max(most, ticks)
     for entity, uplink in enumerate(way.uplinks):
         if uplink is None:
             continue

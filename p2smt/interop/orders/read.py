@@ -66,7 +66,7 @@ def _tensor(
     if text.lstrip().startswith(("[", "{")):
         return _json(_parsed(text), problem, listed, f"order {_short(text)!r}")
     if tensors.is_axis_order(problem, text) or text in problem.axis_names:
-        return tensors.of_axis_order(problem, text, tensors.launched(problem, listed))
+        return tensors.of_axis_order(problem, text, tensors.launch_devices(problem, listed))
     if listed is not None and text.strip() and ("," in text or "[" in text or text in listed):
         return tensors.of_hosts(problem, parse_hostlist(text), f"order {_short(text)!r}")
     names = f"; the standard orders are {', '.join(known)}"
@@ -84,7 +84,7 @@ def _parsed(text: str) -> object:
 def _file(path: str, problem: Problem, listed: Sequence[str] | None) -> IntArray:
     source = f"order file {path[:200]!r}"
     if path.endswith(".npy"):
-        start = tensors.launched(problem, listed)
+        start = tensors.launch_devices(problem, listed)
         return tensors.of_mesh(problem, read_npy(path), start, source)
     if path.endswith(".json"):
         return _json(read_json(path, source, _REMEDY, MAX_BYTES), problem, listed, source)
@@ -93,12 +93,12 @@ def _file(path: str, problem: Problem, listed: Sequence[str] | None) -> IntArray
         return tensors.of_hosts(problem, found, source)
     if isinstance(found, list):
         return tensors.of_places(problem, found, source)
-    return tensors.of_mesh(problem, found, tensors.launched(problem, listed), source)
+    return tensors.of_mesh(problem, found, tensors.launch_devices(problem, listed), source)
 
 
 def _json(data: object, problem: Problem, listed: Sequence[str] | None, source: str) -> IntArray:
     """A mesh with named dimensions, a mesh or a rank list, or a matrix (which holds no 0)."""
-    start = tensors.launched(problem, listed)
+    start = tensors.launch_devices(problem, listed)
     if isinstance(data, dict):
         if "mesh" not in data:
             raise InputError(source, "has no key mesh", _REMEDY)

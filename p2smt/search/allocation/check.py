@@ -22,8 +22,7 @@ def ticks_of(problem: AllocationProblem, counts: Counts) -> int:
 
 
 def _way(problem: AllocationProblem, way: WayTicks, counts: Counts) -> int:
-    used = [p for p in range(len(problem.pools)) if any(row[p] for row in counts)]
-    found = [way.least, *(way.pools[p] for p in used)]
+    found = [way.least]
     for entity, uplink in enumerate(way.uplinks):
         if uplink is not None:
             load = entity_load(problem, problem.loads[uplink.load], entity, counts)

@@ -20,7 +20,7 @@ from p2smt.search.allocation.near.climb import Climb
 from p2smt.search.allocation.near.every import MOST_CELLS, every_order, number_of_orders
 from p2smt.search.allocation.near.known import HostOrder, costed, filled
 from p2smt.search.allocation.orders import row_major_grid
-from p2smt.search.allocation.question import Tree, tree_of
+from p2smt.search.allocation.question import Tree, switch_tree
 from p2smt.search.allocation.settle import GridSearch
 from p2smt.search.allocation.terms import term
 from p2smt.search.joint import ProgressCallback
@@ -124,7 +124,7 @@ class Hunt:
     def _settle(self, watch: StopWatch) -> None:
         objective_s = 0.0 if self.best is None else self.best.objective_s
         self._tick_s = objective_s / _RESOLUTION or 1.0
-        tree = tree_of(self.problem.topology)
+        tree = switch_tree(self.problem.topology)
         self._searches = self._begun(tree, watch)
         self._tell()
         waiting = sorted(self._searches, key=lambda one: one.bound)

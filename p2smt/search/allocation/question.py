@@ -41,15 +41,13 @@ class Tree:
     """The switches over the hosts.
 
     ``pools``: the places of each pool, ascending.  ``entities``: the pools under each switch;
-    ``levels`` its level, ``parts`` its uplink's part of the level's bandwidth.  ``own``: the same
-    part of the nodes' own uplinks, per pool.
+    ``levels`` its level, ``parts`` its uplink's part of the level's bandwidth.
     """
 
     pools: tuple[tuple[int, ...], ...]
     entities: tuple[tuple[int, ...], ...]
     levels: tuple[int, ...]
     parts: tuple[float, ...]
-    own: tuple[float, ...]
 
     def hosts(self, entity: Sequence[int]) -> int:
         """Number of hosts in these pools."""
@@ -60,30 +58,27 @@ class Tree:
         return {slot: p for p, slots in enumerate(self.pools) for slot in slots}
 
 
-def tree_of(topology: Topology) -> Tree:
+def switch_tree(topology: Topology) -> Tree:
     """The switches of a topology that names its hosts; one that holds them all has no uplink."""
     slots = topology.hosts.slots if topology.hosts else ()
     node = topology.node_level
     each = topology.devices_under(node)
-    own = topology.uplink_parts(node) or (1.0,) * (1 + max(slots, default=0))
-    leaf = topology.devices_under(node - 1) // each if node else len(own)
-    pools: dict[tuple[int, float], list[int]] = {}
+    leaf = topology.devices_under(node - 1) // each if node else 1 + max(slots, default=0)
+    pools: dict[int, list[int]] = {}
     for slot in slots:
-        pools.setdefault((slot // leaf, own[slot]), []).append(slot)
+        pools.setdefault(slot // leaf, []).append(slot)
     entities, levels, parts = [], [], []
     for j in range(node):
         under = topology.devices_under(j) // each
         rates = topology.uplink_parts(j)
         for entity in sorted({slot // under for slot in slots}):
-            inside = [
-                p for p, (_, found) in enumerate(pools.items()) if found[0] // under == entity
-            ]
+            inside = [p for p, found in enumerate(pools.values()) if found[0] // under == entity]
             if len(inside) < len(pools):
                 entities.append(tuple(inside))
                 levels.append(j)
                 parts.append(rates[entity] if rates else 1.0)
     found = tuple(map(tuple, pools.values()))
-    return Tree(found, tuple(entities), tuple(levels), tuple(parts), tuple(o for _, o in pools))
+    return Tree(found, tuple(entities), tuple(levels), tuple(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +162,10 @@ class _Maker:
             seconds = replace(way.way, seconds_per_byte=wire).seconds(payload)
             return max(floor, int(times * seconds / self.tick_s))
 
-        best = max(self.tree.own)
-        uneven = way.follows is Follows.TREE or term.silent
-        own = [best if uneven else part for part in self.tree.own]
-        pools = tuple(ticks(way.node_s / part) for part in own)
-        least = max(ticks(0.0), min(pools))
+        least = ticks(0.0)
         found = None if term.silent else self._load(term, way)
         if found is None:
-            return WayTicks(least, pools, (None,) * len(self.tree.entities))
+            return WayTicks(least, (None,) * len(self.tree.entities))
         index, step, halved = found
         most = self._most(self.loads[index])
         tables: dict[float, tuple[int, ...]] = {}
@@ -187,7 +178,7 @@ class _Maker:
                 tables[unit] = self._tables.setdefault(row, row)
             flat = tables[unit][-1] == least
             uplinks.append(None if flat else UplinkTicks(index, tables[unit]))
-        return WayTicks(least, pools, tuple(uplinks))
+        return WayTicks(least, tuple(uplinks))
 
     def _most(self, load: Load) -> int:
         """No uplink carries more: what the cells of the fullest switch send or receive."""

@@ -49,15 +49,13 @@ class CellWay:
     """A way to carry out a request, whatever the order of the hosts.
 
     ``way`` has the least latency of all orders, and what the nodes and their inside take.
-    ``node_s`` is the part of that which the nodes' own uplinks take, seconds per byte.  ``units``:
-    for each level outside nodes, seconds per byte of one unit of load on an uplink of the level's
-    bandwidth: one edge of each replica; half an edge for trees; for shares ``sent[n]`` units of a
-    group with n cells inside.
+    ``units``: for each level outside nodes, seconds per byte of one unit of load on an uplink of
+    the level's bandwidth: one edge of each replica; half an edge for trees; for shares ``sent[n]``
+    units of a group with n cells inside.
     """
 
     follows: Follows
     way: Way
-    node_s: float
     units: tuple[float, ...]
     sent: tuple[float, ...] = ()
 
@@ -149,9 +147,7 @@ def _taken(model: StepCostModel, payload: int) -> tuple[Way, ...]:
 def _fixed(topology: Topology, lines: IntArray, request: Request) -> tuple[CellWay, ...]:
     """The way of a request that stays inside nodes."""
     model = _model(topology, _footprint(topology, lines, request), request)
-    return tuple(
-        CellWay(Follows.SENDS, way, 0.0, ()) for way in _taken(model, request.payload_bytes)
-    )
+    return tuple(CellWay(Follows.SENDS, way, ()) for way in _taken(model, request.payload_bytes))
 
 
 def _ways(topology: Topology, lines: IntArray, request: Request) -> tuple[CellWay, ...]:
@@ -180,28 +176,27 @@ def _probed(
     topology: Topology, footprint: Footprint, request: Request, way: Way, replicas: int
 ) -> CellWay:
     """A way with its prices per unit of load on each level outside nodes."""
-    node_s = way.level_s_per_byte[topology.node_level]
     outer = range(topology.node_level)
     probe = _Probe(topology, footprint, request, (way.algorithm, way.protocol))
     if request.kind is RequestKind.SEND:
         each = tuple(replicas * probe.share(j, 1) for j in outer)
-        return CellWay(Follows.SENDS, way, node_s, each)
+        return CellWay(Follows.SENDS, way, each)
     for follows in (Follows.RING, Follows.PATH, Follows.TREE):
         units = tuple(replicas * probe.along(j, follows) for j in outer)
         if any(units):
             halves = tuple(unit / 2 for unit in units)
-            return CellWay(follows, way, node_s, halves if follows is Follows.TREE else units)
+            return CellWay(follows, way, halves if follows is Follows.TREE else units)
     local = footprint.local
     counts = range(1, footprint.members // local)
     level = topology.node_level - 1
     sent = [probe.share(level, local * n) for n in counts] if level >= 0 else []
     top = max(sent, default=0.0)
     if not top:
-        return CellWay(Follows.SHARE, way, node_s, tuple(0.0 for _ in outer), (0.0, 0.0))
+        return CellWay(Follows.SHARE, way, tuple(0.0 for _ in outer), (0.0, 0.0))
     most = local * (1 + sent.index(top))
     units = tuple(replicas * probe.share(j, most) for j in outer)
     part = [one / top for one in sent]
-    return CellWay(Follows.SHARE, way, node_s, units, (0.0, *part, 0.0))
+    return CellWay(Follows.SHARE, way, units, (0.0, *part, 0.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from p2smt.result import SearchLimits, Status, known_bound
 from p2smt.search.allocation.orders import exchange, named_orders, row_major_grid
 from p2smt.search.allocation.solve import solve_on_hosts
 from p2smt.search.comparison.figures import OrderFigures, figures
-from p2smt.search.comparison.tensors import MEGATRON, MEGATRON_ORDER, launched, of_axis_order
+from p2smt.search.comparison.tensors import MEGATRON, MEGATRON_ORDER, launch_devices, of_axis_order
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.solve import as_named, solve
 from p2smt.solvers.solver import Solver
@@ -81,7 +81,7 @@ def standard_orders(problem: Problem, listed: Sequence[str] | None) -> dict[str,
     """
     found = dict(_orders_of_nodes(problem) if listed is None else named_orders(problem, listed))
     if set(problem.axis_names) <= set(MEGATRON) and len(problem.axes) > 1:
-        start = launched(problem, listed)
+        start = launch_devices(problem, listed)
         found[MEGATRON_ORDER] = of_axis_order(problem, MEGATRON_ORDER, start)
     return found
 

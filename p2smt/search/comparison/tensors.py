@@ -26,7 +26,7 @@ MEGATRON_ORDER = "-".join(MEGATRON)
 _ORDER = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z][A-Za-z0-9_]*)*")
 
 
-def launched(problem: Problem, hosts: Sequence[str] | None) -> IntArray:
+def launch_devices(problem: Problem, hosts: Sequence[str] | None) -> IntArray:
     """The device of each launched rank; ``hosts``: in the order in which they are listed."""
     if hosts is not None:
         return host_order(problem, hosts).ravel()

@@ -25,7 +25,7 @@ from p2smt.search.allocation.grids import grids
 from p2smt.search.allocation.hunt import Hunt
 from p2smt.search.allocation.near.every import every_order
 from p2smt.search.allocation.orders import host_slots
-from p2smt.search.allocation.question import asked, tree_of
+from p2smt.search.allocation.question import asked, switch_tree
 from p2smt.search.allocation.settle import GridSearch
 from p2smt.search.allocation.terms import term
 from p2smt.solvers.ask import ask
@@ -184,7 +184,7 @@ def solvers_agree_with_every_order(problem: Problem, solver: Solver) -> None:
 
     Solved without what is known beforehand; the search as a whole then is held against the costs.
     """
-    tree = tree_of(problem.topology)
+    tree = switch_tree(problem.topology)
     for grid in grids(problem):
         orders = [slots.tolist() for slots in every_order(tree, grid.cells)]
         terms = tuple(term(problem, grid, r, np.array(orders[0])) for r in problem.requests)

@@ -27,7 +27,7 @@ from p2smt.search.allocation.grids import CellGrid, grids
 from p2smt.search.allocation.near.climb import Climb
 from p2smt.search.allocation.near.every import every_order, number_of_orders
 from p2smt.search.allocation.near.known import banded, bands, by_significance
-from p2smt.search.allocation.question import asked, block_of, tree_of, whole
+from p2smt.search.allocation.question import asked, block_of, switch_tree, whole
 from p2smt.search.allocation.terms import term
 from p2smt.search.joint import ProgressCallback
 from tests.cluster.test_hosts import uneven
@@ -47,7 +47,7 @@ def test_ticks_are_never_more_than_the_cost_model_has(problem: Problem, random: 
     """Any order: its ticks are a bound on its cost, and under a library equal to it."""
     hosts = problem.topology.hosts
     assert hosts is not None
-    tree = tree_of(problem.topology)
+    tree = switch_tree(problem.topology)
     pool_of = tree.pool_of()
     for grid in grids(problem)[:2]:
         slots = np.array(hosts.slots)
@@ -89,7 +89,7 @@ def test_a_climb_ends_where_brute_force_does() -> None:
     grid = grids(job)[0]
     slots = np.array(job.topology.hosts.slots)  # type: ignore[union-attr]
     terms = [term(job, grid, one, slots) for one in job.requests]
-    tree = tree_of(job.topology)
+    tree = switch_tree(job.topology)
     question = asked(job, grid, terms, tree, 1e-9).problem
     pool_of = tree.pool_of()
     start = [pool_of[s] for s in np.random.default_rng(1).permutation(slots).tolist()]
@@ -108,7 +108,7 @@ def test_a_climb_ends_where_brute_force_does() -> None:
 
 def test_a_move_that_trades_time_for_load_is_weighed() -> None:
     """Slower by a little, with far less load: however cold, no number is too large."""
-    way = WayTicks(0, (0, 0), (None, None))
+    way = WayTicks(0, (None, None))
     problem = AllocationProblem((1, 1), ((0,), (1,)), 2, 1, (), ((way,),))
     climb = Climb(problem, [0, 1], 0)
     climb.value = (11, 0)
@@ -128,7 +128,7 @@ def test_bands_lie_between_the_two_significances() -> None:
 
 
 def test_every_order_is_listed_once() -> None:
-    tree = tree_of(uneven())
+    tree = switch_tree(uneven())
     for cells in (1, 3):
         found = [tuple(slots.tolist()) for slots in every_order(tree, cells)]
         assert len(found) == len(set(found)) == number_of_orders(tree, cells) == 3**cells

@@ -46,14 +46,14 @@ def test_an_order_of_axes_is_megatrons(axes: list[str], words: list[str]) -> Non
     sizes = {name: {"dp": 4, "tp": 2, "pp": 2}[name] for name in axes}
     problem = regular(",".join(f"{name}={size}" for name, size in sizes.items()))
     order = "-".join(words)
-    ranks = tensors.of_axis_order(problem, order, tensors.launched(problem, None))
+    ranks = tensors.of_axis_order(problem, order, tensors.launch_devices(problem, None))
     for coordinate, rank in megatron(sizes, order).items():
         assert ranks[coordinate] == rank
 
 
 def test_the_reversed_axes_are_the_default_order() -> None:
     problem = regular()
-    ranks = tensors.of_axis_order(problem, "pp-tp-dp", tensors.launched(problem, None))
+    ranks = tensors.of_axis_order(problem, "pp-tp-dp", tensors.launch_devices(problem, None))
     assert np.array_equal(ranks, default_ranks(problem.axis_sizes))
 
 
@@ -64,7 +64,7 @@ def test_the_reversed_axes_are_the_default_order() -> None:
 def test_bad_orders_of_axes(order: str, message: str) -> None:
     problem = regular()
     with pytest.raises(InputError, match=message):
-        tensors.of_axis_order(problem, order, tensors.launched(problem, None))
+        tensors.of_axis_order(problem, order, tensors.launch_devices(problem, None))
 
 
 def devices(problem: Problem, hosts: tuple[str, ...]) -> list[int]:
@@ -77,13 +77,13 @@ def devices(problem: Problem, hosts: tuple[str, ...]) -> list[int]:
 
 def test_launched_ranks_follow_the_hosts_as_listed() -> None:
     problem = named()
-    assert tensors.launched(problem, LISTED).tolist() == devices(problem, LISTED)
+    assert tensors.launch_devices(problem, LISTED).tolist() == devices(problem, LISTED)
 
 
 @given(st.permutations(range(8)))
 def test_a_mesh_says_who_has_each_coordinate(order: list[int]) -> None:
     problem = named()
-    start = tensors.launched(problem, LISTED)
+    start = tensors.launch_devices(problem, LISTED)
     mesh = np.array(order).reshape(2, 2, 2)
     ranks = tensors.of_mesh(problem, mesh, start, "mesh")
     every = devices(problem, LISTED)
@@ -105,7 +105,7 @@ def test_a_mesh_says_who_has_each_coordinate(order: list[int]) -> None:
 def test_bad_meshes(mesh: IntArray, message: str) -> None:
     problem = named()
     with pytest.raises(InputError, match=message):
-        tensors.of_mesh(problem, mesh, tensors.launched(problem, LISTED), "mesh")
+        tensors.of_mesh(problem, mesh, tensors.launch_devices(problem, LISTED), "mesh")
 
 
 def test_hosts_once_or_for_each_rank() -> None:
