@@ -100,7 +100,6 @@ if TYPE_CHECKING:
     from p2smt.schedules.verify.report import Report as Report
     from p2smt.schedules.verify.report import Verdict as Verdict
     from p2smt.search.allocation.orders import baselines as baselines
-    from p2smt.search.allocation.orders import host_order as host_order
     from p2smt.search.allocation.solve import solve_on_hosts as solve_on_hosts
     from p2smt.search.comparison.compare import Comparison as Comparison
     from p2smt.search.conflict import rule_conflict as rule_conflict
@@ -115,7 +114,7 @@ _HOMES = {
     "p2smt.search.placements": ("placements",),
     "p2smt.search.solve": ("solve",),
     "p2smt.search.allocation.solve": ("solve_on_hosts",),
-    "p2smt.search.allocation.orders": ("baselines", "host_order"),
+    "p2smt.search.allocation.orders": ("baselines",),
     "p2smt.search.prove": ("prove",),
     "p2smt.search.programs": (
         "ProgramList",

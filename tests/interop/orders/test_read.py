@@ -27,7 +27,7 @@ MIXED = [0, 2, 4, 6, 1, 3, 5, 7]
 PROBLEM = Problem(
     parse_topology(RACKS, "racks"), parse_axes("dp=2,pp=2,tp=2"), (reduce("dp=1MiB"),)
 )
-START = tensors.launched(PROBLEM, LISTED)
+START = tensors.launch_devices(PROBLEM, LISTED)
 KNOWN = {"listed": START.reshape(2, 2, 2)}
 
 
