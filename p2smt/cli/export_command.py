@@ -71,7 +71,7 @@ def export(
     from p2smt.errors import InputError
     from p2smt.files.write import same_file, write_atomically
     from p2smt.interop.exports import writer_named
-    from p2smt.interop.launchers.places import placed
+    from p2smt.interop.launchers.places import host_notes, placed
     from p2smt.plans.file import read_plan
 
     writer = writer_named(to)
@@ -87,7 +87,7 @@ def export(
         typer.echo(made.text, nl=False)
     else:
         write_atomically(output, made.text)
-    for line in made.notes:
+    for line in (*(host_notes(plan) if writer.starts else ()), *made.notes):
         note(line, MAX_NOTE)
     return 0
 

@@ -20,12 +20,13 @@ from p2smt.interop.clusters.levels import cluster_of, node_link
 from p2smt.interop.clusters.nodes.facts import Told
 from p2smt.interop.clusters.nodes.likeness import likeness_note
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD
+from p2smt.interop.clusters.racks import RACK, racks_of
 from p2smt.interop.clusters.tree import tree_of
 from p2smt.interop.clusters.uplinks import UplinkRates
 
 _NO_RATES = UplinkRates()
-_SEVERAL_HOSTS = ("rack", "slice")
-"""Names of levels of presets whose entities are made of several hosts."""
+_SLICE = "slice"
+"""The level of presets whose entities are tori of many hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,9 @@ def combined(facts: Sequence[Facts], options: ImportOptions) -> tuple[Topology, 
             raise InputError("--hosts", "the files name no hosts", "drop it, or add such a file")
         base, more = _one_node(base, inside, options)
         return _described(base, base, facts, options), (*lost, *more)
+    if inside.levels[0].name == RACK:
+        found, more = racks_of(outside.outside, outside.source, base, options.rates, options.only)
+        return _described(found, base, facts, options), (*lost, *more)
     tree, filled = tree_of(outside.outside, outside.source)
     _check_devices(outside, inside)
     found, more = cluster_of(tree, inside, options.rates, base, options.only)
@@ -151,16 +155,16 @@ def _of_topology(spec: str) -> tuple[InsideFacts, Topology]:
     """The nodes of a preset or a topology file.
 
     Raises:
-        InputError: it has no nodes, or what it calls so is made of several hosts.
+        InputError: it has no nodes, or what it calls so is a torus of many hosts.
     """
     base = load_topology(spec)
     given = f"--node {spec[:80]}"
     if base.node_level < 0:
         raise InputError(given, "no link of it joins nodes", "name a topology of nodes")
     node, *inner = base.levels[base.node_level :]
-    if node.name in _SEVERAL_HOSTS:
+    if node.name == _SLICE:
         rule = f"its level {node.name} of {base.devices_under(base.node_level)} devices is no host"
-        remedy = "files name hosts, of which such a level has several: write its topology by hand"
+        remedy = f"hosts are parts of a torus: name it {base.name}:N instead, N being the slices"
         raise InputError(given, rule, remedy)
     names = {node.name, *(level.name for level in inner)}
     errors = tuple((name, error) for name, error in base.errors if name in names)

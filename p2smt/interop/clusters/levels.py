@@ -81,7 +81,7 @@ def cluster_of(
     node = inside.levels[0]
     rates.check(tree.tiers, node.name)
     _check_node(inside, rates)
-    part = tree if only is None else _part(tree, only)
+    part = tree if only is None else part_of(tree, only)
     hull = placed(part)
     _check_size(part, hull, inside)
     node = replace(node, size=hull.sizes[-1], link=node_link(node, rates))
@@ -104,8 +104,12 @@ def cluster_of(
     return found, tuple(_filled_in(found, hosts))
 
 
-def _part(tree: HostTree, only: Sequence[str]) -> HostTree:
-    """The tree with some of its hosts alone; levels stay, also those of one switch."""
+def part_of(tree: HostTree, only: Sequence[str]) -> HostTree:
+    """The tree with some of its hosts alone; levels stay, also those of one switch.
+
+    Raises:
+        InputError: it lacks one of them.
+    """
     known = dict(zip(tree.hosts, tree.paths, strict=True))
     for host in only:
         if host in tree.left_out:

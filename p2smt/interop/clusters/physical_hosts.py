@@ -22,7 +22,7 @@ from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import ClusterFormat, Facts
 from p2smt.interop.clusters.json_texts import each_of, parsed
 from p2smt.interop.clusters.paths import Path, outside_of
-from p2smt.interop.clusters.slurm_lines import MAX_CHARACTERS
+from p2smt.interop.clusters.slurm.lines import MAX_CHARACTERS
 
 MAX_PARTS = 6
 _LINE = re.compile(r"^[^#\n/]{0,300}(^|[ \t,])/[\w.-]+/[\w.-]+", re.MULTILINE)

@@ -20,9 +20,9 @@ from p2smt.interop.clusters.facts import MAX_BYTES, ClusterFormat, Facts
 from p2smt.interop.clusters.kubernetes import read_kubernetes, recognises_kubernetes
 from p2smt.interop.clusters.nodes.formats import node_formats
 from p2smt.interop.clusters.physical_hosts import PHYSICAL_HOSTS
-from p2smt.interop.clusters.scontrol import SCONTROL
-from p2smt.interop.clusters.slurm_conf import SLURM_CONF
-from p2smt.interop.clusters.slurm_yaml import read_slurm_yaml, recognises_slurm_yaml
+from p2smt.interop.clusters.slurm.conf import SLURM_CONF
+from p2smt.interop.clusters.slurm.scontrol import SCONTROL
+from p2smt.interop.clusters.slurm.topology_yaml import read_slurm_yaml, recognises_slurm_yaml
 
 MAX_FILES = 16
 _MARK = "\ufeff"  # some editors put it before UTF-8

@@ -46,12 +46,21 @@ def tree_of(facts: OutsideFacts, source: str) -> tuple[HostTree, tuple[str, ...]
     over = _over(by_name, source, lost)
     order = _order(by_name, over, source)
     homes, left_out = _homes(order, source, facts.loose, lost)
-    if not homes:
-        raise InputError(source, "leaves no host in one certain place", "name hosts under switches")
     paths = _paths(homes, over, source)
     _note_empty(order, paths, source, lost)
     paths, tiers = _levelled(paths, facts.tiers, source, lost)
     return HostTree(tiers, tuple(paths), tuple(paths.values()), left_out), tuple(lost)
+
+
+def blocks_of(facts: OutsideFacts, source: str) -> tuple[HostTree, tuple[str, ...]]:
+    """The hosts of each block, a level also where there is one block; as :func:`tree_of`."""
+    lost: list[str] = []
+    by_name = _by_name(facts.holders, source)
+    order = _order(by_name, _over(by_name, source, lost), source)
+    homes, left_out = _homes(order, source, facts.loose, lost)
+    paths = {host: (home,) for host, home in homes.items()}
+    _note_empty(order, paths, source, lost)
+    return HostTree(tuple(facts.tiers), tuple(paths), tuple(paths.values()), left_out), tuple(lost)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -155,10 +164,12 @@ def _homes(
         lost.append(f"{source}: {listed(rest)} are under several switches too: they are left out")
     free = [host for host in dict.fromkeys(loose) if host not in homes and host not in several]
     if not order:
-        return dict.fromkeys(free, ""), ()
+        homes, free = dict.fromkeys(free, ""), []
     if free:
         verb = "is: it is" if len(free) == 1 else "are: they are"
         lost.append(f"{source}: nothing says where {listed(free)} {verb} left out")
+    if not homes:
+        raise InputError(source, "leaves no host in one certain place", "name hosts under switches")
     return homes, (*several, *free)
 
 

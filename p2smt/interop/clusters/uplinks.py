@@ -36,11 +36,17 @@ class UplinkRates:
         Raises:
             InputError: a level is unknown, or the node's is to be oversubscribed.
         """
-        for name in (*self.bytes_per_s, *self.oversubscription):
-            if name not in (*levels, node):
-                rule = f"is none of the levels {', '.join((*levels, node))}"
-                remedy = did_you_mean(name, (*levels, node)) or "name one of them"
-                raise InputError(f"uplink of {name[:40]!r}", rule, remedy)
+        known = (*levels, node)
+        for option, names in (
+            ("uplink", self.bytes_per_s),
+            ("oversubscription", self.oversubscription),
+        ):
+            if others := [name for name in names if name not in known]:
+                rule = (
+                    f"the levels are {', '.join(known)}" if levels else f"the only level is {node}"
+                )
+                remedy = did_you_mean(others[0], known) or "name one of them"
+                raise InputError(f"--{option} {others[0][:40]}", rule, remedy)
         if node in self.oversubscription:
             rule = "is of switches: nodes are what it is counted in"
             raise InputError(f"oversubscription of {node}", rule, f"give --uplink {node}=RATE")

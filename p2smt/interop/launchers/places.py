@@ -14,6 +14,8 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan, PlanModel
 from p2smt.plans.problem import plan_problem
 
+MOST_OF_MACHINE = 16
+"""Devices of one machine; a node that has more is several, as the racks of NVL72 are."""
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 
 
@@ -90,6 +92,18 @@ def _check_hosts(
     if said is not None and said != [place.host for place in places]:
         rule = "hosts are not those of the devices of its ranks"
         raise InputError(source, rule, "verify says more; solve again")
+
+
+def host_notes(plan: PlacedPlan) -> tuple[str, ...]:
+    """What to give where a node that is taken as a host has more devices than machines have."""
+    topology = plan.problem.topology
+    if plan.per_host <= MOST_OF_MACHINE or topology.hosts is not None:
+        return ()
+    name = topology.names[topology.node_level] if topology.node_level >= 0 else "node"
+    return (
+        f"each {name} of {plan.per_host} devices is taken as one host: where it is several "
+        "machines, give --devices-per-host (4 for trays of NVL72), and --hosts with their names",
+    )
 
 
 def launched(plan: PlacedPlan) -> tuple[int, ...]:

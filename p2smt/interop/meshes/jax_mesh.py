@@ -11,6 +11,7 @@ from p2smt.interop.exported import Exported
 from p2smt.interop.launchers.places import PlacedPlan
 from p2smt.interop.meshes.arrays import comment_name, tensor_text
 from p2smt.interop.meshes.device_mesh import names_text
+from p2smt.interop.meshes.jax_processes import process_notes
 from p2smt.interop.meshes.numbering import launched_ranks
 
 
@@ -33,4 +34,4 @@ def write_jax_mesh(plan: PlacedPlan, _path: str) -> Exported:
         *(f"    {line}" for line in f"ranks = {order}".splitlines()),
         f"    return Mesh(np.array(devices)[ranks], {names_text(plan)})",
     ]
-    return Exported("\n".join(lines) + "\n")
+    return Exported("\n".join(lines) + "\n", process_notes(plan))

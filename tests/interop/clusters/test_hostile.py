@@ -15,9 +15,9 @@ from p2smt.interop.clusters.facts import Facts
 from p2smt.interop.clusters.kubernetes import read_kubernetes
 from p2smt.interop.clusters.physical_hosts import read_physical_hosts
 from p2smt.interop.clusters.read import formats, import_text
-from p2smt.interop.clusters.scontrol import read_scontrol
-from p2smt.interop.clusters.slurm_conf import read_slurm_conf
-from p2smt.interop.clusters.slurm_yaml import read_slurm_yaml
+from p2smt.interop.clusters.slurm.conf import read_slurm_conf
+from p2smt.interop.clusters.slurm.scontrol import read_scontrol
+from p2smt.interop.clusters.slurm.topology_yaml import read_slurm_yaml
 from tests.interop.clusters.texts import EVERY
 from tests.tiers import examples_of
 

@@ -15,7 +15,7 @@ from p2smt.errors import InputError
 from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.facts import Facts, InsideFacts, OutsideFacts
 from p2smt.interop.clusters.physical_hosts import read_physical_hosts
-from p2smt.interop.clusters.slurm_conf import read_slurm_conf
+from p2smt.interop.clusters.slurm.conf import read_slurm_conf
 from p2smt.interop.clusters.uplinks import parse_uplinks
 from tests.interop.clusters.texts import DEEP, GCLOUD, TREE, TWICE
 
@@ -162,7 +162,8 @@ def test_a_topology_file_can_say_what_a_node_is() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"uplink": "lead=1GB/s"}, "uplink of 'lead': is none of the levels leaf, node; did you"),
+        ({"uplink": "lead=1GB/s"}, "--uplink lead: the levels are leaf, node; did you mean 'leaf'"),
+        ({"times": "lead=2"}, "--oversubscription lead: the levels are leaf, node; did you"),
         ({"times": "node=2"}, "oversubscription of node: is of switches"),
         ({"uplink": "leaf=1GB/s", "times": "leaf=2"}, "level 'leaf': has an uplink and an overs"),
         ({"uplink": "leaf=1GB/s,leaf=2GB/s"}, "--uplink 'leaf': is given twice"),
@@ -171,7 +172,7 @@ def test_a_topology_file_can_say_what_a_node_is() -> None:
         ({"times": "leaf=0"}, "must be a number above 0"),
         ({"times": "leaf=-1"}, "must be a number above 0"),
         ({"times": "leaf=1e3"}, "must be a number above 0"),
-        ({"node": "gb200-nvl72"}, "its level rack of 72 devices is no host"),
+        ({"node": "gb200-nvl72"}, "does not tell which hosts are in one rack"),
         ({"node": "nothing"}, "is neither a preset nor a YAML file"),
         ({"node": None}, "tells nothing of the inside of a node; give --node"),
     ],

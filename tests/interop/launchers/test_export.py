@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from p2smt.cli.export_command import export
 from p2smt.interop.exports import WRITERS, writer_named
 from tests.cli.tools import EXIT_CODES, assert_one_error, cli
+from tests.interop.launchers.plans import plan_data, unnamed
 
 LAUNCHERS = ("csv", "hostlist", "rankfile", "slurm", "torchrun")
 
@@ -57,6 +58,16 @@ def test_a_table_names_the_hosts_that_are_given(file: str, tmp_path: Path) -> No
     assert {line.split(",")[1] for line in halves.splitlines()[1:]} == {
         *("node0", "node1", "node2", "node3")
     }
+
+
+def test_a_rack_is_no_machine(tmp_path: Path) -> None:
+    data = plan_data(unnamed(2, (72,)), {"dp": 144}, range(144))
+    path = tmp_path / "rack.json"
+    path.write_text(json.dumps(data))
+    said = "give --devices-per-host (4 for trays of NVL72)"
+    assert said in cli("export", str(path), "--to", "slurm").err
+    assert said not in cli("export", str(path), "--to", "slurm", "--devices-per-host", "4").err
+    assert said not in cli("export", str(path), "--to", "device-mesh").err
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from p2smt.errors import InputError
 from p2smt.files.validation import validated
-from p2smt.interop.launchers.places import PlacedPlan, by_host, launched, placed
+from p2smt.interop.launchers.places import PlacedPlan, by_host, host_notes, launched, placed
 from p2smt.plans.file_model import PlanModel
 from tests.interop.launchers.plans import placed_plan, placed_plans, plan_data, topology, unnamed
 
@@ -104,6 +104,8 @@ def test_a_node_may_be_several_hosts() -> None:
         *[("node31", i) for i in (3, 2, 1, 0)],
         ("node30", 3),
     ]
+    assert host_notes(plan) == ()
+    assert "each node of 64 devices is taken as one host" in host_notes(placed(read, "test"))[0]
     for wrong in (0, 5, 128):
         with pytest.raises(InputError, match=f"{wrong} devices per host"):
             placed(read, "test", per_host=wrong)

@@ -23,6 +23,7 @@ from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
 from p2smt.interop.launchers.places import PlacedPlan
 from p2smt.interop.meshes.arrays import comment_name, groups_lines, tensor_text
+from p2smt.interop.meshes.jax_processes import process_notes
 from p2smt.interop.meshes.numbering import as_planned, launched_ranks
 from p2smt.interop.meshes.programs import jax_helpers as helpers
 from p2smt.interop.meshes.programs.body import (
@@ -64,7 +65,8 @@ def write_jax(plan: PlacedPlan, _path: str) -> Exported:
     if names & {"reduce", "broadcast"}:
         parts.append(helpers.LEADS)
     parts += [text for name, text in helpers.STEPS.items() if name in names]
-    return Exported("\n\n".join(parts).replace("\n\n\nGROUPS", "\n\nGROUPS"))
+    text = "\n\n".join(parts).replace("\n\n\nGROUPS", "\n\nGROUPS")
+    return Exported(text, process_notes(plan))
 
 
 def _check(code: CodedPlan, request: CodedRequest, number: int, step: CodedStep) -> None:

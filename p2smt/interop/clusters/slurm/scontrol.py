@@ -21,7 +21,7 @@ from p2smt.interop.clusters.facts import (
     Holder,
     OutsideFacts,
 )
-from p2smt.interop.clusters.slurm_lines import HostNames, SlurmLine, lines_of
+from p2smt.interop.clusters.slurm.lines import HostNames, SlurmLine, lines_of
 
 _SIGN = re.compile(
     r"^(SwitchName=\S+ Level=|BlockName=\S+ BlockIndex=|AggregatedBlock=)", re.MULTILINE

@@ -18,7 +18,7 @@ from p2smt.interop.clusters.facts import (
     Holder,
     OutsideFacts,
 )
-from p2smt.interop.clusters.slurm_lines import HostNames, SlurmLine, lines_of
+from p2smt.interop.clusters.slurm.lines import HostNames, SlurmLine, lines_of
 
 _SIGN = re.compile(r"^[ \t]*(switchname|blockname|blocksizes)=", re.IGNORECASE | re.MULTILINE)
 _SPEED = "LinkSpeed has units of the site's own, and is not used"

@@ -22,8 +22,8 @@ from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
 from p2smt.files.yaml_text import load_yaml
 from p2smt.interop.clusters.facts import BLOCK_TIERS, Facts, Holder, OutsideFacts
-from p2smt.interop.clusters.slurm_conf import blocks_lost
-from p2smt.interop.clusters.slurm_lines import MAX_CHARACTERS, HostNames
+from p2smt.interop.clusters.slurm.conf import blocks_lost
+from p2smt.interop.clusters.slurm.lines import MAX_CHARACTERS, HostNames
 
 _SIGN = re.compile(r"^[ \t]*-[ \t]+[\"']?topology[\"']?[ \t]*:", re.MULTILINE)
 _KINDS = ("tree", "block")
