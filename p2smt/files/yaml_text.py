@@ -239,6 +239,15 @@ def _tag_refused(node: yaml.Node, source: str) -> InputError:
     return InputError(where, f"the tag {node.tag[:60]} is refused", "write plain YAML values")
 
 
+def parts_of(data: object) -> int:
+    """How many parts plain data has as YAML, of which :func:`load_yaml` takes MAX_PARTS."""
+    if isinstance(data, dict):
+        return 1 + sum(1 + parts_of(value) for value in data.values())
+    if isinstance(data, list):
+        return 1 + sum(map(parts_of, data))
+    return 1
+
+
 class _Dumper(yaml.SafeDumper):
     """Writes what :func:`load_yaml` reads: no anchors for parts that occur twice."""
 

@@ -16,12 +16,12 @@ from p2smt.cluster.topology import NO_LIBRARY, Topology
 from p2smt.cluster.vendor import default_library
 from p2smt.errors import InputError
 from p2smt.interop.clusters.facts import Facts, InsideFacts
-from p2smt.interop.clusters.levels import cluster_of, node_link
+from p2smt.interop.clusters.levels import check_count, cluster_of, node_link, part_of
 from p2smt.interop.clusters.nodes.facts import Told
 from p2smt.interop.clusters.nodes.likeness import likeness_note
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD
 from p2smt.interop.clusters.racks import RACK, racks_of
-from p2smt.interop.clusters.tree import tree_of
+from p2smt.interop.clusters.tree import HostTree, tree_of
 from p2smt.interop.clusters.uplinks import UplinkRates
 
 _NO_RATES = UplinkRates()
@@ -69,8 +69,14 @@ def combined(facts: Sequence[Facts], options: ImportOptions) -> tuple[Topology, 
     if inside.levels[0].name == RACK:
         found, more = racks_of(outside.outside, outside.source, base, options.rates, options.only)
         return _described(found, base, facts, options), (*lost, *more)
-    tree, filled = tree_of(outside.outside, outside.source)
     _check_devices(outside, inside)
+    if options.only is None:
+        check_count(outside.outside, inside)
+    tree, filled = tree_of(outside.outside, outside.source)
+    if _alone(tree, inside, options):
+        base, more = _one_node(base, inside, options)
+        name = f"{outside.source}: it is one host, whose name the topology does not hold"
+        return _described(base, base, facts, options), (*lost, name, *more)
     found, more = cluster_of(tree, inside, options.rates, base, options.only)
     return _described(found, base, facts, options), (*lost, *filled, *more)
 
@@ -128,6 +134,13 @@ def _inside(facts: Sequence[Facts], options: ImportOptions) -> tuple[InsideFacts
     found = Topology("node", inside.levels)
     library = inside.library or default_library(found)[0]
     return inside, replace(found, library="" if library == NO_LIBRARY else library)
+
+
+def _alone(tree: HostTree, inside: InsideFacts, options: ImportOptions) -> bool:
+    """Whether there is one host, of which nothing needs to tell what leaves it."""
+    if inside.link_known or options.rates.any:
+        return False
+    return len(tree.hosts if options.only is None else part_of(tree, options.only).hosts) == 1
 
 
 def _one_node(

@@ -12,12 +12,19 @@ MAX_ITEMS = 2**18
 """Of one list: nodes, or instances."""
 
 
+MAX_PARTS = 2**23
+"""Values of a text, which take some 100 bytes of memory each: kubectl prints one in 40 bytes."""
+
+
 def parsed(text: str, source: str) -> Any:
     """The data of a JSON text.
 
     Raises:
-        InputError: it is none, or nested too deeply.
+        InputError: it is none, nested too deeply, or has too many parts.
     """
+    if sum(map(text.count, ",[{")) > MAX_PARTS:
+        rule = f"has more than {MAX_PARTS} parts"
+        raise InputError(source, rule, "cut it down to names and labels (jq)")
     try:
         return json.loads(text)
     except ValueError as error:

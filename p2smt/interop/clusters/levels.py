@@ -17,9 +17,11 @@ from p2smt.cluster.nodes.hosts import Hosts, Uplink
 from p2smt.cluster.topology import MAX_DEVICES, Level, Topology
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
-from p2smt.interop.clusters.facts import InsideFacts
+from p2smt.interop.clusters.facts import InsideFacts, OutsideFacts
 from p2smt.interop.clusters.tree import HostTree, Path, listed
 from p2smt.interop.clusters.uplinks import UplinkRates
+
+_JOB_ALONE = "name the hosts of your job alone: --hosts FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,19 @@ def _check_node(inside: InsideFacts, rates: UplinkRates) -> None:
         raise InputError(f"level {node.name}", rule, "write fabric: infiniband in its file")
 
 
+def check_count(facts: OutsideFacts, inside: InsideFacts) -> None:
+    """Whether a topology has places for so many hosts, before a tree is made of them.
+
+    Raises:
+        InputError: it has not.
+    """
+    each = math.prod(level.size for level in inside.levels)
+    count = len(set(facts.loose).union(*(holder.hosts for holder in facts.holders)))
+    if count * each > MAX_DEVICES:
+        rule = f"are more than {MAX_DEVICES} devices"
+        raise InputError(f"{count} hosts of {each} devices", rule, _JOB_ALONE)
+
+
 def _check_size(tree: HostTree, hull: Placed, inside: InsideFacts) -> None:
     each = math.prod(level.size for level in inside.levels)
     if math.prod(hull.sizes) * each > MAX_DEVICES:
@@ -146,7 +161,7 @@ def _check_size(tree: HostTree, hull: Placed, inside: InsideFacts) -> None:
         rule = (
             f"need places for {shape} as the fullest switches are, more than {MAX_DEVICES} devices"
         )
-        raise InputError(given, rule, "name the hosts of your job alone: --hosts FILE")
+        raise InputError(given, rule, _JOB_ALONE)
 
 
 def node_link(node: Level, rates: UplinkRates) -> Link:

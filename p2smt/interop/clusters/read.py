@@ -13,7 +13,7 @@ from p2smt.cluster.file import MAX_BYTES as MAX_TOPOLOGY_BYTES
 from p2smt.cluster.file import dump_topology
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
-from p2smt.files.yaml_text import dump_yaml, read_text
+from p2smt.files.yaml_text import MAX_PARTS, dump_yaml, parts_of, read_text
 from p2smt.interop.clusters.astra_sim.read import ASTRA_SIM
 from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.facts import MAX_BYTES, ClusterFormat, Facts
@@ -66,12 +66,18 @@ def import_text(topology: Topology) -> str:
     Raises:
         InputError: the file would be larger than what is read.
     """
-    found = dump_yaml(dump_topology(topology))
-    if len(found.encode()) > MAX_TOPOLOGY_BYTES:
-        given = f"a topology file of {len(found.encode())} bytes"
-        rule = f"would not be read again: at most {MAX_TOPOLOGY_BYTES}"
-        raise InputError(given, rule, "name the hosts of your job alone: --hosts FILE")
+    data = dump_topology(topology)
+    _check_written(parts_of(data), MAX_PARTS, "parts")  # before the text: it takes a while
+    found = dump_yaml(data)
+    _check_written(len(found.encode()), MAX_TOPOLOGY_BYTES, "bytes")
     return found
+
+
+def _check_written(count: int, most: int, what: str) -> None:
+    if count > most:
+        rule = f"would not be read again: at most {most}"
+        remedy = "name the hosts of your job alone: --hosts FILE"
+        raise InputError(f"a topology file of {count} {what}", rule, remedy)
 
 
 def facts_of(path: str, options: ImportOptions) -> Facts:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from p2smt.cluster.file import load_topology, parse_topology
+from p2smt.cluster.nodes.hosts import Hosts
+from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
+from p2smt.files.yaml_text import dump_yaml, parts_of
 from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.facts import Facts
 from p2smt.interop.clusters.kubernetes import read_kubernetes
@@ -129,6 +135,7 @@ def test_arbitrary_json(data: object) -> None:
 @pytest.mark.parametrize(
     ("read", "text"),
     [
+        (read_kubernetes, '{"items": [' + "{}," * 2**22 + "{}]}"),
         (read_slurm_conf, "SwitchName=s Nodes=n[1-999999999]"),
         (read_slurm_conf, f"SwitchName=s Nodes={'n' * 100_000}[1-100000]"),
         (read_slurm_conf, "SwitchName=s Nodes=" + "[1-9]" * 100_000),
@@ -151,3 +158,44 @@ def test_hostile_sizes_are_refused_soon(read: Callable[[str, str], Facts], text:
     assert not outcome(read, text)
     for one in formats(OPTIONS):
         one.recognises(text)
+
+
+def test_more_hosts_than_there_are_places_are_refused_before_a_tree_is_made() -> None:
+    facts = read_slurm_conf("SwitchName=a Nodes=n[1-131072]\nSwitchName=b Nodes=m", "f")
+    message = "131073 hosts of 8 devices: are more than 1048576 devices; .* --hosts FILE"
+    with pytest.raises(InputError, match=message):
+        combined([facts], ImportOptions(node="dgx-h100"))
+    found, _ = combined([facts], ImportOptions(node="dgx-h100", only=("n7", "m")))
+    assert found.sizes == (2, 1, 8)
+
+
+@pytest.mark.parametrize("count", [1000, 125_000])
+def test_what_could_not_be_read_again_is_not_written(count: int) -> None:
+    node = load_topology("dgx-h100").levels[0]
+    names = tuple(f"n{i}" for i in range(count))
+    hosts = Hosts(names, tuple(range(count)), (tuple(f"s{i}" for i in range(count)),))
+    levels = (replace(node, name="leaf", size=count), replace(node, size=1))
+    topology = Topology("wide", levels, hosts=hosts)
+    if count == 1000:
+        assert parse_topology(import_text(topology), "again") == topology
+        return
+    with pytest.raises(InputError, match=r"file of \d+ parts: would not be read again: at most"):
+        import_text(topology)
+
+
+@given(
+    st.recursive(
+        st.integers() | st.text("ab"), lambda x: st.lists(x) | st.dictionaries(st.text("ab"), x)
+    )
+)
+def test_parts_are_those_that_the_reader_counts(data: object) -> None:
+    def counted(node: yaml.Node) -> int:
+        inside = node.value if isinstance(node, yaml.CollectionNode) else []
+        pairs = isinstance(node, yaml.MappingNode)
+        return 1 + sum(
+            map(counted, [part for pair in inside for part in pair] if pairs else inside)
+        )
+
+    node = yaml.compose(dump_yaml({"k": data}), Loader=yaml.SafeLoader)
+    assert node is not None
+    assert parts_of({"k": data}) == counted(node)

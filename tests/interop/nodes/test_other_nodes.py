@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from p2smt.errors import InputError
+from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.nodes.facts import Told
 from p2smt.interop.clusters.nodes.models import MODELS, model_of_product
+from p2smt.interop.clusters.uplinks import parse_uplinks
 from tests.interop.nodes.reading import inner, levels, lost, read
 from tests.interop.nodes.texts import devices, rocm
 
@@ -32,6 +34,29 @@ def test_ports_may_be_told() -> None:
     one = Told(nic_bytes_per_s=50e9)
     assert levels(LIST, one)[0][3] == 1
     assert "a node is given one port" in lost(LIST, one)
+
+
+@pytest.mark.parametrize("host", ["h1", ""])
+@pytest.mark.parametrize("product", ["AMD Instinct MI300X", "NVIDIA GB300", "NVIDIA B200"])
+def test_one_host_needs_no_rate_of_its_cards(product: str, host: str) -> None:
+    """With a name and without: what leaves it is left out, and may be given."""
+    text = devices(["h1"], 4, product).replace(
+        " on         h1", f" on         {host}" if host else ""
+    )
+    facts = read(text)
+    assert (facts.outside is not None) == bool(host)
+    found, said = combined([facts], ImportOptions())
+    assert (found.names, found.hosts) == (("gpu",), None)
+    assert said[-1] == "the level node is left out, as what leaves a node is not told"
+    assert any("whose name the topology does not hold" in one for one in said) == bool(host)
+    told = ImportOptions(rates=parse_uplinks(["node=400GB/s"], []))
+    assert combined([facts], told)[0].names == ("node", "gpu")
+
+
+def test_several_hosts_need_the_rate_of_their_cards() -> None:
+    with pytest.raises(InputError, match="how fast the network cards of a node are; give --nic"):
+        combined([read(LIST)], ImportOptions())
+    assert combined([read(LIST)], ImportOptions(only=("h0",)))[0].names == ("gpu",)
 
 
 def test_gpus_that_are_not_known_tell_their_number_only() -> None:
