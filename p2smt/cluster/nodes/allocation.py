@@ -31,7 +31,7 @@ def allocated(topology: Topology, names: Sequence[str]) -> Topology:
     for name in names:
         if name in hosts.left_out:
             rule = f"{topology.name} does not say where it is: it is under two switches, or none"
-            raise InputError(f"host {name[:80]!r}", rule, "place it in that file")
+            raise InputError(f"host {name[:80]!r}", rule, "place it in that file, under one")
         if name not in place:
             remedy = did_you_mean(name, hosts.names) or f"it has {', '.join(hosts.names[:3])}, .."
             raise InputError(f"host {name[:80]!r}", f"is not in {topology.name}", remedy)

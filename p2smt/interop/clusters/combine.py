@@ -21,7 +21,7 @@ from p2smt.interop.clusters.nodes.facts import Told
 from p2smt.interop.clusters.nodes.likeness import likeness_note
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD
 from p2smt.interop.clusters.racks import RACK, racks_of
-from p2smt.interop.clusters.tree import HostTree, tree_of
+from p2smt.interop.clusters.tree import HostTree, doubts, tree_of
 from p2smt.interop.clusters.uplinks import UplinkRates
 
 _NO_RATES = UplinkRates()
@@ -78,7 +78,9 @@ def combined(facts: Sequence[Facts], options: ImportOptions) -> tuple[Topology, 
         name = f"{outside.source}: it is one host, whose name the topology does not hold"
         return _described(base, base, facts, options), (*lost, name, *more)
     found, more = cluster_of(tree, inside, options.rates, base, options.only)
-    return _described(found, base, facts, options), (*lost, *filled, *more)
+    found = _described(found, base, facts, options)
+    found = replace(found, description=found.description + doubts(tree.left_out))
+    return found, (*lost, *filled, *more)
 
 
 def _one(found: Sequence[Facts], what: str) -> Facts | None:

@@ -44,6 +44,8 @@ def each_of(data: Any, source: str, key: str) -> Iterator[tuple[Any, str]]:
     if not isinstance(items, list):
         raise InputError(source, f"has no list of {key}", "give the whole output of the command")
     if not 1 <= len(items) <= MAX_ITEMS:
-        raise InputError(f"{source}: {len(items)} {key}", f"must be 1 to {MAX_ITEMS}")
+        raise InputError(
+            f"{source}: {len(items)} {key}", f"must be 1 to {MAX_ITEMS}", "list those of one job"
+        )
     for number, item in enumerate(items):
         yield item, f"{source}: {key}[{number}]"

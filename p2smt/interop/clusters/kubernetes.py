@@ -73,7 +73,9 @@ def read_kubernetes(text: str, source: str, keys: str | None = None) -> Facts:
     for node in nodes:
         path = tuple(node.labels.get(key, "") for key in used)
         if node.name in paths or node.name in loose:
-            raise InputError(f"{source}: node {node.name[:80]!r}", "is listed twice")
+            raise InputError(
+                f"{source}: node {node.name[:80]!r}", "is listed twice", "list each once"
+            )
         if all(path):
             paths[node.name] = path
         else:
@@ -148,7 +150,7 @@ def _node(item: Any, where: str) -> KubeNode:
     if not isinstance(metadata, dict) or not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InputError(where, "has no name", "give what kubectl get nodes -o json prints")
     if len(name) > MAX_NAME:
-        raise InputError(where, f"has a name longer than {MAX_NAME} characters")
+        raise InputError(where, f"has a name longer than {MAX_NAME} characters", "rename it")
     labels = metadata.get("labels", {})
     if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
         raise InputError(f"{where}: labels", "must be texts by key", "give the whole output")

@@ -115,15 +115,16 @@ def part_of(tree: HostTree, only: Sequence[str]) -> HostTree:
     known = dict(zip(tree.hosts, tree.paths, strict=True))
     for host in only:
         if host in tree.left_out:
-            raise InputError(
-                f"host {host[:80]!r}", "is in no certain place", "place it in the file"
-            )
+            over = tree.left_out[host]
+            where = f"under {' and '.join(name[:80] for name in over[:4])}" if over else "nowhere"
+            rule = f"is {where} in the files"
+            raise InputError(f"host {host[:80]!r}", rule, "place it under one switch")
         if host not in known:
             remedy = did_you_mean(host, tree.hosts) or f"it has {listed(tree.hosts)}"
             raise InputError(f"host {host[:80]!r}", "is in none of the files", remedy)
     chosen = set(only)
     hosts = tuple(host for host in tree.hosts if host in chosen)
-    return HostTree(tree.tiers, hosts, tuple(known[host] for host in hosts), ())
+    return HostTree(tree.tiers, hosts, tuple(known[host] for host in hosts), {})
 
 
 def _check_node(inside: InsideFacts, rates: UplinkRates) -> None:
@@ -219,7 +220,7 @@ def _hosts(
         tuple(switches),
         uplinks,
         assumed,
-        tree.left_out,
+        tuple(tree.left_out),
     )
 
 

@@ -47,7 +47,7 @@ def read_physical_hosts(text: str, source: str) -> Facts:
         if name in paths or name in loose:
             raise InputError(f"{where}: {name[:80]!r}", "is named twice", "name each once")
         if len(name) > MAX_NAME:
-            raise InputError(where, f"has a name longer than {MAX_NAME} characters")
+            raise InputError(where, f"has a name longer than {MAX_NAME} characters", "rename it")
         if location:
             paths[name] = _path(location, where)
         else:

@@ -31,14 +31,14 @@ _MARK = "\ufeff"  # some editors put it before UTF-8
 def formats(options: ImportOptions) -> tuple[ClusterFormat, ...]:
     """The formats that are read, those that are told most surely first."""
     return (
+        SCONTROL,
+        SLURM_CONF,
         PHYSICAL_HOSTS,
         ClusterFormat(
             "kubectl get nodes -o json",
             recognises_kubernetes,
             partial(read_kubernetes, keys=options.labels),
         ),
-        SCONTROL,
-        SLURM_CONF,
         ClusterFormat(
             "Slurm topology.yaml",
             recognises_slurm_yaml,

@@ -25,13 +25,14 @@ Path = tuple[str, ...]
 class HostTree:
     """Hosts in the order of the tree, each with the holders over it, outermost first.
 
-    ``tiers`` names the levels of those, outermost first; ``left_out`` are hosts without one place.
+    ``tiers`` names the levels of those, outermost first; ``left_out`` has hosts without one place,
+    each with the holders that have it (several, or none).
     """
 
     tiers: tuple[str, ...]
     hosts: tuple[str, ...]
     paths: tuple[Path, ...]
-    left_out: tuple[str, ...]
+    left_out: Mapping[str, tuple[str, ...]]
 
 
 def tree_of(facts: OutsideFacts, source: str) -> tuple[HostTree, tuple[str, ...]]:
@@ -63,6 +64,18 @@ def blocks_of(facts: OutsideFacts, source: str) -> tuple[HostTree, tuple[str, ..
     return HostTree(tuple(facts.tiers), tuple(paths), tuple(paths.values()), left_out), tuple(lost)
 
 
+def doubts(left_out: Mapping[str, tuple[str, ...]]) -> str:
+    """A sentence on where the first of the hosts without one place are; empty without any."""
+    if not left_out:
+        return ""
+    shown = [
+        f"{host} (under {' and '.join(name[:80] for name in over[:4]) or 'none'})"
+        for host, over in list(left_out.items())[:_SHOWN]
+    ]
+    more = f" and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
+    return f" In no certain place: {', '.join(shown)}{more}."
+
+
 def listed(names: Sequence[str]) -> str:
     """The first of some names, for a sentence."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
@@ -77,7 +90,11 @@ def _by_name(holders: Sequence[Holder], source: str) -> dict[str, Holder]:
     found: dict[str, Holder] = {}
     for holder in holders:
         if not holder.name or not holder.name.isprintable() or len(holder.name) > 255:
-            raise InputError(_where(holder, source), "has a switch with an odd name, or without")
+            raise InputError(
+                _where(holder, source),
+                "has a switch with an odd name, or without",
+                "name it plainly",
+            )
         if holder.name in found:
             given = f"{_where(holder, source)}: {holder.name[:80]!r}"
             raise InputError(given, "is named twice", "join both, or rename one")
@@ -140,8 +157,8 @@ def _cycle(name: str, over: Mapping[str, str]) -> list[str]:
 
 def _homes(
     order: Sequence[Holder], source: str, loose: Sequence[str], lost: list[str]
-) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What holds each host that one holder alone holds; and the hosts that are left out."""
+) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """What holds each host that one holder alone holds; and those left out, as HostTree's."""
     homes: dict[str, str] = {}
     several: dict[str, list[str]] = {}
     for holder in order:
@@ -170,7 +187,8 @@ def _homes(
         lost.append(f"{source}: nothing says where {listed(free)} {verb} left out")
     if not homes:
         raise InputError(source, "leaves no host in one certain place", "name hosts under switches")
-    return homes, (*several, *free)
+    found = {host: tuple(dict.fromkeys(over)) for host, over in several.items()}
+    return homes, found | dict.fromkeys(free, ())
 
 
 def _paths(homes: Mapping[str, str], over: Mapping[str, str], source: str) -> dict[str, Path]:

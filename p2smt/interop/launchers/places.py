@@ -87,7 +87,7 @@ def _check_hosts(
     for host in names:
         if not _HOST.fullmatch(host):
             rule = "is no name of a host: letters, digits and _.:- after a letter or digit"
-            raise InputError(f"host {host[:80]!r}", rule)
+            raise InputError(f"host {host[:80]!r}", rule, "name it so: --hosts FILE")
     said = plan.hosts if isinstance(plan, PlanModel) else None
     if said is not None and said != [place.host for place in places]:
         rule = "hosts are not those of the devices of its ranks"
@@ -136,7 +136,9 @@ def _per_host(topology: Topology, given: int | None, source: str) -> int:
         raise InputError(f"{given} devices per host", rule, "leave their number out")
     if given < 1 or node % given:
         rule = f"{source} has nodes of {node}, which they must divide"
-        raise InputError(f"{given} devices per host", rule)
+        divisors = [number for number in (1, 2, 4, 8, 16) if not node % number]
+        remedy = f"give one of {', '.join(map(str, divisors))}" if divisors[1:] else "give 1"
+        raise InputError(f"{given} devices per host", rule, remedy)
     return given
 
 

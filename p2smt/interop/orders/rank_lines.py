@@ -33,7 +33,7 @@ def parse_lines(text: str, source: str) -> IntArray | tuple[str, ...] | list[tup
     if not lines:
         raise InputError(source, "is empty", "write a rank or a host a line")
     if len(lines) > MAX_DEVICES:
-        raise InputError(source, f"has more than {MAX_DEVICES} lines")
+        raise InputError(source, f"has more than {MAX_DEVICES} lines", "a line is a rank or a host")
     if tuple(part.strip() for part in lines[0][1].split(",")) == HEADER:
         return _table(lines[1:], source)
     words = [(n, word) for n, line in lines for word in line.replace(",", " ").split()]
@@ -45,7 +45,8 @@ def parse_lines(text: str, source: str) -> IntArray | tuple[str, ...] | list[tup
 def _ranks(words: Sequence[tuple[int, str]], source: str) -> IntArray:
     numbers = [int(word) for _, word in words]
     if len(numbers) > MAX_DEVICES or max(numbers) >= MAX_DEVICES:
-        raise InputError(source, f"must hold at most {MAX_DEVICES} ranks, from 0")
+        rule = f"must hold at most {MAX_DEVICES} ranks, from 0"
+        raise InputError(source, rule, "write each launched rank once, row-major over the axes")
     return np.array(numbers, dtype=np.int64)
 
 
@@ -55,11 +56,16 @@ def _table(lines: Sequence[tuple[int, str]], source: str) -> list[tuple[str, int
     for number, line in lines:
         parts = [part.strip() for part in line.split(",")]
         if len(parts) != len(HEADER) or not all(_WHOLE.fullmatch(parts[i]) for i in (0, 2)):
-            raise InputError(f"{source}: line {number}", f"is not {','.join(HEADER)}")
+            rule, remedy = f"is not {','.join(HEADER)}", "write it like 0,n01,0"
+            raise InputError(f"{source}: line {number}", rule, remedy)
         rank = int(parts[0])
         if rank in found:
-            raise InputError(f"{source}: line {number}", f"has rank {rank} again")
+            given = f"{source}: line {number}"
+            raise InputError(given, f"has rank {rank} again", "give each rank one line")
         found[rank] = (parts[1], int(parts[2]))
-    if sorted(found) != list(range(len(found))) or not found:
-        raise InputError(source, f"must have each rank 0..{len(found) - 1} once")
+    if not found:
+        raise InputError(source, "has no line after its heading", "write one like 0,n01,0")
+    if sorted(found) != list(range(len(found))):
+        rule = f"must have each rank 0..{len(found) - 1} once"
+        raise InputError(source, rule, "write all that p2smt export --to csv does")
     return [found[rank] for rank in range(len(found))]

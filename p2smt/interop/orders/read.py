@@ -65,10 +65,10 @@ def _tensor(
         return _file(text, problem, listed)
     if text.lstrip().startswith(("[", "{")):
         return _json(_parsed(text), problem, listed, f"order {_short(text)!r}")
-    if tensors.is_axis_order(problem, text) or text in problem.axis_names:
-        return tensors.of_axis_order(problem, text, tensors.launch_devices(problem, listed))
     if listed is not None and text.strip() and ("," in text or "[" in text or text in listed):
         return tensors.of_hosts(problem, parse_hostlist(text), f"order {_short(text)!r}")
+    if tensors.is_axis_order(problem, text) or text in problem.axis_names:
+        return tensors.of_axis_order(problem, text, tensors.launch_devices(problem, listed))
     names = f"; the standard orders are {', '.join(known)}"
     raise InputError(f"order {_short(text)!r}", "is none that is known", _REMEDY + names)
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from p2smt.errors import InputError
+from p2smt.files.validation import did_you_mean
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.parallelism.request import Problem
 from p2smt.search.allocation.grids import inner_sizes
@@ -45,8 +46,17 @@ def of_mesh(problem: Problem, mesh: IntArray, start: IntArray, source: str) -> I
         raise InputError(f"{source} of shape {list(mesh.shape)}", rule, "order its dimensions so")
     if mesh.size != start.size or not np.array_equal(np.sort(mesh.ravel()), np.arange(start.size)):
         rule = f"must hold each launched rank 0..{start.size - 1} once"
-        raise InputError(f"{source} with {mesh.size} entries", rule)
+        given = f"{source} with {mesh.size} entries"
+        raise InputError(given, rule, _without(mesh, start.size))
     return np.asarray(start[mesh.reshape(sizes)])
+
+
+def _without(mesh: IntArray, ranks: int) -> str:
+    """What to do about entries that are not each rank once."""
+    missing = np.setdiff1d(np.arange(ranks), mesh)
+    if len(missing):
+        return f"{missing[0]} is missing: ranks count from 0, host by host as they are launched"
+    return "leave out what it holds beside them"
 
 
 def of_matrix(problem: Problem, rows: Sequence[Sequence[int]], source: str) -> IntArray:
@@ -64,10 +74,10 @@ def of_matrix(problem: Problem, rows: Sequence[Sequence[int]], source: str) -> I
 
 
 def is_axis_order(problem: Problem, text: str) -> bool:
-    """Whether a text can only be an order of axes: words with dashes, one of them an axis."""
+    """Whether a text reads like an order of axes: words with dashes, one of them an axis."""
     names = {*problem.axis_names, *MEGATRON}
     words = text.split("-")
-    return bool(_ORDER.fullmatch(text)) and set(words) <= names and len(words) > 1
+    return bool(_ORDER.fullmatch(text)) and not names.isdisjoint(words) and len(words) > 1
 
 
 def of_axis_order(problem: Problem, text: str, start: IntArray) -> IntArray:
@@ -80,7 +90,9 @@ def of_axis_order(problem: Problem, text: str, start: IntArray) -> IntArray:
     names, given = problem.axis_names, f"order {text[:80]!r}"
     if unknown := [word for word in words if word not in (*names, *MEGATRON)]:
         rule = f"{unknown[0][:40]!r} is no axis"
-        raise InputError(given, rule, f"the axes are {', '.join(names)}")
+        known = f"the axes are {', '.join(names)}"
+        remedy = did_you_mean(unknown[0], names)
+        raise InputError(given, rule, f"{known}; {remedy}" if remedy else known)
     if len(set(words)) != len(words):
         raise InputError(given, "names an axis twice", "name each once")
     if missing := [name for name in names if name not in words]:
@@ -105,7 +117,8 @@ def of_hosts(problem: Problem, names: Sequence[str], source: str) -> IntArray:
     ranks, each = math.prod(problem.axis_sizes), math.prod(inner_sizes(problem.topology))
     if len(names) != ranks or set(count.values()) != {each}:
         rule = f"must name each host once, or for each of {ranks} ranks, {each} times each host"
-        raise InputError(f"{source} with {len(names)} entries", rule)
+        remedy = "list the hosts, or a host for each rank as SLURM_HOSTFILE has"
+        raise InputError(f"{source} with {len(names)} entries", rule, remedy)
     seen: Counter[str] = Counter()
     local = []
     for name in names:
@@ -127,9 +140,11 @@ def of_places(problem: Problem, places: Sequence[tuple[str, int]], source: str) 
     each = math.prod(inner_sizes(problem.topology))
     local = np.array([device for _, device in places], dtype=np.int64)
     if local.max() >= each:
-        raise InputError(source, f"has local rank {local.max()}, and a node {each} devices")
+        rule = f"has local rank {local.max()}, and a node {each} devices"
+        raise InputError(source, rule, "count the devices of each host from 0")
     devices = host_slots(problem, [host for host, _ in places]) * each + local
     if len(devices) != math.prod(problem.axis_sizes) or len(np.unique(devices)) != len(devices):
         rule = f"must have {math.prod(problem.axis_sizes)} ranks, each on a device of its own"
-        raise InputError(f"{source} with {len(devices)} ranks", rule)
+        remedy = "it reads like what p2smt export --to csv writes"
+        raise InputError(f"{source} with {len(devices)} ranks", rule, remedy)
     return devices.reshape(problem.axis_sizes)

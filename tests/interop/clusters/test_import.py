@@ -95,7 +95,7 @@ def test_an_imported_topology_is_one_that_commands_take(folder: Path) -> None:
         (["."], "is a directory"),
         (["tree.conf", "deep.conf"], "tree.conf and deep.conf: both tell of hosts and switches"),
         (["latin.conf"], "is not UTF-8 text"),
-        (["other.txt"], "is none of: list of physicalHost, kubectl"),
+        (["other.txt"], "is none of: scontrol show topology, Slurm"),
         (["empty.txt"], "is none of: "),
         (["short.conf"], "short.conf, line 4: host list"),
         (["short.json"], "short.json: is not JSON"),
@@ -145,6 +145,8 @@ def test_a_job_on_a_host_that_was_left_out_is_refused(folder: Path) -> None:
             *IMPORT, "twice.conf", "--node", "dgx-h100", "--uplink", "leaf=1TB/s", "-o", "t.yaml"
         )
         assert made.code == 0
+        shown = cli("topology", "show", "t.yaml").out
+        assert "In no certain place: a3 (under s0 and s1)." in " ".join(shown.split())
         found = cli("solve", "-t", "t.yaml", "--hosts", "a[1-3]", *job)
         assert_one_error(found)
         assert "'a3': t does not say where it is: it is under two switches, or none" in found.err
@@ -181,3 +183,28 @@ def test_a_mark_before_the_text_does_not_count(folder: Path) -> None:
 def test_a_file_that_cannot_be_written_is_said_first(folder: Path) -> None:
     with chdir(folder):
         assert_one_error(cli(*IMPORT, "tree.conf", "--node", "dgx-h100", "-o", "no/such.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.conf", "include /etc/slurm/x.conf\n", "line 1: includes another file ('include /etc"),
+        ("a.conf", "SwitchName=a Nodes=n1\nInclude x.conf\n", "line 2: includes another file"),
+        ("a.conf", "SwitchName=a Nodes=n1 Foo=2\n", "; keep what describes switches or blocks"),
+        ("a.yaml", "- topology: r\n  flat: true\n", "'r': is flat: it has no switches; write"),
+        ("a.yaml", "- topology: r\n  ring: {}\n", "is a ring of nodes, which is no tree"),
+        (
+            "a.yaml",
+            "- topology: r\n  torus3d: {}\n- topology: t\n  tree: {switches: []}\n",
+            "is a torus of nodes, which is no tree of switches; give --topology-name t",
+        ),
+        ("a.yaml", "- topology: r\n", "must have one of the keys tree and block; give exactly"),
+    ],
+)
+def test_what_slurm_has_beside_trees_and_blocks(
+    name: str, text: str, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    found = cli(*IMPORT, str(tmp_path / name), "--node", "dgx-h100")
+    assert_one_error(found)
+    assert message in found.err

@@ -138,7 +138,7 @@ def test_some_hosts_alone_keep_the_uplinks_of_all() -> None:
     assert rates_of(found, "leaf") == {"leaf0": 5 * RATE / 4, "leaf1": 7 * RATE / 4}
     with pytest.raises(InputError, match="'n99': is in none of the files; did you mean 'n09'"):
         cluster(only=("n99",))
-    with pytest.raises(InputError, match="'a3': is in no certain place"):
+    with pytest.raises(InputError, match="'a3': is under s0 and s1 in the files; place"):
         cluster(TWICE, only=("a1", "a3"))
 
 

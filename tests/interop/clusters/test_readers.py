@@ -94,7 +94,7 @@ def test_topology_yaml_reads_the_one_that_is_named() -> None:
     assert paths(found) == {"blue-0": "", "blue-1": "", "blue-2": ""}
     with pytest.raises(InputError, match="'topology/bloc': is not in f; did you mean"):
         read_slurm_yaml(YAML, "f", "topology/bloc")
-    with pytest.raises(InputError, match="is flat, which names no switches"):
+    with pytest.raises(InputError, match="is flat: it has no switches; give --topology-name"):
         read_slurm_yaml(YAML, "f", "cpu")
 
 
@@ -151,7 +151,7 @@ def test_a_node_without_a_label_is_left_out() -> None:
     odd = ("ip-9", {"topology.k8s.aws/network-node-layer-1": "nn-s"}, "8")
     nodes = (aws("ip-1", "s", "a", "x"), aws("ip-2", "s", "a", "y"), odd)
     made, lost = tree(read_kubernetes(nodes_json(*nodes), "f"))
-    assert made.left_out == ("ip-9",)
+    assert made.left_out == {"ip-9": ()}
     assert any("nothing says where ip-9 is" in line for line in lost)
 
 
@@ -169,7 +169,7 @@ def test_physical_hosts() -> None:
         "vm-2": "c1/r2",
         "vm-3": "c2/c2/r1",
     }
-    assert tree(found)[0].left_out == ("login",)
+    assert tree(found)[0].left_out == {"login": ()}
     heading = "NAME  PHYSICAL_HOST\n"
     swapped = heading + "vm-0   /c1/r1/h1\nvm-1\t/c1/r2/h2\n"
     assert paths(read_physical_hosts(swapped, "f")) == {"vm-0": "r1", "vm-1": "r2"}
@@ -178,7 +178,7 @@ def test_physical_hosts() -> None:
 def test_physical_hosts_in_json() -> None:
     found = read_physical_hosts(INSTANCES, "f")
     assert paths(found) == {"a-0": "b1/b1/s1", "a-1": "b1/s2", "a-2": "b2/b2/s1"}
-    assert tree(found)[0].left_out == ("a-3",)
+    assert tree(found)[0].left_out == {"a-3": ()}
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -200,7 +200,7 @@ def test_formats_are_recognised(name: str, tmp_path: Path) -> None:
         (
             read_slurm_conf,
             TREE + "Include other.conf",
-            "line 5: has 'Include other.conf' where a word",
+            r"line 5: includes another file \('Include other.conf'\)",
         ),
         (read_slurm_conf, TREE + "RingName=r Nodes=n1", "line 5: begins with 'ringname'"),
         (read_slurm_conf, "SwitchName=s Nodes=n1 Speed=2", "line 1: has the key 'speed'"),
@@ -231,8 +231,12 @@ def test_formats_are_recognised(name: str, tmp_path: Path) -> None:
         ),
         (read_slurm_yaml, "- topology: t\n  tree: {switches: 3}", "switches: must be a list"),
         (read_slurm_yaml, "- topology: t\n  tree: 3", "tree: must be a mapping"),
-        (read_slurm_yaml, "- topology: t\n", "is one of tree and block"),
-        (read_slurm_yaml, "- topology: t\n  flat: true\n  tree: {}", "is one of tree and block"),
+        (read_slurm_yaml, "- topology: t\n", "must have one of the keys tree and block"),
+        (
+            read_slurm_yaml,
+            "- topology: t\n  flat: true\n  tree: {}",
+            "must have one of the keys tree and block",
+        ),
         (
             read_slurm_yaml,
             "- topology: t\n  tree: {switches: [{nodes: a}]}",

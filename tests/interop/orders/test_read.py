@@ -104,7 +104,15 @@ def test_a_mesh_holds_0_and_a_matrix_does_not() -> None:
         ('{"mesh": [[0,1],[2,3]], "mesh_dim_names": ["dp"]}', "each of 2 dimensions once"),
         ('{"mesh": [[0,1],[2,3]], "mesh_dim_names": ["dp", "xx"]}', "'xx' is no axis"),
         ('{"mesh": 3}', "whole numbers"),
-        ("[0,0,1,2,3,4,5,6]", "each launched rank"),
+        ("[0,0,1,2,3,4,5,6]", "each launched rank .*; 7 is missing: ranks count from 0"),
+        ("[1,2,3,4,5,6,7,8]", "each launched rank .*; 0 is missing"),
+        ("[0,1,2,3,4,5,6,7,8]", "each launched rank .*; leave out what it holds beside them"),
+        ("tp-cp-xx-pp", "'xx' is no axis; the axes are dp, pp, tp"),
+        ("tpp-dp-pp", "'tpp' is no axis; .*did you mean 'tp'"),
+        ("n1,n1,n2,n2", "; list the hosts, or a host for each rank as SLURM_HOSTFILE has"),
+        ("table9.csv", "local rank 9, and a node 2 devices; count the devices of each host"),
+        ("short.csv", "each on a device of its own; it reads like what p2smt export"),
+        ("heading.csv", "has no line after its heading"),
         ("n[1-3],n9", "is not in racks"),
         ("n[1-999999999]", "names more than"),
         ("missing.npy", "cannot be read"),
@@ -133,6 +141,9 @@ def test_bad_orders(folder: Path, text: str, message: str) -> None:
     (folder / "cut.npy").write_bytes(header[:-1])
     (folder / "row.csv").write_text("rank,host,local_rank\n0,n1,0\n1,n2\n")
     (folder / "twice.csv").write_text("rank,host,local_rank\n0,n1,0\n0,n2,0\n")
+    (folder / "table9.csv").write_text("rank,host,local_rank\n0,n1,9\n")
+    (folder / "short.csv").write_text("rank,host,local_rank\n0,n1,0\n")
+    (folder / "heading.csv").write_text("rank,host,local_rank\n")
     (folder / "odd.txt").write_text("n1\nn2 max_slots\n")
     with pytest.raises(InputError, match=message):
         read(text)

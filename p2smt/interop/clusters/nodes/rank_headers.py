@@ -88,15 +88,19 @@ def _hosts(listed: DeviceList, source: str) -> tuple[tuple[str, ...], int]:
     if len(set(places)) < len(places):
         host, device = next(place for place, n in Counter(places).items() if n > 1)
         rule = "has two ranks" if host else "has two ranks, and hosts are not named"
-        raise InputError(f"{source}: device {device} of {host or 'a host'}", rule)
+        raise InputError(
+            f"{source}: device {device} of {host or 'a host'}", rule, "give the list of one run"
+        )
     counts = Counter(host for host, _ in places)
     if len(set(counts.values())) > 1:
         few, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
         given = f"{source}: {few} with {counts[few]} GPUs, {most} with {counts[most]}"
-        raise InputError(given, "hosts must have equally many GPUs each")
+        raise InputError(given, "hosts must have equally many GPUs each", "run on such")
     each = counts.most_common(1)[0][1]
     if each > MAX_GPUS:
-        raise InputError(f"{source}: {each} GPUs on a host", f"must be at most {MAX_GPUS}")
+        raise InputError(
+            f"{source}: {each} GPUs on a host", f"must be at most {MAX_GPUS}", "name hosts"
+        )
     if "" in counts:
         return (), each
     return tuple(host.replace(" ", "") for host in counts), each
@@ -106,7 +110,9 @@ def _product(listed: DeviceList, source: str) -> str:
     products = sorted(set(listed.products.values()))
     if len(products) > 1:
         shown = " and ".join(ascii(name[:40]) for name in products[:2])
-        raise InputError(f"{source}: GPUs {shown}", "all hosts must have the same GPUs")
+        raise InputError(
+            f"{source}: GPUs {shown}", "all hosts must have the same GPUs", "run on such"
+        )
     return products[0]
 
 

@@ -62,7 +62,7 @@ def _model(node: NodeFacts, told: Told, lost: list[str]) -> GpuModel | None:
         return gpu_model(told.gpu)
     if len(named) > 1:
         shown = " and ".join(name or "others" for name in named[:3])
-        raise InputError(f"{node.source}: {shown}", "GPUs of a node must be alike")
+        raise InputError(f"{node.source}: {shown}", "GPUs of a node must be alike", "give --gpu")
     if named[0]:
         return gpu_model(named[0])
     return None if node.amd else _assumed(node, lost)

@@ -20,7 +20,9 @@ from p2smt.interop.clusters.facts import (
 )
 from p2smt.interop.clusters.slurm.lines import HostNames, SlurmLine, lines_of
 
-_SIGN = re.compile(r"^[ \t]*(switchname|blockname|blocksizes)=", re.IGNORECASE | re.MULTILINE)
+_SIGN = re.compile(
+    r"^[ \t]*(?:(switchname|blockname|blocksizes)=|include[ \t]+\S)", re.IGNORECASE | re.MULTILINE
+)
 _SPEED = "LinkSpeed has units of the site's own, and is not used"
 
 

@@ -15,6 +15,7 @@ from p2smt.errors import InputError
 
 MAX_CHARACTERS = 16 * 1024 * 1024
 """Of a text that Slurm writes or reads: 10,000 nodes take a tenth of a megabyte."""
+_INCLUDE = re.compile(r"include\s", re.IGNORECASE)
 _WORD = re.compile(r"([A-Za-z]+)=(\"[^\"]*\"|\S*)")
 
 
@@ -35,7 +36,7 @@ class SlurmLine:
         for key in self.words:
             if key not in known:
                 rule = f"has the key {key[:40]!r}: none of {', '.join(known)}"
-                raise InputError(self.where, rule, "this line describes no tree and no blocks")
+                raise InputError(self.where, rule, "keep what describes switches or blocks")
 
 
 def lines_of(text: str, source: str) -> Iterator[SlurmLine]:
@@ -69,6 +70,9 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _words(line: str, where: str) -> dict[str, str]:
+    if _INCLUDE.match(line):
+        rule = f"includes another file ({line[:60]!r}), and one file is read"
+        raise InputError(where, rule, "put the lines of that file in its place")
     found: dict[str, str] = {}
     at = 0
     while at < len(line):

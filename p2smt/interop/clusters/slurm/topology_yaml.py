@@ -27,7 +27,11 @@ from p2smt.interop.clusters.slurm.lines import MAX_CHARACTERS, HostNames
 
 _SIGN = re.compile(r"^[ \t]*-[ \t]+[\"']?topology[\"']?[ \t]*:", re.MULTILINE)
 _KINDS = ("tree", "block")
-_OTHERS = ("flat", "ring", "torus3d")
+_OTHERS = {
+    "flat": "flat: it has no switches",
+    "ring": "a ring of nodes, which is no tree of switches",
+    "torus3d": "a torus of nodes, which is no tree of switches",
+}
 
 
 def recognises_slurm_yaml(text: str) -> bool:
@@ -48,7 +52,7 @@ def read_slurm_yaml(text: str, source: str, name: str | None = None) -> Facts:
     chosen = _chosen(topologies, source, name)
     others = [_named(one, source) for one in topologies if one is not chosen]
     where = f"{source}: topology {_named(chosen, source)[:80]!r}"
-    found, lost = _read(chosen, where)
+    found, lost = _read(chosen, where, _trees(topologies, source))
     if others:
         more = ", .." if len(others) > 3 else ""
         lost.append(f"{where} is read, and not {', '.join(others[:3])}{more}")
@@ -67,13 +71,25 @@ def _chosen(topologies: Sequence[dict[str, Any]], source: str, name: str | None)
     return next(default, topologies[0])
 
 
-def _read(topology: dict[str, Any], where: str) -> tuple[OutsideFacts, list[str]]:
+def _trees(topologies: Sequence[dict[str, Any]], source: str) -> list[str]:
+    """The names of those that can be read."""
+    return [_named(one, source) for one in topologies if not set(_KINDS).isdisjoint(one)]
+
+
+def _read(
+    topology: dict[str, Any], where: str, trees: Sequence[str]
+) -> tuple[OutsideFacts, list[str]]:
     kinds = [kind for kind in (*_KINDS, *_OTHERS) if kind in topology]
     if len(kinds) != 1:
-        raise InputError(where, "is one of tree and block", "give exactly one of these keys")
+        rule = "must have one of the keys tree and block"
+        raise InputError(where, rule, "give exactly one of them")
     if kinds[0] in _OTHERS:
-        rule = f"is {kinds[0]}, which names no switches that form a tree"
-        raise InputError(where, rule, "choose another with --topology-name")
+        remedy = (
+            f"give --topology-name {trees[0][:80]}"
+            if trees
+            else "write a topology file by hand (hosts and the links between them)"
+        )
+        raise InputError(where, f"is {_OTHERS[kinds[0]]}", remedy)
     body = _mapping(topology[kinds[0]], where, kinds[0])
     names = HostNames()
     if kinds[0] == "tree":
