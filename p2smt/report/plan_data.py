@@ -9,25 +9,29 @@ from p2smt.plans.allocation import rank_hosts
 from p2smt.plans.check.plan import LINKS_OF_PLAN, OPTIMALITY, Note, PlanReport
 from p2smt.plans.solution import Alternative, PlanProof, ProofStatus
 from p2smt.programs.semantics import Violation
+from p2smt.report.orders.unstated import no_time_line
 from p2smt.report.solution_data import alternative_data
 from p2smt.report.text import one_line
 from p2smt.units import format_time
 
 
 def report_data(report: PlanReport, proof: PlanProof | None = None) -> dict[str, Any]:
-    """The fields that tools rely on; what is misstated is a violation with a kind of its own."""
-    settled = _settled(proof)
+    """The fields that tools rely on; what is misstated is a violation with a kind of its own.
+
+    Where the bandwidth of uplinks is not stated there are no times: they are null.
+    """
+    settled, known = _settled(proof), not report.unstated
     violations = [_violation(n, broken) for n, broken in report.violations]
     violations += [_note(note) for note in report.notes]
     return {
         "verdict": "valid" if report.valid else "invalid",
         "violations": violations,
-        "objective_s": report.objective_s,
-        "seconds": report.seconds,
+        "objective_s": report.objective_s if known else None,
+        "seconds": report.seconds if known else None,
         "checked": [*report.checked, *settled],
         "not_checked": [what for what in report.not_checked if what not in settled],
         "checked_on": report.checked_on,
-        "proof": None if proof is None else _proof_data(proof),
+        "proof": None if proof is None else _proof_data(proof, known),
     }
 
 
@@ -37,12 +41,13 @@ def _settled(proof: PlanProof | None) -> list[str]:
     return optimality + [LINKS_OF_PLAN] * (proof is not None and proof.links_settled)
 
 
-def _proof_data(proof: PlanProof) -> dict[str, Any]:
+def _proof_data(proof: PlanProof, known: bool) -> dict[str, Any]:
     better, topology = proof.better, proof.solution.problem.topology
+    bounded = known and (proof.on_hosts or not proof.listed)
     return {
         "status": proof.status.value,
-        "objective_s": proof.objective_s,
-        "bound_s": None if proof.listed and not proof.on_hosts else proof.bound_s,
+        "objective_s": proof.objective_s if known else None,
+        "bound_s": proof.bound_s if bounded else None,
         "better": None if better is None else alternative_data(better, topology),
         "false": proof.false,
         "unsettled": proof.unsettled,
@@ -61,8 +66,10 @@ def report_lines(report: PlanReport, proof: PlanProof | None = None) -> Iterator
     yield f"checked: {', '.join([*report.checked, *links])}"
     open_ = [what for what in data["not_checked"] if proof is None or what != OPTIMALITY]
     yield from (f"{what}: not checked" for what in open_)
+    if report.unstated:
+        yield no_time_line(report.unstated)
     if proof is not None:
-        yield from _proof_lines(proof)
+        yield from _untimed_lines(proof) if report.unstated else _proof_lines(proof)
         yield from (f"  weaker than proved: {text}" for text in proof.weaker)
 
 
@@ -75,12 +82,34 @@ def _proof_lines(proof: PlanProof) -> Iterator[str]:
         case ProofStatus.OPEN:
             yield f"{OPTIMALITY}: open, {_why_open(proof)}; this one takes {own}"
         case ProofStatus.REFUTED if proof.better is None:
-            yield f"{OPTIMALITY}: refuted, what the plan claims beside its time is false"
-            yield from (f"  {text}" for text in proof.false)
+            yield from _false_lines(proof)
         case ProofStatus.REFUTED:
             yield from _better_lines(proof, proof.better)
         case _:
             assert_never(proof.status)
+
+
+def _untimed_lines(proof: PlanProof) -> Iterator[str]:
+    """The same where nobody stated the bandwidth of uplinks, which are taken as non-blocking."""
+    match proof.status:
+        case ProofStatus.PROVED:
+            what = f"no {_others(proof)} takes less time on uplinks that do not block"
+            yield f"{OPTIMALITY}: proved, {what}; which one loads them least is not settled"
+        case ProofStatus.OPEN:
+            yield f"{OPTIMALITY}: open, {_ended(proof)}"
+        case ProofStatus.REFUTED if proof.better is None:
+            yield from _false_lines(proof)
+        case ProofStatus.REFUTED:
+            what = "takes less time on uplinks that do not block"
+            yield f"{OPTIMALITY}: refuted, a better plan {what}"
+            yield f"  {_where_better(proof, proof.better)}"
+        case _:
+            assert_never(proof.status)
+
+
+def _false_lines(proof: PlanProof) -> Iterator[str]:
+    yield f"{OPTIMALITY}: refuted, what the plan claims beside its time is false"
+    yield from (f"  {text}" for text in proof.false)
 
 
 def _others(proof: PlanProof) -> str:
@@ -88,8 +117,12 @@ def _others(proof: PlanProof) -> str:
     return "order of these hosts" if proof.on_hosts else "placement matrix"
 
 
+def _ended(proof: PlanProof) -> str:
+    return "it was interrupted" if proof.solution.interrupted else "the search ended at its limit"
+
+
 def _why_open(proof: PlanProof) -> str:
-    ended = "it was interrupted" if proof.solution.interrupted else "the search ended at its limit"
+    ended = _ended(proof)
     if proof.listed and not proof.on_hosts:
         how = "" if proof.solution.finished else f"{ended}: "
         return f"{how}nothing faster was found, but other rank orders were not tried"

@@ -118,6 +118,45 @@ def test_uplinks_of_unknown_bandwidth_have_no_times() -> None:
 
 
 @pytest.mark.usefixtures("racks")
+def test_a_plan_on_such_uplinks_is_told_and_proved_no_time() -> None:
+    Path("racks.yaml").write_text(RACKS + "assumed: [rack]\n")
+    assert cli(*solve("--hosts", "n[1-4]", "-o", "plan.json")).code in (0, 3)
+    unstated = "the bandwidth of rack uplinks is not stated, so no time is told"
+    for command in (("verify",), ("verify", "--prove"), ("cost",)):
+        outcome = cli(*command, "plan.json")
+        assert (outcome.code, outcome.err) == (0, "")
+        assert unstated in outcome.out
+        assert not re.search(r"\d (us|ms|s)\b", outcome.out), outcome.out
+    proved = cli("verify", "--prove", "plan.json").out
+    assert "proved, no order of these hosts takes less time on uplinks that do not block" in proved
+    assert "which one loads them least is not settled" in proved
+    data = cli("verify", "--prove", "plan.json", "--json").json()
+    assert (data["objective_s"], data["seconds"]) == (None, None)
+    assert (data["proof"]["objective_s"], data["proof"]["bound_s"]) == (None, None)
+    assert cli("cost", "plan.json", "--json").json()["requests"] == []
+    ran = cli("run", "plan.json", "--backend", "reference", "--payload", "8KiB")
+    assert ran.code == 0
+    assert "not predicted" in ran.out
+
+
+@pytest.mark.usefixtures("racks")
+def test_a_plan_on_such_uplinks_that_is_not_the_best_is_refuted_without_times() -> None:
+    slow = RACKS.replace("bandwidth: 5 GB/s", "bandwidth: 10 GB/s") + "assumed: [rack]\n"
+    Path("racks.yaml").write_text(slow)
+    fixed = ("--hosts", "n[1-4]", "--fix", "tp=gpu:2", "-o", "plan.json")
+    cli(*solve(*fixed))
+    plan = json.loads(Path("plan.json").read_text())
+    plan["restrictions"] = [r for r in plan["restrictions"] if r["kind"] != "fixed-entry"]
+    plan |= {"status": "feasible", "bound_s": 0.0}
+    Path("plan.json").write_text(json.dumps(plan))
+    outcome = cli("verify", "--prove", "plan.json")
+    assert outcome.code == 1
+    assert "refuted, a better plan takes less time on uplinks that do not block" in outcome.out
+    assert "  hosts n" in outcome.out
+    assert not re.search(r"\d (us|ms|s)\b", outcome.out), outcome.out
+
+
+@pytest.mark.usefixtures("racks")
 def test_uplinks_that_cannot_block_are_told() -> None:
     line = "every order of the hosts is optimal in bandwidth"
     free = RACKS.replace("{name: rack, size: 2, link: {kind: switch, bandwidth: 1", "@")

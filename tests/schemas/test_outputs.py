@@ -68,13 +68,14 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{SCENE} tp {TWO_STEPS} --program single --sizes 1MiB,1GiB",
         f"{SCENE} tp --send dp --sizes 1MiB,1GiB",
     ),
-    "cost-plan": ("plan.json", "wrong_plan.json"),
+    "cost-plan": ("plan.json", "wrong_plan.json", "unstated_plan.json"),
     "verify-plan": (
         "plan.json",
         "wrong_plan.json",
         "wrong_times.json",
         "plan.json --prove",
         "slow_plan.json --prove",
+        "unstated_plan.json --prove",
     ),
     "verify-schedule": (
         "ring.xml",
@@ -137,6 +138,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
     (path / "racks.yaml").write_text(RACKS)
     (path / "unstated.yaml").write_text(RACKS + "assumed: [rack]\n")
     _plans(path, plan)
+    done = cli(
+        *("solve", "-t", str(path / "unstated.yaml"), "--hosts", "n[1-5]", "-a", "dp=5,tp=2"),
+        *("--reduce", "dp=1GiB", "-o", str(path / "unstated_plan.json")),
+    )
+    assert done.code == 0, done.err
     for file, name in (
         ("ring.xml", "ring-all-reduce"),
         ("ring.yaml", "ring-all-reduce"),

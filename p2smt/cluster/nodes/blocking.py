@@ -34,3 +34,8 @@ def _rate(topology: Topology, level: int) -> float:
     """What the uplink of an entity carries in one direction, at the best of its efficiencies."""
     link = topology.levels[level].link
     return link.ports * link.nominal_bytes_per_s * link.best_efficiency
+
+
+def unstated_levels(topology: Topology) -> tuple[str, ...]:
+    """The levels whose bandwidth nobody stated; where there are any no time means anything."""
+    return () if topology.hosts is None else topology.hosts.assumed

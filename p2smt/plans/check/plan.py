@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from p2smt.cluster.nodes.blocking import unstated_levels
 from p2smt.cost.regime import regime
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.rank_list import RankList, RankMap
@@ -47,7 +48,9 @@ class PlanReport:
     ``cost``, ``ranks``, ``bound`` or ``restriction``.  ``checked_on`` says of each request what
     its program was run on, ``not_checked`` what nothing here has looked at.  ``seconds`` per
     request and ``objective_s`` come from the cost model (0 where a request is not valid), and so do
-    ``regimes``, what decides the time of each request (:mod:`p2smt.cost.regime`).
+    ``regimes``, what decides the time of each request (:mod:`p2smt.cost.regime`).  ``unstated``
+    are levels whose bandwidth nobody stated: times on them mean something only where they do not
+    block.
     """
 
     violations: tuple[tuple[int, Violation], ...]
@@ -57,6 +60,7 @@ class PlanReport:
     objective_s: float
     regimes: tuple[str | None, ...]
     not_checked: tuple[str, ...]
+    unstated: tuple[str, ...] = ()
 
     @property
     def valid(self) -> bool:
@@ -109,6 +113,7 @@ def check_plan(plan: AnyPlan, source: str) -> PlanReport:
         total_s,
         tuple(_regime(problem, *one) for one in zip(plan.requests, found, strict=True)),
         tuple(_not_checked(plan, found)),
+        unstated_levels(problem.topology),
     )
 
 

@@ -17,22 +17,33 @@ from p2smt.units import format_time
 
 
 def plan_tables(plan: AnyPlan, report: PlanReport) -> Iterator[RenderableType]:
-    """Time per iteration, placement, and the requests step by step, as `solve` shows them."""
-    what = "total" if plan.objective == "sum" else "largest request"
-    yield f"{format_time(plan.objective_s)} per iteration ({what})"
-    yield bound_text("link-level", plan.physical_bound_s, plan.objective_s)
-    yield peak_line(plan.peak_bytes)
-    yield ""
+    """Time per iteration, placement, and the requests step by step, as `solve` shows them.
+
+    Where nobody stated the bandwidth of uplinks, the placement alone.
+    """
+    if not report.unstated:
+        yield from _headline(plan)
+        yield ""
     levels = [level.name for level in plan.topology.levels]
     sizes = [(axis.name, axis.size) for axis in plan.axes]
     order = RankList(tuple(plan.ranks), tuple(axis.size for axis in plan.axes))
     yield layout_table(sizes, levels, plan.matrix, order.text())
-    yield ""
-    yield request_table(map(planned, plan.requests, report.regimes))
+    if not report.unstated:
+        yield ""
+        yield request_table(map(planned, plan.requests, report.regimes))
+
+
+def _headline(plan: AnyPlan) -> Iterator[str]:
+    what = "total" if plan.objective == "sum" else "largest request"
+    yield f"{format_time(plan.objective_s)} per iteration ({what})"
+    yield bound_text("link-level", plan.physical_bound_s, plan.objective_s)
+    yield peak_line(plan.peak_bytes)
 
 
 def plan_requests(plan: AnyPlan, report: PlanReport) -> list[dict[str, Any]]:
-    """The requests of a plan with the fields that `cost` gives of any request."""
+    """Its requests with the fields that `cost` gives of any request; without times none."""
+    if report.unstated:
+        return []
     return list(map(_request, plan.requests, report.regimes, report.checked_on))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from p2smt.cluster.nodes.blocking import blocking_levels
+from p2smt.cluster.nodes.blocking import blocking_levels, unstated_levels
 
 NON_BLOCKING = (
     "no uplink of a switch can block here: every order of the hosts is optimal in bandwidth"
@@ -16,15 +16,18 @@ if TYPE_CHECKING:
     from p2smt.search.comparison.compare import Comparison
 
 
+def no_time_line(levels: Sequence[str]) -> str:
+    """Why times are not told, where nobody stated the bandwidth of these levels."""
+    return f"the bandwidth of {' and '.join(levels)} uplinks is not stated, so no time is told"
+
+
 def unstated_lines(found: Comparison) -> Iterator[str]:
     """That times cannot be told, and from which oversubscription the order matters; nothing where
     every bandwidth is stated."""
-    hosts = found.problem.topology.hosts
-    assumed = hosts.assumed if hosts is not None else ()
+    assumed = unstated_levels(found.problem.topology)
     if not assumed:
         return
-    names = " and ".join(assumed)
-    yield f"the bandwidth of {names} uplinks is not stated, so no time is told"
+    yield no_time_line(assumed)
     yield (
         "on a non-blocking tree every order is optimal in bandwidth: no uplink is then the "
         "bottleneck of any"

@@ -91,7 +91,7 @@ class CostOutput(RootModel[CostOfRequest | CostOfPrograms | CostOfRequests | Cos
 
 
 class CostPlanOutput(VerifyPlanOutput):
-    """The verdict on a plan, and the requests of a valid one."""
+    """The verdict on a plan, and the requests of a valid one; none where there are no times."""
 
     proof: Annotated[None, Field(description="Only `verify --prove` seeks one.")]
     requests: list[CostedRequest]

@@ -30,10 +30,15 @@ class ProofOfPlan(OutputPart):
     status: Annotated[
         ProofStatus, Field(description="proved: none is faster; refuted; open: a limit was met.")
     ]
-    objective_s: Annotated[Seconds, Field(description="Seconds of the plan.")]
+    objective_s: Annotated[
+        Seconds | None,
+        Field(description="Seconds of the plan; null: bandwidths of uplinks are not stated."),
+    ]
     bound_s: Annotated[
         Seconds | None,
-        Field(description="Seconds that no placement matrix beats; null: of a rank list."),
+        Field(
+            description="Seconds that no placement matrix beats; null: of a rank list, or as above."
+        ),
     ]
     better: Annotated[RankedPlacement | None, Field(description="A faster answer.")]
     false: Annotated[list[str], Field(description="Bounds that are contradicted.")]
@@ -48,9 +53,13 @@ class VerifyPlanOutput(Output):
 
     verdict: Literal["valid", "invalid"]
     violations: list[PlanViolation]
-    objective_s: Annotated[Seconds, Field(description="Seconds, computed anew.")]
+    objective_s: Annotated[
+        Seconds | None,
+        Field(description="Seconds, computed anew; null: bandwidths of uplinks are not stated."),
+    ]
     seconds: Annotated[
-        list[Seconds], Field(description="Of one execution of each request; 0: it is not valid.")
+        list[Seconds] | None,
+        Field(description="Of one execution of each request; 0: it is not valid; null: as above."),
     ]
     checked: Annotated[list[str], Field(description="What was held against the plan.")]
     not_checked: Annotated[list[str], Field(description="What nothing has looked at.")]

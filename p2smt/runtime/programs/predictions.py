@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from p2smt.cluster.nodes.blocking import unstated_levels
 from p2smt.cluster.topology import Topology
 from p2smt.cost.pipeline import program_s
 from p2smt.cost.rank_list import single_time
@@ -19,12 +20,15 @@ from p2smt.runtime.programs.regions import StepError, count, moves_of
 
 
 def predicted(request: JobRequest, scene: Scene) -> JobRequest:
-    """The request with the cost model's times; without, if its steps cannot be carried out.
+    """The request with the cost model's times; without, if its steps cannot be carried out, or
+    nobody stated the bandwidth of uplinks.
 
     Raises:
         InputError: a step names a level that there is not.
     """
     program = _program(request, scene)
+    if unstated_levels(scene.topology):
+        return request
     rows = _payload_rows(request, 1 + max(rank for group in request.groups for rank in group))
     if rows is None:
         return request
@@ -86,12 +90,14 @@ def predicted_single(
 
 
 def predicted_on_ranks(request: JobRequest, scene: RankScene, ranks: RankList) -> JobRequest:
-    """The same of a request that may have a program; without, if its steps cannot be carried out.
+    """The same of a request that may have a program, and on named hosts.
 
     Raises:
         InputError: a step names a level that there is not.
     """
     topology, axes = scene.problem.topology, scene.problem.axis_indices(scene.request)
+    if unstated_levels(topology):
+        return request
     single = predicted_single(request, topology, ranks, axes)
     program, rows = _program_on_ranks(request, scene), _payload_rows(request, len(ranks.ranks))
     if program is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from p2smt.cluster.nodes.blocking import unstated_levels
 from p2smt.cluster.nodes.hosts import Hosts
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.loads.crossings import crossings
@@ -107,7 +108,7 @@ def _counted(topology: Topology, crossed: Sequence[Sequence[FloatArray]]) -> lis
 
 def _matters_from(topology: Topology, steps: Sequence[StepTime]) -> float | None:
     """The oversubscription at which the uplinks of an assumed level take as long as the rest."""
-    assumed = topology.hosts.assumed if topology.hosts is not None else ()
+    assumed = unstated_levels(topology)
     if not assumed:
         return None
     found = math.inf
