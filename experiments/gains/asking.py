@@ -13,6 +13,7 @@ from experiments.gains.clusters import named
 from p2smt.cost.by_choice import cheapest_single
 from p2smt.cost.pipeline import Pipelined
 from p2smt.cost.scene import Scene
+from p2smt.parallelism.expressed import matrix_of
 from p2smt.parallelism.placement import Matrix, Placement, default_ranks
 from p2smt.parallelism.request import Problem, Request, parse_axes
 from p2smt.plans.answers import fixed_answer, matrix_alternative, program_answer
@@ -23,7 +24,6 @@ from p2smt.search.programs import Task
 from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
 from p2smt.search.rank_orders import rank_order
 from p2smt.search.solve import solve
-from p2smt.search.weaker.starts import matrix_of
 
 LIMITS = SearchLimits(time_limit_s=60, seed=0, workers=1)
 OPTIONS = {

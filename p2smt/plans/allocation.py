@@ -13,13 +13,15 @@ from p2smt.parallelism.placement import Matrix
 class Allocation:
     """An answer on the hosts that a job got.
 
-    ``listed`` are the hosts as they were given, ``idle`` those of them that have no rank.
+    ``topology`` is the cluster of the hosts that the job got; ``listed`` are those as they were
+    given, ``idle`` those of them that have no rank.
     ``inside`` is the parallelism matrix inside each node: rows are the axes, columns the levels
     inside nodes, outermost first.  ``with_programs_s`` is the objective with the best programs
     found on the same ranks, instead of one collective per request (None: none is faster, or none
     was looked for).
     """
 
+    topology: Topology
     listed: tuple[str, ...]
     idle: tuple[str, ...]
     inside: Matrix

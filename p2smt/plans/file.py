@@ -61,8 +61,13 @@ def _on_hosts(solution: Solution, alternative: Alternative) -> dict[str, Any]:
     if hosts is None:
         return {}
     allocation = solution.allocation
-    with_programs_s = None if allocation is None else allocation.with_programs_s
-    return {"hosts": list(hosts), "with_programs_s": with_programs_s}
+    if allocation is None:
+        return {"hosts": list(hosts), "with_programs_s": None, "allocation": None}
+    return {
+        "hosts": list(hosts),
+        "with_programs_s": allocation.with_programs_s,
+        "allocation": dump_topology(allocation.topology) if allocation.idle else None,
+    }
 
 
 def _step_groups(

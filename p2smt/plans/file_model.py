@@ -182,7 +182,8 @@ class PlanModel(_PlanFields):
     ``matrix`` is null where no matrix expresses them.  ``restrictions`` and ``limits`` are those
     under which the answer was sought.  On named hosts ``hosts[r]`` is that of rank r, and
     ``with_programs_s`` the objective with the programs of the requests: ``objective_s``,
-    ``bound_s`` and ``status`` speak of one collective each.
+    ``bound_s`` and ``status`` speak of one collective each.  ``allocation`` is the cluster of all
+    the hosts that the job got, where some of them have no rank; ``topology`` is that of the others.
     """
 
     schema_version: Literal[2]
@@ -192,6 +193,7 @@ class PlanModel(_PlanFields):
     requests: list[RequestModel]
     hosts: list[HostName] | None = None
     with_programs_s: Seconds | None = None
+    allocation: TopologyModel | None = None
 
 
 class OldPlanModel(_PlanFields):

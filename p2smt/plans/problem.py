@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from p2smt.cluster.file_model import build_topology
+from p2smt.cluster.nodes.allocation import allocated
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import ParallelismAxis, Placement
@@ -39,6 +41,24 @@ def plan_problem(plan: AnyPlan, source: str) -> tuple[Problem, RankMap]:
     with located(source):
         problem = Problem(topology, axes, requests, plan.objective, **more)
         return problem, _mapped(plan, problem)
+
+
+def allocation_problem(plan: AnyPlan, problem: Problem, source: str) -> Problem:
+    """The problem on all the hosts that the job got, some of which the plan leaves idle.
+
+    Raises:
+        InputError: the plan is not on named hosts, or one of them is not among those.
+    """
+    if not isinstance(plan, PlanModel) or plan.allocation is None:
+        return problem
+    hosts = problem.topology.hosts
+    if hosts is None or plan.matrix is not None:
+        rule = "is for rank lists on named hosts"
+        raise InputError(f"{source}: allocation", rule, "drop it")
+    found = build_topology(plan.allocation, f"{source}: allocation")
+    with located(f"{source}: allocation"):
+        allocated(found, hosts.names)
+    return replace(problem, topology=found)
 
 
 def _mapped(plan: AnyPlan, problem: Problem) -> RankMap:

@@ -49,6 +49,7 @@ def _proof_data(proof: PlanProof, known: bool) -> dict[str, Any]:
         "objective_s": proof.objective_s if known else None,
         "bound_s": proof.bound_s if bounded else None,
         "better": None if better is None else alternative_data(better, topology),
+        "better_hosts": None if better is None else rank_hosts(topology, better.ranks),
         "false": proof.false,
         "unsettled": proof.unsettled,
         "weaker": proof.weaker,
@@ -94,7 +95,7 @@ def _untimed_lines(proof: PlanProof) -> Iterator[str]:
     match proof.status:
         case ProofStatus.PROVED:
             what = f"no {_others(proof)} takes less time on uplinks that do not block"
-            yield f"{OPTIMALITY}: proved, {what}; which one loads them least is not settled"
+            yield f"{OPTIMALITY}: proved, {what}; which loads them least is not settled"
         case ProofStatus.OPEN:
             yield f"{OPTIMALITY}: open, {_ended(proof)}"
         case ProofStatus.REFUTED if proof.better is None:
@@ -114,7 +115,12 @@ def _false_lines(proof: PlanProof) -> Iterator[str]:
 
 def _others(proof: PlanProof) -> str:
     """What was searched."""
-    return "order of these hosts" if proof.on_hosts else "placement matrix"
+    if not proof.on_hosts:
+        return "placement matrix"
+    allocation = proof.solution.allocation
+    if allocation is None or not allocation.idle:
+        return "order of these hosts"
+    return f"choice and order of the {len(allocation.listed)} hosts listed"
 
 
 def _ended(proof: PlanProof) -> str:

@@ -2,7 +2,7 @@
 
 A plan holds its problem, its restrictions and the limits of the search that found it.  The
 search knows nothing of the plan's answer, so what it proves is evidence of its own.  Of a plan on
-named hosts the orders of those that have ranks are searched: that others stay idle is not tried.
+named hosts their orders are searched; and which of them stay idle, where the plan names those, too.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from p2smt.parallelism.request import Problem, Request
 from p2smt.plans import answers
 from p2smt.plans.check.plan import PlanReport, check_plan
 from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel
-from p2smt.plans.problem import plan_problem
+from p2smt.plans.problem import allocation_problem, plan_problem
 from p2smt.plans.solution import PlanProof, ProofStatus, Solution
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.allocation.solve import solve_on_hosts
+from p2smt.search.allocation.answer import fastest_on_hosts
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.one_request import answer_request
 from p2smt.search.programs_pipelined import Listings
@@ -71,7 +71,8 @@ def prove(
     )
     on_hosts = plan.matrix is None and problem.topology.hosts is not None
     if on_hosts:
-        found = solve_on_hosts(
+        problem = allocation_problem(plan, problem, source)
+        found = fastest_on_hosts(
             problem, limits=watch.limits, solver=solver, programs=False, progress=progress
         )
     else:

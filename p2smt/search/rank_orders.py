@@ -13,6 +13,7 @@ import numpy as np
 from p2smt.cost.rank_list import single_time
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
+from p2smt.parallelism.expressed import matrix_of
 from p2smt.parallelism.placement import IntArray, Matrix, Placement, default_ranks
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
@@ -20,7 +21,6 @@ from p2smt.plans.check.restrictions import broken_by_singles
 from p2smt.plans.rank_answer import rank_alternative
 from p2smt.plans.solution import SAME, RankOrder, Solution, objective
 from p2smt.result import Status
-from p2smt.search.weaker.starts import matrix_of
 from p2smt.units import format_time
 
 GivenRanks = list[int] | list[list[int]]

@@ -124,7 +124,7 @@ def solution(problem: Problem, ranks: RankList, *texts: str | None) -> Solution:
         0.0,
         Status.TRUNCATED,
         SolveStats("cpsat"),
-        allocation=Allocation(hosts.names, (), inside, programs_s),
+        allocation=Allocation(problem.topology, hosts.names, (), inside, programs_s),
     )
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import p2smt
+from p2smt.parallelism.expressed import matrix_of
 from p2smt.parallelism.placement import AxisRule, Matrix, Placement, default_ranks
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Solution
@@ -21,7 +22,7 @@ from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search import bound_table, scene_table
 from p2smt.search.rank_orders import rank_order
 from p2smt.search.weaker.estimates import Estimate, Estimates
-from p2smt.search.weaker.starts import matrix_of, neighbours, packed, start_matrices
+from p2smt.search.weaker.starts import neighbours, packed, start_matrices
 from tests.oracles.placements import all_matrices, obeys
 from tests.search.test_scene_table import large
 from tests.search.test_solve import brute_force, problems

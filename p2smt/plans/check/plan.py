@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from p2smt.cluster.nodes.allocation import allocated
 from p2smt.cluster.nodes.blocking import unstated_levels
 from p2smt.cost.regime import regime
 from p2smt.cost.scene import Scene
@@ -16,7 +17,7 @@ from p2smt.plans.check.restrictions import broken_by_program, broken_rules
 from p2smt.plans.check.steps import check_program_on_ranks, check_request, check_single_on_ranks
 from p2smt.plans.expected import Expected, on_ranks, on_scene
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel, RequestModel
-from p2smt.plans.problem import located, plan_problem
+from p2smt.plans.problem import allocation_problem, located, plan_problem
 from p2smt.plans.rank_answer import rank_answer, rank_step_groups
 from p2smt.plans.rank_program import ON_DEVICES, rank_program_answer
 from p2smt.plans.rank_scene import RankScene
@@ -97,6 +98,7 @@ def check_plan(plan: AnyPlan, source: str) -> PlanReport:
         notes.append(Note("ranks", "ranks are not those of the matrix"))
     if isinstance(plan, PlanModel) and plan.hosts not in (None, _hosts(problem, plan)):
         notes.append(Note("ranks", "hosts are not those of the devices of the ranks"))
+    notes += _of_allocation(plan, problem, source)
     if not violations:
         bounds_s = tuple(one.expected.physical_bound_s for one in found if one.expected)
         programs_s = with_programs_s if several else None
@@ -134,6 +136,15 @@ def _single_s(found: _Found) -> float:
 def _hosts(problem: Problem, plan: PlanModel) -> list[str] | None:
     hosts = rank_hosts(problem.topology, plan.ranks)
     return None if hosts is None else list(hosts)
+
+
+def _of_allocation(plan: AnyPlan, problem: Problem, source: str) -> Iterator[Note]:
+    """Whether the plan's topology is what its hosts leave of that of all the hosts."""
+    hosts, wider = problem.topology.hosts, allocation_problem(plan, problem, source)
+    if hosts is None or wider is problem:
+        return
+    if allocated(wider.topology, hosts.names) != problem.topology:
+        yield Note("ranks", "the topology is not that of its hosts in the allocation")
 
 
 def _regime(problem: Problem, model: RequestModel, found: _Found) -> str | None:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from p2smt.collectives.names import Form
 from p2smt.cost.pipeline import chunk_counts
 from p2smt.cost.scene import Scene
+from p2smt.parallelism.expressed import inside_matrix
 from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Placement
-from p2smt.parallelism.rank_list import RankList, RankMap
+from p2smt.parallelism.rank_list import RankMap
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import RequestModel
 from p2smt.plans.rank_scene import RankScene
@@ -22,10 +23,11 @@ def broken_rules(problem: Problem, where: RankMap) -> Iterator[str]:
     for rule in problem.rules:
         axis, level = problem.axis_names[rule.axis], problem.topology.names[rule.level]
         if isinstance(rule, FixedEntry):
+            entry = _entry(problem, where, rule)
             text = _text("fixed-entry", axis=axis, level=level, entry=rule.value)
-            if isinstance(where, RankList):
+            if entry is None:
                 yield f"{text}: no matrix expresses the ranks"
-            elif (entry := where.matrix[rule.axis][rule.level]) != rule.value:
+            elif entry != rule.value:
                 yield f"{text}: the matrix has {entry} there"
         elif not _obeys(problem, where, rule):
             text = _text("axis-rule", axis=axis, level=level, within=rule.inside)
@@ -34,6 +36,17 @@ def broken_rules(problem: Problem, where: RankMap) -> Iterator[str]:
     if algorithms is not None and problem.topology != problem.topology.running(algorithms):
         text = _text("algorithms", algorithms=[algorithm.value for algorithm in algorithms])
         yield f"{text}: the topology's library runs others"
+
+
+def _entry(problem: Problem, where: RankMap, rule: FixedEntry) -> int | None:
+    """The entry of the matrix, on named hosts of that inside the nodes; None: there is none."""
+    if isinstance(where, Placement):
+        return where.matrix[rule.axis][rule.level]
+    inner = rule.level - problem.topology.node_level - 1
+    if problem.topology.hosts is None or inner < 0:
+        return None
+    matrix = inside_matrix(where, problem.topology)
+    return None if matrix is None else matrix[rule.axis][inner]
 
 
 def _text(kind: str, **data: object) -> str:

@@ -41,6 +41,9 @@ class ProofOfPlan(OutputPart):
         ),
     ]
     better: Annotated[RankedPlacement | None, Field(description="A faster answer.")]
+    better_hosts: Annotated[
+        list[str] | None, Field(description="On named hosts: that of each of its ranks.")
+    ]
     false: Annotated[list[str], Field(description="Bounds that are contradicted.")]
     unsettled: Annotated[
         list[str], Field(description="Bounds that are neither contradicted nor proved.")

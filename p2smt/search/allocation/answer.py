@@ -100,7 +100,7 @@ def _solution(problem: Problem, listed: tuple[str, ...], hunt: Hunt, stats: Solv
         stats,
         default=order_cost(problem, host_order(problem, listed), LISTED),
         interrupted=hunt.interrupted,
-        allocation=Allocation(listed, idle, best.grid.inside),
+        allocation=Allocation(problem.topology, listed, idle, best.grid.inside),
     )
 
 

@@ -99,9 +99,9 @@ def _fixed(found: Solution, problem: Problem) -> list[FixedEntry]:
 
 def _on_stated(problem: Problem, first: Solution, second: Solution) -> Solution:
     """The order of the second at the costs of the first."""
-    order = second.best
+    order, placed, known = second.best, second.allocation, first.allocation
     hosts = second.problem.topology.hosts
-    if order is None or hosts is None:
+    if order is None or hosts is None or placed is None or known is None:
         return first
     named = as_named(problem)
     used = replace(named, topology=allocated(named.topology, hosts.names))
@@ -114,5 +114,5 @@ def _on_stated(problem: Problem, first: Solution, second: Solution) -> Solution:
         alternatives=(answer,),
         status=Status.OPTIMAL if proved else Status.FEASIBLE,
         interrupted=second.interrupted,
-        allocation=second.allocation,
+        allocation=replace(placed, topology=known.topology),
     )

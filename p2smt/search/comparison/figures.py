@@ -16,11 +16,11 @@ from p2smt.cost.loads.routing import FloatArray
 from p2smt.cost.rank_list import single_time
 from p2smt.cost.regime import regime
 from p2smt.cost.step_time import StepTime
+from p2smt.parallelism.expressed import matrix_of
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.allocation import rank_hosts
 from p2smt.plans.solution import RankOrder, objective
-from p2smt.search.weaker.starts import matrix_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,39 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise, permutations, product
+from itertools import islice, permutations, product
 
-import numpy as np
-
-from p2smt.parallelism.placement import IntArray, Matrix, Placement
+from p2smt.parallelism.expressed import matrix_of
+from p2smt.parallelism.placement import IntArray, Matrix
 from p2smt.parallelism.request import Problem
 from p2smt.search.placements import obeys
 
 MAX_ORDERS = 720
 """All orders of 6 axes; of more axes those that keep the heaviest ones inside."""
-
-
-def matrix_of(ranks: IntArray, levels: Sequence[int]) -> Matrix | None:
-    """The matrix whose rank tensor this is; None if no matrix expresses the order.
-
-    The ranks along one axis that stay in the first entity of a level, all others being 0, are as
-    many as the axis is split further in: that gives the only matrix it can be.
-    """
-    rows = tuple(_row(ranks, axis, levels) for axis in range(ranks.ndim))
-    matrix = tuple(row for row in rows if row is not None)
-    if len(matrix) < len(rows) or Placement(matrix).level_sizes != tuple(levels):
-        return None
-    return matrix if np.array_equal(Placement(matrix).rank_tensor(), ranks) else None
-
-
-def _row(ranks: IntArray, axis: int, levels: Sequence[int]) -> tuple[int, ...] | None:
-    line = np.moveaxis(ranks, axis, 0).reshape(ranks.shape[axis], -1)[:, 0]
-    inside = [
-        int(np.count_nonzero(line // math.prod(levels[j:]) == 0)) for j in range(len(levels) + 1)
-    ]
-    pairs = list(pairwise(inside))
-    whole = all(inner > 0 and outer % inner == 0 for outer, inner in pairs)
-    return tuple(outer // inner for outer, inner in pairs) if whole else None
 
 
 def packed(levels: Sequence[int], axes: Sequence[int], order: Sequence[int]) -> Matrix:
