@@ -111,7 +111,10 @@ def levels_of(
     if (spec is None) == (levels is None):
         raise InputError("levels", "give either --topology or --levels")
     if levels is None:
+        from p2smt.cluster.nodes.even import check_even
+
         topology = topology_of(spec, use=use)
+        check_even(topology)
         return topology.names, topology.sizes
     if use:
         raise InputError("--use", "is of the levels of a topology", "give sizes to --levels")

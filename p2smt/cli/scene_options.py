@@ -98,13 +98,19 @@ def placement_of(
     text: str | None, topology: Topology, axes: tuple[ParallelismAxis, ...]
 ) -> Placement:
     """The matrix of --placement, its sizes checked."""
+    from p2smt.cluster.nodes.even import check_even
     from p2smt.parallelism.placement import Placement
 
+    check_even(topology)
     if text is None:
         raise InputError("--placement", "is missing", "give it like '[[4,1],[1,16]]'")
     example = "a matrix such as [[4,1],[1,16]], with a row per axis and a column per level"
     numbers = given.whole_numbers_of(text, "--placement", example)
     rows = [row for row in numbers if isinstance(row, list)]
+    if numbers and not rows:
+        rule = "is an order of ranks, and what is given here is a matrix"
+        remedy = f"`p2smt compare` says what orders of ranks cost; or give {example}"
+        raise InputError(f"--placement {text[:60]!r}", rule, remedy)
     if not rows:
         raise InputError(f"--placement {text[:60]!r}", "is not a matrix", f"give {example}")
     found = Placement(tuple(tuple(row) for row in rows))
@@ -126,9 +132,13 @@ def placed_requests(
 ) -> PlacedRequests:
     """The problem that the options describe, and its placement."""
     from p2smt.cli import restrictions
+    from p2smt.cli.output import note
+    from p2smt.cluster.nodes.blocking import unstated_levels
     from p2smt.parallelism.request import Problem, parse_objective
 
     cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm, use=use)
+    for name in unstated_levels(cluster):
+        note(f"the bandwidth of {name} uplinks is not stated: they are taken as non-blocking")
     chosen = given.axes_of(axes)
     requests = [_request(text, kind) for kind, text in texts.texts()]
     problem = Problem(

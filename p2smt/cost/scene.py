@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from p2smt.cluster.nodes.even import check_even
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.alpha_beta import regular_model, relevant_digits, send_model
 from p2smt.cost.loads.footprint import Digits, digits_of
 from p2smt.cost.step_time import StepTime
-from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Grouping, Hierarchy, Program
 
@@ -39,9 +39,7 @@ class Scene:
         Raises:
             InputError: the topology is uneven, so no matrix says where its ranks lie.
         """
-        if topology.uneven:
-            rule = "its hosts are not spread evenly under equal uplinks, so no matrix fits it"
-            raise InputError(f"topology {topology.name}", rule, "give --hosts")
+        check_even(topology)
         return Scene(topology, relevant_digits(topology, digits_of(placement, axes)))
 
     @property

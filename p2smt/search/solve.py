@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from p2smt.cluster.nodes.even import check_even
 from p2smt.collectives.names import DIRECT
 from p2smt.cost.named import check_asked, otherwise, running
 from p2smt.errors import InputError
@@ -53,8 +54,8 @@ def solve(
         progress: called with (best objective so far or None, proved bound), in seconds.
 
     Raises:
-        InputError: sizes that do not match, a problem beyond a documented limit, or algorithms that
-            nothing can run by (:mod:`p2smt.cost.named`).
+        InputError: sizes that do not match, hosts that no matrix fits, a problem beyond a
+            documented limit, or algorithms that nothing can run by (:mod:`p2smt.cost.named`).
         EncodingBug: an answer of the solver failed the independent check.
 
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set.
@@ -62,6 +63,7 @@ def solve(
     if not 1 <= top <= MAX_TOP:
         raise InputError(f"top {top}", f"must be 1 to {MAX_TOP}")
     near = Nearness(within) if isinstance(within, int | float) else within
+    check_even(problem.topology)
     PlacementProblem(problem.topology.sizes, problem.axis_sizes)
     problem = as_named(problem)
     limits = limits or SearchLimits()

@@ -55,6 +55,34 @@ def test_hosts_are_compared_with_the_best_order() -> None:
     assert "rack crossings" in text
 
 
+@pytest.mark.parametrize(
+    ("command", "short"),
+    [
+        (ON_RACKS, {"sorted by leaf": "sorted", "sorted, axes exchanged": "exchanged"}),
+        (
+            ("compare", "-t", "dgx-h100:4", "-a", "dp=2,pp=2,tp=8", "--reduce", "dp=1MiB"),
+            {"axes exchanged": "exchanged"},
+        ),
+    ],
+)
+def test_every_order_that_is_printed_can_be_given(
+    command: tuple[str, ...], short: dict[str, str]
+) -> None:
+    orders = cli(*command, "--json").json()["orders"]
+    names = [one["name"] for one in orders]
+    assert set(short) <= set(names)
+    typed = [*names, *short.values()]
+    given = cli(*command, *typed, "--json").json()["orders"]
+    seconds = {one["name"]: one["objective_s"] for one in given}
+    assert list(seconds) == typed
+    assert all(seconds[one["name"]] == one["objective_s"] for one in orders)
+    assert all(seconds[printed] == seconds[name] for printed, name in short.items())
+    refused = cli(*command, "nothing")
+    assert_one_error(refused)
+    listed = ", ".join(short.get(name, name) for name in names)
+    assert refused.err.rstrip().endswith(f"the standard orders are {listed}")
+
+
 def test_some_order_of_hosts_costs_more_than_the_best() -> None:
     data = cli(*ON_RACKS, "n1,n2,n3,n4", "n1,n3,n2,n4", "--json").json()
     assert max(one["gap"] for one in data["orders"]) > 0.1

@@ -273,7 +273,11 @@ def test_run_without_a_size_takes_the_payload(tiny: str) -> None:
     [
         (("--axes", "dp", "--reduce", "dp"), ("axes 'dp'", "dp=8,tp=4")),
         ((*WHERE[:3], "[[4,2", "--reduce", "dp"), ("--placement '[[4,2'", "a row per axis")),
-        ((*WHERE[:3], "[4,2]", "--reduce", "dp"), ("--placement '[4,2]'", "is not a matrix")),
+        (
+            (*WHERE[:3], "[4,2]", "--reduce", "dp"),
+            ("--placement '[4,2]'", "is an order of ranks", "p2smt compare"),
+        ),
+        ((*WHERE[:3], "[]", "--reduce", "dp"), ("--placement '[]'", "is not a matrix")),
         ((*WHERE, "--reduce", "dp"), ("all-reduce dp", "has no size", "dp=1GiB")),
     ],
 )

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import p2smt
+from p2smt.cluster.file import parse_topology
 from tests.cli.tools import RACKS, TINY, assert_one_error, cli
 
 AXES = ("-a", "dp=2,pp=2,tp=2", "--reduce", "dp=64MiB", "--send", "pp=1MiB")
@@ -224,3 +226,43 @@ def test_hosts_of_a_topology_without_names_are_refused() -> None:
     outcome = cli(*("solve", "-t", "tiny.yaml", *AXES), "--hosts", "n[1-4]")
     assert_one_error(outcome)
     assert "names no hosts" in outcome.err
+
+
+_MATRIX = ("--placement", "[[1,2,1],[2,1,1],[1,1,2]]")
+
+
+@pytest.mark.usefixtures("racks")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("placements", "-a", "dp=2,pp=3,tp=2"),
+        ("cost", *AXES, *_MATRIX),
+        ("programs", *AXES[:4], *_MATRIX),
+        ("run", *AXES, *_MATRIX),
+    ],
+)
+def test_a_matrix_on_uneven_hosts_is_refused_with_what_places_ranks_there(
+    command: tuple[str, ...],
+) -> None:
+    outcome = cli(*command, "-t", "racks.yaml")
+    assert_one_error(outcome)
+    assert "not spread evenly under equal uplinks, so no matrix fits it" in outcome.err
+    assert "p2smt solve (solve_on_hosts) and p2smt compare" in outcome.err
+
+
+@pytest.mark.parametrize("axes", ["dp=2,pp=2,tp=2", "dp=2,pp=3,tp=2"])
+def test_solve_in_python_names_what_solves_on_uneven_hosts(axes: str) -> None:
+    problem = p2smt.Problem(
+        parse_topology(RACKS, "racks"), p2smt.parse_axes(axes), (p2smt.reduce("dp=1MiB"),)
+    )
+    with pytest.raises(p2smt.InputError, match="solve_on_hosts"):
+        p2smt.solve(problem)
+
+
+@pytest.mark.usefixtures("racks")
+def test_a_cost_on_uplinks_of_unknown_bandwidth_says_what_it_takes_them_for() -> None:
+    even = RACKS.replace("size: 3", "size: 2").replace("n[1,3,5]", "n[1,3]")
+    Path("racks.yaml").write_text(even.replace(", bandwidth: 5 GB/s", "") + "assumed: [rack]\n")
+    outcome = cli("cost", *AXES, *_MATRIX, "-t", "racks.yaml")
+    assert outcome.code == 0
+    assert "the bandwidth of rack uplinks is not stated: they are taken as" in outcome.err

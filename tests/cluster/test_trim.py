@@ -100,6 +100,9 @@ def test_devices_keep_their_numbers() -> None:
     part = trimmed(parse_topology(SOCKETS, "test"), {"gpu": 2})
     assert used_devices(part) == (0, 1, 4, 5)
     assert use_notes(part)[0].endswith("CUDA_VISIBLE_DEVICES=0,1,4,5")
+    assert use_notes(trimmed(load_topology("dgx-h100"), {"gpu": 1})) == (
+        "1 of the 8 devices of each node is used, which keeps its number: CUDA_VISIBLE_DEVICES=0",
+    )
     rack = use_notes(trimmed(load_topology("gb200-nvl72"), {"gpu": 64}))
     assert "64 of the 72 devices of each rack" in rack[0]
     assert "CUDA" not in rack[0]

@@ -140,8 +140,10 @@ def use_notes(topology: Topology) -> tuple[str, ...]:
     inner = topology.levels[topology.node_level + 1 :]
     total = math.prod(level.full_size for level in inner)
     owner = topology.names[topology.node_level] if topology.node_level >= 0 else "node"
-    text = f"{len(used)} of the {total} devices of each {owner} are used"
+    one = len(used) == 1
+    text = f"{len(used)} of the {total} devices of each {owner} {'is' if one else 'are'} used"
+    keeping = "which keeps its number" if one else "which keep their numbers"
     if total > _MOST_LISTED:
-        return (f"{text}: the first ones of each level, which keep their numbers",)
+        return (f"{text}: the first of each level, {keeping}",)
     listed = ",".join(map(str, used))
-    return (f"{text}, which keep their numbers: CUDA_VISIBLE_DEVICES={listed}",)
+    return (f"{text}, {keeping}: CUDA_VISIBLE_DEVICES={listed}",)

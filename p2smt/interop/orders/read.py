@@ -21,7 +21,12 @@ from p2smt.parallelism.request import Problem
 from p2smt.search.comparison import tensors
 
 MAX_BYTES = 2**25
-_ALIASES = {"sorted": "sorted by leaf", "exchanged": "sorted, axes exchanged"}
+_ALIASES = {
+    "sorted by leaf": "sorted",
+    "sorted, axes exchanged": "exchanged",
+    "axes exchanged": "exchanged",
+}
+"""Short names of standard orders, by what is printed; both may be given."""
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_. -]{0,39}")
 _REMEDY = (
     "name one of the standard orders, a file of ranks or hosts, a mesh (.npy, .json), a list "
@@ -58,9 +63,9 @@ def _short(text: str) -> str:
 def _tensor(
     text: str, problem: Problem, listed: Sequence[str] | None, known: Mapping[str, IntArray]
 ) -> IntArray:
-    name = _ALIASES.get(text, text)
-    if name in known:
-        return known[name]
+    by_name = {_ALIASES.get(name, name): ranks for name, ranks in known.items()} | {**known}
+    if text in by_name:
+        return by_name[text]
     if os.path.exists(text) or os.sep in text or text.endswith((".npy", ".json")):
         return _file(text, problem, listed)
     if text.lstrip().startswith(("[", "{")):
@@ -69,7 +74,7 @@ def _tensor(
         return tensors.of_hosts(problem, parse_hostlist(text), f"order {_short(text)!r}")
     if tensors.is_axis_order(problem, text) or text in problem.axis_names:
         return tensors.of_axis_order(problem, text, tensors.launch_devices(problem, listed))
-    names = f"; the standard orders are {', '.join(known)}"
+    names = f"; the standard orders are {', '.join(_ALIASES.get(x, x) for x in known)}"
     raise InputError(f"order {_short(text)!r}", "is none that is known", _REMEDY + names)
 
 
