@@ -15,8 +15,9 @@ def compare(
         typer.Argument(
             metavar="ORDER",
             help="listed, alphabetical, sorted, exchanged or default, or as printed; a file of "
-            "ranks or hosts; a mesh (.npy, .json); [0,2,1,3]; an order of axes such as tp-cp-ep-dp-pp (the first "
-            "varies fastest); NAME=ORDER names it.  Default: the standard ones.",
+            "ranks or hosts; a mesh (.npy, .json); [0,2,1,3]; an order of axes such as "
+            "tp-cp-ep-dp-pp (the first varies fastest); NAME=ORDER names it.  Default: the "
+            "standard ones.",
         ),
     ] = None,
     topology: o.TopologyOption = None,
