@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from p2smt.errors import InputError
+from p2smt.files.validation import validated
+from p2smt.plans.check.plan import check_plan
+from p2smt.plans.file_model import PlanModel
 from tests.cli.tools import RACKS, assert_one_error, cli
+from tests.schemas.mutations import mutants
 
 AXES = ("-a", "dp=2,pp=2,tp=2", "--reduce", "dp=64MiB", "--send", "pp=1MiB", "--fix", "tp=gpu:2")
 FIVE = ["n1", "n2", "n3", "n4", "n5"]
@@ -22,6 +30,16 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
     (tmp_path / "racks.yaml").write_text(RACKS)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """A plan on four of five hosts."""
+    folder = tmp_path_factory.mktemp("idle")
+    (folder / "racks.yaml").write_text(RACKS)
+    asked = ("solve", "-t", str(folder / "racks.yaml"), "--hosts", "n[1-5]", *AXES, "--json")
+    plan: Plan = cli(*asked).json()["plan"]
+    return plan
 
 
 def solved(hosts: str, *more: str) -> Plan:
@@ -127,3 +145,10 @@ def test_entries_inside_the_nodes_are_held_against_the_ranks() -> None:
     outcome = cli("verify", "plan.json")
     assert outcome.code == 1
     assert "restriction: dp=gpu:2: the matrix has 1 there" in outcome.out
+
+
+@given(st.data())
+def test_no_change_of_an_allocation_breaks_the_check(idle: Plan, data: st.DataObject) -> None:
+    changed = {**idle, "allocation": data.draw(mutants(idle["allocation"]))}
+    with suppress(InputError):
+        check_plan(validated(PlanModel, changed, "plan"), "plan")
