@@ -110,7 +110,7 @@ def test_a_time_limit_is_no_proof() -> None:
     [
         ((*ON_TINY, "alphabetical"), "is none that is known"),
         ((*ON_TINY, "--hosts", "n1"), "names no hosts"),
-        ((*ON_TINY, "tp-xx"), "is none that is known"),
+        ((*ON_TINY, "tp-xx"), "'xx' is no axis"),
         ((*ON_TINY, "[0,1,2]"), "must hold each launched rank 0..7 once"),
         ((*ON_TINY, "[[1,1],[1,1]]"), "matrix|sizes|product"),
         ((*ON_TINY, "default", "default"), "is named twice"),
