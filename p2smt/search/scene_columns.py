@@ -2,7 +2,8 @@
 
 A split is a column per level.  Where positions matter a column says what the other axes put
 between the chosen ones; elsewhere only the product counts.  ``left`` is what of each chosen axis
-remains for the levels further in.
+remains for the levels further in, and then what remains of the others: of those before all chosen
+ones, and of those just after each.
 """
 
 from __future__ import annotations
@@ -60,7 +61,15 @@ class Columns:
 
     @property
     def _whole(self) -> _Left:
-        return tuple(self.axes[i] for i in self.chosen)
+        others = (math.prod(self.axes[i] for i in span) for span in self._spans)
+        return (*(self.axes[i] for i in self.chosen), *others)
+
+    @property
+    def _spans(self) -> list[range]:
+        """The axes before all chosen ones, and those just after each."""
+        ends = [*self.chosen, len(self.axes)]
+        after = (range(i + 1, end) for i, end in zip(self.chosen, ends[1:], strict=True))
+        return [range(ends[0]), *after]
 
     def _extend(self, j: int, left: _Left) -> Iterator[Split]:
         if j == len(self.sizes):
@@ -98,20 +107,22 @@ class Columns:
 
     def _fits(self, j: int, left: _Left) -> bool:
         if j == len(self.sizes):
-            return math.prod(left) == 1
+            return math.prod(left[: len(self.chosen)]) == 1
         return bool(self._steps_of(j, left))
 
     def _columns(self, j: int, left: _Left) -> Iterator[_Step]:
+        mine, others = left[: len(self.chosen)], left[len(self.chosen) :]
         for entries in product(
-            *(self._entries(j, i, n) for i, n in zip(self.chosen, left, strict=True))
+            *(self._entries(j, i, n) for i, n in zip(self.chosen, mine, strict=True))
         ):
             merged = math.prod(entries)
-            rest = tuple(n // e for n, e in zip(left, entries, strict=True))
+            rest = tuple(n // e for n, e in zip(mine, entries, strict=True))
             if self.sizes[j] % merged or math.prod(self.sizes[j + 1 :]) % math.prod(rest):
                 continue
             if self._across(j, rest):
-                for column in self._level_columns(j, entries, self.sizes[j] // merged):
-                    yield column, rest
+                free = self.sizes[j] // merged
+                for column, still in self._level_columns(j, entries, free, others):
+                    yield column, (*rest, *still)
 
     def _entries(self, j: int, axis: int, left: int) -> list[int]:
         possible = divisors(math.gcd(left, self.sizes[j]))
@@ -123,17 +134,24 @@ class Columns:
         left = dict(zip(self.chosen, rest, strict=True))
         return all(left.get(i) != self.axes[i] for i, level in self.across if level == j)
 
-    def _level_columns(self, j: int, entries: Sequence[int], free: int) -> Iterator[SceneColumn]:
-        """The columns with these entries: one, or one per way the other axes lie in between."""
+    def _level_columns(
+        self, j: int, entries: Sequence[int], free: int, left: _Left
+    ) -> Iterator[_Step]:
+        """The columns with these entries: one, or one per way the other axes lie in between.
+
+        With each what remains of ``left``, the others.  A level where only counts matter takes
+        any of them: what lies there is what the other levels leave.
+        """
         others = [i for i in range(len(self.axes)) if i not in self.chosen]
         if not self._may_hold(j, others, free):
             return
         if not self.exact[j]:
             merged = math.prod(entries)
-            yield SceneColumn((merged,), ((merged, 1),) if merged > 1 else ())
+            yield SceneColumn((merged,), ((merged, 1),) if merged > 1 else ()), left
             return
-        for gaps in self._gaps(j, free):
-            yield _column(len(self.axes), self.chosen, entries, gaps)
+        for gaps in self._gaps(j, free, left):
+            still = tuple(n // gap for n, gap in zip(left, gaps, strict=True))
+            yield _column(len(self.axes), self.chosen, entries, gaps[1:]), still
 
     def _may_hold(self, j: int, others: Sequence[int], free: int) -> bool:
         """Whether the rules let these other axes together be split ``free`` ways at level j."""
@@ -143,15 +161,16 @@ class Columns:
         fixed = math.prod(value for values in wanted for value in values)
         return free == fixed if len(wanted) == len(others) else free % fixed == 0
 
-    def _gaps(self, j: int, free: int) -> Iterator[tuple[int, ...]]:
-        """Products of the other axes' entries just after each chosen axis; the rest lies before."""
-        ends = [*self.chosen[1:], len(self.axes)]
-        spans = [range(i + 1, end) for i, end in zip(self.chosen, ends, strict=True)]
-        fit = [[d for d in divisors(free) if self._may_hold(j, span, d)] for span in spans]
-        for gaps in product(*fit):
-            used = math.prod(gaps)
-            if free % used == 0 and self._may_hold(j, range(self.chosen[0]), free // used):
-                yield gaps
+    def _gaps(self, j: int, free: int, left: _Left) -> Iterator[tuple[int, ...]]:
+        """Products of the other axes' entries: before all chosen axes, and just after each."""
+        fit = [
+            [d for d in divisors(math.gcd(free, n)) if self._may_hold(j, span, d)]
+            for span, n in zip(self._spans, left, strict=True)
+        ]
+        for after in product(*fit[1:]):
+            before, odd = divmod(free, math.prod(after))
+            if not odd and before in fit[0]:
+                yield (before, *after)
 
 
 def fixed_values(

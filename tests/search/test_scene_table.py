@@ -31,7 +31,7 @@ def rules_on(axes: int, levels: int) -> st.SearchStrategy[Rules]:
 
 @settings(max_examples=examples_of(150))
 @given(st.data())
-def test_every_matrix_that_obeys_has_its_row(data: st.DataObject) -> None:
+def test_matrices_that_obey_have_their_rows_and_there_are_no_others(data: st.DataObject) -> None:
     drawn = data.draw(placements(48))
     topology = data.draw(topologies(drawn.level_sizes))
     axes = drawn.axis_sizes
@@ -40,11 +40,12 @@ def test_every_matrix_that_obeys_has_its_row(data: st.DataObject) -> None:
     free, ruled = scene_table(topology, axes, chosen), scene_table(topology, axes, chosen, rules)
     assert ruled.terms == free.terms
     assert ruled.scenes.items() <= free.scenes.items()
-    for matrix in all_matrices(topology.sizes, axes):
-        placement = Placement(matrix)
+    every = [Placement(matrix) for matrix in all_matrices(topology.sizes, axes)]
+    assert free.scenes.keys() == {free.values(placement) for placement in every}
+    for placement in every:
         scene = Scene.of(topology, placement, chosen)
         assert free.scenes[free.values(placement)] == scene
-        if all(obeys(matrix, rule) for rule in rules):
+        if all(obeys(placement.matrix, rule) for rule in rules):
             assert ruled.scenes[ruled.values(placement)] == scene
 
 
