@@ -158,6 +158,6 @@ def _ask(node: NodeFacts, rule: str) -> InputError:
     return InputError(
         f"{node.source}: {len(node.gpus)} GPUs",
         rule,
-        f"name them with --gpu, such as --gpu {'mi300x' if node.amd else 'h100'}, or a preset of "
-        "the node with --node",
+        f"name them with --gpu, such as --gpu {'mi300x' if node.amd else 'h100'}, or give --node "
+        "with a preset instead of this file",
     )
