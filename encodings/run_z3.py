@@ -16,6 +16,11 @@ _QUICK = 1_000_000
 less than about a second.  Most checks take far less, and would take longer in a thread."""
 
 
+# Python drops terms in whatever thread its garbage collector happens to run, also while a check
+# runs in another one; by itself z3 then ends the process.
+z3.Z3_enable_concurrent_dec_ref(z3.main_ctx().ref())
+
+
 def new_solver(seed: int, logic: str | None = None) -> z3.Solver:
     """A solver with this seed, specialised to an SMT-LIB logic or general."""
     solver = z3.Solver() if logic is None else z3.SolverFor(logic)
