@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-FEW, ALL = 12, 100
+FEW, ALL = 8, 100
 """Examples of a hundred that the profiles of ``make test`` and ``make test-all`` take."""
 
 

@@ -31,6 +31,7 @@ ended.set()
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_terms_are_dropped_while_a_check_runs() -> None:
     """As Python's collector does it, in the thread that it happens to run in."""

@@ -90,6 +90,7 @@ def test_the_uplinks_of_racks_are_shared_by_their_nodes() -> None:
         assert sample(up).sent_bytes - before.sent_bytes < PAYLOAD_BYTES  # stays in the rack
 
 
+@pytest.mark.exhaustive
 def test_unequal_racks_share_an_uplink_each() -> None:
     """Three nodes, two, and one: siblings together pass their rack's uplink no faster than it."""
     rate = 50 * MBIT

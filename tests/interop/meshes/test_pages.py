@@ -15,7 +15,7 @@ import pytest
 from tests.imports import ROOT
 
 PAGES = ROOT / "docs" / "meshes"
-SHORT = ("README.md", "megatron.md")
+SHORT = ("README.md",)
 REST = sorted({path.name for path in PAGES.glob("*.md")} - {*SHORT})
 LONG = pytest.mark.exhaustive
 LAUNCHERS = ROOT / "docs" / "launchers" / "README.md"

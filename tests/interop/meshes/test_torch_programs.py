@@ -12,7 +12,6 @@ from p2smt.interop.meshes.programs.torch_writer import write_torch
 from tests.cli.tools import EVERY_KIND, TINY
 from tests.interop.meshes.cases import check_all, exported, run_over_gloo
 from tests.interop.meshes.plans import every_program, on_hosts, solved, three_levels, with_programs
-from tests.tiers import but_the_first
 
 AT_ONCE = 30
 """Requests of one plan: few enough for its file."""
@@ -53,7 +52,8 @@ def test_requests_of_every_kind(tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.slow
-@pytest.mark.parametrize("axes", but_the_first("tp=2,dp=6", "dp=12", "dp=6,tp=2"))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("axes", ["tp=2,dp=6", "dp=12", "dp=6,tp=2"])
 def test_programs_on_unequal_groups(tmp_path: Path, axes: str) -> None:
     """Of hosts as a scheduler hands them out; also started host by host."""
     plan = on_hosts(tmp_path, axes, 9)
