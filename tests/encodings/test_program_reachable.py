@@ -114,6 +114,7 @@ def counterexample() -> Program:
     return tuple(items.index((i.collective, hierarchy.grouping(i))) for i in steps)
 
 
+@pytest.mark.exhaustive
 def test_where_the_small_model_ends() -> None:
     program = counterexample()
     for factors, valid in {(2, 2, 2): True, (2, 3, 2): True, (3, 2, 2): False}.items():

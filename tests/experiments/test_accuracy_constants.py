@@ -43,6 +43,7 @@ def rewritten() -> tuple[tuple[Path, str], ...]:
     return tuple(written(committed()))
 
 
+@pytest.mark.exhaustive
 def test_presets_and_libraries_hold_the_fitted_constants() -> None:
     assert list(committed()) == list(START)
     for path, text in rewritten():

@@ -113,6 +113,7 @@ def test_two_factors_agree_at_every_length(kind: RequestKind, real: tuple[int, .
     "real", but_the_first((3, 2, 2), (2, 3, 2), (2, 2, 3), (4, 2, 2), (2, 3, 5))
 )
 @pytest.mark.parametrize("length", but_the_first(4, 6))
+@pytest.mark.exhaustive
 def test_three_factors_agree_up_to_length_6(real: tuple[int, ...], length: int) -> None:
     word, _ = compare(REDUCE, (2, 2, 2), real, length)
     assert word is None

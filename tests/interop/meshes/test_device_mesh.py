@@ -54,6 +54,7 @@ def dtensor(folder: Path, module: str, ranks: int) -> list[dict[str, object]]:
 @pytest.mark.cluster
 @pytest.mark.slow
 @pytest.mark.parametrize("blocks", but_the_first(True, False), ids=["host by host", "as planned"])
+@pytest.mark.exhaustive
 def test_tensors_come_back_from_every_placement(
     tmp_path: Path, across: PlacedPlan, blocks: bool
 ) -> None:

@@ -52,6 +52,7 @@ def test_requests_of_every_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_programs_on_unequal_groups(tmp_path: Path) -> None:
     """A sum may be over groups of several sizes."""
     plan = on_hosts(tmp_path, "dp=12", 6)

@@ -86,6 +86,7 @@ def test_every_short_program(factors: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("factors", but_the_first((3, 2), (2, 3)))
+@pytest.mark.exhaustive
 def test_groups_of_three(factors: tuple[int, ...]) -> None:
     assert_verified(*(r for kind in KINDS for n in (2, 3, 4) for r in sampled(kind, factors, n, 8)))
 
@@ -116,6 +117,7 @@ def test_every_type_and_kind(data_type: DataType) -> None:
 
 
 @pytest.mark.parametrize("pieces", but_the_first((3, 40), (1, 2, 5)), ids=str)
+@pytest.mark.exhaustive
 def test_pipelined_pieces(pieces: tuple[int, ...]) -> None:
     """More pieces than rows, and more than elements, too."""
     asked = [

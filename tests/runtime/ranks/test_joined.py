@@ -74,6 +74,7 @@ def test_only_rank_0_prints(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("others", but_the_first((1,), (1, 2, 3), (0, 1, 3)), ids=str)
+@pytest.mark.exhaustive
 def test_a_rank_that_was_never_started(tmp_path: Path, others: tuple[int, ...]) -> None:
     """The others end within the limit, and name it."""
     size = len(others) + 1
