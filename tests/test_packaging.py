@@ -107,6 +107,7 @@ def test_wheel_from_the_working_tree_is_the_same(project: Path, wheel: Path) -> 
     assert set(direct) == set(zipfile.ZipFile(wheel).namelist())
 
 
+@pytest.mark.exhaustive
 def test_an_installed_wheel_works(wheel: Path, tmp_path: Path) -> None:
     """In a new environment that borrows the dependencies of this one."""
     home = tmp_path / "environment"

@@ -80,6 +80,7 @@ def path(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_first_page(folder: Path) -> None:
     run_page("README.md", folder, path(folder))
 

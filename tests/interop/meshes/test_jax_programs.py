@@ -39,6 +39,7 @@ def test_programs_of_every_class(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_requests_of_every_kind(tmp_path: Path) -> None:
     topology = tmp_path / "tiny.yaml"
     topology.write_text(TINY)
