@@ -63,7 +63,7 @@ def error_over(parts: Sequence[Weighed]) -> tuple[float, Basis]:
 
 def published(library: str) -> Mapping[str, Classes]:
     """What is committed of a library's predictions, by system; empty: nothing is."""
-    return _committed(ACCURACY_FILE, library)
+    return _committed(ACCURACY_FILE, library) if library else {}
 
 
 @lru_cache(maxsize=8)
