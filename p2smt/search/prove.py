@@ -72,9 +72,7 @@ def prove(
     on_hosts = plan.matrix is None and problem.topology.hosts is not None
     if on_hosts:
         problem = allocation_problem(plan, problem, source)
-        found = fastest_on_hosts(
-            problem, limits=watch.limits, solver=solver, programs=False, progress=progress
-        )
+        found = fastest_on_hosts(problem, None, watch.limits, solver, progress=progress)
     else:
         found = solve(problem, top=1, limits=watch.limits, solver=solver, progress=progress)
     if plan.matrix is not None or on_hosts:

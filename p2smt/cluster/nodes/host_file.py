@@ -37,13 +37,13 @@ def read_hosts(path: str) -> tuple[str, ...]:
     """
     text = read_text(path, "hosts file", MAX_BYTES).removeprefix(_MARK)
     source = f"hosts file {path[:200]!r}"
-    names = hosts_in(lines_of(text), source)
+    names = hosts_in(content_lines(text), source)
     if not names:
         raise InputError(source, "names no host", _REMEDY)
     return names
 
 
-def lines_of(text: str) -> Iterator[tuple[int, str]]:
+def content_lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines of a text with their numbers, without comments, empty ones left out."""
     for number, line in enumerate(text.splitlines(), start=1):
         if content := line.partition("#")[0].strip():

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from p2smt.cluster.nodes.host_file import hosts_in, lines_of
+from p2smt.cluster.nodes.host_file import content_lines, hosts_in
 from p2smt.cluster.topology import MAX_DEVICES
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray
@@ -29,7 +29,7 @@ def parse_lines(text: str, source: str) -> IntArray | tuple[str, ...] | list[tup
     Raises:
         InputError: there is nothing, too much, or a line of another kind; names its number.
     """
-    lines = list(lines_of(text))
+    lines = list(content_lines(text))
     if not lines:
         raise InputError(source, "is empty", "write a rank or a host a line")
     if len(lines) > MAX_DEVICES:

@@ -38,11 +38,11 @@ LEAST_S = 1.0
 
 def fastest_on_hosts(
     problem: Problem,
-    hosts: Sequence[str] | None = None,
-    *,
-    limits: SearchLimits | None = None,
+    hosts: Sequence[str] | None,
+    limits: SearchLimits,
     solver: Solver | str = Solver.CPSAT,
-    programs: bool = True,
+    *,
+    programs: bool = False,
     progress: ProgressCallback | None = None,
 ) -> Solution:
     """As :func:`~p2smt.search.allocation.solve.solve_on_hosts`, whoever stated the bandwidths.
@@ -51,7 +51,7 @@ def fastest_on_hosts(
         InputError: as there.
         EncodingBug: as there.
     """
-    chosen, limits = solver_of(solver), limits or SearchLimits()
+    chosen = solver_of(solver)
     watch = StopWatch.start(limits)
     problem, listed = _on_hosts(as_named(problem), hosts)
     named = (sorted_hosts(problem, listed), listed, by_name(listed))

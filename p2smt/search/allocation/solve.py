@@ -65,18 +65,13 @@ def solve_on_hosts(
     watch = StopWatch.start(limits)
     stated = known is None or not known.assumed
     first = fastest_on_hosts(
-        problem,
-        hosts,
-        limits=limits,
-        solver=solver,
-        programs=programs and stated,
-        progress=progress,
+        problem, hosts, limits, solver, programs=programs and stated, progress=progress
     )
     if known is None or stated or first.allocation is None or first.interrupted:
         return first
     slow = replace(problem, topology=_slowed(problem.topology, known.assumed))
     slow = replace(slow, rules=(*problem.rules, *_fixed(first, problem)))
-    second = fastest_on_hosts(slow, hosts, limits=watch.left(), solver=solver, programs=False)
+    second = fastest_on_hosts(slow, hosts, watch.left(), solver)
     return _on_stated(problem, first, second)
 
 

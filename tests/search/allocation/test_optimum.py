@@ -131,7 +131,7 @@ def problems(draw: st.DrawFn, shapes: Sequence[str] = SHAPES) -> Problem:
 @given(problems())
 @settings(deadline=None)
 def test_brute_force_agrees(problem: Problem) -> None:
-    found = fastest_on_hosts(problem, limits=SearchLimits(time_limit_s=60))
+    found = fastest_on_hosts(problem, None, SearchLimits(time_limit_s=60), programs=True)
     assert found.best is not None
     least = brute_force(problem)
     assert found.best.objective_s <= least * (1 + 1e-6) + 1e-12
@@ -161,7 +161,7 @@ switches:
     problem = Problem(parse_topology(text, "odd"), p2smt.parse_axes("dp=3,pp=3"), requests)
     without = hunted(problem, Solver.CPSAT)
     assert not without.proved
-    found = fastest_on_hosts(problem, programs=False)
+    found = fastest_on_hosts(problem, None, SearchLimits())
     assert found.status is Status.OPTIMAL
     assert found.best is not None
     assert found.best.objective_s > without.bound_s * (1 + 1e-6)

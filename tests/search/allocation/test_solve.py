@@ -73,7 +73,7 @@ def test_of_orders_of_equal_time_the_one_that_loads_unstated_uplinks_least(
     least_s = min(order_cost(slow, one, "order").objective_s for one in ranks)
     best = order_cost(slow, found.best.rank_list.rank_tensor(), "found")
     assert best.objective_s == pytest.approx(least_s)
-    first = fastest_on_hosts(problem, hosts)
+    first = fastest_on_hosts(problem, hosts, SearchLimits())
     assert first.best is not None
     assert first.best.objective_s == pytest.approx(found.best.objective_s)
 
