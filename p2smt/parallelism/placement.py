@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from p2smt.errors import InputError
 
+BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 Matrix = tuple[tuple[int, ...], ...]
 MAX_AXES = 8
