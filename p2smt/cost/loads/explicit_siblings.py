@@ -7,16 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from p2smt.cluster.topology import Level, LinkKind, Topology
 from p2smt.cost.loads.level_use import LevelUse
 from p2smt.cost.loads.rings import mesh_load, parallel_rings
 from p2smt.cost.loads.routing import FloatArray, worst_link
 from p2smt.cost.loads.step_groups import StepGroups, entity_of, sent_by
-from p2smt.parallelism.placement import IntArray
-
-BoolArray = npt.NDArray[np.bool_]
+from p2smt.parallelism.placement import BoolArray, IntArray
 
 
 def sibling_use(topology: Topology, every: Sequence[StepGroups], j: int) -> LevelUse | None:

@@ -1,0 +1,1 @@
+"""Times of the steps of a redistribution, and proved bounds on them."""
