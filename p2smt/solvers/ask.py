@@ -14,6 +14,7 @@ from p2smt.problems.claim import Claim
 from p2smt.problems.placement import PlacementProblem
 from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.problems.race import RaceAnswer, RaceProblem
+from p2smt.problems.redistribution import Moves, RedistributionProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.solvers.load import (
     allocation_encoding,
@@ -21,6 +22,7 @@ from p2smt.solvers.load import (
     placement_encoding,
     program_encoding,
     race_encoding,
+    redistribution_encoding,
 )
 from p2smt.solvers.questions import (
     Best,
@@ -34,7 +36,14 @@ from p2smt.solvers.questions import (
 )
 from p2smt.solvers.solver import Solver
 
-AnyProblem = PlacementProblem | ProgramProblem | RaceProblem | Claim | AllocationProblem
+AnyProblem = (
+    PlacementProblem
+    | ProgramProblem
+    | RaceProblem
+    | Claim
+    | AllocationProblem
+    | RedistributionProblem
+)
 
 
 @overload
@@ -87,6 +96,12 @@ def ask(
 
 @overload
 def ask(
+    problem: RedistributionProblem, question: Optimum, solver: Solver, limits: SearchLimits
+) -> Result[Moves]: ...
+
+
+@overload
+def ask(
     problem: Claim, question: Proof, solver: Literal[Solver.Z3], limits: SearchLimits
 ) -> Result[bool]: ...
 
@@ -113,6 +128,8 @@ def ask(
             return _claim(problem, question, solver, limits)
         case AllocationProblem():
             return _allocation(problem, question, solver, limits)
+        case RedistributionProblem():
+            return _redistribution(problem, question, solver, limits)
         case _:
             assert_never(problem)
 
@@ -188,6 +205,18 @@ def _allocation(
             return allocation_encoding(solver).optimal_allocation(problem, limits)
         case Every() | Best() | CostKeys() | Conflict() | Witness() | Proof():
             raise _no_question(question, "an allocation", "Optimum")
+        case _:
+            assert_never(question)
+
+
+def _redistribution(
+    problem: RedistributionProblem, question: Question, solver: Solver, limits: SearchLimits
+) -> Result[Any]:
+    match question:
+        case Optimum():
+            return redistribution_encoding(solver).optimal_redistribution(problem, limits)
+        case Every() | Best() | CostKeys() | Conflict() | Witness() | Proof():
+            raise _no_question(question, "a redistribution", "Optimum")
         case _:
             assert_never(question)
 

@@ -11,6 +11,7 @@ from p2smt.solvers.protocols import (
     PlacementEncoding,
     ProgramEncoding,
     RaceEncoding,
+    RedistributionEncoding,
 )
 from p2smt.solvers.solver import Solver
 
@@ -88,6 +89,21 @@ def allocation_encoding(solver: Solver) -> AllocationEncoding:
             return cpsat
         case Solver.Z3:
             from p2smt.encodings.allocation import z3
+
+            return z3
+        case _:
+            assert_never(solver)
+
+
+def redistribution_encoding(solver: Solver) -> RedistributionEncoding:
+    """The encoding of redistributions."""
+    match solver:
+        case Solver.CPSAT:
+            from p2smt.encodings.redistribution import cpsat
+
+            return cpsat
+        case Solver.Z3:
+            from p2smt.encodings.redistribution import z3
 
             return z3
         case _:

@@ -13,6 +13,7 @@ from p2smt.problems.claim import Claim
 from p2smt.problems.placement import PlacementProblem
 from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.problems.race import RaceAnswer, RaceProblem
+from p2smt.problems.redistribution import Moves, RedistributionProblem
 from p2smt.result import Result, SearchLimits
 
 
@@ -68,3 +69,11 @@ class AllocationEncoding(Protocol):
     def optimal_allocation(
         self, problem: AllocationProblem, limits: SearchLimits
     ) -> Result[Counts]: ...
+
+
+class RedistributionEncoding(Protocol):
+    """``encodings/redistribution/``: steps between layouts of an array."""
+
+    def optimal_redistribution(
+        self, problem: RedistributionProblem, limits: SearchLimits
+    ) -> Result[Moves]: ...

@@ -28,6 +28,7 @@ from p2smt.problems.race import (
     Source,
     Sum,
 )
+from p2smt.problems.redistribution import Move, MoveRow, RedistributionProblem
 from p2smt.result import Result, SearchLimits, Status
 from p2smt.solvers.ask import AnyProblem, ask
 from p2smt.solvers.questions import Best, CostKeys, Every, Optimum, Proof, Question, Witness
@@ -56,6 +57,15 @@ RACE = RaceProblem(
     (Packet(2, (1,)),),
     Prefix((1, 1, 1), (0, 1, 2), (), (2,), None, 3),
 )
+REDISTRIBUTION = RedistributionProblem(
+    (2,),
+    (0,),
+    (4, 4),
+    ((0, 0),),
+    ((1, 0),),
+    2,
+    (MoveRow(Move.ALL_TO_ALL, (1,), (1,), False, False, True, True, 7),),
+)
 CLAIM = Claim(
     "x",
     "n",
@@ -72,6 +82,7 @@ ASKED: list[tuple[AnyProblem, Question, tuple[Status, ...]]] = [
     (PROGRAM, CostKeys(), (Status.COMPLETE,)),
     (RACE, Witness(), (Status.FEASIBLE,)),
     (CLAIM, Proof(), (Status.COMPLETE,)),
+    (REDISTRIBUTION, Optimum(), (Status.OPTIMAL,)),
 ]
 QUESTIONS: list[Question] = [Optimum(), Every(), Best(2), CostKeys(), Witness(), Proof()]
 
@@ -99,16 +110,21 @@ def test_every_question_is_answered(
     assert result.stats.solver == solver.value
 
 
+def answered(problem: AnyProblem) -> list[Question]:
+    """The questions that there are about a problem."""
+    return [question for one, question, _ in ASKED if one is problem]
+
+
 @pytest.mark.parametrize("question", [Optimum(), Every(), Best(2)])
-@pytest.mark.parametrize("problem", [PLACEMENT, PROGRAM])
+@pytest.mark.parametrize("problem", [PLACEMENT, PROGRAM, REDISTRIBUTION])
 def test_solvers_agree(problem: AnyProblem, question: Question) -> None:
-    if isinstance(question, Best) and problem is PLACEMENT:
+    if problem is not PROGRAM and question not in answered(problem):
         return
     first, second = (asked(problem, question, solver) for solver in Solver)
     assert (first.status, first.value, first.bound) == (second.status, second.value, second.bound)
 
 
-@pytest.mark.parametrize("problem", [PLACEMENT, PROGRAM, RACE, CLAIM])
+@pytest.mark.parametrize("problem", [PLACEMENT, PROGRAM, RACE, CLAIM, REDISTRIBUTION])
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_what_cannot_be_asked_is_refused(problem: AnyProblem, question: Question) -> None:
     if any(problem is p and question == q for p, q, _ in ASKED):
