@@ -1,0 +1,1 @@
+"""Finds the fastest redistribution under a memory cap, with a proof."""

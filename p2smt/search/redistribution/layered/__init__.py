@@ -1,0 +1,1 @@
+"""Plans of at most so many steps, by way of the solvers."""
