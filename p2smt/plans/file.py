@@ -27,6 +27,8 @@ __all__ = ["AnyPlan", "PlanModel", "plan_data", "read_plan"]
 
 MAX_PLAN_BYTES = 512 * 2**20
 OLD_VERSION = 1
+REDISTRIBUTION = "redistribution"
+"""The ``kind`` of plans of :mod:`p2smt.plans.redistribution`, which are another file."""
 _OF_SCHEDULES = (".xml", ".yaml", ".yml")
 
 
@@ -154,10 +156,14 @@ def read_plan(path: str) -> AnyPlan:
         InputError: the file cannot be read or is no plan; or a key breaks a rule, which it names.
     """
     given = f"file {path[:200]!r}"
-    data = read_json(path, given, "give a file that solve -o wrote", MAX_PLAN_BYTES)
+    remedy = "give a file that solve -o or redistribute -o wrote"
+    data = read_json(path, given, remedy, MAX_PLAN_BYTES)
     if not isinstance(data, dict) or "schema_version" not in data:
         rule = "is no plan: a plan is a JSON object with a schema_version"
         raise InputError(given, rule, "give a file that solve -o wrote")
+    if data.get("kind") == REDISTRIBUTION:
+        rule = "is the plan of a redistribution, which this does not take"
+        raise InputError(given, rule, "verify, cost and run take it")
     source, version = f"plan {path[:200]!r}", data["schema_version"]
     whole = type(version) is int  # 2.0 and true are equal to whole numbers, and are none
     if whole and version == OLD_VERSION:

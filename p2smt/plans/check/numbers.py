@@ -24,8 +24,8 @@ def request_notes(
 ) -> Iterator[str]:
     """What a valid request misstates; ``n`` counts requests from 0."""
     where, shards = f"request {n + 1}", expected.shards
-    yield from _differ(f"{where} seconds", model.seconds, expected.seconds)
-    yield from _differ(f"{where} single_collective_s", model.single_collective_s, expected.single_s)
+    yield from differ(f"{where} seconds", model.seconds, expected.seconds)
+    yield from differ(f"{where} single_collective_s", model.single_collective_s, expected.single_s)
     if model.peak_bytes != expected.peak_bytes:
         yield f"{where} peak_bytes says {model.peak_bytes}, it needs {expected.peak_bytes}"
     if model.chunks > 1 and len(expected.steps) <= 1:
@@ -40,9 +40,9 @@ def request_notes(
 def _step_notes(
     where: str, step: StepModel, time: StepTime, payload: float, levels: Sequence[str]
 ) -> Iterator[str]:
-    yield from _differ(f"{where} seconds", step.seconds, time.seconds)
-    yield from _differ(f"{where} payload_bytes", step.payload_bytes, payload, _ROUNDING)
-    yield from _differ(f"{where} load_bytes", step.load_bytes, time.load_bytes, _ROUNDING)
+    yield from differ(f"{where} seconds", step.seconds, time.seconds)
+    yield from differ(f"{where} payload_bytes", step.payload_bytes, payload, _ROUNDING)
+    yield from differ(f"{where} load_bytes", step.load_bytes, time.load_bytes, _ROUNDING)
     bottleneck = None if time.level is None else levels[time.level]
     said = (step.algorithm, step.protocol, step.bottleneck)
     if said != (time.algorithm, time.protocol, bottleneck):
@@ -55,14 +55,14 @@ def plan_notes(plan: AnyPlan, objective_s: float, programs_s: float | None) -> I
     ``programs_s``: on named hosts the objective with programs (None: no request has one), where
     ``objective_s`` is that of one collective per request.
     """
-    yield from _differ("objective_s", plan.objective_s, objective_s)
+    yield from differ("objective_s", plan.objective_s, objective_s)
     said = plan.with_programs_s if isinstance(plan, PlanModel) else None
     if said is not None and programs_s is None:
         yield f"with_programs_s says {said}, but no request has a program beside its collective"
     elif said is None and programs_s is not None:
         yield f"with_programs_s is missing: with the programs of the requests it is {programs_s}"
     elif said is not None and programs_s is not None:
-        yield from _differ("with_programs_s", said, programs_s)
+        yield from differ("with_programs_s", said, programs_s)
     peak_bytes = max(request.peak_bytes for request in plan.requests)
     if plan.peak_bytes != peak_bytes:
         yield f"peak_bytes says {plan.peak_bytes}, the largest of its requests {peak_bytes}"
@@ -71,8 +71,8 @@ def plan_notes(plan: AnyPlan, objective_s: float, programs_s: float | None) -> I
 def request_bounds(n: int, model: RequestModel, expected: Expected) -> Iterator[str]:
     """What is wrong with the bounds and the status of a valid request."""
     where, physical_s = f"request {n + 1}", expected.physical_bound_s
-    yield from _differ(f"{where} physical_bound_s", model.physical_bound_s, physical_s)
-    yield from _bounds(where, model.bound_s, model.seconds, model.status)
+    yield from differ(f"{where} physical_bound_s", model.physical_bound_s, physical_s)
+    yield from bound_notes(where, model.bound_s, model.seconds, model.status)
     proved_s = expected.proved_s
     if not expected.searched and model.bound_s > proved_s * (1 + TOLERANCE):
         yield f"{where}: bound_s lies above the only one that is known, {proved_s}"
@@ -84,7 +84,7 @@ def plan_bounds(plan: AnyPlan, physical_s: float, on_hosts: bool) -> Iterator[st
     ``physical_s`` is the objective of what the links allow on the plan's own placement.
     ``on_hosts``: a rank list on named hosts, whose orders were searched.
     """
-    yield from _bounds("the plan", plan.bound_s, plan.objective_s, plan.status)
+    yield from bound_notes("the plan", plan.bound_s, plan.objective_s, plan.status)
     if on_hosts:
         if plan.physical_bound_s > plan.objective_s * (1 + TOLERANCE):
             yield "the plan: physical_bound_s lies above the time that it bounds"
@@ -100,12 +100,14 @@ def plan_bounds(plan: AnyPlan, physical_s: float, on_hosts: bool) -> Iterator[st
         yield f"physical_bound_s lies above {physical_s}, which the links allow this placement"
 
 
-def _differ(what: str, said: float, found: float, tolerance: float = TOLERANCE) -> Iterator[str]:
+def differ(what: str, said: float, found: float, tolerance: float = TOLERANCE) -> Iterator[str]:
+    """That a number is not the cost model's, if it is not."""
     if abs(said - found) > tolerance * max(abs(found), 1e-30):
         yield f"{what} says {said}, the cost model {found}"
 
 
-def _bounds(where: str, bound: float, value: float, status: Status) -> Iterator[str]:
+def bound_notes(where: str, bound: float, value: float, status: Status) -> Iterator[str]:
+    """What is wrong with a bound on a value, and with what the status says of both."""
     if bound > value * (1 + TOLERANCE):
         yield f"{where}: bound_s lies above the time that it bounds"
     if status is Status.OPTIMAL and bound < value * (1 - _OPTIMAL):

@@ -1,0 +1,1 @@
+"""A planned redistribution as a value and a file, and its check."""
