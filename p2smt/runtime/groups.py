@@ -43,11 +43,11 @@ class GroupCache:
         made = whole or dist.new_group(list(members))
         if not isinstance(made, dist.ProcessGroup):
             return None
-        _connect(made)
+        connect(made)
         return made
 
 
-def _connect(group: dist.ProcessGroup) -> None:
+def connect(group: dist.ProcessGroup) -> None:
     """Let a group's ranks meet: NCCL's do so at their first call, which would then be timed.
 
     That call must also be one that all members take part in, unlike a send.

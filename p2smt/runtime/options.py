@@ -51,7 +51,8 @@ class RequestRun:
     random one too, within a finite bound.  ``repetitions_checked``: timed repetitions whose results
     were compared.  ``errors`` are wrong results in words, ``digest`` is a hash of the exact result
     ("" if it is not replicated), ``random_digest`` of the random one.  Times are in seconds, one
-    per repetition; ``steps_s`` has a list per step.
+    per repetition; ``steps_s`` has a list per step.  ``memory_bytes``: the most that the rank held
+    of the payload and of what was allocated for it (None: not measured).
     """
 
     errors: list[str] = field(default_factory=list)
@@ -63,6 +64,7 @@ class RequestRun:
     steps_s: list[list[float]] = field(default_factory=list)
     checked: bool = False
     repetitions_checked: int = 0
+    memory_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,18 +66,18 @@ class Numbers:
         limit = self.data_type.exact_limit
         most = min(limit // self.members, 2**16)
         if most >= 2:  # no zeros: each missing or doubled contribution changes a sum
-            mixed = _mix(element, rank, self.seed) % np.uint64(most)
+            mixed = mixed_bits(element, rank, self.seed) % np.uint64(most)
             return np.asarray(mixed + np.uint64(1), np.int64)
         # More ranks than the type can tell apart and count: an element gets ones from at most
         # ``limit`` of all ranks, those that a permutation of its own puts first.
         size = 1 << (self.ranks - 1).bit_length()
-        mixed = _mix(element, 0, self.seed)
+        mixed = mixed_bits(element, 0, self.seed)
         place = (mixed | np.uint64(1)) * np.uint64(rank) + (mixed >> np.uint64(32))
         return np.asarray(place % np.uint64(size) < np.uint64(min(limit, size // 2)), np.int64)
 
     def floats(self, rank: int) -> Floats:
         """One period of a rank's random payload in (-1, 1), before rounding to the type."""
-        mixed = _mix(np.arange(self.period, dtype=np.uint64), rank, self.seed + 1)
+        mixed = mixed_bits(np.arange(self.period, dtype=np.uint64), rank, self.seed + 1)
         signed: Floats = mixed.astype(np.float64) / 2.0**63 - 1.0
         return signed
 
@@ -93,7 +93,7 @@ class Numbers:
         return gamma / (1 - gamma) * magnitude
 
 
-def _mix(element: NDArray[np.uint64], rank: int, seed: int) -> NDArray[np.uint64]:
+def mixed_bits(element: NDArray[np.uint64], rank: int, seed: int) -> NDArray[np.uint64]:
     """Well-mixed bits of (element, rank, seed): the finaliser of SplitMix64."""
     salt = (rank * 0x9E3779B97F4A7C15 + seed * 0xD1B54A32D192ED03) % 2**64
     mixed = element * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(salt)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from p2smt.runtime.arrays.job import ArrayJob
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.schedules.job import ScheduleJob
 
-Work = Job | ScheduleJob
-"""Programs for requests, or a schedule; ``ranks`` says how many ranks it takes."""
+Work = Job | ScheduleJob | ArrayJob
+"""Programs for requests, a schedule, or a redistribution; ``ranks``: how many ranks it takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import assert_never
 
 from p2smt.errors import InputError
+from p2smt.runtime.arrays import memory as of_arrays
+from p2smt.runtime.arrays.job import ArrayJob
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.programs import memory as of_programs
@@ -19,11 +21,11 @@ from p2smt.units import format_bytes
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Memory that ``what`` needs on this machine, and a payload that is surely small enough."""
+    """Memory that ``what`` needs on this machine, and what to do where there is less."""
 
     what: str
     total_bytes: int
-    smaller: str
+    remedy: str
 
 
 def need_of(work: Work, options: RunOptions, local: Sequence[int]) -> Need:
@@ -32,15 +34,30 @@ def need_of(work: Work, options: RunOptions, local: Sequence[int]) -> Need:
         case Job():
             each = format_bytes(of_programs.largest_payload_bytes(work))
             total = of_programs.rank_bytes(work, options) * len(local)
-            return Need(f"{each} on each of {len(local)} ranks", total, "16MiB")
+            return Need(f"{each} on each of {len(local)} ranks", total, _smaller("16MiB"))
         case ScheduleJob():
             if options.backend == "reference":
                 total = of_schedules.reference_bytes(work)
             else:
                 total = of_schedules.ranks_bytes(work, options.data_type, local)
-            return Need(f"schedule {work.schedule.name} on {work.ranks} ranks", total, "1MiB")
+            return Need(
+                f"schedule {work.schedule.name} on {work.ranks} ranks", total, _smaller("1MiB")
+            )
+        case ArrayJob():
+            each = format_bytes(of_arrays.predicted_bytes(work))
+            if options.backend == "reference":
+                total = of_arrays.array_reference_bytes(work)
+            else:
+                total = of_arrays.array_rank_bytes(work) * len(local)
+            what = f"{each} on each of {len(local)} ranks"
+            return Need(what, total, "plan a smaller array for this check")
         case _:
             assert_never(work)
+
+
+def _smaller(payload: str) -> str:
+    """The remedy for work whose payload can be chosen."""
+    return f"give a smaller payload, such as --payload {payload}"
 
 
 def check_memory(work: Work, options: RunOptions, local: Sequence[int]) -> None:
@@ -55,7 +72,7 @@ def check_memory(work: Work, options: RunOptions, local: Sequence[int]) -> None:
         raise InputError(
             need.what,
             f"needs about {total} of memory, {format_bytes(free)} are free",
-            f"give a smaller payload, such as --payload {need.smaller}",
+            need.remedy,
         )
 
 

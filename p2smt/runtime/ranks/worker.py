@@ -17,6 +17,8 @@ from torch.distributed import (  # type: ignore[attr-defined]  # exported at run
 )
 
 from p2smt.errors import ExecutionError
+from p2smt.runtime.arrays.job import ArrayJob
+from p2smt.runtime.arrays.rank import run_array_rank
 from p2smt.runtime.groups import GroupCache
 from p2smt.runtime.job import Job
 from p2smt.runtime.options import RankReport, RunOptions, in_short, named, report_of
@@ -73,6 +75,8 @@ def _report(work: Work, options: RunOptions, site: Site, tell: Tell) -> RankRepo
             return run_rank(work, options, site, tell)
         case ScheduleJob():
             return run_schedule_rank(work, options, site, tell)
+        case ArrayJob():
+            return run_array_rank(work, options, site, tell)
         case _:
             assert_never(work)
 
@@ -108,6 +112,8 @@ def _prepare_nccl(work: Work, options: RunOptions, place: Place) -> None:
                 os.environ.setdefault("NCCL_LAUNCH_ORDER_IMPLICIT", "1")
         case ScheduleJob():
             check_backend(options)
+        case ArrayJob():
+            pass
         case _:
             assert_never(work)
     if options.ranks_per_gpu > 1:

@@ -1,0 +1,56 @@
+"""Process groups whose members stand in the order of mesh positions."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch.distributed as dist
+
+from p2smt.runtime.arrays.rank_steps import Members
+from p2smt.runtime.groups import connect
+
+
+@dataclass(slots=True)
+class ArrayGroups:
+    """Groups by their members in order, each made once.
+
+    torch keeps groups alive until ``destroy_process_group``; here they are not, for one that
+    outlived it would be freed by the interpreter's end, while its threads run.
+    Every rank calls ``make`` with the same groups in the same order, those without it too.
+    ``new_group`` would sort the members: a mesh whose ranks do not ascend would then get its
+    blocks in another order than its positions say.
+    """
+
+    known: dict[Members, weakref.ref[dist.ProcessGroup] | None] = field(default_factory=dict)
+
+    def make(self, every: Iterable[Members]) -> None:
+        """Make the groups that do not exist yet; single ranks need none.
+
+        The default group's ranks meet first: messages of permutes go through it.
+        """
+        if not self.known and isinstance(dist.group.WORLD, dist.ProcessGroup):
+            connect(dist.group.WORLD)
+        for members in every:
+            if len(members) > 1 and members not in self.known:
+                self.known[members] = _made(members)
+
+    def of(self, members: Members) -> dist.ProcessGroup:
+        """The group of these ranks, of which the caller is one."""
+        kept = self.known.get(members)
+        if kept is None:
+            raise RuntimeError(f"a rank asked for a group {members} that it is no member of")
+        found = kept()
+        if found is None:
+            raise RuntimeError(f"the group of ranks {members} has been destroyed")
+        return found
+
+
+def _made(members: Members) -> weakref.ref[dist.ProcessGroup] | None:
+    whole = members == tuple(range(dist.get_world_size()))
+    made = dist.group.WORLD if whole else dist.new_group(list(members), sort_ranks=False)
+    if not isinstance(made, dist.ProcessGroup):
+        return None
+    connect(made)
+    return weakref.ref(made)

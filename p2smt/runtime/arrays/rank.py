@@ -1,0 +1,154 @@
+"""One rank of a redistribution: runs its steps, checks and measures them."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+
+import torch
+
+from p2smt.runtime.arrays.allocated import Allocated, watched
+from p2smt.runtime.arrays.check import RankArrays
+from p2smt.runtime.arrays.groups import ArrayGroups
+from p2smt.runtime.arrays.job import ArrayJob
+from p2smt.runtime.arrays.moves import run_step, run_steps
+from p2smt.runtime.arrays.rank_steps import RankStep, rank_steps
+from p2smt.runtime.arrays.values import ArrayValues
+from p2smt.runtime.options import RankReport, RequestRun, RunOptions
+from p2smt.runtime.site import Site, Tell, machine
+
+
+def run_array_rank(job: ArrayJob, options: RunOptions, site: Site, tell: Tell) -> RankReport:
+    """Run a redistribution's part of a rank; the default process group must exist."""
+    tell("preparation")
+    groups = ArrayGroups()
+    for step in job.steps:
+        groups.make(step.groups(job.frame))
+    steps = rank_steps(job.frame, job.steps, job.sources, site.rank)
+    runner = _ArrayRunner(job, options, site, tell, steps, groups)
+    runner.check()
+    for repetition in range(-options.warmup, options.repeat if options.repeat else -options.warmup):
+        runner.repeat(repetition)
+    return RankReport(site.rank, [runner.run], machine(site))
+
+
+class _ArrayRunner:
+    def __init__(
+        self,
+        job: ArrayJob,
+        options: RunOptions,
+        site: Site,
+        tell: Tell,
+        steps: tuple[RankStep, ...],
+        groups: ArrayGroups,
+    ) -> None:
+        self.job, self.options, self.site, self.tell = job, options, site, tell
+        self.steps, self.groups = steps, groups
+        self.run = RequestRun(steps_s=[[] for _ in steps])
+
+    def check(self) -> None:
+        """Compare bits or exact values, then random ones within their bound."""
+        self.tell("check")
+        self._check_first()
+        if self.job.reduces and self.job.frame.element.floating:
+            self.tell("check of random values")
+            self._check_random()
+        self.run.checked = True
+
+    def _check_first(self) -> None:
+        """Compare, and note what is allocated meanwhile; a kept source must be as it was."""
+        arrays = self._arrays()
+        source = [self._source(arrays)]
+        with watched(source[0]) as allocated:
+            found = self._consume(source, allocated)
+        self.run.memory_bytes = allocated.peak_bytes
+        self._compare(arrays, found)
+        if source and arrays.wrong_bits(source[0], self._source(arrays), self.job.start):
+            self._note(f"rank {self.site.rank}: the source is not as it was")
+
+    def _consume(
+        self, source: list[torch.Tensor], allocated: Allocated | None = None
+    ) -> torch.Tensor:
+        """Run the steps; each frees what it was given, the first only if the source may go."""
+        current = source[0] if self.job.keep_source else source.pop()
+        for number, step in enumerate(self.steps):
+            keep = number == 0 and self.job.keep_source
+            current = run_steps(current, [step], self.groups, keep_source=keep)
+            if allocated is not None:
+                allocated.settle(current, *source)
+        return current
+
+    def _check_random(self) -> None:
+        arrays = self._arrays()
+        found = self._consume([arrays.random(self.job.start)])
+        wrong, self.run.float_checked = arrays.wrong_random(found, self.job.end)
+        self._note(wrong)
+
+    def repeat(self, repetition: int) -> None:
+        """Run as a whole and step by step, each timed and compared; values are new each time."""
+        turn = 2 * (repetition + self.options.warmup) + 1
+        whole = self._arrays(turn)
+        source = [self._source(whole)]
+        taken, found = self._timed("repetition", lambda: self._consume(source))
+        right = self._compare(whole, found, self._named(repetition))
+        parts = self._arrays(turn + 1)
+        times, found = self._each_step(self._source(parts))
+        right &= self._compare(parts, found, f"{self._named(repetition)}, step by step")
+        if repetition >= 0:
+            self.run.total_s.append(taken)
+            self.run.repetitions_checked += right
+            for samples, spent in zip(self.run.steps_s, times, strict=True):
+                samples.append(spent)
+
+    def _each_step(self, local: torch.Tensor) -> tuple[list[float], torch.Tensor]:
+        times = []
+        for number, step in enumerate(self.steps, start=1):
+            move = functools.partial(run_step, local, step, self.groups)
+            spent, local = self._timed(f"step {number} ({step.kind.value})", move)
+            times.append(spent)
+        return times, local
+
+    def _timed(self, name: str, move: Callable[[], torch.Tensor]) -> tuple[float, torch.Tensor]:
+        """All ranks begin together; seconds until the own part is done."""
+        self.tell(name)
+        self.site.synchronize()
+        self.site.barrier()
+        begin = time.perf_counter()
+        found = move()
+        self.site.synchronize()
+        return time.perf_counter() - begin, found
+
+    def _arrays(self, turn: int = 0) -> RankArrays:
+        """Values of a turn: nothing old can pass for a result."""
+        seed = self.options.seed + 2 * turn
+        values = ArrayValues.of(self.job.frame, self.job.start, self.job.end, seed)
+        return RankArrays(values, self.site.rank, self.site.device)
+
+    def _source(self, arrays: RankArrays) -> torch.Tensor:
+        if not self.job.reduces:
+            return arrays.moved(self.job.start)
+        exact = arrays.values.exact
+        return arrays.exact(self.job.start) if exact else arrays.random(self.job.start)
+
+    def _compare(self, arrays: RankArrays, found: torch.Tensor, where: str = "") -> bool:
+        """Note what is wrong, of the first run that has something; whether all is right."""
+        end = self.job.end
+        if not self.job.reduces:
+            wrong = arrays.wrong_bits(found, arrays.moved(end), end)
+        elif arrays.values.exact:
+            wrong = arrays.wrong_bits(found, arrays.exact(end), end)
+        else:
+            wrong, _ = arrays.wrong_random(found, end)
+        self._note(wrong and f"{wrong} (in {where})" if where else wrong)
+        return not wrong
+
+    def _note(self, wrong: str) -> None:
+        if wrong and not self.run.errors:
+            self.run.errors.append(wrong)
+
+    def _named(self, repetition: int) -> str:
+        warmup, repeat = self.options.warmup, self.options.repeat
+        if repetition < 0:
+            return f"warm-up {repetition + warmup + 1} of {warmup}"
+        return f"timed repetition {repetition + 1} of {repeat}"

@@ -1,0 +1,98 @@
+"""Runs a planned redistribution on the backend that is asked for, and joins what ranks report."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2smt.runtime.arrays.job import ArrayJob
+from p2smt.runtime.arrays.memory import predicted_bytes
+from p2smt.runtime.arrays.reference import run_arrays_reference
+from p2smt.runtime.arrays.values import ArrayValues
+from p2smt.runtime.options import RankReport, RunOptions
+from p2smt.runtime.ranks.memory import check_memory
+from p2smt.runtime.ranks.run import on_ranks
+from p2smt.runtime.summary import Times
+
+_MOST_ERRORS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRunResult:
+    """A redistribution on all ranks.
+
+    ``errors``: which results are wrong, in words.  ``checked``: every rank has compared its result;
+    ``float_checked``: of random numbers, too, within a finite bound; ``repetitions_checked``: in so
+    many timed repetitions.  ``memory_bytes``: the most that a rank held of the array (None: not
+    measured), ``predicted_bytes``: what the plan says.
+    """
+
+    job: ArrayJob
+    errors: tuple[str, ...]
+    checked: bool
+    float_checked: bool
+    repetitions_checked: int
+    total: Times
+    steps: tuple[Times, ...]
+    memory_bytes: int | None
+    machines: tuple[dict[str, str], ...]
+
+    @property
+    def verified(self) -> bool:
+        """Whether every rank had the right result, in every run."""
+        return self.checked and not self.errors
+
+    @property
+    def predicted_bytes(self) -> int:
+        """Input, output and pack buffer of the dearest step."""
+        return predicted_bytes(self.job)
+
+
+def run_arrays(job: ArrayJob, options: RunOptions, *, port: int = 0) -> ArrayRunResult | None:
+    """Run a redistribution; None on every rank but 0 of ranks that existed already.
+
+    Raises:
+        InputError: more memory than there is, or other ranks than a launcher started.
+        BackendError, ExecutionError: as for :func:`p2smt.runtime.ranks.run.on_ranks`.
+    """
+    if options.backend == "reference":
+        return _on_reference(job, options)
+    reports = on_ranks(job, options, port=port)
+    return None if reports is None else _joined(job, reports)
+
+
+def _joined(job: ArrayJob, reports: Sequence[RankReport]) -> ArrayRunResult:
+    runs = [report.requests[0] for report in reports]
+    return ArrayRunResult(
+        job,
+        tuple(error for run in runs for error in run.errors),
+        all(run.checked for run in runs),
+        all(run.float_checked for run in runs),
+        min(run.repetitions_checked for run in runs),
+        _slowest([run.total_s for run in runs]),
+        tuple(_slowest([run.steps_s[i] for run in runs]) for i in range(len(job.steps))),
+        max((run.memory_bytes for run in runs if run.memory_bytes is not None), default=None),
+        tuple(report.machine for report in reports),
+    )
+
+
+def _slowest(samples: Sequence[Sequence[float]]) -> Times:
+    return Times(tuple(max(times) for times in zip(*samples, strict=True)))
+
+
+def _on_reference(job: ArrayJob, options: RunOptions) -> ArrayRunResult:
+    """By the definitions of the steps, on 64-bit numbers."""
+    check_memory(job, options, range(job.ranks))
+    values = ArrayValues.of(job.frame, job.start, job.end, options.seed)
+    make = values.integers if job.reduces else values.bits
+    held = {device: make(job.start, device) for device in range(job.ranks)}
+    found = run_arrays_reference(job, held)
+    wrong = [d for d in held if not np.array_equal(found[d], make(job.end, d))]
+    errors = [f"rank {device}: its block is wrong" for device in wrong]
+    machine = {"host": platform.node(), "python": platform.python_version(), "device": "numpy"}
+    none = tuple(Times(()) for _ in job.steps)
+    shown = tuple(errors[:_MOST_ERRORS])
+    return ArrayRunResult(job, shown, True, False, 0, Times(()), none, None, (machine,) * job.ranks)
