@@ -26,6 +26,9 @@ times), ``parse_text`` with ``parse_row`` and ``devices`` (what is printed), ``p
 ``clusters.read.formats``, which puts several together.  ``clusters.nodes`` has those of nodes,
 ``clusters.astra_sim`` networks of ASTRA-sim, which are written, too.
 
+``arrays`` has the types of arrays as PyTorch, JAX and Shardy write them, plans as functions for
+JAX (``shard_map``), and what other planners do (``peers``).
+
 ``launchers`` holds what starts ranks: ``places`` (the host and device of each rank of a plan), a
 file for each launcher, and ``exports`` beside them is the table of all that a plan is exported to.
 """

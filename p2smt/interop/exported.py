@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from p2smt.interop.launchers.places import PlacedPlan
+    from p2smt.plans.redistribution.plan import RedistributionPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +37,17 @@ class Writer:
     ending: str
     write: Callable[[PlacedPlan, str], Exported]
     starts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayWriter:
+    """A format that the plan of a redistribution can be written in.
+
+    name, what: as of a :class:`Writer`.
+    write: the file; takes the plan, and the name of its file.  InputError where the format cannot
+        hold the plan.
+    """
+
+    name: str
+    what: str
+    write: Callable[[RedistributionPlan, str], Exported]

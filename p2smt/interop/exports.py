@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
-from p2smt.interop.exported import Writer
+from p2smt.interop.arrays.shard_map.writer import write_shard_map
+from p2smt.interop.exported import ArrayWriter, Writer
 from p2smt.interop.launchers.rankfile import write_rankfile
 from p2smt.interop.launchers.slurm import write_slurm
 from p2smt.interop.launchers.table import write_csv, write_hostlist
@@ -34,6 +35,24 @@ WRITERS = (
     Writer("jax", "JAX: a function for each request", ".py", write_jax),
 )
 
+ARRAY_WRITERS = (
+    ArrayWriter("jax-shard-map", "JAX: a redistribution as a function", write_shard_map),
+)
+
+
+def array_writer_named(name: str) -> ArrayWriter:
+    """The row of that name for the plan of a redistribution.
+
+    Raises:
+        InputError: there is none.
+    """
+    for writer in ARRAY_WRITERS:
+        if writer.name == name:
+            return writer
+    names = ", ".join(writer.name for writer in ARRAY_WRITERS)
+    rule = "is not for the plan of a redistribution"
+    raise InputError(f"--to {name[:40]!r}", rule, f"it has {names}")
+
 
 def writer_named(name: str) -> Writer:
     """The row of that name.
@@ -44,6 +63,9 @@ def writer_named(name: str) -> Writer:
     for writer in WRITERS:
         if writer.name == name:
             return writer
+    if any(writer.name == name for writer in ARRAY_WRITERS):
+        rule = "is for the plan of a redistribution"
+        raise InputError(f"--to {name}", rule, "give a file that redistribute -o wrote")
     names = [writer.name for writer in WRITERS]
     rule = f"is none of {', '.join(names)}"
     raise InputError(f"--to {name[:40]!r}", rule, did_you_mean(name, names) or "name one of them")

@@ -1,0 +1,1 @@
+"""Layouts of frameworks, and plans as code for them."""

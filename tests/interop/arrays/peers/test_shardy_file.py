@@ -1,0 +1,130 @@
+"""Sequences of collectives are read from MLIR, each step checked by its rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from p2smt.arrays.array_type import ArrayType
+from p2smt.arrays.element import ElementType
+from p2smt.arrays.ends import Ends
+from p2smt.arrays.steps import StepKind
+from p2smt.arrays.text import layout_text
+from p2smt.errors import InputError
+from p2smt.interop.arrays.peers.replay import PeerPath
+from p2smt.interop.arrays.peers.shardy_file import ShardyCase, ends_of_case, read_shardy
+
+FILE = Path(__file__).parent / "resharding.mlir"
+READ = read_shardy(FILE.read_text(), FILE.name)
+
+
+def case(name: str) -> ShardyCase:
+    return next(one for one in READ.cases if one.name == name)
+
+
+def path(name: str, shape: tuple[int, ...] = (16, 8)) -> tuple[Ends, PeerPath]:
+    return case(name).path(ends_of_case(case(name), shape))
+
+
+def test_functions_are_read_in_their_order() -> None:
+    names = ["sub_axes", "other_order", "from_replicated", "nothing_to_do", "wrong_end"]
+    assert [one.name for one in READ.cases] == names
+    left = dict(READ.left_out)
+    assert sorted(left) == ["empty_mesh", "kept"]
+    assert "keeps its reshard" in left["kept"]
+
+
+def test_a_sequence_with_sub_axes() -> None:
+    ends, found = path("sub_axes")
+    assert not found.outside
+    assert [step.kind for step in found.steps] == [
+        StepKind.PERMUTE,
+        StepKind.ALL_TO_ALL,
+        StepKind.ALL_GATHER,
+    ]
+    texts = [
+        layout_text(ends.frame.layout(state), ends.frame.mesh)
+        for state in (ends.source, *(step.after for step in found.steps))
+    ]
+    assert texts == [
+        "S(x,y),R",
+        "S(x:(1)2,y,x:(2)2),R",
+        "S(x:(1)2,y),S(x:(2)2)",
+        "S(x:(1)2),S(x:(2)2)",
+    ]
+    assert found.steps[-1].after == ends.target
+
+
+def test_another_order_of_devices_and_partial_sums() -> None:
+    ends, found = path("other_order")
+    assert case("other_order").element is ElementType.BF16
+    assert not found.outside
+    assert found.steps[0].after.order == 1
+    assert len(found.steps[0].after.partial) == 1
+    assert ends.frame.orders[1] == tuple(range(7, -1, -1))
+
+
+def test_without_a_sharding_the_argument_is_replicated() -> None:
+    ends, found = path("from_replicated")
+    assert ends.source.sharding == frozenset()
+    assert [step.kind for step in found.steps] == [StepKind.SLICE]
+
+
+def test_nothing_to_do() -> None:
+    assert path("nothing_to_do")[1] == PeerPath(())
+
+
+def test_a_sequence_that_ends_elsewhere_is_said() -> None:
+    found = path("wrong_end")[1]
+    assert "does not end in the type" in found.outside
+
+
+def test_other_shapes_and_ones_that_do_not_divide() -> None:
+    assert not path("sub_axes", (32, 64))[1].outside
+    with pytest.raises(InputError, match="equal shards"):
+        path("sub_axes", (12, 8))
+
+
+def test_types_of_a_case() -> None:
+    source, target = case("sub_axes").array_types((16, 8))
+    assert isinstance(source, ArrayType)
+    assert layout_text(target.layout, target.mesh) == "S(x:(1)2),S(x:(2)2)"
+
+
+def test_output_of_the_pass_itself_is_read() -> None:
+    text = """sdy.mesh @m = <["x"=2, "y"=2]>
+func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {"y"}]>}) -> tensor<8x8xf32> {
+  %0 = sdy.all_gather [{}, {"y"}] %arg0 out_sharding=<@m, [{"x"}, {}]> : tensor<8x8xf32>
+  %1 = sdy.all_to_all [{"x"}: 0->1] %0 out_sharding=<@m, [{}, {"x"}]> : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+"""  # noqa: E501
+    (only,) = read_shardy(text, "text").cases
+    ends, found = only.path(ends_of_case(only, (8, 8)))
+    assert len(found.steps) == 2
+    assert found.steps[-1].after == ends.target
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sdy.all_slice", "sdy.sharded_to_unreduced", "none of the six steps"),
+        ('{"x"}, {"y"}]> : t', '{"x"}, {"q"}]> : t', "axis 'q'"),
+        ("tensor<16x8xf32>", "tensor<16x8xc64>", "c64"),
+    ],
+)
+def test_what_cannot_be_read_is_left_out(old: str, new: str, message: str) -> None:
+    read = read_shardy(FILE.read_text().replace(old, new), "changed")
+    assert message in dict(read.left_out)["from_replicated"]
+
+
+def test_a_text_without_functions_is_refused() -> None:
+    with pytest.raises(InputError, match="has no func"):
+        read_shardy("module {}", "module")
+
+
+def test_a_wrong_kind_of_step_is_said() -> None:
+    text = FILE.read_text().replace("sdy.all_slice", "sdy.all_gather")
+    changed = next(one for one in read_shardy(text, "x").cases if one.name == "from_replicated")
+    assert "digits leave" in changed.path(ends_of_case(changed, (16, 8)))[1].outside

@@ -1,0 +1,94 @@
+"""Shardy's text is read and written; parts of an axis that follow each other are one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p2smt.arrays.element import ReduceOp
+from p2smt.arrays.mesh import Mesh
+from p2smt.arrays.text import layout_text, parse_layout, parse_mesh
+from p2smt.errors import InputError
+from p2smt.interop.arrays.shardy import (
+    parse_sharding,
+    parse_shardy_mesh,
+    sharding_text,
+    shardy_mesh_text,
+)
+from tests.strategies.layouts import layouts, meshes
+
+MESHES = {"m": parse_mesh("x=4,y=2,z=8")}
+
+
+@given(st.data())
+def test_meshes_and_layouts_are_read_back(data: st.DataObject) -> None:
+    mesh = data.draw(meshes(shuffled=True))
+    layout = data.draw(layouts(mesh, ops=(ReduceOp.SUM,)))
+    assert parse_shardy_mesh(shardy_mesh_text("m", mesh)) == ("m", mesh)
+    assert parse_sharding(sharding_text("m", layout, mesh), {"m": mesh}) == ("m", layout)
+
+
+@pytest.mark.parametrize(
+    ("text", "layout"),
+    [
+        ('#sdy.sharding<@m, [{"x", "y"}, {}]>', "S(x,y),R"),
+        ('<@m, [{"x":(1)2, "z"}, {"x":(2)2}]>', "S(x:(1)2,z),S(x:(2)2)"),
+        ('<@m, [{"x", ?}, {?}p1]>', "S(x),R"),
+        ('<@m, [{"y"}p0, {}]>', "S(y),R"),
+        ('<@m, [{}, {}], replicated={"x"}, unreduced={"z", "y"}>', "R,R;P(y);P(z)"),
+        ('<@m, [{}], unreduced={"z":(2)4}>', "R;P(z:(2)4)"),
+    ],
+)
+def test_examples(text: str, layout: str) -> None:
+    name, found = parse_sharding(text, MESHES)
+    assert name == "m"
+    assert layout_text(found, MESHES["m"]) == layout
+    assert parse_sharding(sharding_text("m", found, MESHES["m"]), MESHES) == ("m", found)
+
+
+def test_the_meshes_of_the_documentation() -> None:
+    name, mesh = parse_shardy_mesh('sdy.mesh @mesh_2 = <["x"=2, "y"=2], device_ids=[3, 1, 2, 0]>')
+    assert (name, mesh) == ("mesh_2", Mesh.of([("x", 2), ("y", 2)], [3, 1, 2, 0]))
+
+
+def test_parts_that_follow_each_other_are_written_as_one() -> None:
+    mesh = MESHES["m"]
+    layout = parse_layout("S(z:(1)2,z:(2)4),S(x:(2)2,x:(1)2)", mesh)
+    expected = '#sdy.sharding<@m, [{"z"}, {"x":(2)2, "x":(1)2}]>'
+    assert sharding_text("m", layout, mesh) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("S(x)", "is no sdy.sharding"),
+        ('<@other, [{"x"}]>', "mesh @other: is not among m"),
+        ('<@m, [{"w"}]>', "axis 'w'"),
+        ('<@m, [{"x"}, {"x"}]>', "once at most"),
+        ('<@m, [{"x"}], replicated={"x"}>', "once at most"),
+        ('<@m, [{"x"}], unreduced={"x":(1)2}>', "once at most"),
+        ('<@m, [{"x":(3)2}]>', "no such part"),
+        ('<@m, [{"x"} {"y"}]>', "no {..}"),
+        ('<@m, [{"x"}, y]>', "no {..}"),
+        ("<@m, [{x}]>", "'x' is none"),
+        ('<@m, [{"x"}], reduced={"y"}>', "'reduced' is no part"),
+    ],
+)
+def test_bad_shardings_are_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_sharding(text, MESHES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["mesh", "sdy.mesh @m = <[]>", 'sdy.mesh @m = <["x"]>', 'sdy.mesh @m = <["x"=2, "x"=2]>'],
+)
+def test_bad_meshes_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="mesh"):
+        parse_shardy_mesh(text)
+
+
+def test_other_reductions_than_sums_cannot_be_said() -> None:
+    with pytest.raises(InputError, match="are sums"):
+        sharding_text("m", parse_layout("R;P(x,max)", MESHES["m"]), MESHES["m"])
