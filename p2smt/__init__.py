@@ -19,6 +19,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from p2smt.api.arrays import array_type as array_type
+    from p2smt.api.arrays import read_redistribution as read_redistribution
+    from p2smt.api.arrays import redistribute as redistribute
+    from p2smt.api.arrays import write_redistribution as write_redistribution
     from p2smt.api.calibrate import calibrate as calibrate
     from p2smt.api.calibrate import measure as measure
     from p2smt.api.calibrate import read_measurements as read_measurements
@@ -33,9 +37,14 @@ if TYPE_CHECKING:
     from p2smt.api.files import write_topology as write_topology
     from p2smt.api.run import run as run
     from p2smt.api.run import run_programs as run_programs
+    from p2smt.api.tensors.function import TensorFunction as TensorFunction
+    from p2smt.api.tensors.function import torch_function as torch_function
     from p2smt.api.verify import verify as verify
     from p2smt.api.verify import verify_family as verify_family
     from p2smt.api.verify import verify_program as verify_program
+    from p2smt.arrays.array_type import ArrayType as ArrayType
+    from p2smt.arrays.layout import Layout as Layout
+    from p2smt.arrays.mesh import Mesh as Mesh
     from p2smt.calibration.build import Calibration as Calibration
     from p2smt.calibration.samples import Measurements as Measurements
     from p2smt.cluster.file import load_topology as load_topology
@@ -60,6 +69,7 @@ if TYPE_CHECKING:
     from p2smt.errors import ExecutionError as ExecutionError
     from p2smt.errors import InputError as InputError
     from p2smt.errors import TooLarge as TooLarge
+    from p2smt.interop.arrays.shard_map.writer import shard_map_text as shard_map_text
     from p2smt.interop.exported import Exported as Exported
     from p2smt.interop.runtimes import runnable as runnable
     from p2smt.parallelism.placement import AxisRule as AxisRule
@@ -80,6 +90,7 @@ if TYPE_CHECKING:
     from p2smt.plans.check.plan import check_plan as check_plan
     from p2smt.plans.given_program import cost_by_size as cost_by_size
     from p2smt.plans.given_program import cost_of as cost_of
+    from p2smt.plans.redistribution.plan import RedistributionPlan as RedistributionPlan
     from p2smt.plans.solution import Alternative as Alternative
     from p2smt.plans.solution import Solution as Solution
     from p2smt.problems.placement import PlacementProblem as PlacementProblem
@@ -107,6 +118,7 @@ if TYPE_CHECKING:
     from p2smt.search.programs import ProgramList as ProgramList
     from p2smt.search.programs import request_programs as request_programs
     from p2smt.search.prove import prove as prove
+    from p2smt.search.redistribution.backward import backward_plan as backward_plan
     from p2smt.search.solve import solve as solve
     from p2smt.solvers.solver import Solver as Solver
 
@@ -203,6 +215,22 @@ _HOMES = {
     "p2smt.schedules.verify.repair": ("find_repair",),
     "p2smt.schedules.verify.report": ("Report", "Verdict"),
     "p2smt.solvers.solver": ("Solver",),
+    "p2smt.api.tensors.function": (
+        "TensorFunction",
+        "torch_function",
+    ),
+    "p2smt.interop.arrays.shard_map.writer": ("shard_map_text",),
+    "p2smt.search.redistribution.backward": ("backward_plan",),
+    "p2smt.api.arrays": (
+        "array_type",
+        "read_redistribution",
+        "redistribute",
+        "write_redistribution",
+    ),
+    "p2smt.arrays.array_type": ("ArrayType",),
+    "p2smt.arrays.layout": ("Layout",),
+    "p2smt.arrays.mesh": ("Mesh",),
+    "p2smt.plans.redistribution.plan": ("RedistributionPlan",),
     "p2smt.api.calibrate": (
         "calibrate",
         "measure",

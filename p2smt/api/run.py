@@ -1,4 +1,4 @@
-"""Plans, programs and schedules on ranks: what ``p2smt run`` does."""
+"""Plans, programs, schedules and redistributions on ranks: what ``p2smt run`` does."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan
 from p2smt.plans.given_program import given_programs
+from p2smt.plans.redistribution.plan import RedistributionPlan
+from p2smt.runtime.arrays.job import array_job
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.programs.plan_job import Changes, plan_job, requests_job
 from p2smt.runtime.ranks.run import run_job
+from p2smt.runtime.ranks.run_arrays import ArrayRunResult, run_arrays
 from p2smt.runtime.ranks.run_schedule import ScheduleResult, run_schedule
 from p2smt.runtime.schedules.job import schedule_job
 from p2smt.runtime.summary import RunResult
@@ -40,8 +43,15 @@ def run(
     unverified: bool = False,
     port: int = 0,
 ) -> ScheduleResult | None: ...
+@overload
 def run(
-    work: AnyPlan | Schedule,
+    work: RedistributionPlan,
+    options: RunOptions | None = None,
+    *,
+    port: int = 0,
+) -> ArrayRunResult | None: ...
+def run(
+    work: AnyPlan | Schedule | RedistributionPlan,
     options: RunOptions | None = None,
     *,
     payload_bytes: int | None = None,
@@ -50,11 +60,12 @@ def run(
     fifo_depth: int | None = None,
     unverified: bool = False,
     port: int = 0,
-) -> RunResult | ScheduleResult | None:
-    """Run a plan or a schedule: check the results, and time it on real ranks.
+) -> RunResult | ScheduleResult | ArrayRunResult | None:
+    """Run a plan, a schedule or a redistribution: check the results, and time it on real ranks.
 
     Args:
-        work: by :func:`~p2smt.api.files.read_plan` or :func:`~p2smt.api.files.read_schedule`.
+        work: by :func:`~p2smt.api.files.read_plan` or :func:`~p2smt.api.files.read_schedule`, or
+            of :func:`~p2smt.api.arrays.redistribute`.
         options: backend (gloo, nccl, or reference in one process), repetitions and so on.
         payload_bytes: instead of the sizes in the plan; of a schedule, of a rank's larger buffer.
         chunks, links: of a plan: pipeline chunks, and where predictions are from, if not its own.
@@ -75,6 +86,11 @@ def run(
         depth = DEFAULT_DEPTH if fifo_depth is None else fifo_depth
         job = schedule_job(work, payload_bytes, depth)
         return run_schedule(job, options, port=port, unverified=unverified)
+    if isinstance(work, RedistributionPlan):
+        what = "a redistribution"
+        _refuse(what, payload_bytes=payload_bytes, chunks=chunks, links=links)
+        _refuse(what, fifo_depth=fifo_depth, unverified=unverified or None)
+        return run_arrays(array_job(work), options, port=port)
     _refuse("a plan", fifo_depth=fifo_depth, unverified=unverified or None)
     return run_job(
         plan_job(work, "plan", Changes(payload_bytes, chunks, links)), options, port=port

@@ -15,6 +15,9 @@ from p2smt.interop import schedule_files
 from p2smt.interop.reading import Reading
 from p2smt.plans.check.plan import PlanReport, check_plan
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel
+from p2smt.plans.redistribution.check import RedistributionReport, check_redistribution
+from p2smt.plans.redistribution.file import is_redistribution, read_redistribution
+from p2smt.plans.redistribution.file_model import RedistributionModel
 from p2smt.programs.program import Program
 from p2smt.schedules.families.family import ParametricReport, prove_family
 from p2smt.schedules.families.program_family import prove_program
@@ -28,6 +31,8 @@ from p2smt.schedules.verify.report import Report
 
 @overload
 def verify(subject: AnyPlan) -> PlanReport: ...
+@overload
+def verify(subject: RedistributionModel) -> RedistributionReport: ...
 @overload
 def verify(
     subject: Schedule,
@@ -43,15 +48,15 @@ def verify(
     fifo_depth: int = DEFAULT_DEPTH,
     time_limit_s: float | None = None,
     effort: int | None = DEFAULT_EFFORT,
-) -> PlanReport | Report: ...
+) -> PlanReport | RedistributionReport | Report: ...
 def verify(
-    subject: AnyPlan | Schedule | StrPath,
+    subject: AnyPlan | RedistributionModel | Schedule | StrPath,
     *,
     fifo_depth: int = DEFAULT_DEPTH,
     time_limit_s: float | None = None,
     effort: int | None = DEFAULT_EFFORT,
-) -> PlanReport | Report:
-    """Check a plan, a schedule in every interleaving, or a file with either.
+) -> PlanReport | RedistributionReport | Report:
+    """Check a plan (also of a redistribution), a schedule in every interleaving, or their file.
 
     Args:
         subject: what is checked, or the path of its file.
@@ -65,12 +70,16 @@ def verify(
     """
     if isinstance(subject, PlanModel | OldPlanModel):
         return check_plan(subject, "plan")
+    if isinstance(subject, RedistributionModel):
+        return check_redistribution(subject, "plan")
     if isinstance(subject, Schedule):
         return schedule_checks.verify(subject, fifo_depth, time_limit_s, effort)
     path = os.fspath(subject)
     text = schedule_files.schedule_text(path)
     if text is None:
         schedule_files.require_json(path)
+        if is_redistribution(path):
+            return check_redistribution(read_redistribution(path), f"plan {path[:200]!r}")
         return check_plan(read_plan(path), f"plan {path[:200]!r}")
     schedule = schedule_files.read_schedule(text, path, Reading())
     return schedule_checks.verify(schedule, fifo_depth, time_limit_s, effort)

@@ -1,0 +1,137 @@
+"""The public functions on arrays: their types from texts, and redistributions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from p2smt.arrays.array_type import ArrayType, Uneven
+from p2smt.arrays.element import ElementType
+from p2smt.arrays.layout import Layout
+from p2smt.arrays.mesh import Mesh
+from p2smt.arrays.text import parse_layout, parse_mesh
+from p2smt.cluster.topology import Topology
+from p2smt.errors import InputError
+from p2smt.files.write import write_atomically
+from p2smt.plans.redistribution import file as plan_file
+from p2smt.plans.redistribution.check import check_redistribution
+from p2smt.plans.redistribution.plan import RedistributionPlan
+from p2smt.result import SearchLimits
+from p2smt.search.redistribution.cuts import Cuts
+from p2smt.search.redistribution.solve import solve_redistribution
+from p2smt.units import parse_bytes
+
+
+def array_type(
+    mesh: Mesh | str,
+    shape: Sequence[int],
+    dtype: ElementType | str,
+    layout: Layout | str,
+    *,
+    devices: Sequence[int] | None = None,
+    uneven: Uneven | str = Uneven.REFUSE,
+) -> ArrayType:
+    """The type of an array on a mesh.
+
+    Args:
+        mesh: axes such as ``dp=4,tp=8``, or a mesh.
+        shape: global sizes.
+        dtype: ``bf16``, ``float32`` and so on.
+        layout: one entry per dimension, ``S(dp),R``; partial axes after it, ``;P(tp)``.
+        devices: device of each mesh position, row-major; None: 0, 1, 2 and so on.
+        uneven: what holds where a dimension does not divide: ``refuse``, ``padded``, ``nested``.
+
+    Raises:
+        InputError: a text of another form, or a type that cannot be.
+    """
+    if not isinstance(mesh, str) and devices is not None:
+        raise InputError("devices beside a mesh", "the mesh has its devices", "drop them")
+    made = parse_mesh(mesh, devices) if isinstance(mesh, str) else mesh
+    return ArrayType(
+        made,
+        tuple(shape),
+        ElementType.parse(dtype) if isinstance(dtype, str) else dtype,
+        parse_layout(layout, made) if isinstance(layout, str) else layout,
+        _rule(uneven),
+    )
+
+
+def _rule(given: Uneven | str) -> Uneven:
+    known = {rule.value: rule for rule in Uneven}
+    if isinstance(given, Uneven):
+        return given
+    if given not in known:
+        raise InputError(f"uneven {given[:40]!r}", f"must be one of {', '.join(known)}")
+    return known[given]
+
+
+def redistribute(
+    source: ArrayType,
+    target: ArrayType | Layout | str,
+    topology: Topology,
+    *,
+    memory: int | str | None = None,
+    keep_source: bool = False,
+    max_steps: int | None = None,
+    cuts: Cuts | str = Cuts.PRIMES,
+    limits: SearchLimits | None = None,
+) -> RedistributionPlan:
+    """The fastest steps from one type of an array to another, under a memory cap, with a proof.
+
+    Args:
+        source: the type that the array has.
+        target: the type that it gets; or its layout, on the same mesh.
+        topology: the cluster, all of whose devices the mesh has.
+        memory: bytes on a device (a number, or a text such as ``1GiB``) that input, output and
+            pack buffer of every step may take together; None: every state is at most the larger of
+            source and destination.
+        keep_source: the source stays alive beside the steps after the first.
+        max_steps: compare plans of at most so many steps; None: of any length, or where that is
+            out of reach of as many as ``max_steps`` of the plan says.
+        cuts: where axes may be cut: at all ``primes``, or at the ``levels`` of the cluster.
+        limits: of the search; a plan that is not proved best has the status ``FEASIBLE``.
+
+    A second call with the same arguments takes its answer from memory.
+
+    Raises:
+        InputError: types that do not fit each other or the topology; a cap below source or
+            destination, or that no plan meets (the message has the least that one meets); or a
+            time limit that came before any plan was found.
+    """
+    asked = target if isinstance(target, ArrayType) else _on_mesh_of(source, target)
+    return solve_redistribution(
+        source,
+        asked,
+        topology,
+        memory=parse_bytes(memory, "memory") if isinstance(memory, str) else memory,
+        keep_source=keep_source,
+        max_steps=max_steps,
+        cuts=Cuts.parse(cuts) if isinstance(cuts, str) else cuts,
+        limits=limits,
+    )
+
+
+def write_redistribution(plan: RedistributionPlan, path: str) -> None:
+    """Write a plan as a file that ``verify``, ``cost`` and ``run`` take: whole or not at all.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    write_atomically(path, plan_file.redistribution_text(plan))
+
+
+def read_redistribution(path: str) -> RedistributionPlan:
+    """The plan in a file that ``redistribute -o`` wrote, checked as ``verify`` does.
+
+    Raises:
+        InputError: the file cannot be read, or the plan in it is wrong or misstates a number.
+    """
+    source = f"plan {path[:200]}"
+    report = check_redistribution(plan_file.read_redistribution(path), source)
+    if report.plan is None or report.notes:
+        raise InputError(source, report.notes[0].message, "see p2smt verify")
+    return report.plan
+
+
+def _on_mesh_of(source: ArrayType, layout: Layout | str) -> ArrayType:
+    made = parse_layout(layout, source.mesh) if isinstance(layout, str) else layout
+    return ArrayType(source.mesh, source.shape, source.element, made, source.uneven)
