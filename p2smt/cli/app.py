@@ -19,6 +19,7 @@ from p2smt.cli import (
     programs_command,
     schema_command,
 )
+from p2smt.cli.arrays import redistribute_command
 from p2smt.cli.codes import OK
 from p2smt.cli.runs import run_command
 from p2smt.cli.schedules import classics_command, convert_command
@@ -91,6 +92,7 @@ app.command("programs")(programs_command.programs)
 app.command("compare")(compare_command.compare)
 app.command("cost")(cost_command.cost)
 app.command("run")(run_command.run)
+app.command("redistribute")(redistribute_command.redistribute)
 app.command("verify")(verify_command.verify)
 app.command("convert")(convert_command.convert)
 app.command("export")(export_command.export)

@@ -54,8 +54,10 @@ def cost(
     each that has programs, in the order printed: all-reduce, reduce-scatter, all-gather, and of a
     kind as given.
     """
+    from p2smt.cli.arrays.verify_redistribution import cost_redistribution
     from p2smt.cli.scene_options import RequestTexts, placed_requests
     from p2smt.errors import InputError
+    from p2smt.plans.redistribution.file import is_redistribution
 
     texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
     if plan is not None:
@@ -63,6 +65,8 @@ def cost(
         more = (*others, pipeline, library, nominal or None)
         if texts.some or any(given is not None for given in more):
             raise InputError("a plan file", "stands alone", "drop the other options")
+        if is_redistribution(plan):
+            return cost_redistribution(plan, json)
         return _plan(plan, json)
     asked = placed_requests(
         topology,

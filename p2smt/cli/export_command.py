@@ -15,14 +15,16 @@ MAX_NOTE = 4000
 
 
 def export(
-    source: Annotated[str, typer.Argument(metavar="PLAN", help="A plan that solve -o wrote.")],
+    source: Annotated[
+        str, typer.Argument(metavar="PLAN", help="A plan that solve -o or redistribute -o wrote.")
+    ],
     to: Annotated[
         str,
         typer.Option(
             "--to",
             metavar="NAME",
             help="csv, hostlist, rankfile, slurm, torchrun; device-mesh, jax-mesh, megatron, "
-            "torchtitan, deepspeed; python or jax (programs).",
+            "torchtitan, deepspeed; python or jax (programs); jax-shard-map (of redistribute -o).",
         ),
     ],
     output: Annotated[
@@ -64,7 +66,7 @@ def export(
         ),
     ] = None,
 ) -> int:
-    """Write where the ranks of a plan go, as a launcher or a framework takes it."""
+    """Write where a plan's ranks go, as a launcher or a framework takes it; or a plan as code."""
     from p2smt.cli import given
     from p2smt.cli.output import note
     from p2smt.cluster.nodes.host_file import hosts_named
@@ -73,7 +75,15 @@ def export(
     from p2smt.interop.exports import writer_named
     from p2smt.interop.launchers.places import host_notes, placed
     from p2smt.plans.file import read_plan
+    from p2smt.plans.redistribution.file import is_redistribution
 
+    if is_redistribution(source):
+        if by_host or any(option is not None for option in (hosts, per_host, launched)):
+            rule = "the plan of a redistribution has its devices in order"
+            raise InputError(
+                "--hosts, --devices-per-host, --by-host or --launched", rule, "drop it"
+            )
+        return _redistribution(source, to, output)
     writer = writer_named(to)
     names = None if hosts is None else hosts_named(hosts)
     read = [path for path in (source, hosts, launched) if path]
@@ -88,6 +98,27 @@ def export(
     else:
         write_atomically(output, made.text)
     for line in (*(host_notes(plan) if writer.starts else ()), *made.notes):
+        note(line, MAX_NOTE)
+    return 0
+
+
+def _redistribution(source: str, to: str, output: str | None) -> int:
+    """Write a redistribution as code; a plan that verify refutes is bad input."""
+    from p2smt.api.arrays import read_redistribution
+    from p2smt.cli.output import note
+    from p2smt.errors import InputError
+    from p2smt.files.write import same_file, write_atomically
+    from p2smt.interop.exports import array_writer_named
+
+    writer = array_writer_named(to)
+    if output is not None and same_file(output, source):
+        raise InputError(f"output {output[:200]!r}", "is a file that is read", "name another")
+    made = writer.write(read_redistribution(source), f"plan {source[:200]}")
+    if output is None:
+        typer.echo(made.text, nl=False)
+    else:
+        write_atomically(output, made.text)
+    for line in made.notes:
         note(line, MAX_NOTE)
     return 0
 

@@ -20,9 +20,12 @@ from p2smt.errors import InputError
 from p2smt.files.validation import validated
 from p2smt.files.yaml_text import dump_yaml, load_yaml
 from p2smt.plans.file_model import PlanModel
+from p2smt.plans.redistribution.file import redistribution_plan_data
+from p2smt.plans.redistribution.file_model import RedistributionModel
 from p2smt.schedules.language.file_model import FileModel
 from p2smt.schedules.language.instance import parse_schedule
 from tests.cli.tools import EVERY_KIND, TINY, cli
+from tests.plans.redistribution.planning import array_type, best_plan
 from tests.schemas.mutations import mutants
 from tests.schemas.tools import complaints
 
@@ -181,6 +184,29 @@ def test_plans(plan_text: str, choice: st.DataObject) -> None:
     data = choice.draw(mutants({**json.loads(plan_text), "topology": TORUS}))
     shape = refusal(lambda: validated(PlanModel, data, "it"))
     found = complaints("plan", data)
+    if shape is not None:
+        assert found or WRITTEN_AS_WHOLE.search(shape), shape
+    elif found:
+        assert refusal(lambda: topology_from_data(data["topology"], "it")), found
+
+
+@pytest.fixture(scope="module")
+def redistribution() -> dict[str, Any]:
+    source = array_type("a=2,b=4", (64, 64), "S(a),R;P(b)")
+    plan = best_plan(source, array_type("a=2,b=4", (64, 64), "R,S(a,b)"))
+    return {**redistribution_plan_data(plan), "topology": TORUS}
+
+
+def test_a_redistribution_fits_its_schema(redistribution: dict[str, Any]) -> None:
+    assert complaints("redistribution", redistribution) == []
+
+
+@given(choice=st.data())
+def test_redistributions(redistribution: dict[str, Any], choice: st.DataObject) -> None:
+    """Its topology apart, as above; its numbers need not agree."""
+    data = choice.draw(mutants(redistribution))
+    shape = refusal(lambda: validated(RedistributionModel, data, "it"))
+    found = complaints("redistribution", data)
     if shape is not None:
         assert found or WRITTEN_AS_WHOLE.search(shape), shape
     elif found:

@@ -14,19 +14,25 @@ from typing import Any
 import pytest
 import typer
 
+from p2smt.arrays.array_type import ArrayType
+from p2smt.arrays.element import ElementType
+from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cli.app import app
 from p2smt.cluster.file import load_topology
+from p2smt.plans.redistribution.file import redistribution_plan_data, redistribution_text
 from p2smt.report.schemas.catalogue import OUTPUTS, listed, schema_of
 from tests.calibration.fixtures import ALL, INSIDE, TRUTH, as_json, made_samples, printed
 from tests.calibration.fixtures import report as json_report
 from tests.cli.tools import EVERY_KIND, RACKS, TINY, cli
 from tests.interop.clusters.texts import DEEP, TWICE
 from tests.interop.mscclpp_plans import all_gather
+from tests.plans.redistribution.planning import best_plan, dearest_plan
 from tests.schemas.tools import complaints, declared, fields
 
 SYMBOLIC = Path(__file__).parent.parent / "schedules" / "symbolic"
 SCENE = "-t tiny.yaml --axes dp=2,tp=4 --placement '[[1,2],[2,2]]' --reduce"
 MI300X = "-t mi300x:2 --axes dp=8,tp=2 --placement '[[2,4],[1,2]]' --reduce dp=16MiB"
+ARRAY = "-t tiny.yaml --mesh dp=2,tp=4 --shape 64,64 --from 'S(dp),S(tp)'"
 TWO_STEPS = "--program 'reduce inside root; broadcast inside root'"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -47,6 +53,11 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "-t tiny.yaml -a dp=4,tp=2 --reduce dp=1GiB default '[0,4,1,5,2,6,3,7]' tp-dp",
         "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB",
         "-t unstated.yaml -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB --hosts n[1-4]",
+    ),
+    "redistribute": (
+        f"{ARRAY} --to 'R,S(dp,tp)' --compare dtensor",
+        f"{ARRAY} --to 'R,S(dp,tp)' --memory 2KiB",
+        f"{ARRAY} --to 'S(dp),S(tp)'",
     ),
     "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
     "programs": (
@@ -77,6 +88,13 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "slow_plan.json --prove",
         "unstated_plan.json --prove",
     ),
+    "cost-redistribution": ("swap.json", "wrong_swap.json"),
+    "verify-redistribution": (
+        "swap.json",
+        "wrong_swap.json",
+        "swap.json --prove",
+        "slow_swap.json --prove",
+    ),
     "verify-schedule": (
         "ring.xml",
         "pairs.yaml",
@@ -101,6 +119,11 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "ring.xml --backend reference --payload 64KiB",
         "wrong.xml --backend reference --payload 64KiB --unverified",
     ),
+    "run-redistribution": (
+        "swap.json --backend reference",
+        "wrong_swap.json --backend reference",
+        "pair.json --repeat 1",
+    ),
     "calibrate": (
         "--from-nccl-tests inside.txt across.json",
         "--from-nccl-tests --topology derived.yaml wrong.txt",
@@ -121,6 +144,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 
 WORDS = {
     "cost-plan": ("cost",),
+    "cost-redistribution": ("cost",),
     "classics-name": ("classics",),
     **{name: (name.partition("-")[0],) for name in OUTPUTS if name[:4] in ("veri", "run-")},
     **{name: tuple(name.split("-")) for name in OUTPUTS if name.startswith("topology-")},
@@ -157,7 +181,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
     (path / "wrong_family.yaml").write_text(text.replace("rank + 1 - t", "rank - t"))
     (path / "plan_of_mscclpp.json").write_text(json.dumps(all_gather()))
     _measurements(path)
+    _redistributions(path)
     return path
+
+
+def _redistributions(path: Path) -> None:
+    """A plan, one whose elements go astray, and one that is not the fastest."""
+    mesh = parse_mesh("a=2,b=4")
+    source, target = (
+        ArrayType(mesh, (64, 64), ElementType.BF16, parse_layout(text, mesh))
+        for text in ("S(a),S(b)", "S(b),S(a)")
+    )
+    plan = best_plan(source, target)
+    data = redistribution_plan_data(plan)
+    (path / "swap.json").write_text(json.dumps(data))
+    done = cli(
+        *("redistribute", "-t", "azure-ndv4:1", "--use", "gpu=2", "--mesh", "a=2"),
+        *("--shape", "4,4", "--dtype", "f32", "--from", "S(a),R", "--to", "R,S(a)"),
+        *("-o", str(path / "pair.json")),
+    )
+    assert done.code == 0, done.err
+    *steps, last = data["steps"]
+    turned = {**last, "sources": last["sources"][::-1]}
+    (path / "wrong_swap.json").write_text(json.dumps({**data, "steps": [*steps, turned]}))
+    slow = dearest_plan(source, target)
+    (path / "slow_swap.json").write_text(redistribution_text(slow))
 
 
 def _plans(path: Path, plan: dict[str, Any]) -> None:

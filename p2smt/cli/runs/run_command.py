@@ -10,6 +10,7 @@ from p2smt.cli import options as o
 from p2smt.cli.schedules import schedule_options as so
 
 if TYPE_CHECKING:
+    from p2smt.runtime.arrays.job import ArrayJob
     from p2smt.runtime.options import RunOptions
     from p2smt.runtime.ranks.run_schedule import ScheduleResult
     from p2smt.runtime.schedules.job import ScheduleJob
@@ -21,7 +22,8 @@ def run(
     file: Annotated[
         str | None,
         typer.Argument(
-            metavar="FILE", help="A plan written by solve -o, or a schedule (see verify)."
+            metavar="FILE",
+            help="A plan written by solve -o or redistribute -o, or a schedule (see verify).",
         ),
     ] = None,
     backend: Annotated[
@@ -31,8 +33,9 @@ def run(
         str | None, typer.Option(metavar="N", help="Ranks to start; must be those of FILE.")
     ] = None,
     dtype: Annotated[
-        str, typer.Option(metavar="NAME", help="float32, float16, bfloat16 or int64.")
-    ] = "float32",
+        str | None,
+        typer.Option(metavar="NAME", help="float32 (the default), float16, bfloat16 or int64."),
+    ] = None,
     payload: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Instead of the sizes in the plan.")
     ] = None,
@@ -82,7 +85,7 @@ def run(
     ] = False,
     json: o.JsonOption = False,
 ) -> int:
-    """Run a plan or a schedule on real ranks: check the results, time it.
+    """Run a plan, a schedule or a redistribution on real ranks: check the results, time it.
 
     Without a file: requests on a placement, by --topology, --axes, --placement, --reduce and so on,
     with a --program for each, as for `cost`; they run one after the other.  Under torchrun or srun
@@ -91,20 +94,26 @@ def run(
     from p2smt.cli.runs import run_options
     from p2smt.cli.scene_options import RequestTexts
     from p2smt.interop.schedule_files import schedule_text
+    from p2smt.plans.redistribution.file import is_redistribution
 
     asked = so.ScheduleOptions(fifo_depth, collective, root, out_of_place, sizes=tuple(sizes or ()))
     texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
     scene = run_options.SceneTexts(topology, axes, placement, texts, tuple(program or ()))
-    text = None if file is None else schedule_text(file)
+    redistributes = file is not None and is_redistribution(file)
+    text = None if file is None or redistributes else schedule_text(file)
     work: Work
-    if file is None or text is None:
+    if file is not None and redistributes:
+        run_options.refuse_for_plan(asked, unverified)
+        run_options.refuse_for_arrays(payload, pipeline, dtype, scene)
+        work = run_options.array_job_of(file)
+    elif file is None or text is None:
         run_options.refuse_for_plan(asked, unverified)
         work = run_options.job_of(file, payload, pipeline, scene)
     else:
         run_options.refuse_for_schedule(pipeline, scene)
         work = run_options.schedule_job_of(text, file, payload, asked)
     options = run_options.options_of(
-        backend, device, dtype, warmup, repeat, time_limit, seed, ranks_per_gpu
+        backend, device, dtype or "float32", warmup, repeat, time_limit, seed, ranks_per_gpu
     )
     return _run(work, options, ranks, port, unverified, json)
 
@@ -114,6 +123,7 @@ def _run(
 ) -> int:
     from p2smt.cli import given
     from p2smt.cli.runs import run_options
+    from p2smt.runtime.arrays.job import ArrayJob
     from p2smt.runtime.job import Job
     from p2smt.runtime.ranks.run import run_job
     from p2smt.runtime.schedules.job import ScheduleJob
@@ -127,6 +137,8 @@ def _run(
             return 0 if result is None else _finish(result, options, as_json)
         case ScheduleJob():
             return _run_schedule(work, options, number, unverified, as_json)
+        case ArrayJob():
+            return _run_arrays(work, options, number, as_json)
         case _:
             assert_never(work)
 
@@ -165,5 +177,24 @@ def _finish_schedule(result: ScheduleResult, options: RunOptions, as_json: bool)
         print_json(schedule_run_data(result, options))
     else:
         for line in schedule_run_lines(result, options):
+            typer.echo(one_line(line, 2000))
+    return OK if result.verified else REFUTED
+
+
+def _run_arrays(job: ArrayJob, options: RunOptions, port: int, as_json: bool) -> int:
+    """Run a redistribution and show what came of it."""
+    from p2smt.cli.codes import OK, REFUTED
+    from p2smt.cli.output import print_json
+    from p2smt.report.arrays.run_data import array_run_data, array_run_lines
+    from p2smt.report.text import one_line
+    from p2smt.runtime.ranks.run_arrays import run_arrays
+
+    result = run_arrays(job, options, port=port)
+    if result is None:
+        return OK
+    if as_json:
+        print_json(array_run_data(result, options))
+    else:
+        for line in array_run_lines(result, options):
             typer.echo(one_line(line, 2000))
     return OK if result.verified else REFUTED

@@ -13,6 +13,7 @@ from p2smt.runtime.options import RunOptions
 if TYPE_CHECKING:
     from p2smt.cli.scene_options import RequestTexts
     from p2smt.cli.schedules.schedule_options import ScheduleOptions
+    from p2smt.runtime.arrays.job import ArrayJob
     from p2smt.runtime.schedules.job import ScheduleJob
 
 
@@ -109,6 +110,33 @@ def schedule_job_of(
 
     size = None if payload is None else parse_bytes(payload, "payload")
     return schedule_job(read_schedule(text, source, asked.reading()), size, asked.depth())
+
+
+def array_job_of(plan: str) -> ArrayJob:
+    """The job of the plan file of a redistribution."""
+    from p2smt.plans.redistribution.file import read_redistribution
+    from p2smt.plans.redistribution.stated import redistribution_plan
+    from p2smt.runtime.arrays.job import array_job
+
+    return array_job(redistribution_plan(read_redistribution(plan), f"plan {plan[:200]}"))
+
+
+def refuse_for_arrays(
+    payload: str | None, pipeline: str | None, dtype: str | None, scene: SceneTexts
+) -> None:
+    """The plan of a redistribution says itself what moves where.
+
+    Raises:
+        InputError: an option of other plans or of programs was given.
+    """
+    own = scene.own or scene.topology is not None
+    if own or any(option is not None for option in (payload, pipeline, dtype)):
+        raise InputError(
+            "a redistribution with --payload, --pipeline, --dtype, --topology, --axes, "
+            "--placement, requests or --program",
+            "takes none of them",
+            "drop them",
+        )
 
 
 def refuse_for_schedule(pipeline: str | None, scene: SceneTexts) -> None:

@@ -40,7 +40,7 @@ def verify(
     algorithm: so.LoweringOption = None,
     prove: Annotated[
         bool,
-        typer.Option("--prove", help="Plans: solve again, to settle that no matrix is better."),
+        typer.Option("--prove", help="Plans: solve again, to settle that none is better."),
     ] = False,
     time_limit: o.TimeOption = None,
     json: o.JsonOption = False,
@@ -73,9 +73,11 @@ def verify(
 def _verify_file(file: str, asked: so.ScheduleOptions, prove: bool, json: bool) -> int:
     from dataclasses import replace
 
+    from p2smt.cli.arrays.verify_redistribution import verify_redistribution
     from p2smt.cli.verify.verify_schedule import check_family, verify_schedule
     from p2smt.errors import InputError
     from p2smt.interop.schedule_files import require_json, schedule_text
+    from p2smt.plans.redistribution.file import is_redistribution
 
     text = schedule_text(file)
     if text is None:
@@ -83,6 +85,8 @@ def _verify_file(file: str, asked: so.ScheduleOptions, prove: bool, json: bool) 
         if asked.time_limit is not None and not prove:
             raise InputError("--time-limit", "of a plan goes with --prove", "add that, or drop it")
         replace(asked, time_limit=None).refuse_for_plan()
+        if is_redistribution(file):
+            return verify_redistribution(file, json, prove, asked.time_limit)
         return verify_plan(file, json, prove, asked.time_limit)
     _refuse_proof(prove)
     return (verify_schedule if asked.upto is None else check_family)(text, file, asked, json)

@@ -12,6 +12,9 @@ from p2smt.cluster.file_model import TopologyModel
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
 from p2smt.plans.file_model import OldPlanModel, PlanModel
+from p2smt.plans.redistribution.file_model import RedistributionModel
+from p2smt.report.schemas.arrays.redistribute import RedistributeOutput
+from p2smt.report.schemas.arrays.run import RunRedistributionOutput
 from p2smt.report.schemas.calibrate import CalibrateOutput
 from p2smt.report.schemas.cost import CostOutput, CostPlanOutput
 from p2smt.report.schemas.lists import (
@@ -30,6 +33,10 @@ from p2smt.report.schemas.search import PlacementsOutput, ProgramsOutput
 from p2smt.report.schemas.solve import SolveOutput
 from p2smt.report.schemas.verify_family import VerifyFamilyOutput
 from p2smt.report.schemas.verify_plan import VerifyPlanOutput
+from p2smt.report.schemas.verify_redistribution import (
+    CostRedistributionOutput,
+    VerifyRedistributionOutput,
+)
 from p2smt.report.schemas.verify_schedule import VerifyScheduleOutput
 from p2smt.schedules.language.file_model import FileModel
 
@@ -41,6 +48,7 @@ FILES: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
     {
         "plan": (PlanModel, "plan files"),
         "plan-1": (OldPlanModel, "plan files of version 1"),
+        "redistribution": (RedistributionModel, "plan files of redistributions"),
         "topology": (TopologyModel, "topology files"),
         "schedule": (FileModel, "schedule files (YAML)"),
     }
@@ -53,13 +61,20 @@ OUTPUTS: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "placements": (PlacementsOutput, "placements --json"),
         "programs": (ProgramsOutput, "programs --json"),
         "compare": (CompareOutput, "compare --json"),
+        "redistribute": (RedistributeOutput, "redistribute --json"),
         "cost": (CostOutput, "cost --json"),
         "cost-plan": (CostPlanOutput, "cost PLAN --json"),
+        "cost-redistribution": (CostRedistributionOutput, "cost PLAN --json of a redistribution"),
         "verify-plan": (VerifyPlanOutput, "verify PLAN --json"),
+        "verify-redistribution": (
+            VerifyRedistributionOutput,
+            "verify PLAN --json of a redistribution",
+        ),
         "verify-schedule": (VerifyScheduleOutput, "verify SCHEDULE --json"),
         "verify-family": (VerifyFamilyOutput, "verify --json with --upto or --program"),
         "run-plan": (RunPlanOutput, "run --json of a plan or a program"),
         "run-schedule": (RunScheduleOutput, "run SCHEDULE --json"),
+        "run-redistribution": (RunRedistributionOutput, "run --json of a redistribution"),
         "calibrate": (CalibrateOutput, "calibrate --json"),
         "topology-list": (TopologyListOutput, "topology list --json"),
         "topology-show": (TopologyShowOutput, "topology show --json"),

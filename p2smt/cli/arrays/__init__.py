@@ -1,0 +1,1 @@
+"""`p2smt redistribute` and what it shares with other commands."""

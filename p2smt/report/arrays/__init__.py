@@ -1,0 +1,1 @@
+"""Redistributions as tables, data and pictures."""

@@ -1,0 +1,1 @@
+"""Shapes of what commands print of redistributions with ``--json``."""

@@ -1,0 +1,120 @@
+"""`redistribute --json`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from p2smt.arrays.array_type import Uneven
+from p2smt.arrays.element import ElementType
+from p2smt.arrays.steps import StepKind
+from p2smt.report.schemas.base import Bytes, Count, Gap, Output, OutputPart, PayloadBytes, Seconds
+from p2smt.result import Status
+
+Device = Annotated[int, Field(ge=0, description="A device, numbered in hierarchy order from 0.")]
+LayoutText = Annotated[
+    str, Field(description="A layout such as S(dp),R;P(tp): axes major first, then partial ones.")
+]
+
+
+class RedistributionStepEntry(OutputPart):
+    """A step of a plan."""
+
+    kind: StepKind
+    text: Annotated[str, Field(description="What it does, with digits as sub-axes.")]
+    after: LayoutText
+    seconds: Seconds
+    algorithm: Annotated[str, Field(description="none: nothing is sent.")]
+    protocol: str
+    bottleneck: Annotated[
+        str | None, Field(description="The level whose worst link decides; null: nothing is sent.")
+    ]
+    load_bytes: Annotated[Bytes, Field(description="What that link carries in one direction.")]
+    payload_bytes: Annotated[
+        PayloadBytes, Field(description="A device's output of an all-gather, else its input.")
+    ]
+    local_bytes: Annotated[PayloadBytes, Field(description="The array on a device after it.")]
+    step_bytes: Annotated[
+        PayloadBytes,
+        Field(description="Input, output and pack buffer on a device, and the source if kept."),
+    ]
+
+
+class MemoryCap(OutputPart):
+    """The cap that the plan keeps to."""
+
+    limit_bytes: PayloadBytes
+    of_steps: Annotated[
+        bool, Field(description="Of input, output and pack buffer; false: of every state.")
+    ]
+    keep_source: bool
+
+
+class PeerEntry(OutputPart):
+    """What another planner does, priced alike."""
+
+    name: str
+    seconds: Annotated[Seconds | None, Field(description="null: no plan of the six steps.")]
+    peak_bytes: PayloadBytes | None
+    peak_step_bytes: Annotated[
+        PayloadBytes | None, Field(description="The --memory that its plan would need.")
+    ]
+    over_cap: Annotated[bool, Field(description="Whether its plan breaks the cap.")]
+    steps: list[StepKind]
+    note: str
+
+
+class RedistributeOutput(Output):
+    """The fastest steps from one type of an array to another."""
+
+    status: Literal[Status.OPTIMAL, Status.FEASIBLE, Status.INFEASIBLE, Status.UNKNOWN]
+    interrupted: Annotated[bool, Field(description="Stopped by the user: the best so far.")]
+    objective_s: Annotated[Seconds | None, Field(description="Seconds; null: there is no plan.")]
+    bound_s: Annotated[
+        Seconds | None,
+        Field(description="No plan that was compared is faster; null: none exists under the cap."),
+    ]
+    physical_bound_s: Annotated[
+        Seconds, Field(description="Nor does any other way to move the data, by the links alone.")
+    ]
+    gap: Annotated[Gap | None, Field(description="Of the time over its bound, as a part of it.")]
+    peak_bytes: Annotated[PayloadBytes | None, Field(description="The largest single state.")]
+    peak_step_bytes: Annotated[
+        PayloadBytes | None, Field(description="Input, output and pack buffer of the dearest step.")
+    ]
+    max_steps: Annotated[
+        Count | None,
+        Field(description="Plans of so many steps were compared; null: of any length."),
+    ]
+    cuts: Literal["primes", "levels"]
+    mesh: str
+    device_ids: Annotated[list[Device], Field(description="Of each mesh position, row-major.")]
+    to_device_ids: list[Device]
+    shape: list[Annotated[int, Field(ge=1)]]
+    padded_shape: Annotated[
+        list[Annotated[int, Field(ge=1)]],
+        Field(description="What bytes are of: the shape, padded where uneven is padded."),
+    ]
+    dtype: ElementType
+    uneven: Uneven
+    from_: Annotated[LayoutText, Field(alias="from")]
+    to: LayoutText
+    memory: MemoryCap
+    least_limit_bytes: Annotated[
+        PayloadBytes | None,
+        Field(
+            description="The least cap of this kind that a plan meets; null: unknown, or not asked"
+        ),
+    ]
+    least_memory_bytes: Annotated[
+        PayloadBytes | None,
+        Field(description="The least --memory that a plan meets; null: not infeasible, or unknown"),
+    ]
+    too_few_steps: Annotated[
+        bool, Field(description="Infeasible because of the number of steps, whatever the memory.")
+    ]
+    steps: list[RedistributionStepEntry]
+    compared: Annotated[
+        list[PeerEntry] | None, Field(description="With --compare; null: nothing is compared.")
+    ]
