@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains allocations unequal-racks setup setup-dev lock clean
+.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks unequal-racks setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -81,6 +81,14 @@ gains: setup $(VENV)/.stamp-dev ## compute again where programs and placements g
 allocations: setup $(VENV)/.stamp-dev ## solve the jobs of the study of allocations again (two cores, an hour)
 	$(BIN)/python -m experiments.allocations.study
 	$(BIN)/python -m experiments.allocations.page
+
+# SHARDY: reshard_to_collectives.mlir of openxla/shardy; without it Shardy's cases stay as they are.
+redistributions: setup-dev ## plan the redistributions of frameworks' tests again, beside their planners (minutes)
+	$(BIN)/python -m experiments.redistribution.study $(if $(SHARDY),--shardy $(SHARDY))
+	$(BIN)/python -m experiments.redistribution.page
+
+redistribution-ranks: setup-dev ## time redistributions on eight Gloo ranks beside DTensor's (minutes)
+	$(BIN)/python -m experiments.redistribution.measured
 
 setup: $(VENV)/.stamp-package
 

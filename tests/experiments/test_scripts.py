@@ -37,6 +37,8 @@ ROOT = Path(__file__).parents[2]
             ["--cluster", "2x8", "--uplink", "fast", "--out", "x.json"],
             "error: --uplink",
         ),
+        ("redistribution.study", ["x"], "error: groups ['x']: are none of dtensor 4x8, "),
+        ("redistribution.page", ["x"], "error: 1 arguments: none is expected"),
         ("unequal_racks.study", ["--rate", "fast"], "error: --rate"),
         ("unequal_racks.page", ["x"], "error: 1 arguments: none is expected"),
         (
