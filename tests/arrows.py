@@ -12,7 +12,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files", "collectives"),
     ("cluster",),
     ("parallelism",),
-    ("programs",),
+    ("programs", "arrays"),
     ("problems", "cost"),
     ("encodings", "plans", "calibration"),
     ("solvers",),
@@ -39,7 +39,7 @@ INSIDE: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "runtime": (
         ("runtime.groups", "runtime.payload", "runtime.unwritten"),
         ("runtime.job", "runtime.options", "runtime.site"),
-        ("runtime.programs", "runtime.schedules", "runtime.summary"),
+        ("runtime.programs", "runtime.schedules", "runtime.arrays", "runtime.summary"),
         ("runtime.work",),
         ("runtime.ranks",),
     ),
@@ -66,6 +66,18 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "programs.preconditions",
         ("errors", "collectives", "parallelism.placement"),
         "the specification stands alone",
+    ),
+    *(
+        (
+            f"arrays.{name}",
+            (
+                *("errors", "parallelism.placement", "arrays.index_maps", "arrays.index_groups"),
+                *("arrays.array_type", "arrays.mesh", "arrays.frame", "arrays.state"),
+                "arrays.steps",
+            ),
+            "the specification takes states and steps as data, and moves index maps by itself",
+        )
+        for name in ("semantics", "index_maps", "index_groups")
     ),
     (
         "schedules.races.replay",
@@ -100,7 +112,7 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "cost",
         (
             *("errors", "units", "result", "cluster", "collectives", "parallelism", "cost"),
-            *("programs.program", "files"),  # files: those of libraries
+            *("programs.program", "arrays", "files"),  # files: those of libraries
         ),
         "what a program costs does not depend on what it means",
     ),
@@ -123,7 +135,9 @@ BANS: tuple[tuple[str, str, str], ...] = (
         ("runtime", f"programs.{part}", APART)
         for part in ("semantics", "preconditions", "check", "quotient", "payload_rows")
     ),
+    *(("runtime", f"arrays.{part}", APART) for part in ("semantics", "index_maps", "index_groups")),
     ("runtime", "plans.check", APART),
+    ("runtime", "plans.redistribution.check", APART),
     *((f"runtime.{part}", "schedules", APART) for part in ("programs", "job", "payload")),
     *(
         (
@@ -156,7 +170,9 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "yaml": ("files",),
     "typer": ("cli",),
     "rich": ("cli", "report"),
-    "torch": ("runtime",),
+    # its types and its planners are read where they are translated
+    # api.tensors: functions of DTensors, which need layouts, search and execution together
+    "torch": ("runtime", "interop.arrays.torch_spec", "interop.arrays.peers", "api.tensors"),
     "matplotlib": ("report",),
 }
 

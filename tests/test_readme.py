@@ -59,6 +59,13 @@ def test_the_orders_of_hosts_are_those_of_their_page() -> None:
     assert f"```console\n{block}\n" in page
 
 
+def test_the_redistribution_is_as_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = re.findall(r"```console\n\$ p2smt (redistribute .*?)\n```", README, re.S)
+    command, *shown = block.splitlines()
+    assert run(shlex.split(command)) == 0
+    assert [line.rstrip() for line in capsys.readouterr().out.strip().splitlines()] == shown
+
+
 def test_the_presets_are_counted() -> None:
     assert re.findall(r"(\d+) presets", README) == [str(len(preset_names()))]
 

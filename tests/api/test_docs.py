@@ -29,6 +29,10 @@ UNSHOWN = {
     *("Piece", "Collective", "RequestKind", "EncodingBug", "ExecutionError", "BackendError"),
     *("Exported", "PlanExport", "RunResult", "ScheduleResult", "Runnable"),
     *("TooLarge", "reduce_scatter", "all_gather", "all_to_all"),
+    *("ArrayType", "Layout", "Mesh", "RedistributionPlan"),
+    # docs/redistribution-training.md and docs/redistribution-jax.md run these
+    *("torch_function", "TensorFunction", "backward_plan", "read_redistribution"),
+    "shard_map_text",
 }
 
 

@@ -1,0 +1,63 @@
+"""Runs the commands of a page of docs/, as a reader would, and says what they print."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.imports import ROOT
+
+MEASURED = re.compile(r"\d+(\.\d+)? (us|ms|s)\b")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The blocks of code of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.S | re.M)
+
+
+def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """Each command of a page, and the lines that the page says it prints."""
+    for block in blocks(page, "console"):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, *lines = part.splitlines()
+            yield command, lines
+
+
+def with_programs(folder: Path) -> dict[str, str]:
+    """The environment in which p2smt, python and torchrun are those of the tests."""
+    python, programs = shlex.quote(sys.executable), folder / "bin"
+    programs.mkdir()
+    for name, module in (
+        ("p2smt", "-m p2smt.cli"),
+        ("python", ""),
+        ("torchrun", "-m torch.distributed.run"),
+    ):
+        path = programs / name
+        path.write_text(f'#!/bin/sh\nexec {python} {module} "$@"\n')
+        path.chmod(0o755)
+    found = {"PATH": f"{programs}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    return {**os.environ, **found, "PYTHONPATH": f"{ROOT}"}
+
+
+def printed(command: str, folder: Path, environment: dict[str, str]) -> list[str]:
+    """What a command prints to stdout; its exit code must be 0."""
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [line.rstrip() for line in done.stdout.splitlines()]
+
+
+def without_times(lines: list[str]) -> list[str]:
+    """Lines whose times are masked: for what is measured."""
+    return [MEASURED.sub("TIME", line) for line in lines]
