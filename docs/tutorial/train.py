@@ -49,4 +49,5 @@ dist.all_reduce(same)
 if dist.get_rank() == 0:
     axes = ", ".join(f"{n}={s}" for n, s in zip(mesh.mesh_dim_names, mesh.shape, strict=True))
     print(f"{int(same)} of {dist.get_world_size()} ranks ({axes}) have the right gradients")
+dist.barrier()  # no rank ends while another needs it
 dist.destroy_process_group()

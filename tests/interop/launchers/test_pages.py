@@ -17,6 +17,9 @@ from tests.interop.launchers.slurm_cluster import SlurmCluster, why_no_slurm
 from tests.interop.launchers.test_rankfile import needs_cores, needs_mpirun, variables
 from tests.interop.launchers.test_torchrun import cluster
 
+BUFFERED = {"PYTHONUNBUFFERED": ""}
+"""Ranks that share a stream write whole lines: unbuffered, ``print`` writes a line's end apart."""
+
 PAGES = Path(__file__).parents[3] / "docs" / "launchers"
 
 
@@ -38,7 +41,7 @@ def printed(command: str, folder: Path, variables: dict[str, str]) -> list[str]:
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env={**environ, **variables},
+        env={**environ, **BUFFERED, **variables},
         capture_output=True,
         text=True,
         check=False,

@@ -49,6 +49,7 @@ dist.all_gather_object(every, mine)
 if dist.get_rank() == 0:
     for rank, host, local in every:
         print(f"seen,{rank},{host},{local}")
+dist.barrier()  # no rank ends while another needs it
 dist.destroy_process_group()
 """
 
