@@ -9,9 +9,9 @@ what they send over a link adds up.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -172,11 +172,16 @@ def _parts(topology: Topology, j: int, entities: IntArray) -> FloatArray:
 
 def _port_profiles(port: IntArray, inside: IntArray, share: FloatArray) -> tuple[PortProfile, ...]:
     """The distinct port profiles; equal (members, share) pairs of a port are added up."""
-    found: dict[int, Counter[tuple[int, float]]] = {}
-    for p, q, w in zip(port.tolist(), inside.tolist(), share.tolist(), strict=True):
-        found.setdefault(p, Counter())[(q, w)] += 1
-    profiles = {tuple(sorted(c.items())) for c in found.values()}
-    return tuple(tuple((q, w * n) for (q, w), n in profile) for profile in sorted(profiles))
+    order = np.lexsort((share, inside, port))
+    port, inside, share = port[order], inside[order], share[order]
+    new_port = np.diff(port, prepend=-1) != 0
+    new = new_port | (np.diff(inside, prepend=-1) != 0) | (np.diff(share, prepend=-1.0) != 0)
+    first = np.flatnonzero(new)
+    count = np.diff(first, append=len(port))
+    pairs = list(zip(inside[first].tolist(), share[first].tolist(), count.tolist(), strict=True))
+    bounds = [*np.flatnonzero(new_port[first]).tolist(), len(pairs)]
+    profiles = {tuple(pairs[a:b]) for a, b in pairwise(bounds)}
+    return tuple(tuple((q, w * n) for q, w, n in profile) for profile in sorted(profiles))
 
 
 def _most_messages(topology: Topology, j: int, ports: IntArray) -> float:
