@@ -186,3 +186,35 @@ def test_algorithms_are_those_named() -> None:
     assert {step["algorithm"] for step in rings["steps"] if step["bottleneck"]} == {"ring"}
     assert rings["objective_s"] >= cli(*asked, "--json").json()["objective_s"] * (1 - 1e-9)
     assert cli(*asked, "--algorithm", "rings").code == 2
+
+
+def test_the_gradient_of_a_partial_source_is_gathered() -> None:
+    asked = arguments(from_="S(dp),R;P(tp)", to="S(dp),S(tp)")
+    data = cli(*asked, "--backward", "--json").json()
+    back = data["backward"]
+    assert (back["status"], back["from"], back["to"]) == ("optimal", "S(dp),S(tp)", "S(dp),R")
+    assert {step["kind"] for step in data["steps"]} == {"reduce-scatter"}
+    assert {step["kind"] for step in back["steps"]} == {"all-gather"}
+    local = back["steps"][0]["local_bytes"] if back["steps"][1:] else back["peak_bytes"]
+    assert back["peak_step_bytes"] > local
+    lines = cli(*asked, "--backward").out.splitlines()
+    place = lines.index("the gradient's way back, while its source is kept")
+    assert lines[place + 1].startswith("optimal: ")
+    assert cli(*asked, "--json").json()["backward"] is None
+
+
+def test_a_gradient_that_no_plan_brings_back_leaves_the_plan() -> None:
+    """A slice needs no pack buffer, but the gather back does."""
+    asked = arguments(shape="3,1024", from_="R,R", to="R,S(dp,tp)", memory="14KiB")
+    data = cli(*asked, "--backward", "--json").json()
+    assert (data["status"], data["backward"]["status"]) == ("optimal", "infeasible")
+    assert (data["backward"]["steps"], data["backward"]["objective_s"]) == ([], None)
+    done = cli(*asked, "--backward")
+    assert (done.code, done.out.splitlines()[0][:8]) == (0, "optimal:")
+    assert "infeasible: no plan keeps to 14 KiB" in done.out
+
+
+def test_integers_have_no_way_back() -> None:
+    done = cli(*arguments(dtype="i32"), "--backward")
+    assert (done.code, done.out) == (2, "")
+    assert "an array of i32: has no gradient; use a floating dtype" in done.err

@@ -56,6 +56,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     ),
     "redistribute": (
         f"{ARRAY} --to 'R,S(dp,tp)' --compare dtensor",
+        f"{ARRAY} --to 'R,S(dp,tp)' --backward",
         f"{ARRAY} --to 'R,S(dp,tp)' --memory 2KiB",
         f"{ARRAY} --to 'S(dp),S(tp)'",
     ),

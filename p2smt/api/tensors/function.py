@@ -128,13 +128,13 @@ class TensorFunction:
 
     def _check_gradient(self, tensor: torch.Tensor) -> None:
         if tensor.requires_grad and torch.is_grad_enabled():
-            check_differentiable(self.plan)
+            check_differentiable(self.plan.source)
 
     @property
     def differentiable(self) -> bool:
         """Whether gradients go back through it."""
         try:
-            check_differentiable(self.plan)
+            check_differentiable(self.plan.source)
         except InputError:
             return False
         return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,11 +17,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Peers:
-    """The planners to compare with, if any, and what Shardy emitted."""
+class Beside:
+    """What is told beside the plan: other planners (of Shardy what it emitted), the gradient."""
 
     names: tuple[str, ...] | None
     shardy_file: str | None
+    backward: bool
+
+    def gradient(self, answer: RedistributionAnswer) -> RedistributionAnswer | None:
+        """The way back of the plan's gradient, its source kept, as autograd keeps it."""
+        if not self.backward or answer.plan is None:
+            return None
+        from p2smt.search.redistribution.backward import backward_answer
+
+        memory = replace(answer.plan.memory, keep_source=True)
+        return backward_answer(replace(answer.plan, memory=memory))
 
     def rows(self, answer: RedistributionAnswer) -> list[PeerRow] | None:
         """What they do; None: nothing was asked, or there is no plan."""
@@ -64,6 +74,9 @@ def redistribute(
             metavar="FILE", help="What Shardy emitted for it (MLIR), for --compare shardy."
         ),
     ] = None,
+    backward: Annotated[
+        bool, typer.Option("--backward", help="Also plan the way back of its gradient.")
+    ] = False,
     svg: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Draw who holds which block before and after each step."),
@@ -105,7 +118,11 @@ def redistribute(
         Cuts.parse(cuts),
         given.limits_of(time_limit, seed, workers),
     )
-    peers = Peers(a.peers_of(compare, shardy_file), shardy_file)
+    if backward:
+        from p2smt.search.redistribution.backward import check_differentiable
+
+        check_differentiable(first)
+    beside = Beside(a.peers_of(compare, shardy_file), shardy_file, backward)
     for path in (output, svg):
         restrictions.writable(path)
     if output is not None:
@@ -115,12 +132,12 @@ def redistribute(
     if svg is not None:
         check_picture(svg)
     answer = find_redistribution(question, until_interrupted=True)
-    return _finish(answer, peers, output, svg, as_json=json)
+    return _finish(answer, beside, output, svg, as_json=json)
 
 
 def _finish(
     answer: RedistributionAnswer,
-    asked: Peers,
+    beside: Beside,
     output: str | None,
     svg: str | None,
     *,
@@ -133,12 +150,12 @@ def _finish(
     from p2smt.report.arrays.redistribution_tables import redistribution_tables
     from p2smt.report.tables import show
 
-    peers = asked.rows(answer)
+    peers, gradient = beside.rows(answer), beside.gradient(answer)
     written = _write(answer, output, svg)
     if as_json:
-        print_json(redistribution_data(answer, peers))
+        print_json(redistribution_data(answer, peers, gradient))
     else:
-        show(redistribution_tables(answer, peers))
+        show(redistribution_tables(answer, peers, gradient))
         for line in written:
             typer.echo(line)
     return INTERRUPTED if answer.interrupted else exit_code(answer.status)

@@ -15,20 +15,15 @@ from p2smt.search.redistribution.question import RedistributionAnswer
 
 
 def redistribution_data(
-    answer: RedistributionAnswer, peers: Sequence[ComparedPlanner] | None
+    answer: RedistributionAnswer,
+    peers: Sequence[ComparedPlanner] | None,
+    backward: RedistributionAnswer | None = None,
 ) -> dict[str, Any]:
     """Status, times, bounds, memory and steps; of no plan these are null and empty."""
-    question, plan = answer.question, answer.plan
+    question = answer.question
     return {
-        "status": answer.status.value,
         "interrupted": answer.interrupted,
-        "objective_s": None if plan is None else plan.objective_s,
-        "bound_s": None if answer.status is Status.INFEASIBLE else answer.bound_s,
-        "physical_bound_s": answer.physical_bound_s,
-        "gap": None if plan is None else relative_gap(plan),
-        "peak_bytes": None if plan is None else plan.peak_bytes,
-        "peak_step_bytes": None if plan is None else plan.peak_step_bytes,
-        "max_steps": question.max_steps if plan is None else plan.max_steps,
+        **_found(answer),
         "cuts": question.cuts.value,
         **_types(question.source, question.target),
         "padded_shape": list(question.ends()[0].frame.shape),
@@ -40,9 +35,32 @@ def redistribution_data(
         "least_limit_bytes": answer.least.limit_bytes,
         "least_memory_bytes": answer.least.memory_bytes,
         "too_few_steps": answer.least.too_few_steps,
-        "steps": [] if plan is None else steps_data(plan),
         "compared": None if peers is None else [_peer(row) for row in peers],
+        "backward": None if backward is None else _backward(backward),
     }
+
+
+def _found(answer: RedistributionAnswer) -> dict[str, Any]:
+    plan = answer.plan
+    return {
+        "status": answer.status.value,
+        "objective_s": None if plan is None else plan.objective_s,
+        "bound_s": None if answer.status is Status.INFEASIBLE else answer.bound_s,
+        "physical_bound_s": answer.physical_bound_s,
+        "gap": None if plan is None else relative_gap(plan),
+        "peak_bytes": None if plan is None else plan.peak_bytes,
+        "peak_step_bytes": None if plan is None else plan.peak_step_bytes,
+        "max_steps": answer.question.max_steps if plan is None else plan.max_steps,
+        "steps": [] if plan is None else steps_data(plan),
+    }
+
+
+def _backward(answer: RedistributionAnswer) -> dict[str, Any]:
+    """The gradient's way back: what was found, and between which types."""
+    source, target = answer.question.source, answer.question.target
+    ends = {"from": source, "to": target}
+    texts = {key: layout_text(kind.layout, kind.mesh) for key, kind in ends.items()}
+    return {**_found(answer), **texts}
 
 
 def relative_gap(plan: RedistributionPlan) -> float:

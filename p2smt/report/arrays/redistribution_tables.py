@@ -22,14 +22,19 @@ _TICK = 1e-9
 
 
 def redistribution_tables(
-    answer: RedistributionAnswer, peers: Sequence[ComparedPlanner] | None = None
+    answer: RedistributionAnswer,
+    peers: Sequence[ComparedPlanner] | None = None,
+    backward: RedistributionAnswer | None = None,
 ) -> RenderableType:
-    """The plan with its bounds and memory, its steps, and what it is compared with."""
+    """The plan with its bounds and memory, its steps, its gradient's way back, its peers."""
     if answer.plan is None:
         return no_plan_text(answer)
     head = ["interrupted: the best found so far"] * answer.interrupted
     head += headline(answer.plan)
     parts: list[RenderableType] = ["\n".join(head), "", steps_table(answer.plan)]
+    if backward is not None:
+        parts += ["", "the gradient's way back, while its source is kept"]
+        parts.append(redistribution_tables(backward))
     if peers is not None:
         parts += ["", peers_table(answer.plan, peers)]
     return Group(*parts)

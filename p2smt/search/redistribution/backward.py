@@ -15,7 +15,7 @@ from p2smt.errors import InputError
 from p2smt.plans.redistribution.plan import RedistributionPlan
 from p2smt.result import Status
 from p2smt.search.redistribution.cuts import Cuts
-from p2smt.search.redistribution.question import RedistributionQuestion
+from p2smt.search.redistribution.question import RedistributionAnswer, RedistributionQuestion
 from p2smt.search.redistribution.solve import find_redistribution, no_plan
 
 
@@ -34,9 +34,8 @@ def without_partials(kind: ArrayType) -> ArrayType:
     return replace(kind, layout=replace(kind.layout, partial=(), op=ReduceOp.SUM))
 
 
-def check_differentiable(plan: RedistributionPlan) -> None:
-    """Raise InputError unless gradients go back through a plan: sums and moves of floats only."""
-    kind = plan.source
+def check_differentiable(kind: ArrayType) -> None:
+    """Raise InputError unless gradients go back to a source: sums and moves of floats only."""
     if not kind.element.floating:
         rule = "has no gradient"
         raise InputError(f"an array of {kind.element.value}", rule, "use a floating dtype")
@@ -58,15 +57,27 @@ def backward_plan(
         InputError: the plan has no gradient (:func:`check_differentiable`), ``gradient`` is of
             another array, or no plan keeps to the cap.
     """
-    check_differentiable(plan)
+    answer = backward_answer(plan, gradient)
+    if answer.plan is None:
+        raise no_plan(answer)
+    return answer.plan
+
+
+def backward_answer(
+    plan: RedistributionPlan, gradient: ArrayType | None = None
+) -> RedistributionAnswer:
+    """What :func:`backward_plan` finds, or why it finds nothing.
+
+    Raises:
+        InputError: the plan has no gradient, or ``gradient`` is of another array.
+    """
+    check_differentiable(plan.source)
     given = without_partials(ends_in(plan)) if gradient is None else gradient
     question = _question(plan, given)
     answer = find_redistribution(question)
     if answer.status is Status.INFEASIBLE and question.max_steps is not None:
         answer = find_redistribution(replace(question, max_steps=None))
-    if answer.plan is None:
-        raise no_plan(answer)
-    return answer.plan
+    return answer
 
 
 def _question(plan: RedistributionPlan, gradient: ArrayType) -> RedistributionQuestion:

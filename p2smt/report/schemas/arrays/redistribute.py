@@ -65,11 +65,12 @@ class PeerEntry(OutputPart):
     note: str
 
 
-class RedistributeOutput(Output):
-    """The fastest steps from one type of an array to another."""
+class FoundRedistribution(OutputPart):
+    """What was found between two types of an array."""
 
+    from_: Annotated[LayoutText, Field(alias="from")]
+    to: LayoutText
     status: Literal[Status.OPTIMAL, Status.FEASIBLE, Status.INFEASIBLE, Status.UNKNOWN]
-    interrupted: Annotated[bool, Field(description="Stopped by the user: the best so far.")]
     objective_s: Annotated[Seconds | None, Field(description="Seconds; null: there is no plan.")]
     bound_s: Annotated[
         Seconds | None,
@@ -87,6 +88,13 @@ class RedistributeOutput(Output):
         Count | None,
         Field(description="Plans of so many steps were compared; null: of any length."),
     ]
+    steps: list[RedistributionStepEntry]
+
+
+class RedistributeOutput(Output, FoundRedistribution):
+    """The fastest steps from one type of an array to another."""
+
+    interrupted: Annotated[bool, Field(description="Stopped by the user: the best so far.")]
     cuts: Literal["primes", "levels"]
     mesh: str
     device_ids: Annotated[list[Device], Field(description="Of each mesh position, row-major.")]
@@ -98,8 +106,6 @@ class RedistributeOutput(Output):
     ]
     dtype: ElementType
     uneven: Uneven
-    from_: Annotated[LayoutText, Field(alias="from")]
-    to: LayoutText
     memory: MemoryCap
     least_limit_bytes: Annotated[
         PayloadBytes | None,
@@ -114,7 +120,10 @@ class RedistributeOutput(Output):
     too_few_steps: Annotated[
         bool, Field(description="Infeasible because of the number of steps, whatever the memory.")
     ]
-    steps: list[RedistributionStepEntry]
     compared: Annotated[
         list[PeerEntry] | None, Field(description="With --compare; null: nothing is compared.")
+    ]
+    backward: Annotated[
+        FoundRedistribution | None,
+        Field(description="With --backward: the gradient's way, while its source is kept."),
     ]
