@@ -34,7 +34,7 @@ class Status(Enum):
 class SolveStats:
     """How an answer was found: solver name, wall seconds, solver calls, and free counters.
 
-    effort: spent, in the units of SearchLimits.effort.  reason: why the status is unknown.
+    effort: spent, in the units of SearchLimits.effort.  reason: why nothing is proved.
     """
 
     solver: str

@@ -133,7 +133,9 @@ def test_nothing_to_do_has_no_steps() -> None:
 def test_no_time_is_not_settled() -> None:
     done = cli(*arguments(from_="S(tp),S(dp)", time_limit="0"))
     assert done.code == 3
-    assert done.out.split(":")[0] in ("feasible", "unknown")
+    status, rest = done.out.splitlines()[0].split(":", 1)
+    assert status in ("feasible", "unknown")
+    assert rest.endswith("the time limit came")
 
 
 def test_an_interrupt_leaves_the_best_plan_so_far(

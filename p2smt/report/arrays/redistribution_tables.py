@@ -71,13 +71,18 @@ def _least(answer: RedistributionAnswer) -> Iterator[str]:
 def headline(plan: RedistributionPlan) -> Iterator[str]:
     """Time, bounds and memory, a line each."""
     seconds = plan.objective_s
-    proved = f", proved among {_compared(plan)}" if plan.status is Status.OPTIMAL else ""
-    yield f"{plan.status.value}: {format_time(seconds)}{proved}{_left_out(plan)}"
+    yield f"{plan.status.value}: {format_time(seconds)}, {_proof(plan)}{_left_out(plan)}"
     yield (
         f"{bound_text('proved', plan.bound_s, seconds)}, "
         f"{bound_text('link-level', plan.physical_bound_s, seconds)}"
     )
     yield _memory(plan)
+
+
+def _proof(plan: RedistributionPlan) -> str:
+    if plan.status is Status.OPTIMAL:
+        return f"proved among {_compared(plan)}"
+    return f"not proved: {plan.stats.reason}" if plan.stats.reason else "not proved"
 
 
 def _left_out(plan: RedistributionPlan) -> str:
