@@ -1,7 +1,8 @@
 """Quantities with units: the only place that parses and prints them.
 
-Sizes are whole bytes, bandwidths bytes per second, times seconds.  ``B`` is a byte and ``b``
-or ``bit`` a bit; ``k M G T`` are powers of 1000, ``Ki Mi Gi Ti`` powers of 1024.
+Sizes are whole bytes, bandwidths bytes per second, times seconds, speeds of arithmetic floating
+point operations per second.  ``B`` is a byte and ``b`` or ``bit`` a bit; ``k M G T`` (and ``P`` of
+``PFLOP/s``) are powers of 1000, ``Ki Mi Gi Ti`` powers of 1024.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _PREFIX = r"(?P<prefix>[kKMGT]i?|)"
 _SIZE = re.compile(_NUMBER + _PREFIX + r"B\s*", re.ASCII)
 _RATE = re.compile(_NUMBER + _PREFIX + r"(?P<unit>B|b|bit)(?:/s|ps)\s*", re.ASCII)
 _SPAN = re.compile(_NUMBER + r"(?P<unit>s|ms|us|\u00b5s|\u03bcs|ns)\s*")
+_FLOPS = re.compile(_NUMBER + r"(?P<prefix>[kKMGTP]?)FLOP/s\s*", re.ASCII)
 _LIMIT = 2**62
 
 _DECIMAL = r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?"
@@ -46,6 +48,8 @@ BANDWIDTH_PATTERN = rf"^{_BLANKS}{_DECIMAL}{_BLANKS}([kKMGT]|[KMGT]i)?(B|b|bit)(
 """What :func:`parse_bandwidth` reads, as JSON Schema says it (ECMA-262); its range is apart."""
 SIZE_PATTERN = rf"^{_BLANKS}{_DECIMAL}{_BLANKS}([kKMGT]|[KMGT]i)?B{_BLANKS}$"
 """What :func:`parse_bytes` reads."""
+FLOPS_PATTERN = rf"^{_BLANKS}{_DECIMAL}{_BLANKS}[kKMGTP]?FLOP/s{_BLANKS}$"
+"""What :func:`parse_flops` reads."""
 TIME_PATTERN = rf"^\s*{_DECIMAL}\s*(s|ms|us|\u00b5s|\u03bcs|ns)$"
 """What :func:`parse_time` reads."""
 MAX_TEXT = 63
@@ -55,6 +59,7 @@ MAX_TEXT = 63
 _SIZE_UNITS = "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
 _RATE_UNITS = "B/s, b/s or bit/s after k, M, G, T, Ki, Mi, Gi, Ti or nothing"
 _TIME_UNITS = "s, ms, us, ns"
+_FLOPS_UNITS = "FLOP/s after k, M, G, T, P or nothing"
 
 
 def _match(
@@ -164,6 +169,16 @@ def parse_time(text: object, what: str = "time") -> float:
     return float(_bounded(Fraction(found["number"]) * _TIME[found["unit"]], text, what))
 
 
+def parse_flops(text: object, what: str = "peak") -> float:
+    """Floating point operations per second in a text like ``989 TFLOP/s``: 1 or more."""
+    found = _match(_FLOPS, text, what, "989 TFLOP/s or 2.25 PFLOP/s", _FLOPS_UNITS)
+    scale = (_SCALE | {"P": 10**15})[found["prefix"]]
+    value = _bounded(Fraction(found["number"]) * scale, text, what)
+    if value < 1:
+        raise InputError(f"{what} {text!r}", "is less than one FLOP/s", "give 1 FLOP/s or more")
+    return float(value)
+
+
 def parse_count(text: str, what: str, limit: int = 10**9) -> int:
     """A whole number from 1 to ``limit`` in decimal digits."""
     digits = text.strip()
@@ -187,6 +202,12 @@ def exact_bandwidth(bytes_per_s: float) -> str:
     """A bandwidth as text that :func:`parse_bandwidth` reads back to the same number."""
     steps = {"TB/s": 1e12, "GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3}
     return _exact(bytes_per_s, steps, "B/s", parse_bandwidth)
+
+
+def exact_flops(flops: float) -> str:
+    """A speed of arithmetic as text that :func:`parse_flops` reads back to the same number."""
+    steps = {"TFLOP/s": 1e12, "GFLOP/s": 1e9, "MFLOP/s": 1e6, "kFLOP/s": 1e3}
+    return _exact(flops, steps, "FLOP/s", parse_flops)
 
 
 def exact_time(seconds: float) -> str:
@@ -217,9 +238,19 @@ def format_bytes(value: float) -> str:
     return _scaled(value, {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "B": 1})
 
 
+def format_gigabytes(value: float) -> str:
+    """Bytes in the unit in which vendors state a device's memory: ``80 GB`` (10^9)."""
+    return f"{value / 1e9:,.3g} GB" if value < 1e12 else f"{value / 1e9:,.0f} GB"
+
+
 def format_bandwidth(bytes_per_s: float) -> str:
     """A bandwidth for people, with decimal prefixes: ``25 GB/s``."""
     return _scaled(bytes_per_s, {"TB/s": 1e12, "GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3, "B/s": 1})
+
+
+def format_flops(flops: float) -> str:
+    """A speed of arithmetic for people, with decimal prefixes: ``989 TFLOP/s``."""
+    return _scaled(flops, {"TFLOP/s": 1e12, "GFLOP/s": 1e9, "MFLOP/s": 1e6, "FLOP/s": 1})
 
 
 def format_time(seconds: float) -> str:

@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("solvers",),
     ("schedules",),
     ("search",),
+    ("workload",),
     ("interop", "runtime"),
     ("api",),
     ("p2smt",),
@@ -161,11 +162,12 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "ortools": ("encodings",),
     "z3": ("encodings",),
     # and file.py, file_model.py of every package; cluster.error_model is the part of
-    # cluster.file_model that files of accuracies (cost.library.accuracy) have as well: together
-    # they would be more than one file holds
-    "pydantic": ("files", "cli", "report.schemas", "cluster.error_model"),
+    # cluster.file_model that files of accuracies (cost.library.accuracy) have as well,
+    # cluster.device_model its block of devices: together they would be more than one file holds
+    "pydantic": ("files", "cli", "report.schemas", "cluster.error_model", "cluster.device_model"),
     "defusedxml": ("interop",),
     "scipy": ("calibration",),
+    "sympy": ("workload.formulas",),  # the table of formulas, loaded when it is first asked for
     "pydantic_core": ("files",),
     "yaml": ("files",),
     "typer": ("cli",),

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from p2smt.cluster.device_model import DeviceModel, build_device, dump_device
 from p2smt.cluster.error_model import LevelErrorModel, dump_error_class, error_class
 from p2smt.cluster.file_schema import (
     AT_LEAST_ONE,
@@ -194,6 +195,7 @@ class TopologyModel(StrictModel):
     ] = Field(default_factory=dict)
     calibrated: bool = False
     errors: list[LevelErrorModel] = Field(default_factory=list)
+    device: DeviceModel | None = None
     levels: Annotated[
         list[LevelModel], Field(json_schema_extra={"minItems": 1, "maxItems": MAX_LEVELS})
     ]
@@ -239,6 +241,7 @@ def build_topology(model: TopologyModel, source: str) -> Topology:
             calls=tuple((name, parse_time(text)) for name, text in model.calls.items()),
             calibrated=model.calibrated,
             errors=tuple((one.level, error_class(one)) for one in model.errors),
+            device=None if model.device is None else build_device(model.device),
         )
         outer = [(level.name, level.size) for level in levels[: found.node_level + 1]]
         return replace(found, hosts=build_hosts(model, outer))
@@ -317,6 +320,8 @@ def dump_topology(topology: Topology) -> dict[str, object]:
         found["calibrated"] = True
     if topology.errors:
         found["errors"] = [{"level": x, **dump_error_class(one)} for x, one in topology.errors]
+    if topology.device is not None:
+        found["device"] = dump_device(topology.device)
     found["levels"] = [_dump_level(level) for level in topology.levels]
     if topology.hosts is not None:
         found |= dump_hosts(topology.hosts, topology.sizes[: topology.node_level + 1])

@@ -6,7 +6,7 @@ latencies and limits differ by fabric.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from p2smt.collectives.names import Collective, RequestKind
@@ -93,6 +93,10 @@ class Piece:
                 "must be at least 1 B/s and below 1e18 B/s",
                 "check its unit",
             )
+
+    def with_bandwidth_factor(self, factor: float) -> Piece:
+        """The same with its bandwidth multiplied, to no less than one byte per second."""
+        return replace(self, bandwidth_bytes_per_s=max(1.0, self.bandwidth_bytes_per_s * factor))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +214,20 @@ class Link:
     def pieces_for(self, collective: Collective | None) -> tuple[Piece, ...]:
         """The pieces that time ``collective`` (None: plain transfers) on this link."""
         return dict(self.measured).get(collective, self.pieces) if collective else self.pieces
+
+    def with_bandwidth_factor(self, factor: float) -> Link:
+        """The same link with every bandwidth multiplied by ``factor``."""
+
+        def scale(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+            return tuple(piece.with_bandwidth_factor(factor) for piece in pieces)
+
+        draw = self.device_bandwidth_bytes_per_s
+        return replace(
+            self,
+            pieces=scale(self.pieces),
+            measured=tuple((c, scale(pieces)) for c, pieces in self.measured),
+            device_bandwidth_bytes_per_s=None if draw is None else draw * factor,
+        )
 
     @property
     def nominal_bytes_per_s(self) -> float:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from p2smt.cluster.device import Device
 from p2smt.cluster.error_class import ErrorClass
 from p2smt.cluster.link import ANY_ALGORITHM, Algorithm, Link, LinkKind, Piece
 from p2smt.cluster.nodes.hosts import Hosts
@@ -103,6 +104,7 @@ class Topology:
     ``hosts``: the nodes by name, where they are known.  They need not fill the levels, which are
     then the hull of a cluster (:mod:`p2smt.cluster.nodes.hosts`): ``devices`` counts its places,
     ``installed`` the devices that are there.
+    ``device``: what a device can do by itself, where it is known; no time of a step depends on it.
     """
 
     name: str
@@ -119,6 +121,7 @@ class Topology:
     call_factor: float = 1.0
     errors: tuple[tuple[str, ErrorClass], ...] = ()
     hosts: Hosts | None = None
+    device: Device | None = field(default=None, hash=False)  # caches hold what it says nothing of
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]
@@ -189,6 +192,18 @@ class Topology:
     def names(self) -> tuple[str, ...]:
         """Level names, outermost first."""
         return tuple(level.name for level in self.levels)
+
+    @property
+    def known_device(self) -> Device:
+        """What a device can do.
+
+        Raises:
+            InputError: the topology does not say.
+        """
+        if self.device is None:
+            rule = "does not say what a device can do: peak, memory and its bandwidth"
+            raise InputError(f"topology {self.name[:60]}", rule, "add the key device to its file")
+        return self.device
 
     @property
     def known_algorithms(self) -> frozenset[Algorithm]:
@@ -375,24 +390,7 @@ class Topology:
         if not 0 < factor < math.inf:
             raise InputError(f"bandwidth factor {factor}", "must be positive and finite")
         old = self.levels[level]
-        link = _scaled_link(old.link, factor)
         levels = list(self.levels)
-        levels[level] = replace(old, link=link)
+        levels[level] = replace(old, link=old.link.with_bandwidth_factor(factor))
         hosts = self.hosts and self.hosts.with_bandwidth_factor(level, factor)
         return replace(self, levels=tuple(levels), hosts=hosts)
-
-
-def _scaled_link(link: Link, factor: float) -> Link:
-    def scale(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-        return tuple(
-            replace(p, bandwidth_bytes_per_s=max(1.0, p.bandwidth_bytes_per_s * factor))
-            for p in pieces
-        )
-
-    draw = link.device_bandwidth_bytes_per_s
-    return replace(
-        link,
-        pieces=scale(link.pieces),
-        measured=tuple((c, scale(pieces)) for c, pieces in link.measured),
-        device_bandwidth_bytes_per_s=None if draw is None else draw * factor,
-    )

@@ -10,6 +10,7 @@ from p2smt.cluster.file_model import AlgorithmName, TopologyModel
 from p2smt.collectives.names import Form, RequestKind
 from p2smt.files.validation import StrictModel
 from p2smt.parallelism.request import MAX_CHUNKS, MAX_PROGRAM_LENGTH
+from p2smt.plans.training.file_model import TrainingBlock
 from p2smt.result import Status
 
 SCHEMA_VERSION = 2
@@ -19,7 +20,7 @@ StatusName = Annotated[Status, Field(strict=False)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, lt=2**62)]
 Bytes = Annotated[int, Field(ge=0, lt=2**62)]
-Device = Annotated[int, Field(ge=0, lt=2**31)]
+DeviceNumber = Annotated[int, Field(ge=0, lt=2**31)]
 Load = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 HostName = Annotated[str, Field(min_length=1)]
 ChunkCount = Annotated[int, Field(ge=1, le=MAX_CHUNKS)]
@@ -40,7 +41,7 @@ class StepModel(StrictModel):
     """
 
     instruction: str
-    groups: list[list[Device]]
+    groups: list[list[DeviceNumber]]
     payload_bytes: Load
     seconds: Seconds
     algorithm: str
@@ -151,7 +152,7 @@ class RequestModel(StrictModel):
     physical_bound_s: Seconds
     single_collective_s: Seconds
     peak_bytes: Bytes
-    shards: list[Device] | None
+    shards: list[DeviceNumber] | None
     steps: list[StepModel]
 
 
@@ -166,7 +167,7 @@ class _PlanFields(StrictModel):
 
     topology: TopologyModel
     axes: list[AxisModel]
-    ranks: list[Device]
+    ranks: list[DeviceNumber]
     objective: Literal["sum", "max"]
     objective_s: Seconds
     bound_s: Seconds
@@ -184,23 +185,25 @@ class PlanModel(_PlanFields):
     ``with_programs_s`` the objective with the programs of the requests: ``objective_s``,
     ``bound_s`` and ``status`` speak of one collective each.  ``allocation`` is the cluster of all
     the hosts that the job got, where some of them have no rank; ``topology`` is that of the others.
+    ``training`` is the run whose requests these are, in the plans of `p2smt plan`.
     """
 
     schema_version: Literal[2]
-    matrix: list[list[Device]] | None
+    matrix: list[list[DeviceNumber]] | None
     restrictions: list[Restriction]
     limits: LimitsModel
     requests: list[RequestModel]
     hosts: list[HostName] | None = None
     with_programs_s: Seconds | None = None
     allocation: TopologyModel | None = None
+    training: TrainingBlock | None = None
 
 
 class OldPlanModel(_PlanFields):
     """A plan file of version 1: its restrictions are words, and its limits are not told."""
 
     schema_version: Literal[1]
-    matrix: list[list[Device]]
+    matrix: list[list[DeviceNumber]]
     restrictions: list[str]
     requests: list[OldRequestModel]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from p2smt.cluster.device import Device
 from p2smt.cluster.topology import Level
 from p2smt.errors import InputError
 
@@ -54,13 +55,15 @@ class InsideFacts:
     The other levels lie inside it, outermost first.  ``link_known``: whether the source tells that
     link; without, it is a stand-in that ``--uplink`` must replace.  ``library``: what the source
     says runs on such nodes, or an empty text.  ``assumed``: what joins the devices is not told, but
-    taken from what they are, so any other source of it goes before.
+    taken from what they are, so any other source of it goes before.  ``device``: what a device can
+    do by itself, where the source names its model.
     """
 
     levels: tuple[Level, ...]
     link_known: bool = True
     library: str = ""
     assumed: bool = False
+    device: Device | None = None
 
     def __post_init__(self) -> None:
         if not self.levels or self.levels[0].size != 1:

@@ -12,13 +12,13 @@ from p2smt.arrays.mesh import MAX_DIMENSIONS
 from p2smt.arrays.steps import StepKind
 from p2smt.cluster.file_model import TopologyModel
 from p2smt.files.validation import StrictModel
-from p2smt.plans.file_model import AxisModel, Bytes, Count, Device, Load, Seconds, StatusName
+from p2smt.plans.file_model import AxisModel, Bytes, Count, DeviceNumber, Load, Seconds, StatusName
 
 SCHEMA_VERSION = 1
 
 Digit = Annotated[int, Field(ge=0, lt=2**31)]
 Digits = list[Digit]
-Devices = Annotated[list[Device], Field(min_length=1)]
+Devices = Annotated[list[DeviceNumber], Field(min_length=1)]
 UnevenName = Annotated[Uneven, Field(strict=False)]
 ElementName = Annotated[ElementType, Field(strict=False)]
 StepName = Annotated[StepKind, Field(strict=False)]
@@ -55,8 +55,8 @@ class ArrayStepModel(StrictModel):
     kind: StepName
     text: str
     after: StateModel
-    groups: list[list[Device]]
-    sources: list[Device]
+    groups: list[list[DeviceNumber]]
+    sources: list[DeviceNumber]
     payload_bytes: Load
     step_bytes: Bytes
     seconds: Seconds

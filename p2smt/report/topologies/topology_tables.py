@@ -10,9 +10,10 @@ from rich.console import Group, RenderableType
 from p2smt.cluster.link import ANY
 from p2smt.report.tables import table
 from p2smt.report.text import printable
-from p2smt.units import format_bandwidth, format_time
+from p2smt.units import format_bandwidth, format_bytes, format_flops, format_time
 
 if TYPE_CHECKING:
+    from p2smt.cluster.device import Device
     from p2smt.cluster.topology import Level, Topology
 
 
@@ -42,7 +43,8 @@ def topology_tables(topology: Topology) -> RenderableType:
     sources = [f"source: {printable(source)}" for source in topology.sources]
     levels = table("levels, outermost first", columns, rows)
     fabrics = map(_fabric, topology.levels)
-    return Group(printable(head), "", levels, "", *fabrics, *_hosts(topology), runs, *sources)
+    about = [*_hosts(topology), *([_device(topology.device)] if topology.device else []), runs]
+    return Group(printable(head), "", levels, "", *fabrics, *about, *sources)
 
 
 def extent(topology: Topology) -> str:
@@ -67,6 +69,14 @@ def _hosts(topology: Topology) -> list[str]:
     if hosts.left_out:
         lines.append(f"hosts in no certain place: {len(hosts.left_out)}")
     return [printable(line) for line in lines]
+
+
+def _device(device: Device) -> str:
+    """What a device can do: ``device: h100, bf16 989 TFLOP/s, memory 80 GiB at 3.35 TB/s``."""
+    peaks = ", ".join(f"{dtype} {format_flops(flops)}" for dtype, flops in device.peaks)
+    rate = format_bandwidth(device.memory_bandwidth_bytes_per_s)
+    memory = f"memory {format_bytes(device.memory_bytes)} at {rate}"
+    return printable(f"device: {device.name}, {peaks}, {memory}")
 
 
 def _runs(topology: Topology) -> str:

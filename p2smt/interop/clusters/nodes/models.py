@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from p2smt.cluster.device import Device
+from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
 
@@ -95,6 +97,23 @@ _BY_NAME = {model.name: model for model in MODELS}
 _OF_SM = {60: "p100", 70: "v100", 80: "a100", 90: "h100", 100: "b200", 103: "b300"}
 _OF_COUNT = ("p100", "v100", "a100", "h100")
 """Boards whose NVLinks tell them, the oldest of each number first: it is what is assumed."""
+
+
+_PRESETS = {
+    "b200": "dgx-b200",
+    "gb200": "gb200-nvl72",
+    "gb300": "gb300-nvl72",
+    "h100": "dgx-h100",
+    "h200": "gcp-a3-ultra",
+    "mi300x": "mi300x",
+}
+"""A preset with GPUs of the model, for models that are sold with one size of memory alone."""
+
+
+def device_of(model: GpuModel) -> Device | None:
+    """What a GPU of the model can do by itself; None where no preset has it, or sizes differ."""
+    preset = _PRESETS.get(model.name)
+    return None if preset is None else load_topology(preset).device
 
 
 def gpu_model(name: str) -> GpuModel:

@@ -16,6 +16,7 @@ from p2smt.interop.clusters.nodes.linked import (
 )
 from p2smt.interop.clusters.nodes.models import (
     GpuModel,
+    device_of,
     gpu_model,
     model_of_links,
     same_count,
@@ -38,7 +39,10 @@ def facts_of_node(node: NodeFacts, told: Told = NOTHING_TOLD) -> Facts:
     outer = node_link(node, told)
     library = model.library if model else "rccl" if node.amd else DEFAULT_LIBRARY
     inside = InsideFacts(
-        (Level("node", 1, outer.link), *inner), link_known=outer.known, library=library
+        (Level("node", 1, outer.link), *inner),
+        link_known=outer.known,
+        library=library,
+        device=device_of(model) if model and (told.gpu or node.gpus[0].model) else None,
     )
     sentences = tuple(f"{node.source}: {sentence}" for sentence in (*lost, *outer.lost))
     return Facts(node.source, inside=inside, lost=sentences)
