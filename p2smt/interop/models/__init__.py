@@ -1,0 +1,1 @@
+"""Models as other tools describe them: a ``config.json`` of Hugging Face."""

@@ -1,0 +1,1 @@
+"""Models by name: YAML files, and the shape of such a file."""
