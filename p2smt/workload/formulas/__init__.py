@@ -1,0 +1,1 @@
+"""What training costs, as one table of formulas with their sources, for arrays of strategies."""

@@ -1,0 +1,89 @@
+"""What the model says of a strategy: time and memory, by their parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p2smt.workload.requests import AxisRequest
+
+
+@dataclass(frozen=True, slots=True)
+class PricedRequest:
+    """A request of an axis with its seconds per iteration on the slowest stage.
+
+    Its ``calls`` are those of that stage too.  What is done once is of the first stage, whose
+    backward pass is the last to end.
+    """
+
+    request: AxisRequest
+    call_s: float
+    visible_s: float
+    hidden_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimeParts:
+    """Seconds of an iteration; their sum is the iteration."""
+
+    compute_s: float
+    bubble_s: float
+    communication_s: tuple[tuple[str, float], ...]  # visible, by axis
+    optimizer_s: float
+
+    @property
+    def iteration_s(self) -> float:
+        """The whole."""
+        return sum(
+            (self.compute_s, self.bubble_s, self.optimizer_s, *(s for _, s in self.communication_s))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryParts:
+    """Bytes of a device, that of the stage which needs most."""
+
+    parameters: int
+    gradients: int
+    optimizer: int
+    activations: int
+    stage: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.parameters + self.gradients + self.optimizer + self.activations
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Time and memory of an iteration under one strategy and placement.
+
+    ``requests`` are those of the slowest stage, which make its time; other stages may have more of
+    them, or others (:func:`~p2smt.workload.timing.request_columns.axis_requests`).
+    """
+
+    time: TimeParts
+    memory: MemoryParts
+    requests: tuple[PricedRequest, ...]
+    model_flops: float
+    """Floating-point operations of the model in an iteration, nothing computed twice."""
+    tokens: int
+    """Of an iteration, in all sequences."""
+    devices: int
+    peak_flops: float
+    """Flop/s of a device, by its vendor."""
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens that all devices together train on in a second."""
+        return self.tokens / self.time.iteration_s
+
+    @property
+    def device_flops_per_s(self) -> float:
+        """Flop/s of the model on a device: work that is done again does not count."""
+        return self.model_flops / self.devices / self.time.iteration_s
+
+    @property
+    def utilization(self) -> float:
+        """The part of the peak that the model's own operations take (MFU, arXiv 2204.02311)."""
+        return self.device_flops_per_s / self.peak_flops
