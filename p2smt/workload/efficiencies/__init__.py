@@ -1,0 +1,1 @@
+"""How much of a device's peak each framework reaches, as files: fitted to measured runs."""

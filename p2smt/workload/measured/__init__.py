@@ -1,0 +1,1 @@
+"""Measured training runs: read, predicted, and a constant fitted to them."""
