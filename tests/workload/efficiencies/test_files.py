@@ -1,0 +1,113 @@
+"""Efficiencies, frameworks and hardware by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from p2smt.errors import InputError
+from p2smt.workload.efficiencies import file, frameworks, hardware
+
+NAMES = ("fsdp-a100", "fsdp-h100", "megatron-a100", "megatron-h100", "nemo-h100")
+
+
+def test_those_of_the_package_are_read() -> None:
+    assert file.efficiency_names() == NAMES
+    for name in NAMES:
+        found = file.read_efficiency(name)
+        assert found.name == name
+        assert name.endswith(found.device)
+        assert 0.3 < found.fraction < 1
+        assert found.runs >= 10
+        assert 0 < found.error < 0.15
+
+
+def test_megatron_on_h100_is_nemo() -> None:
+    one, other = file.read_efficiency("megatron-h100"), file.read_efficiency("nemo-h100")
+    assert one.fraction == other.fraction
+    assert one.framework.gradient_bytes == 4
+    assert other.framework.gradient_bytes == 2
+
+
+@pytest.mark.parametrize(
+    ("preset", "name"), [("a100-40", "megatron-a100"), ("h100", "megatron-h100")]
+)
+def test_megatron_is_the_default(preset: str, name: str) -> None:
+    device = hardware.topology_of(preset, 8).device
+    assert device is not None
+    assert file.default_efficiency(device).name == name
+    with pytest.raises(InputError, match="name one"):
+        file.default_efficiency(replace(device, name="gaudi"))
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    found = replace(file.read_efficiency("nemo-h100"), name="ours", fraction=0.5125, layer_s=1e-4)
+    path = tmp_path / "ours.yaml"
+    path.write_text(file.dump_efficiency(found, ("ours",)), encoding="utf-8")
+    assert file.read_efficiency(str(path)) == found
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "part"),
+    [
+        ("fraction", "1.2", "part up to 1"),
+        ("fraction", "0", "part up to 1"),
+        ("fraction", "much", "must be a number"),
+        ("fraction", "nan", "finite"),
+        ("layer_s", "-1", "no negative time"),
+        ("framework", "nemoo", "did you mean 'nemo'"),
+        ("runs", "many", "whole number"),
+        ("colour", "red", "unknown key"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path: Path, key: str, value: str, part: str) -> None:
+    data = {
+        line.split(": ")[0]: line.split(": ")[1]
+        for line in file.dump_efficiency(file.read_efficiency("nemo-h100")).splitlines()
+    }
+    path = tmp_path / "ours.yaml"
+    path.write_text("".join(f"{k}: {v}\n" for k, v in (data | {key: value}).items()))
+    with pytest.raises(InputError) as caught:
+        file.read_efficiency(str(path))
+    assert part in str(caught.value)
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(InputError, match="did you mean 'nemo-h100'"):
+        file.read_efficiency("nemo-h10")
+    with pytest.raises(InputError, match="cannot be read"):
+        file.read_efficiency("none.yaml")
+    with pytest.raises(InputError, match="did you mean 'megatron'"):
+        frameworks.framework("megatro")
+
+
+def test_groups_of_published_runs_have_frameworks() -> None:
+    assert frameworks.framework_of_group("dgxc-70b") == "nemo"
+    assert frameworks.framework_of_group("sc21t2-zero-175b") == "deepspeed"
+    assert frameworks.framework_of_group("ours") == ""
+
+
+def test_bytes_of_gradients_follow_the_data_type() -> None:
+    megatron = frameworks.framework("megatron")
+    assert megatron.reduced_bytes("bf16") == 4
+    assert megatron.reduced_bytes("fp16") == 2
+
+
+@pytest.mark.parametrize(("devices", "sizes"), [(8, (1, 8)), (4, (1, 4)), (64, (8, 8))])
+def test_topologies_have_the_devices_of_a_run(devices: int, sizes: tuple[int, ...]) -> None:
+    assert hardware.topology_of("a100-80", devices).sizes == sizes
+
+
+def test_the_small_a100_has_its_own_memory() -> None:
+    small, large = (hardware.topology_of(name, 8).device for name in ("a100-40", "a100-80"))
+    assert small is not None
+    assert large is not None
+    assert small.memory_bytes * 2 == large.memory_bytes
+    assert small.memory_bandwidth_bytes_per_s < large.memory_bandwidth_bytes_per_s
+
+
+def test_devices_that_fill_no_nodes_are_refused() -> None:
+    with pytest.raises(InputError, match="multiple of 8"):
+        hardware.topology_of("h100", 12)

@@ -1,0 +1,48 @@
+"""The table of formulas: whole, sourced, in order, and loaded only where it is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from p2smt.workload.formulas.listing import listed_formulas, listed_symbols
+from p2smt.workload.formulas.table import count_rows, formula_table, second_rows
+from tests.imports import ROOT
+
+UNITS = {"", "tokens", "elements", "layers", "devices", "flop", "bytes", "s"}
+
+
+def test_rows_use_symbols_with_a_meaning_and_rows_before_them() -> None:
+    known = {name for name, _ in listed_symbols()}
+    assert len(known) == len(listed_symbols())
+    used = set()
+    for row in (*count_rows(), *second_rows()):
+        needed = {symbol.name for symbol in row.expression.free_symbols}
+        assert needed <= known, row.name
+        assert row.name not in known, row.name
+        known.add(row.name)
+        used |= needed
+    assert {name for name, _ in listed_symbols()} <= used
+
+
+def test_counts_need_no_device() -> None:
+    of_device = {"peak", "W", "eta", "layer_s"}
+    assert not of_device & set(formula_table().counts.inputs)
+    assert of_device <= set(formula_table().seconds.inputs)
+
+
+def test_every_row_says_what_it_is_and_where_it_is_from() -> None:
+    for one in listed_formulas():
+        assert all((one.meaning, one.source, one.expression)), one.name
+        assert one.unit in UNITS, one.name
+
+
+def test_sympy_is_loaded_with_the_table_only() -> None:
+    code = (
+        "import sys; import p2smt.workload.iteration as i, p2smt.workload.timing.combine;"
+        "assert 'sympy' not in sys.modules;"
+        "from p2smt.workload.formulas.table import formula_table; formula_table();"
+        "assert 'sympy' in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

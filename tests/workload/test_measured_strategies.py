@@ -1,0 +1,45 @@
+"""Strategies of published runs in the package: those of the runs that count, and no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.resources import files
+
+import pytest
+
+from experiments.training_runs.strategies import RUNS, text
+from p2smt.workload.efficiencies.file import efficiency_names, read_efficiency
+from p2smt.workload.measured.file import read_runs
+from p2smt.workload.measured.strategies import FILE, FOLDER, measured_strategies
+
+
+def test_the_file_is_that_of_the_runs() -> None:
+    packaged = files(FOLDER).joinpath(FILE).read_text(encoding="utf-8")
+    assert packaged == text(), "run: python -m experiments.training_runs.strategies"
+
+
+@pytest.mark.parametrize("name", efficiency_names())
+def test_an_efficiency_has_the_runs_it_was_fitted_to(name: str) -> None:
+    efficiency = read_efficiency(name)
+    found = measured_strategies(efficiency)
+    assert len(found) == efficiency.runs
+    text = files("p2smt.workload.efficiencies").joinpath(f"{name}.yaml").read_text()
+    groups = text.replace(",", " ").split()
+    counted = read_runs(str(RUNS)).counted
+    expected = [run.training.strategy for run in counted if run.group in groups]
+    assert [one.strategy for one in found] == expected
+
+
+def test_megatron_on_h100_is_not_what_fsdp_ran() -> None:
+    zeros = {
+        name: {one.strategy.zero for one in measured_strategies(read_efficiency(name))}
+        for name in ("megatron-h100", "fsdp-h100")
+    }
+    assert zeros["megatron-h100"] <= {0, 1}
+    assert zeros["fsdp-h100"] & {2, 3}
+
+
+def test_an_own_efficiency_has_the_runs_of_its_framework_and_devices() -> None:
+    nemo = read_efficiency("nemo-h100")
+    assert measured_strategies(replace(nemo, name="mine")) == measured_strategies(nemo)
+    assert measured_strategies(replace(nemo, name="mine", device="b200")) == ()

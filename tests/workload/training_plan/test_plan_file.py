@@ -1,0 +1,256 @@
+"""Plans with a ``training`` block: written, read back, verified; what is changed is found."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p2smt.api.workload import estimate
+from p2smt.cluster.file import parse_topology
+from p2smt.errors import InputError
+from p2smt.plans.file_model import PlanModel
+from p2smt.plans.training.file_model import (
+    BatchBlock,
+    EfficiencyBlock,
+    FrameworkBlock,
+    MemoryBlock,
+    ModelBlock,
+    StrategyBlock,
+)
+from p2smt.result import SearchLimits, Status
+from p2smt.workload.batch import Batch
+from p2smt.workload.efficiency import Efficiency, Framework
+from p2smt.workload.prediction import MemoryParts
+from p2smt.workload.strategy import Strategy
+from p2smt.workload.training_plan.block import efficiency_in, run_of
+from p2smt.workload.training_plan.check import check_training_plan
+from p2smt.workload.training_plan.data import training_plan_data
+from p2smt.workload.training_plan.plan import TrainingPlan, training_plan
+from p2smt.workload.transformer import Transformer
+from tests.cli.tools import H100, TINY, cli
+
+MODEL = Transformer("small", 4, 512, 8, 4, 1024, True, 1000, 64)
+CHUNKED = "tp=2,pp=2,dp=2,vpp=2,zero=1,sp=1,mbs=2"
+
+
+@cache
+def planned(strategy: str = CHUNKED) -> TrainingPlan:
+    cluster = parse_topology(TINY + H100, "tiny")
+    return training_plan(estimate(MODEL, cluster, strategy, Batch(16, 1024), "megatron-h100"))
+
+
+def data(strategy: str = CHUNKED) -> dict[str, Any]:
+    found = json.loads(json.dumps(training_plan_data(planned(strategy))))
+    assert isinstance(found, dict)
+    return copy.deepcopy(found)
+
+
+def verdict(plan: dict[str, Any]) -> list[str]:
+    """What is wrong with a plan."""
+    report = check_training_plan(PlanModel.model_validate(plan), "plan")
+    assert report.valid == (not report.notes and not report.violations)
+    return [note.message for note in report.notes]
+
+
+STRATEGIES = (
+    CHUNKED,
+    "dp=8,zero=3",
+    "tp=4,dp=2",
+    "cp=2,dp=4,zero=2",
+    "pp=4,tp=2,split=1/0/2/1",
+    "tp=8,sp=1,recompute=full",
+)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_plan_is_valid_and_says_what_was_asked(strategy: str) -> None:
+    plan = data(strategy)
+    assert verdict(plan) == []
+    read = PlanModel.model_validate(plan)
+    assert read.training is not None
+    assert run_of(read.training, "plan") == planned(strategy).estimate.run
+    assert efficiency_in(read.training, "plan") == planned(strategy).estimate.efficiency
+    assert "training" in check_training_plan(read, "plan").checked
+
+
+def test_programs_without_a_proof_are_told() -> None:
+    assert planned().notes == ()
+    cluster = parse_topology(TINY + H100, "tiny")
+    run = estimate(MODEL, cluster, "tp=4,dp=2", Batch(16, 1024), "megatron-h100")
+    cut = training_plan(run, SearchLimits(time_limit_s=0.0))
+    assert len(cut.notes) == 1
+    assert "no program was found in time" in cut.notes[0] or "not proved the best" in cut.notes[0]
+    whole = training_plan(run)
+    assert whole.notes == ()
+    assert whole.solution is not None
+    assert whole.solution.best is not None
+    first, *rest = whole.answers
+    open_one = replace(first, status=Status.FEASIBLE)
+    best = replace(whole.solution.best, requests=(open_one, *rest))
+    partly = replace(whole, solution=replace(whole.solution, alternatives=(best,)))
+    (note,) = partly.notes
+    assert note.startswith(f"1 of {len(rest) + 1} programs of the plan are not proved the best")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_programs_never_take_longer(strategy: str) -> None:
+    found = planned(strategy)
+    assert found.estimate.iteration_s <= found.collectives_s * (1 + 1e-12)
+    assert len(found.answers) == len(data(strategy)["requests"])
+
+
+@pytest.mark.parametrize(
+    ("block", "kind"),
+    [
+        (ModelBlock, Transformer),
+        (BatchBlock, Batch),
+        (StrategyBlock, Strategy),
+        (FrameworkBlock, Framework),
+        (EfficiencyBlock, Efficiency),
+        (MemoryBlock, MemoryParts),
+    ],
+)
+def test_blocks_have_every_field(block: Any, kind: Any) -> None:
+    assert set(block.model_fields) == {field.name for field in fields(kind)} - {"sources"}
+
+
+def set_at(*path: str | int) -> Callable[[dict[str, Any], Any], None]:
+    def change(plan: dict[str, Any], value: Any) -> None:
+        at: Any = plan
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] = value
+
+    return change
+
+
+NUMBERS = (
+    ("training", "prediction", "iteration_s"),
+    ("training", "prediction", "compute_s"),
+    ("training", "prediction", "bubble_s"),
+    ("training", "prediction", "optimizer_s"),
+    ("training", "prediction", "communication", 0, "seconds"),
+    ("training", "prediction", "memory", "parameters"),
+    ("training", "prediction", "memory", "activations"),
+    ("training", "prediction", "requests", 0, "call_s"),
+    ("training", "prediction", "requests", 0, "visible_s"),
+    ("training", "prediction", "requests", 0, "hidden_s"),
+    ("training", "prediction", "model_flops"),
+)
+
+
+@pytest.mark.parametrize("path", NUMBERS, ids=str)
+def test_a_number_that_is_changed_is_found(path: tuple[str | int, ...]) -> None:
+    plan = data()
+    at: Any = plan
+    for key in path[:-1]:
+        at = at[key]
+    old = at[path[-1]]
+    at[path[-1]] = old + 1 if isinstance(old, int) else old * 1.001 + 1e-6
+    (message,) = verdict(plan)
+    assert str(path[-1]) in message
+
+
+OTHERS: list[tuple[tuple[str | int, ...], Any, str]] = [
+    (("training", "strategy", "dp"), 4, "(rule devices)"),
+    (("training", "strategy", "vpp"), 4, "(rule layers)"),
+    (("training", "strategy", "zero"), 3, "request"),
+    (("training", "strategy", "sequence_parallel"), False, "request"),
+    (("training", "strategy", "micro_batch"), 1, "request"),
+    (("training", "model", "hidden"), 1024, "request"),
+    (("training", "model", "ffn"), 2048, "says"),
+    (("training", "batch", "tokens"), 2048, "request"),
+    (("training", "efficiency", "fraction"), 0.3, "compute_s"),
+    (("training", "efficiency", "framework", "tp_hidden"), False, "says"),
+    (("training", "memory_bytes"), 1000, "bytes a device of 1000"),
+    (("topology", "device"), None, "does not say what its devices can do"),
+    (("training", "prediction", "requests"), [], "entries"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "part"), OTHERS, ids=str)
+def test_what_does_not_belong_together_is_found(
+    path: tuple[str | int, ...], value: Any, part: str
+) -> None:
+    plan = data()
+    set_at(*path)(plan, value)
+    messages = verdict(plan)
+    assert messages
+    assert any(part in message for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "part"),
+    [
+        (("training", "model", "kv_heads"), 3, "kv_heads must divide heads"),
+        (("training", "batch", "sequences"), 10**10, "must be 1 to"),
+    ],
+    ids=str,
+)
+def test_sizes_that_make_no_model_are_bad_input(
+    path: tuple[str | int, ...], value: Any, part: str
+) -> None:
+    plan = data()
+    set_at(*path)(plan, value)
+    with pytest.raises(InputError) as raised:
+        verdict(plan)
+    assert str(raised.value).startswith("plan: training")
+    assert part in str(raised.value)
+
+
+def test_one_device_has_no_plan() -> None:
+    one = parse_topology(
+        "name: one\nlibrary: none\n" + H100 + "levels: [{name: gpu, size: 1, "
+        "link: {kind: switch, bandwidth: 10 GB/s, latency: 1 us}}]\n",
+        "one",
+    )
+    found = training_plan(estimate(MODEL, one, "dp=1", Batch(16, 1024), "megatron-h100"))
+    assert found.solution is None
+    assert found.estimate.iteration_s == found.collectives_s
+    with pytest.raises(InputError, match="has no plan file"):
+        training_plan_data(found)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(data()))
+    return str(path)
+
+
+def test_commands_take_the_file(file: str) -> None:
+    verified = cli("verify", file, "--json")
+    assert (verified.code, verified.json()["verdict"]) == (0, "valid")
+    assert "training" in verified.json()["checked"]
+    assert cli("cost", file).code == 0
+    ran = cli("run", file, "--backend", "reference", "--payload", "64KiB", "--json")
+    assert (ran.code, ran.json()["verified"]) == (0, True)
+    ranks = cli("export", file, "--to", "csv")
+    assert (ranks.code, len(ranks.out.splitlines())) == (0, 9)
+    options = cli("export", file, "--to", "megatron-options")
+    assert options.code == 0
+    assert "--tensor-model-parallel-size 2" in options.out.splitlines()
+
+
+def test_a_wrong_file_is_refuted(file: str) -> None:
+    plan = data()
+    plan["training"]["prediction"]["iteration_s"] *= 2
+    Path(file).write_text(json.dumps(plan))
+    done = cli("verify", file)
+    assert done.code == 1
+    assert "training: training iteration_s says" in done.out
+
+
+def test_other_plans_have_no_options(plan: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(plan))
+    done = cli("export", str(path), "--to", "megatron-options")
+    assert done.code == 2
+    assert "is no plan of a training" in done.err
