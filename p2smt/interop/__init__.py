@@ -31,4 +31,7 @@ JAX (``shard_map``), and what other planners do (``peers``).
 
 ``launchers`` holds what starts ranks: ``places`` (the host and device of each rank of a plan), a
 file for each launcher, and ``exports`` beside them is the table of all that a plan is exported to.
+
+``models`` reads what Hugging Face says of a model, ``trainers`` writes a strategy as programs that
+train take it (``table`` has them), also from a plan (``plan_writer``).
 """

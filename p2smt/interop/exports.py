@@ -17,6 +17,10 @@ from p2smt.interop.meshes.megatron import write_megatron
 from p2smt.interop.meshes.programs.jax_writer import write_jax
 from p2smt.interop.meshes.programs.torch_writer import write_torch
 from p2smt.interop.meshes.torchtitan import write_torchtitan
+from p2smt.interop.trainers.deepspeed import DEEPSPEED
+from p2smt.interop.trainers.megatron import MEGATRON
+from p2smt.interop.trainers.plan_writer import options_writer
+from p2smt.interop.trainers.torchtitan import TORCHTITAN
 
 WRITERS = (
     Writer("csv", "rank,host,local_rank: a line for each rank", ".csv", write_csv, starts=True),
@@ -33,6 +37,9 @@ WRITERS = (
     Writer("deepspeed", "DeepSpeed: the process topology", ".py", write_deepspeed),
     Writer("python", "torch.distributed: a function for each request", ".py", write_torch),
     Writer("jax", "JAX: a function for each request", ".py", write_jax),
+    options_writer(MEGATRON, ""),
+    options_writer(TORCHTITAN, ""),
+    options_writer(DEEPSPEED, ".json"),
 )
 
 ARRAY_WRITERS = (

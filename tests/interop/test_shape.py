@@ -22,7 +22,8 @@ from tests.interop.msccl_texts import ring
 from tests.interop.mscclpp_plans import all_gather
 
 MEASUREMENTS = ("nccl_tests",)
-OTHERS = ("arrays", "clusters", "launchers", "meshes", "orders")  # not of schedules
+# not of schedules
+OTHERS = ("arrays", "clusters", "launchers", "meshes", "models", "orders", "trainers")
 FOLDERS = sorted(
     path.parent.name
     for path in Path(interop.__path__[0]).glob("*/__init__.py")

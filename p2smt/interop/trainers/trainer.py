@@ -1,0 +1,86 @@
+"""What a trainer can run, and how it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from p2smt.errors import InputError
+from p2smt.interop.exported import Exported
+from p2smt.workload.batch import Batch
+from p2smt.workload.efficiency import Framework
+from p2smt.workload.strategy import AXES, Recompute, Strategy
+from p2smt.workload.transformer import Transformer
+from p2smt.workload.validity import check
+
+
+@dataclass(frozen=True, slots=True)
+class MissingFeature:
+    """Something that a trainer has not, and the strategies that need it.
+
+    ``words``: what is missing, as the object of "lacks".  ``needed``: whether a strategy needs it
+    for a model and batch.
+    """
+
+    words: str
+    needed: Callable[[Transformer, Batch, Strategy], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Trainer:
+    """A program that trains transformers.
+
+    ``name``: what users call it; ``title``: what it calls itself; ``commit``: the one whose rules
+    these are.  ``frameworks``: whose efficiencies predict it, the nearest first.  ``missing``: what
+    it lacks.  ``split``: what it lacks for the layers of the chunks of a strategy, in words, or
+    empty.  ``write``: the file for a strategy that it can run.  ``overlap``: what is added to that,
+    so that it overlaps what a prediction assumes.
+    """
+
+    name: str
+    title: str
+    commit: str
+    frameworks: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    missing: tuple[MissingFeature, ...]
+    split: Callable[[Transformer, Strategy], str]
+    write: Callable[[Transformer, Batch, Strategy], Exported]
+    overlap: Callable[[Strategy, Framework], Exported] = lambda _, __: Exported("")
+
+    def lacks(self, model: Transformer, batch: Batch, strategy: Strategy) -> tuple[str, ...]:
+        """What is missing to run a valid strategy, in words; empty: nothing."""
+        found = [
+            feature.words for feature in self.missing if feature.needed(model, batch, strategy)
+        ]
+        if strategy.dtype not in self.dtypes:
+            found.append(f"training in {strategy.dtype[:40]}")
+        return (*found, *filter(None, [self.split(model, strategy)]))
+
+    def export(
+        self,
+        model: Transformer,
+        batch: Batch,
+        strategy: Strategy,
+        framework: Framework | None = None,
+    ) -> Exported:
+        """The text that the trainer takes, and notes on what else it needs.
+
+        ``framework``: what the prediction of the strategy assumes to overlap; None: there is none.
+
+        Raises:
+            InputError: the strategy is invalid, or needs what the trainer lacks, which is named.
+        """
+        check(model, batch, strategy, strategy.devices)
+        missing = self.lacks(model, batch, strategy)
+        if missing:
+            sizes = ",".join(f"{axis}={getattr(strategy, axis)}" for axis in AXES)
+            rule = f"{self.title} lacks {'; '.join(missing)}"
+            raise InputError(f"strategy {sizes}", rule, f"plan with --launcher {self.name}")
+        found = self.write(model, batch, strategy)
+        added = Exported("") if framework is None else self.overlap(strategy, framework)
+        return Exported(found.text + added.text, (*found.notes, *added.notes))
+
+
+def needs_selective(_: Transformer, __: Batch, found: Strategy) -> bool:
+    """Where attention alone is computed again."""
+    return found.recompute is Recompute.SELECTIVE
