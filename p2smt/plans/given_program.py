@@ -10,6 +10,8 @@ from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.named import named_notes, running
 from p2smt.cost.pipeline import best_chunks, chunk_counts
 from p2smt.cost.scene import Scene
+from p2smt.cost.symbolic.form import SymbolicCost
+from p2smt.cost.symbolic.steps import symbolic_fixed, symbolic_program
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request
@@ -57,6 +59,16 @@ class PlacedProgram:
             lambda chunks: self.scene.program_times(program, rows, payload_bytes, chunks),
         )
         return program_answer(request, self.scene, program, self.checked, timed)
+
+    def symbolic(self) -> SymbolicCost:
+        """Its cost before any number is known, as one chunk.
+
+        Raises:
+            InputError: what runs it has no linear form.
+        """
+        if self.program is None or self.checked is None:
+            return symbolic_fixed(self.scene, self.request.kind)
+        return symbolic_program(self.scene, self.program, self.checked.trace.payload_rows)
 
 
 def given_programs(

@@ -11,6 +11,7 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import Matrix
 from p2smt.problems.allocation import AllocationProblem, Counts
 from p2smt.problems.claim import Claim
+from p2smt.problems.crossing import Coefficients, CrossingProblem, Refutation
 from p2smt.problems.placement import PlacementProblem
 from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.problems.race import RaceAnswer, RaceProblem
@@ -19,6 +20,7 @@ from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.solvers.load import (
     allocation_encoding,
     claim_encoding,
+    crossing_encoding,
     placement_encoding,
     program_encoding,
     race_encoding,
@@ -29,6 +31,7 @@ from p2smt.solvers.questions import (
     Conflict,
     CostKeys,
     Every,
+    Multipliers,
     Optimum,
     Proof,
     Question,
@@ -43,6 +46,7 @@ AnyProblem = (
     | Claim
     | AllocationProblem
     | RedistributionProblem
+    | CrossingProblem
 )
 
 
@@ -106,6 +110,21 @@ def ask(
 ) -> Result[bool]: ...
 
 
+@overload
+def ask(
+    problem: CrossingProblem, question: Witness, solver: Literal[Solver.Z3], limits: SearchLimits
+) -> Result[Coefficients]: ...
+
+
+@overload
+def ask(
+    problem: CrossingProblem,
+    question: Multipliers,
+    solver: Literal[Solver.Z3],
+    limits: SearchLimits,
+) -> Result[Refutation]: ...
+
+
 def ask(
     problem: AnyProblem, question: Question, solver: Solver, limits: SearchLimits
 ) -> Result[Any]:
@@ -130,6 +149,8 @@ def ask(
             return _allocation(problem, question, solver, limits)
         case RedistributionProblem():
             return _redistribution(problem, question, solver, limits)
+        case CrossingProblem():
+            return _crossing(problem, question, solver, limits)
         case _:
             assert_never(problem)
 
@@ -145,7 +166,7 @@ def _placement(
             return encoding.enumerate_placements(problem, limits)
         case Conflict():
             return encoding.conflicting_rules(problem, limits)
-        case Best() | CostKeys() | Witness() | Proof():
+        case Best() | CostKeys() | Witness() | Proof() | Multipliers():
             raise _no_question(question, "a placement", "Optimum, Every or Conflict")
         case _:
             assert_never(question)
@@ -169,7 +190,7 @@ def _program(
             if keys is None:
                 return Result(Status.UNKNOWN, stats=stats)
             return Result(Status.COMPLETE, tuple(keys), stats=stats)
-        case Conflict() | Witness() | Proof():
+        case Conflict() | Witness() | Proof() | Multipliers():
             raise _no_question(question, "a program", "Optimum, Every, Best or CostKeys")
         case _:
             assert_never(question)
@@ -181,7 +202,7 @@ def _race(
     match question:
         case Witness():
             return race_encoding(solver).wrong_order(problem, limits)
-        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Proof():
+        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Proof() | Multipliers():
             raise _no_question(question, "a race", "Witness")
         case _:
             assert_never(question)
@@ -191,7 +212,7 @@ def _claim(claim: Claim, question: Question, solver: Solver, limits: SearchLimit
     match question:
         case Proof():
             return claim_encoding(solver).prove_claim(claim, limits)
-        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Witness():
+        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Witness() | Multipliers():
             raise _no_question(question, "a claim", "Proof")
         case _:
             assert_never(question)
@@ -203,7 +224,7 @@ def _allocation(
     match question:
         case Optimum():
             return allocation_encoding(solver).optimal_allocation(problem, limits)
-        case Every() | Best() | CostKeys() | Conflict() | Witness() | Proof():
+        case Every() | Best() | CostKeys() | Conflict() | Witness() | Proof() | Multipliers():
             raise _no_question(question, "an allocation", "Optimum")
         case _:
             assert_never(question)
@@ -215,8 +236,22 @@ def _redistribution(
     match question:
         case Optimum():
             return redistribution_encoding(solver).optimal_redistribution(problem, limits)
-        case Every() | Best() | CostKeys() | Conflict() | Witness() | Proof():
+        case Every() | Best() | CostKeys() | Conflict() | Witness() | Proof() | Multipliers():
             raise _no_question(question, "a redistribution", "Optimum")
+        case _:
+            assert_never(question)
+
+
+def _crossing(
+    problem: CrossingProblem, question: Question, solver: Solver, limits: SearchLimits
+) -> Result[Any]:
+    match question:
+        case Witness():
+            return crossing_encoding(solver).cheaper_somewhere(problem, limits)
+        case Multipliers():
+            return crossing_encoding(solver).refuted_everywhere(problem, limits)
+        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Proof():
+            raise _no_question(question, "a crossing", "Witness or Multipliers")
         case _:
             assert_never(question)
 

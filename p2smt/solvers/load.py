@@ -8,6 +8,7 @@ from p2smt.errors import InputError
 from p2smt.solvers.protocols import (
     AllocationEncoding,
     ClaimEncoding,
+    CrossingEncoding,
     PlacementEncoding,
     ProgramEncoding,
     RaceEncoding,
@@ -104,6 +105,23 @@ def redistribution_encoding(solver: Solver) -> RedistributionEncoding:
             return cpsat
         case Solver.Z3:
             from p2smt.encodings.redistribution import z3
+
+            return z3
+        case _:
+            assert_never(solver)
+
+
+def crossing_encoding(solver: Solver) -> CrossingEncoding:
+    """The encoding of crossings.
+
+    Raises:
+        InputError: there is none for this solver.
+    """
+    match solver:
+        case Solver.CPSAT:
+            raise _only_z3("crossings", solver)
+        case Solver.Z3:
+            from p2smt.encodings.crossing import z3
 
             return z3
         case _:

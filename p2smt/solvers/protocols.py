@@ -10,6 +10,7 @@ from typing import Protocol
 from p2smt.parallelism.placement import Matrix
 from p2smt.problems.allocation import AllocationProblem, Counts
 from p2smt.problems.claim import Claim
+from p2smt.problems.crossing import Coefficients, CrossingProblem, Refutation
 from p2smt.problems.placement import PlacementProblem
 from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.problems.race import RaceAnswer, RaceProblem
@@ -77,3 +78,15 @@ class RedistributionEncoding(Protocol):
     def optimal_redistribution(
         self, problem: RedistributionProblem, limits: SearchLimits
     ) -> Result[Moves]: ...
+
+
+class CrossingEncoding(Protocol):
+    """``encodings/crossing/``: where one cost is less than others."""
+
+    def cheaper_somewhere(
+        self, problem: CrossingProblem, limits: SearchLimits
+    ) -> Result[Coefficients]: ...
+
+    def refuted_everywhere(
+        self, problem: CrossingProblem, limits: SearchLimits
+    ) -> Result[Refutation]: ...

@@ -55,4 +55,9 @@ class Proof:
     """Whether a claim holds: COMPLETE with True, or UNKNOWN; never a proof of the contrary."""
 
 
-Question = Optimum | Every | Best | CostKeys | Conflict | Witness | Proof
+@dataclass(frozen=True, slots=True)
+class Multipliers:
+    """Farkas multipliers that refute every answer: COMPLETE; INFEASIBLE: there is one; UNKNOWN."""
+
+
+Question = Optimum | Every | Best | CostKeys | Conflict | Witness | Proof | Multipliers

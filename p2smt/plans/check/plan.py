@@ -51,7 +51,7 @@ class PlanReport:
     request and ``objective_s`` come from the cost model (0 where a request is not valid), and so do
     ``regimes``, what decides the time of each request (:mod:`p2smt.cost.regime`).  ``unstated``
     are levels whose bandwidth nobody stated: times on them mean something only where they do not
-    block.
+    block.  ``besides``: what else was checked, by a package that knows more of it.
     """
 
     violations: tuple[tuple[int, Violation], ...]
@@ -62,6 +62,7 @@ class PlanReport:
     regimes: tuple[str | None, ...]
     not_checked: tuple[str, ...]
     unstated: tuple[str, ...] = ()
+    besides: tuple[str, ...] = ()
 
     @property
     def valid(self) -> bool:
@@ -71,7 +72,7 @@ class PlanReport:
     @property
     def checked(self) -> tuple[str, ...]:
         """What was checked."""
-        return tuple(what for what in CHECKED if what not in self.not_checked)
+        return (*(what for what in CHECKED if what not in self.not_checked), *self.besides)
 
 
 def check_plan(plan: AnyPlan, source: str) -> PlanReport:

@@ -1,0 +1,57 @@
+"""Least sufficient sets and crossings for every size up to a bound, each checked without a solver.
+
+    python -m experiments.crossings.study [2] [3] [4]
+
+The numbers are those of levels; without one it is two and three.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+from experiments.crossings.answer import answer
+from experiments.crossings.settings import MOST, THREE, three_levels, two_levels
+from experiments.crossings.store import Row, write
+from experiments.testbed.script import ended
+from p2smt.errors import InputError
+from p2smt.plans.crossings.certificate import SymbolicSetting
+from p2smt.result import SearchLimits
+
+LIMIT_S = 3600.0
+PROCESSES = 2
+FOUR = SymbolicSetting((2, 2, 2, 2), (1, 1, 1, 1), calls=False)
+
+
+def rows_of(settings: Iterable[SymbolicSetting]) -> list[Row]:
+    """A row for each setting."""
+    return [answer(setting, SearchLimits(time_limit_s=LIMIT_S)) for setting in settings]
+
+
+def parts(levels: int) -> list[list[SymbolicSetting]]:
+    """The settings in parts that share what they compute."""
+    if levels == 2:
+        return [list(two_levels(outer)) for outer in range(2, MOST + 1)]
+    return [list(three_levels(factors)) for factors in THREE] if levels == 3 else [[FOUR]]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Compute the rows of each of these numbers of levels, and store them.
+
+    Raises:
+        InputError: an argument is none of 2, 3 and 4.
+    """
+    if unknown := set(arguments) - {"2", "3", "4"}:
+        raise InputError(f"levels {sorted(unknown)}", "must be 2, 3 or 4")
+    for levels in map(int, arguments or ("2", "3")):
+        with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
+            done: list[Row] = []
+            for rows in pool.map(rows_of, parts(levels)):
+                done += rows
+                write(levels, done)
+
+
+if __name__ == "__main__":
+    sys.exit(ended(main, sys.argv[1:]))

@@ -1,0 +1,103 @@
+"""What is claimed of a least sufficient set, and what proves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from p2smt.collectives.names import RequestKind
+from p2smt.cost.scene import Scene
+from p2smt.cost.symbolic.factors import factor_scene
+from p2smt.cost.symbolic.form import CostForm
+from p2smt.problems.crossing import Coefficients, Refutation, SumOfMaxima
+from p2smt.programs.program import Program
+from p2smt.result import Status
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicSetting:
+    """Programs of one request over plain factors, by rings: which, and what is unknown.
+
+    ``ports`` of an entity of each level, outermost first.  ``calls``: the cost of a call is an
+    unknown, too; otherwise calls cost nothing.
+    """
+
+    factors: tuple[int, ...]
+    ports: tuple[int, ...]
+    kind: RequestKind = RequestKind.ALL_REDUCE
+    max_length: int = 5
+    calls: bool = True
+
+    @property
+    def scene(self) -> Scene:
+        """Where the programs run."""
+        return factor_scene(self.factors, self.ports)
+
+    @property
+    def unknowns(self) -> tuple[str, ...]:
+        """The names of the unknown numbers, in the order of coefficients."""
+        levels = self.scene.topology.names
+        first = ("c",) if self.calls else ()
+        return (*first, *(f"alpha_{x}" for x in levels), *(f"n beta_{x}" for x in levels))
+
+    def cost(self, form: CostForm) -> SumOfMaxima:
+        """A symbolic cost over the unknowns; the payload is part of those of bandwidths."""
+        calls = (Fraction(form.calls),) if self.calls else ()
+        none = (Fraction(0),) * len(self.factors)
+        before = (Fraction(0),) * len((*calls, *none))
+        return SumOfMaxima(
+            (*calls, *form.latency, *none), tuple((*before, *m) for m in form.maxima)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EqualPrograms:
+    """Programs that cost the same whatever the hardware; the shortest is the first."""
+
+    programs: tuple[Program, ...]
+    form: CostForm
+    cost: SumOfMaxima
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Why a cost (by index) need not be in the set; ``by`` of its refutation are indices, too."""
+
+    excluded: int
+    refutation: Refutation
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """Numbers for which only the costs ``best`` (by index) are least: one of them is needed."""
+
+    point: Coefficients
+    best: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeastSet:
+    """Fewest costs (``members``, by index) of which one is always least.
+
+    ``costs`` are those of all programs, each once.  OPTIMAL: each other one has an exclusion, and
+    no fewer costs meet all of ``needed``.  UNKNOWN: a limit came, and the costs in ``open`` may
+    still be less somewhere.
+    """
+
+    setting: SymbolicSetting
+    costs: tuple[EqualPrograms, ...]
+    members: tuple[int, ...]
+    exclusions: tuple[Exclusion, ...]
+    needed: tuple[Needed, ...]
+    status: Status
+    open: tuple[int, ...] = ()
+    wall_s: float = 0.0
+
+    @property
+    def programs(self) -> int:
+        """How many programs there are in all."""
+        return sum(len(one.programs) for one in self.costs)
+
+    def alone(self, member: int) -> Coefficients | None:
+        """Numbers for which this cost alone is least, where such are known."""
+        return next((one.point for one in self.needed if one.best == (member,)), None)

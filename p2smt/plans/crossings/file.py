@@ -1,0 +1,141 @@
+"""Certificates of least sufficient sets as files, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from p2smt.errors import InputError
+from p2smt.files.json_text import read_json
+from p2smt.files.validation import validated
+from p2smt.plans.crossings.certificate import (
+    EqualPrograms,
+    Exclusion,
+    LeastSet,
+    Needed,
+    SymbolicSetting,
+)
+from p2smt.plans.crossings.costs import program_form
+from p2smt.plans.crossings.file_model import SCHEMA_VERSION, LeastSetModel
+from p2smt.plans.file import MAX_PLAN_BYTES
+from p2smt.problems.crossing import CaseMultipliers, Coefficients, Refutation, SumOfMaxima
+from p2smt.programs.program import parse_program
+from p2smt.result import Status
+
+KIND = "least-sufficient-set"
+REMEDY = "give a file that crossings --sufficient -o wrote"
+
+
+def least_set_text(found: LeastSet) -> str:
+    """The certificate as the text of its file."""
+    return json.dumps(least_set_data(found)) + "\n"
+
+
+def least_set_data(found: LeastSet) -> dict[str, Any]:
+    """The certificate as plain data, valid under :class:`LeastSetModel`.
+
+    Raises:
+        InputError: nothing is proved.
+    """
+    if found.status is not Status.OPTIMAL:
+        raise InputError("a certificate", "is of a proof, and none was found", "give more time")
+    setting = found.setting
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": KIND,
+        "request": setting.kind.value,
+        "factors": list(setting.factors),
+        "ports": list(setting.ports),
+        "max_length": setting.max_length,
+        "calls": setting.calls,
+        "unknowns": list(setting.unknowns),
+        "costs": [_cost_data(one) for one in found.costs],
+        "members": list(found.members),
+        "exclusions": [_exclusion_data(one) for one in found.exclusions],
+        "needed": [{"point": _texts(one.point), "best": list(one.best)} for one in found.needed],
+    }
+
+
+def _cost_data(one: EqualPrograms) -> dict[str, Any]:
+    return {
+        "programs": list(map(str, one.programs)),
+        "fixed": _texts(one.cost.fixed),
+        "maxima": list(map(_texts, one.cost.maxima)),
+    }
+
+
+def _exclusion_data(one: Exclusion) -> dict[str, Any]:
+    cases = [
+        {"weights": _texts(case.weights), "shares": list(map(_texts, case.shares))}
+        for case in one.refutation.cases
+    ]
+    return {"excluded": one.excluded, "by": list(one.refutation.by), "cases": cases}
+
+
+def _texts(numbers: Coefficients) -> list[str]:
+    return list(map(str, numbers))
+
+
+def is_least_set(path: str) -> bool:
+    """Whether a file is a certificate of a least sufficient set, by its ``kind``."""
+    try:
+        data = read_json(path, f"file {path[:200]!r}", REMEDY, MAX_PLAN_BYTES)
+    except InputError:
+        return False
+    return isinstance(data, dict) and data.get("kind") == KIND
+
+
+def read_least_set(path: str) -> LeastSet:
+    """What the certificate in a file claims; the claim is not checked, its programs are.
+
+    Raises:
+        InputError: the file cannot be read or is no certificate; or a key breaks a rule, which it
+            names.
+    """
+    data = read_json(path, f"file {path[:200]!r}", REMEDY, MAX_PLAN_BYTES)
+    return least_set_from(data, f"certificate {path[:200]!r}")
+
+
+def least_set_from(data: object, source: str) -> LeastSet:
+    """The claim in a certificate's data; ``source`` names it in messages.
+
+    Raises:
+        InputError: a key breaks a rule, or a program is not valid in the setting.
+    """
+    model = validated(LeastSetModel, data, source)
+    setting = SymbolicSetting(
+        tuple(model.factors), tuple(model.ports), model.request, model.max_length, model.calls
+    )
+    costs = []
+    for stated in model.costs:
+        programs = tuple(parse_program(text) for text in stated.programs)
+        form = program_form(setting, programs[0])
+        cost = _sum_of_maxima(stated.fixed, stated.maxima)
+        costs.append(EqualPrograms(programs, form, cost))
+    exclusions = [
+        Exclusion(
+            one.excluded,
+            Refutation(
+                tuple(one.by),
+                tuple(
+                    CaseMultipliers(_fractions(case.weights), tuple(map(_fractions, case.shares)))
+                    for case in one.cases
+                ),
+            ),
+        )
+        for one in model.exclusions
+    ]
+    needed = tuple(Needed(_fractions(one.point), tuple(one.best)) for one in model.needed)
+    return LeastSet(
+        setting, tuple(costs), tuple(model.members), tuple(exclusions), needed, Status.OPTIMAL
+    )
+
+
+def _sum_of_maxima(fixed: Sequence[str], maxima: Sequence[Sequence[str]]) -> SumOfMaxima:
+    return SumOfMaxima(_fractions(fixed), tuple(map(_fractions, maxima)))
+
+
+def _fractions(texts: Sequence[str]) -> Coefficients:
+    return tuple(map(Fraction, texts))

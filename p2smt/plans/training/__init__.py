@@ -1,0 +1,1 @@
+"""What a plan file says of the training that its requests come from."""

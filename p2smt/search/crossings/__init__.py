@@ -1,0 +1,1 @@
+"""Which programs are best, whatever the hardware: least sufficient sets."""
