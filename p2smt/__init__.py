@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from p2smt.api.calibrate import read_measurements as read_measurements
     from p2smt.api.clusters import import_topology as import_topology
     from p2smt.api.compare import compare as compare
+    from p2smt.api.efficiencies import efficiency_of as efficiency_of
     from p2smt.api.files import export as export
     from p2smt.api.files import read_plan as read_plan
     from p2smt.api.files import read_schedule as read_schedule
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from p2smt.api.files import write_plan_schedules as write_plan_schedules
     from p2smt.api.files import write_schedule as write_schedule
     from p2smt.api.files import write_topology as write_topology
+    from p2smt.api.planning import Planned as Planned
+    from p2smt.api.planning import plan as plan
+    from p2smt.api.planning import trainer_options as trainer_options
+    from p2smt.api.planning import write_training_plan as write_training_plan
     from p2smt.api.run import run as run
     from p2smt.api.run import run_programs as run_programs
     from p2smt.api.tensors.function import TensorFunction as TensorFunction
@@ -42,11 +47,14 @@ if TYPE_CHECKING:
     from p2smt.api.verify import verify as verify
     from p2smt.api.verify import verify_family as verify_family
     from p2smt.api.verify import verify_program as verify_program
+    from p2smt.api.workload import estimate as estimate
+    from p2smt.api.workload import read_model as read_model
     from p2smt.arrays.array_type import ArrayType as ArrayType
     from p2smt.arrays.layout import Layout as Layout
     from p2smt.arrays.mesh import Mesh as Mesh
     from p2smt.calibration.build import Calibration as Calibration
     from p2smt.calibration.samples import Measurements as Measurements
+    from p2smt.cluster.device import Device as Device
     from p2smt.cluster.file import load_topology as load_topology
     from p2smt.cluster.file import preset_names as preset_names
     from p2smt.cluster.nodes.trim import trimmed as trimmed
@@ -88,6 +96,9 @@ if TYPE_CHECKING:
     from p2smt.parallelism.side_constraints import parse_rule as parse_rule
     from p2smt.plans.check.plan import PlanReport as PlanReport
     from p2smt.plans.check.plan import check_plan as check_plan
+    from p2smt.plans.crossings.certificate import LeastSet as LeastSet
+    from p2smt.plans.crossings.certificate import SymbolicSetting as SymbolicSetting
+    from p2smt.plans.crossings.check import check_least_set as check_least_set
     from p2smt.plans.given_program import cost_by_size as cost_by_size
     from p2smt.plans.given_program import cost_of as cost_of
     from p2smt.plans.redistribution.plan import RedistributionPlan as RedistributionPlan
@@ -114,6 +125,7 @@ if TYPE_CHECKING:
     from p2smt.search.allocation.solve import solve_on_hosts as solve_on_hosts
     from p2smt.search.comparison.compare import Comparison as Comparison
     from p2smt.search.conflict import rule_conflict as rule_conflict
+    from p2smt.search.crossings.least import least_set as least_set
     from p2smt.search.placements import placements as placements
     from p2smt.search.programs import ProgramList as ProgramList
     from p2smt.search.programs import request_programs as request_programs
@@ -121,6 +133,21 @@ if TYPE_CHECKING:
     from p2smt.search.redistribution.backward import backward_plan as backward_plan
     from p2smt.search.solve import solve as solve
     from p2smt.solvers.solver import Solver as Solver
+    from p2smt.workload.batch import Batch as Batch
+    from p2smt.workload.efficiency import Efficiency as Efficiency
+    from p2smt.workload.efficiency import Framework as Framework
+    from p2smt.workload.estimated import RunEstimate as RunEstimate
+    from p2smt.workload.prediction import Prediction as Prediction
+    from p2smt.workload.search.answer import PlanAnswer as PlanAnswer
+    from p2smt.workload.search.question import PlanQuestion as PlanQuestion
+    from p2smt.workload.search.question import Prices as Prices
+    from p2smt.workload.search.question import SpaceLimits as SpaceLimits
+    from p2smt.workload.strategy import Recompute as Recompute
+    from p2smt.workload.strategy import Strategy as Strategy
+    from p2smt.workload.strategy_text import parse_strategy as parse_strategy
+    from p2smt.workload.strategy_text import strategy_text as strategy_text
+    from p2smt.workload.training_plan.plan import TrainingPlan as TrainingPlan
+    from p2smt.workload.transformer import Transformer as Transformer
 
 _HOMES = {
     "p2smt.search.placements": ("placements",),
@@ -177,6 +204,9 @@ _HOMES = {
         "PlanReport",
         "check_plan",
     ),
+    "p2smt.plans.crossings.certificate": ("LeastSet", "SymbolicSetting"),
+    "p2smt.plans.crossings.check": ("check_least_set",),
+    "p2smt.search.crossings.least": ("least_set",),
     "p2smt.plans.given_program": (
         "cost_by_size",
         "cost_of",
@@ -263,6 +293,41 @@ _HOMES = {
         "verify_family",
         "verify_program",
     ),
+    "p2smt.api.planning": (
+        "Planned",
+        "plan",
+        "trainer_options",
+        "write_training_plan",
+    ),
+    "p2smt.api.efficiencies": ("efficiency_of",),
+    "p2smt.api.workload": (
+        "estimate",
+        "read_model",
+    ),
+    "p2smt.cluster.device": ("Device",),
+    "p2smt.workload.batch": ("Batch",),
+    "p2smt.workload.efficiency": (
+        "Efficiency",
+        "Framework",
+    ),
+    "p2smt.workload.estimated": ("RunEstimate",),
+    "p2smt.workload.prediction": ("Prediction",),
+    "p2smt.workload.search.answer": ("PlanAnswer",),
+    "p2smt.workload.search.question": (
+        "PlanQuestion",
+        "Prices",
+        "SpaceLimits",
+    ),
+    "p2smt.workload.strategy": (
+        "Recompute",
+        "Strategy",
+    ),
+    "p2smt.workload.strategy_text": (
+        "parse_strategy",
+        "strategy_text",
+    ),
+    "p2smt.workload.training_plan.plan": ("TrainingPlan",),
+    "p2smt.workload.transformer": ("Transformer",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = list(_HOME)

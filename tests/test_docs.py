@@ -12,6 +12,7 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
+from p2smt.cluster.device_model import DeviceModel
 from p2smt.cluster.error_model import LevelErrorModel
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.file_model import InSwitchModel, LevelModel, LinkModel, PieceModel, TopologyModel
@@ -28,6 +29,7 @@ MODELS: tuple[type[BaseModel], ...] = (
     PieceModel,
     InSwitchModel,
     LevelErrorModel,
+    DeviceModel,
 )
 
 

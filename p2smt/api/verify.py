@@ -13,7 +13,7 @@ from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_text
 from p2smt.interop import schedule_files
 from p2smt.interop.reading import Reading
-from p2smt.plans.check.plan import PlanReport, check_plan
+from p2smt.plans.check.plan import PlanReport
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel
 from p2smt.plans.redistribution.check import RedistributionReport, check_redistribution
 from p2smt.plans.redistribution.file import is_redistribution, read_redistribution
@@ -27,6 +27,7 @@ from p2smt.schedules.model import DEFAULT_DEPTH, Schedule
 from p2smt.schedules.races.decide import DEFAULT_EFFORT
 from p2smt.schedules.verify import verify as schedule_checks
 from p2smt.schedules.verify.report import Report
+from p2smt.workload.training_plan.check import check_training_plan
 
 
 @overload
@@ -69,7 +70,7 @@ def verify(
         InputError: the file cannot be read, or is neither plan nor schedule.
     """
     if isinstance(subject, PlanModel | OldPlanModel):
-        return check_plan(subject, "plan")
+        return check_training_plan(subject, "plan")
     if isinstance(subject, RedistributionModel):
         return check_redistribution(subject, "plan")
     if isinstance(subject, Schedule):
@@ -80,7 +81,7 @@ def verify(
         schedule_files.require_json(path)
         if is_redistribution(path):
             return check_redistribution(read_redistribution(path), f"plan {path[:200]!r}")
-        return check_plan(read_plan(path), f"plan {path[:200]!r}")
+        return check_training_plan(read_plan(path), f"plan {path[:200]!r}")
     schedule = schedule_files.read_schedule(text, path, Reading())
     return schedule_checks.verify(schedule, fifo_depth, time_limit_s, effort)
 

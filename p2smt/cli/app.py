@@ -14,6 +14,7 @@ from p2smt.cli import (
     calibrate_command,
     compare_command,
     cost_command,
+    crossings_command,
     export_command,
     placements_command,
     programs_command,
@@ -26,6 +27,7 @@ from p2smt.cli.schedules import classics_command, convert_command
 from p2smt.cli.solve import solve_command
 from p2smt.cli.topology import topology_command
 from p2smt.cli.verify import verify_command
+from p2smt.cli.workload import estimate_command, plan_command
 from p2smt.errors import InputError
 
 USAGE_ERROR: type[Exception] = next(
@@ -86,11 +88,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.command("plan")(plan_command.plan)
+app.command("estimate")(estimate_command.estimate)
 app.command("solve")(solve_command.solve)
 app.command("placements")(placements_command.placements)
 app.command("programs")(programs_command.programs)
 app.command("compare")(compare_command.compare)
 app.command("cost")(cost_command.cost)
+app.command("crossings")(crossings_command.crossings)
 app.command("run")(run_command.run)
 app.command("redistribute")(redistribute_command.redistribute)
 app.command("verify")(verify_command.verify)

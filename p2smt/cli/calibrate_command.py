@@ -56,20 +56,37 @@ def calibrate(
     time_limit: Annotated[
         str, typer.Option(metavar="TIME", help="For all measurements, such as 30 or 30s.")
     ] = "1800",
+    runs: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Measured training runs (CSV): fit efficiencies."),
+    ] = None,
+    efficiency: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of --runs only this one, such as nemo-h100."),
+    ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the topology here.")
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write the topology, or the efficiency, here."
+        ),
     ] = None,
     json: o.JsonOption = False,
 ) -> int:
     """Fit a topology to measured times: its links, or what its library makes of them.
 
     Either to outputs of nccl-tests, or, with --backend, to collectives that are run here, on a
-    rank per device of --topology: on ranks of its own, or under torchrun or srun.
+    rank per device of --topology: on ranks of its own, or under torchrun or srun.  With --runs:
+    the part of the peak that frameworks reach, fitted to measured iterations of training.
     """
     from p2smt.cli import given, restrictions
     from p2smt.errors import InputError
 
     restrictions.writable(output)
+    if runs is not None or efficiency is not None:
+        _check_runs(runs, bool(files or from_nccl_tests or topology or library), backend)
+        from p2smt.cli.calibrate_runs import calibrate_runs
+
+        return calibrate_runs(str(runs), efficiency, output, json)
     if backend is None:
         found = _from_files(files or [], from_nccl_tests, topology, library, collective, ranks)
         return _finish(found, algorithm, allow_above_nominal, output, json)
@@ -81,6 +98,21 @@ def calibrate(
     if measured is None:
         return 0
     return _finish(measured, algorithm, allow_above_nominal, output, json)
+
+
+def _check_runs(runs: str | None, others: bool, backend: str | None) -> None:
+    """Refuse --efficiency without runs, and runs beside measurements of collectives.
+
+    Raises:
+        InputError: it is so.
+    """
+    from p2smt.errors import InputError
+
+    if runs is None:
+        raise InputError("--efficiency", "names one of those fitted to --runs", "add --runs FILE")
+    if others or backend is not None:
+        rule = "fits efficiencies; measurements of collectives and topologies are for links"
+        raise InputError(f"--runs {runs[:80]}", rule, "drop one or the other")
 
 
 def _measure(

@@ -46,6 +46,15 @@ def cost(
     library: o.LibraryOption = None,
     nominal: o.NominalOption = False,
     pipeline: o.PipelineOption = None,
+    symbolic: Annotated[
+        bool,
+        typer.Option(
+            "--symbolic",
+            help="No numbers: exact rationals times latencies alpha, seconds per byte beta and the "
+            "payload n.  Sizes do not count then.",
+        ),
+    ] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Write --symbolic as LaTeX.")] = False,
     json: o.JsonOption = False,
 ) -> int:
     """The predicted time of requests and programs on a placement, or of a plan file.
@@ -62,7 +71,7 @@ def cost(
     texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
     if plan is not None:
         others = (topology, use, axes, placement, kind, program, sizes, plot, objective, algorithm)
-        more = (*others, pipeline, library, nominal or None)
+        more = (*others, pipeline, library, nominal or None, symbolic or None, latex or None)
         if texts.some or any(given is not None for given in more):
             raise InputError("a plan file", "stands alone", "drop the other options")
         if is_redistribution(plan):
@@ -80,6 +89,11 @@ def cost(
         nominal,
         use,
     )
+    if symbolic or latex:
+        from p2smt.cli.symbolic_cost import show_symbolic
+
+        numeric = {"--sizes": sizes, "--plot": plot, "--objective": objective}
+        return show_symbolic(asked, program or [], {**numeric, "--pipeline": pipeline}, latex, json)
     if sizes is not None:
         return _sweep(asked, program or [], sizes, plot, json)
     if plot is not None:
@@ -143,13 +157,13 @@ def _plan(path: str, as_json: bool) -> int:
     """The verdict on a plan, and of a valid one its requests, as `solve` shows them."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.plans.check.plan import check_plan
     from p2smt.report.costs.plan_tables import plan_requests, plan_tables
     from p2smt.report.plan_data import report_data, report_lines
     from p2smt.report.tables import show
+    from p2smt.workload.training_plan.check import check_training_plan
 
     plan = _read(path)
-    report = check_plan(plan, f"plan {path[:200]!r}")
+    report = check_training_plan(plan, f"plan {path[:200]!r}")
     if as_json:
         requests = plan_requests(plan, report) if report.valid else []
         print_json({**report_data(report), "requests": requests})

@@ -16,7 +16,7 @@ MAX_NOTE = 4000
 
 def export(
     source: Annotated[
-        str, typer.Argument(metavar="PLAN", help="A plan that solve -o or redistribute -o wrote.")
+        str, typer.Argument(metavar="PLAN", help="What solve -o, plan -o or redistribute -o wrote.")
     ],
     to: Annotated[
         str,
@@ -24,7 +24,9 @@ def export(
             "--to",
             metavar="NAME",
             help="csv, hostlist, rankfile, slurm, torchrun; device-mesh, jax-mesh, megatron, "
-            "torchtitan, deepspeed; python or jax (programs); jax-shard-map (of redistribute -o).",
+            "torchtitan, deepspeed; python or jax (programs); megatron-options, "
+            "torchtitan-options, deepspeed-options (of plan -o); jax-shard-map (of "
+            "redistribute -o).",
         ),
     ],
     output: Annotated[

@@ -210,6 +210,8 @@ def gap_of(text: str) -> float:
     found = _PERCENT.fullmatch(text)
     gap = float(found["number"]) / 100 if found else -1.0
     if not 0 <= gap <= MAX_GAP:
+        if plain := _PERCENT.fullmatch(text + "%"):
+            raise InputError(f"within {text[:60]!r}", "lacks its %", f"write {plain['number']}%")
         rule = f"is no percentage from 0% to {100 * MAX_GAP:g}%"
         raise InputError(f"within {text[:60]!r}", rule, "write it like 5%")
     return gap

@@ -131,6 +131,25 @@ def placed_requests(
     use: list[str] | None = None,
 ) -> PlacedRequests:
     """The problem that the options describe, and its placement."""
+    problem = requested(
+        topology, axes, texts, algorithm, pipeline, objective, library, nominal, use
+    )
+    sized = tuple("=" in text for _, text in texts.texts())
+    return PlacedRequests(problem, placement_of(placement, problem.topology, problem.axes), sized)
+
+
+def requested(
+    topology: str | None,
+    axes: str | None,
+    texts: RequestTexts,
+    algorithm: str | None = None,
+    pipeline: str | None = None,
+    objective: str = "sum",
+    library: str | None = None,
+    nominal: bool = False,
+    use: list[str] | None = None,
+) -> Problem:
+    """The problem that the options describe, on no placement yet."""
     from p2smt.cli import restrictions
     from p2smt.cli.output import note
     from p2smt.cluster.nodes.blocking import unstated_levels
@@ -139,18 +158,14 @@ def placed_requests(
     cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm, use=use)
     for name in unstated_levels(cluster):
         note(f"the bandwidth of {name} uplinks is not stated: they are taken as non-blocking")
-    chosen = given.axes_of(axes)
-    requests = [_request(text, kind) for kind, text in texts.texts()]
-    problem = Problem(
+    return Problem(
         cluster,
-        chosen,
-        tuple(requests),
+        given.axes_of(axes),
+        tuple(_request(text, kind) for kind, text in texts.texts()),
         objective=parse_objective(objective),
         algorithms=restrictions.algorithms(algorithm),
         pipeline=given.pipeline_of(pipeline),
     )
-    sized = tuple("=" in text for _, text in texts.texts())
-    return PlacedRequests(problem, placement_of(placement, cluster, chosen), sized)
 
 
 def _request(text: str, kind: RequestKind) -> Request:

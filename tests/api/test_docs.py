@@ -32,7 +32,10 @@ UNSHOWN = {
     *("ArrayType", "Layout", "Mesh", "RedistributionPlan"),
     # docs/redistribution-training.md and docs/redistribution-jax.md run these
     *("torch_function", "TensorFunction", "backward_plan", "read_redistribution"),
-    "shard_map_text",
+    *("shard_map_text", "LeastSet"),
+    # of training runs
+    *("Device", "Efficiency", "Framework", "Planned", "PlanAnswer", "Prediction", "Prices"),
+    *("RunEstimate", "Strategy", "TrainingPlan", "Transformer"),
 }
 
 

@@ -354,5 +354,5 @@ def test_a_plan_fits_the_model_behind_its_schema(tiny: str) -> None:
     plan = solve(tiny, "--all-to-all", "tp=1MiB", "--json").json()["plan"]
     assert validated(PlanModel, plan, "plan").model_dump(mode="json")["matrix"] == plan["matrix"]
     schema = json.loads(cli("schema", "plan").out)
-    on_hosts = {"hosts", "with_programs_s", "allocation"}
-    assert set(schema["required"]) == set(plan) == set(schema["properties"]) - on_hosts
+    not_of_all = {"hosts", "with_programs_s", "allocation", "training"}
+    assert set(schema["required"]) == set(plan) == set(schema["properties"]) - not_of_all

@@ -26,6 +26,35 @@ levels:
   - {name: gpu, size: 4, link: {kind: switch, bandwidth: 100 GB/s, latency: 2 us}}
 """
 
+# What a device can do by itself, at the end of a topology file.
+H100 = """
+device:
+  name: h100
+  peak: {bf16: 989 TFLOP/s, fp16: 989 TFLOP/s}
+  memory_bandwidth: 3350 GB/s
+  memory: 80 GB
+"""
+
+# Levels that no matrix of four axes in order fits.
+SIX = """
+name: six
+library: none
+levels:
+  - {name: node, size: 6, link: {kind: switch, bandwidth: 10 GB/s, latency: 10 us}}
+  - {name: gpu, size: 6, link: {kind: switch, bandwidth: 100 GB/s, latency: 2 us}}
+"""
+
+# A model that is small enough for either.
+SMALL = """
+layers: 4
+hidden: 512
+heads: 8
+kv_heads: 4
+ffn: 1024
+gated: true
+vocab: 1000
+"""
+
 # Five nodes of two under unequal racks, named across them.
 RACKS = """
 name: racks

@@ -23,16 +23,18 @@ from p2smt.plans.redistribution.file import redistribution_plan_data, redistribu
 from p2smt.report.schemas.catalogue import OUTPUTS, listed, schema_of
 from tests.calibration.fixtures import ALL, INSIDE, TRUTH, as_json, made_samples, printed
 from tests.calibration.fixtures import report as json_report
-from tests.cli.tools import EVERY_KIND, RACKS, TINY, cli
+from tests.cli.tools import EVERY_KIND, H100, RACKS, SIX, SMALL, TINY, cli
 from tests.interop.clusters.texts import DEEP, TWICE
 from tests.interop.mscclpp_plans import all_gather
 from tests.plans.redistribution.planning import best_plan, dearest_plan
 from tests.schemas.tools import complaints, declared, fields
+from tests.workload.measured.csv_rows import text_of
 
 SYMBOLIC = Path(__file__).parent.parent / "schedules" / "symbolic"
 SCENE = "-t tiny.yaml --axes dp=2,tp=4 --placement '[[1,2],[2,2]]' --reduce"
 MI300X = "-t mi300x:2 --axes dp=8,tp=2 --placement '[[2,4],[1,2]]' --reduce dp=16MiB"
 ARRAY = "-t tiny.yaml --mesh dp=2,tp=4 --shape 64,64 --from 'S(dp),S(tp)'"
+TRAINED = "--model small.yaml --global-batch 144 --seq 1024"
 TWO_STEPS = "--program 'reduce inside root; broadcast inside root'"
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -60,6 +62,18 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{ARRAY} --to 'R,S(dp,tp)' --memory 2KiB",
         f"{ARRAY} --to 'S(dp),S(tp)'",
     ),
+    "estimate": (
+        f"{TRAINED} -t gpus.yaml --strategy tp=2,pp=2,dp=2,zero=1",
+        f"{TRAINED} -t gpus.yaml --strategy tp=4,pp=2,split=1/3 --efficiency fsdp-h100",
+        f"{TRAINED} -t six.yaml --strategy pp=4,dp=9 --memory 1MB",
+    ),
+    "plan-training": (
+        f"{TRAINED} -t gpus.yaml",
+        f"{TRAINED} -t gpus.yaml --fix tp=4 --launcher torchtitan --prices programs",
+        "--model llama-3-8b -t dgx-h100:1 --global-batch 64 --seq 8192 --fix tp=1 --fix pp=1",
+        f"{TRAINED} -t gpus.yaml --memory 1MB",
+        f"{TRAINED} -t gpus.yaml --time-limit 0.0001",
+    ),
     "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
     "programs": (
         "--factors 2,2 --length 2",
@@ -80,6 +94,26 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{SCENE} tp {TWO_STEPS} --program single --sizes 1MiB,1GiB",
         f"{SCENE} tp --send dp --sizes 1MiB,1GiB",
     ),
+    "cost-symbolic": (
+        f"{SCENE} tp=1MiB {TWO_STEPS} --program single --nominal --algorithm ring --symbolic",
+        f"{SCENE} tp --all-to-all dp --nominal --algorithm ring --symbolic",
+    ),
+    "crossings": (
+        "--factors 4,8 --latency-ratio 4 --ports 8,1",
+        "--factors 2,3 --bandwidth-ratio 2 --cost-per-call 1/2 --kind all-gather",
+        "--factors 2,3 --time-limit 0.0001",
+    ),
+    "crossings-payload": (f"{SCENE} tp --nominal --algorithm ring",),
+    "crossings-placement": (
+        "-t tiny.yaml --axes dp=2,tp=4 --reduce dp --reduce tp=1MiB*3",
+        "-t tiny.yaml --axes dp=2,tp=4 --reduce dp --reduce tp --time-limit 0.0001",
+    ),
+    "crossings-sufficient": (
+        "--factors 2,3 --sufficient",
+        "--factors 2,3 --sufficient -o made.json",
+        "--factors 2,3 --sufficient --time-limit 0.0001",
+    ),
+    "verify-sufficient": ("set.json", "wrong_set.json", "set.json --prove"),
     "cost-plan": ("plan.json", "wrong_plan.json", "unstated_plan.json"),
     "verify-plan": (
         "plan.json",
@@ -130,6 +164,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "--from-nccl-tests --topology derived.yaml wrong.txt",
         "--from-nccl-tests --topology dgx-h100:2 one.txt two.txt",
     ),
+    "calibrate-runs": ("--runs runs.csv",),
     "topology-list": ("",),
     "topology-show": ("dgx-a100:4", "tiny.yaml"),
     "topology-check": ("tiny.yaml",),
@@ -145,8 +180,14 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 
 WORDS = {
     "cost-plan": ("cost",),
+    "cost-symbolic": ("cost",),
+    "crossings-payload": ("crossings",),
+    "crossings-placement": ("crossings",),
+    "crossings-sufficient": ("crossings",),
     "cost-redistribution": ("cost",),
     "classics-name": ("classics",),
+    "calibrate-runs": ("calibrate",),
+    "plan-training": ("plan",),
     **{name: (name.partition("-")[0],) for name in OUTPUTS if name[:4] in ("veri", "run-")},
     **{name: tuple(name.split("-")) for name in OUTPUTS if name.startswith("topology-")},
 }
@@ -158,6 +199,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
     """The files that the commands read."""
     path = tmp_path_factory.mktemp("files")
     (path / "tiny.yaml").write_text(TINY)
+    (path / "gpus.yaml").write_text(TINY + H100)
+    (path / "six.yaml").write_text(SIX + H100)
+    (path / "small.yaml").write_text(SMALL)
     (path / "twice.conf").write_text(TWICE)
     (path / "deep.conf").write_text(DEEP)
     (path / "racks.yaml").write_text(RACKS)
@@ -182,8 +226,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
     (path / "wrong_family.yaml").write_text(text.replace("rank + 1 - t", "rank - t"))
     (path / "plan_of_mscclpp.json").write_text(json.dumps(all_gather()))
     _measurements(path)
+    runs = [{"kind": "moe"}, {"mbs": ""}, *({"group": group} for group in ("k22-a", "ours"))]
+    (path / "runs.csv").write_text(text_of(*runs))
     _redistributions(path)
+    _certificates(path)
     return path
+
+
+def _certificates(path: Path) -> None:
+    """A least sufficient set, and one whose multipliers are wrong."""
+    done = cli("crossings", "--factors", "2,3", "--sufficient", "-o", str(path / "set.json"))
+    assert done.code == 0, done.err
+    data = json.loads((path / "set.json").read_text())
+    data["exclusions"][0]["cases"][0]["weights"] = ["0"]
+    (path / "wrong_set.json").write_text(json.dumps(data))
 
 
 def _redistributions(path: Path) -> None:

@@ -19,7 +19,9 @@ def verify(
     file: Annotated[
         str | None,
         typer.Argument(
-            metavar="FILE", help="A plan, or a schedule: MSCCL XML, MSCCL++ JSON, or YAML."
+            metavar="FILE",
+            help="A plan, a certificate of crossings, or a schedule: MSCCL XML, MSCCL++ JSON, "
+            "or YAML.",
         ),
     ] = None,
     fifo_depth: so.DepthOption = None,
@@ -74,9 +76,11 @@ def _verify_file(file: str, asked: so.ScheduleOptions, prove: bool, json: bool) 
     from dataclasses import replace
 
     from p2smt.cli.arrays.verify_redistribution import verify_redistribution
+    from p2smt.cli.verify.verify_least_set import verify_least_set
     from p2smt.cli.verify.verify_schedule import check_family, verify_schedule
     from p2smt.errors import InputError
     from p2smt.interop.schedule_files import require_json, schedule_text
+    from p2smt.plans.crossings.file import is_least_set
     from p2smt.plans.redistribution.file import is_redistribution
 
     text = schedule_text(file)
@@ -85,6 +89,8 @@ def _verify_file(file: str, asked: so.ScheduleOptions, prove: bool, json: bool) 
         if asked.time_limit is not None and not prove:
             raise InputError("--time-limit", "of a plan goes with --prove", "add that, or drop it")
         replace(asked, time_limit=None).refuse_for_plan()
+        if is_least_set(file):
+            return verify_least_set(file, json, prove, asked.time_limit)
         if is_redistribution(file):
             return verify_redistribution(file, json, prove, asked.time_limit)
         return verify_plan(file, json, prove, asked.time_limit)
@@ -101,14 +107,17 @@ def _refuse_proof(prove: bool) -> None:
 
 def verify_plan(file: str, json: bool, prove: bool = False, time_limit: str | None = None) -> int:
     """Check a plan file: meaning, times, restrictions; and whether it is the best, if asked."""
-    from p2smt.cli.output import print_json
-    from p2smt.plans.check.plan import check_plan
+    from p2smt.cli.output import note, print_json
     from p2smt.plans.file import read_plan
+    from p2smt.plans.file_model import PlanModel
     from p2smt.report.plan_data import report_data, report_lines
+    from p2smt.workload.training_plan.check import check_training_plan
 
     plan, source = read_plan(file), f"plan {file[:200]!r}"
-    report = check_plan(plan, source)
+    report = check_training_plan(plan, source)
     proof = _proof(plan, source, report, time_limit) if prove and report.valid else None
+    if proof is not None and isinstance(plan, PlanModel) and plan.training is not None:
+        note("proved are the programs on this matrix; of strategies `p2smt plan` proves the best")
     if json:
         print_json(report_data(report, proof))
     else:

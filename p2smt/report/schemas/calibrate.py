@@ -1,4 +1,4 @@
-"""`calibrate --json`."""
+"""`calibrate --json`, of links and of training runs."""
 
 from __future__ import annotations
 
@@ -94,3 +94,50 @@ class CalibrateOutput(Output):
         list[str], Field(description="Tables that are met badly, and implausible rates.")
     ]
     wrong_results: Annotated[list[str], Field(description="Rows left out: wrong results.")]
+
+
+PeakPart = Annotated[float, Field(gt=0, le=1, description="Part of the peak.")]
+
+
+class FittedRun(OutputPart):
+    """A measured run beside its predictions."""
+
+    run: str
+    group: str
+    measured_s: Seconds
+    predicted_s: Annotated[float, Field(ge=0, description="By the constant of all runs.")]
+    left_out_s: Annotated[float, Field(ge=0, description="By that of the other groups.")]
+    left_out_fraction: PeakPart
+
+
+class FittedEfficiency(OutputPart):
+    """The constant of a framework on a family of devices; errors with groups left out."""
+
+    name: str
+    device: str
+    framework: str
+    fraction: PeakPart
+    layer_s: Annotated[float, Field(ge=0, description="Launches of a layer, not fitted.")]
+    groups: list[str]
+    mean_error: Error
+    median_error: Error
+    max_error: Error
+    runs: list[FittedRun]
+
+
+class RefusedRun(OutputPart):
+    """A row that is no run the model predicts."""
+
+    run: str
+    why: str
+
+
+class CalibrateRunsOutput(Output):
+    """Constants fitted to measured training runs."""
+
+    efficiencies: list[FittedEfficiency]
+    not_counted: Annotated[list[str], Field(description="Runs published without mbs, vpp or dp.")]
+    without_framework: Annotated[
+        list[str], Field(description="Runs that name no framework: taken as Megatron's.")
+    ]
+    refused: list[RefusedRun]

@@ -11,12 +11,20 @@ from pydantic import BaseModel
 from p2smt.cluster.file_model import TopologyModel
 from p2smt.errors import InputError
 from p2smt.files.validation import did_you_mean
+from p2smt.plans.crossings.file_model import LeastSetModel
 from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.plans.redistribution.file_model import RedistributionModel
 from p2smt.report.schemas.arrays.redistribute import RedistributeOutput
 from p2smt.report.schemas.arrays.run import RunRedistributionOutput
-from p2smt.report.schemas.calibrate import CalibrateOutput
+from p2smt.report.schemas.calibrate import CalibrateOutput, CalibrateRunsOutput
 from p2smt.report.schemas.cost import CostOutput, CostPlanOutput
+from p2smt.report.schemas.crossings.cells import (
+    CrossingsOutput,
+    CrossingsPayloadOutput,
+    CrossingsPlacementOutput,
+)
+from p2smt.report.schemas.crossings.least_set import LeastSetOutput, VerifyLeastSetOutput
+from p2smt.report.schemas.crossings.symbolic import SymbolicOutput
 from p2smt.report.schemas.lists import (
     ClassicOutput,
     ClassicsOutput,
@@ -38,7 +46,10 @@ from p2smt.report.schemas.verify_redistribution import (
     VerifyRedistributionOutput,
 )
 from p2smt.report.schemas.verify_schedule import VerifyScheduleOutput
+from p2smt.report.schemas.workload.estimate import EstimateOutput
+from p2smt.report.schemas.workload.plan import PlanOutput
 from p2smt.schedules.language.file_model import FileModel
+from p2smt.workload.models.file_model import TransformerModel
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -49,7 +60,9 @@ FILES: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "plan": (PlanModel, "plan files"),
         "plan-1": (OldPlanModel, "plan files of version 1"),
         "redistribution": (RedistributionModel, "plan files of redistributions"),
+        "sufficient": (LeastSetModel, "certificates of crossings --sufficient"),
         "topology": (TopologyModel, "topology files"),
+        "model": (TransformerModel, "model files, of what is trained"),
         "schedule": (FileModel, "schedule files (YAML)"),
     }
 )
@@ -62,9 +75,20 @@ OUTPUTS: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "programs": (ProgramsOutput, "programs --json"),
         "compare": (CompareOutput, "compare --json"),
         "redistribute": (RedistributeOutput, "redistribute --json"),
+        "estimate": (EstimateOutput, "estimate --json"),
+        "plan-training": (PlanOutput, "plan --json"),
         "cost": (CostOutput, "cost --json"),
+        "cost-symbolic": (SymbolicOutput, "cost --symbolic --json"),
         "cost-plan": (CostPlanOutput, "cost PLAN --json"),
         "cost-redistribution": (CostRedistributionOutput, "cost PLAN --json of a redistribution"),
+        "crossings": (CrossingsOutput, "crossings --factors --json"),
+        "crossings-payload": (CrossingsPayloadOutput, "crossings --topology --json"),
+        "crossings-placement": (
+            CrossingsPlacementOutput,
+            "crossings --topology --json without --placement",
+        ),
+        "crossings-sufficient": (LeastSetOutput, "crossings --sufficient --json"),
+        "verify-sufficient": (VerifyLeastSetOutput, "verify CERTIFICATE --json"),
         "verify-plan": (VerifyPlanOutput, "verify PLAN --json"),
         "verify-redistribution": (
             VerifyRedistributionOutput,
@@ -76,6 +100,7 @@ OUTPUTS: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "run-schedule": (RunScheduleOutput, "run SCHEDULE --json"),
         "run-redistribution": (RunRedistributionOutput, "run --json of a redistribution"),
         "calibrate": (CalibrateOutput, "calibrate --json"),
+        "calibrate-runs": (CalibrateRunsOutput, "calibrate --runs --json"),
         "topology-list": (TopologyListOutput, "topology list --json"),
         "topology-show": (TopologyShowOutput, "topology show --json"),
         "topology-check": (TopologyCheckOutput, "topology check --json"),

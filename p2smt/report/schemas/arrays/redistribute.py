@@ -12,7 +12,9 @@ from p2smt.arrays.steps import StepKind
 from p2smt.report.schemas.base import Bytes, Count, Gap, Output, OutputPart, PayloadBytes, Seconds
 from p2smt.result import Status
 
-Device = Annotated[int, Field(ge=0, description="A device, numbered in hierarchy order from 0.")]
+DeviceNumber = Annotated[
+    int, Field(ge=0, description="A device, numbered in hierarchy order from 0.")
+]
 LayoutText = Annotated[
     str, Field(description="A layout such as S(dp),R;P(tp): axes major first, then partial ones.")
 ]
@@ -97,8 +99,10 @@ class RedistributeOutput(Output, FoundRedistribution):
     interrupted: Annotated[bool, Field(description="Stopped by the user: the best so far.")]
     cuts: Literal["primes", "levels"]
     mesh: str
-    device_ids: Annotated[list[Device], Field(description="Of each mesh position, row-major.")]
-    to_device_ids: list[Device]
+    device_ids: Annotated[
+        list[DeviceNumber], Field(description="Of each mesh position, row-major.")
+    ]
+    to_device_ids: list[DeviceNumber]
     shape: list[Annotated[int, Field(ge=1)]]
     padded_shape: Annotated[
         list[Annotated[int, Field(ge=1)]],

@@ -1,0 +1,77 @@
+"""The public functions on training runs: models, efficiencies, and the estimate of one run."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from p2smt.api.efficiencies import efficiency_of
+from p2smt.cluster.topology import Topology
+from p2smt.interop.models.read import read_config
+from p2smt.parallelism.placement import Placement
+from p2smt.workload import model_file
+from p2smt.workload.batch import Batch
+from p2smt.workload.efficiency import Efficiency
+from p2smt.workload.estimated import RunEstimate
+from p2smt.workload.iteration import predict
+from p2smt.workload.run import TrainingRun
+from p2smt.workload.search.question import usable_bytes
+from p2smt.workload.strategy import Strategy
+from p2smt.workload.strategy_text import parse_strategy
+from p2smt.workload.timing.prices import default_placement
+from p2smt.workload.transformer import Transformer
+from p2smt.workload.validity import check
+
+if TYPE_CHECKING:
+    from p2smt.api.files import StrPath
+
+CONFIG = ".json"
+
+
+def read_model(name_or_path: StrPath) -> Transformer:
+    """A model by its name, from a YAML file, or from a ``config.json`` of Hugging Face.
+
+    Raises:
+        InputError: there is no such model or file, a key is missing, or the model is none of the
+            dense decoders that are known: mixtures of experts and sliding windows are refused.
+    """
+    text = os.fspath(name_or_path)
+    return read_config(text) if text.endswith(CONFIG) else model_file.read_model(text)
+
+
+def estimate(
+    model: Transformer | StrPath,
+    topology: Topology,
+    strategy: Strategy | str,
+    batch: Batch,
+    efficiency: Efficiency | StrPath | None = None,
+    *,
+    placement: Placement | None = None,
+    memory: int | None = None,
+) -> RunEstimate:
+    """Time and memory of an iteration of one run.
+
+    Args:
+        model: sizes, or what :func:`read_model` reads.
+        topology: with a ``device``.
+        strategy: or its text, such as ``tp=8,pp=4,dp=2``.
+        batch: sequences of an iteration, and tokens of each.
+        efficiency: or its name or file; None: Megatron's on the topology's device.
+        placement: a matrix with rows for pp, dp, cp, tp; None: ranks in that order.
+        memory: bytes that a run may take on a device; None: all but a reserve, see
+            :func:`~p2smt.workload.search.question.usable_bytes`.
+
+    Raises:
+        InputError: the strategy breaks a rule, which is named, or something is not known.
+    """
+    trained = model if isinstance(model, Transformer) else read_model(model)
+    chosen = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+    constants = (
+        efficiency if isinstance(efficiency, Efficiency) else efficiency_of(topology, efficiency)
+    )
+    check(trained, batch, chosen, topology.devices)
+    run = TrainingRun(trained, batch, chosen)
+    where = placement if placement is not None else default_placement(topology, chosen)
+    found = predict(run, topology, constants, where)
+    capacity = usable_bytes(topology.known_device) if memory is None else memory
+    return RunEstimate(run, topology, constants, where, found, capacity)

@@ -1,0 +1,136 @@
+"""`p2smt crossings` without --sufficient: cells of ratios and payloads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from p2smt.cli.scene_options import RequestTexts
+    from p2smt.plans.crossings.certificate import SymbolicSetting
+    from p2smt.result import SearchLimits
+    from p2smt.search.crossings.cells import LevelRatios
+
+OUT_OF_TIME = "the time limit came before the programs were listed: every cell is open"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedTexts:
+    """The options that say which request runs where, as given."""
+
+    topology: str
+    axes: str | None
+    placement: str | None
+    texts: RequestTexts
+    algorithm: str | None
+    nominal: bool
+
+
+def show_table(
+    setting: SymbolicSetting,
+    rows: tuple[LevelRatios, ...],
+    limits: SearchLimits,
+    plot: str | None,
+    as_json: bool,
+) -> int:
+    """Cells over ratios and payloads of plain factors."""
+    from p2smt.cli import restrictions
+    from p2smt.cli.codes import NOT_SETTLED, OK
+    from p2smt.cli.output import note, print_json
+    from p2smt.report.costs.sweep_plot import plot_format
+    from p2smt.report.crossings.cell_tables import crossing_data, crossing_tables
+    from p2smt.report.tables import show
+    from p2smt.report.text import printable
+    from p2smt.search.crossings.cells import crossing_table
+
+    if plot is not None:
+        restrictions.writable(plot)
+        plot_format(plot)
+    found = crossing_table(setting, rows, limits)
+    if found is None:
+        note(OUT_OF_TIME)
+    if as_json:
+        print_json(crossing_data(setting, found))
+    elif found is not None:
+        show(*crossing_tables(setting, found))
+    if found is None:
+        return NOT_SETTLED
+    if plot is not None:
+        from p2smt.report.crossings.region_plot import write_regions
+
+        write_regions(setting, found, plot)
+        if not as_json:
+            typer.echo(f"\nplot written to {printable(plot)}")
+    return OK
+
+
+def show_payloads(placed: PlacedTexts, length: str, limits: SearchLimits, as_json: bool) -> int:
+    """Cells over the payload of a request on a topology, with its numbers."""
+    from p2smt.cli import given
+    from p2smt.cli.codes import NOT_SETTLED, OK
+    from p2smt.cli.output import note, print_json
+    from p2smt.cli.scene_options import placed_requests
+    from p2smt.cost.named import running
+    from p2smt.cost.scene import Scene
+    from p2smt.cost.symbolic.form import LinkNumbers
+    from p2smt.errors import InputError
+    from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
+    from p2smt.report.crossings.cell_tables import payload_data, payload_tables
+    from p2smt.report.tables import show
+    from p2smt.search.crossings.cells import payload_table, scene_forms
+
+    most = given.count_of(length, "length", MAX_PROGRAM_LENGTH)
+    asked = placed_requests(
+        placed.topology,
+        placed.axes,
+        placed.placement,
+        placed.texts,
+        placed.algorithm,
+        nominal=placed.nominal,
+    )
+    if len(asked.problem.requests) != 1:
+        raise InputError("crossings", "are of one request on a topology", "give one")
+    (request,) = asked.problem.requests
+    cluster = running(asked.problem.topology, asked.problem.algorithms)
+    scene = Scene.of(cluster, asked.placement, asked.problem.axis_indices(request))
+    forms = scene_forms(scene, request.kind, most, limits)
+    if forms is None:
+        note(OUT_OF_TIME)
+    cells = () if forms is None else payload_table(forms, LinkNumbers.of(cluster))
+    if as_json:
+        print_json(payload_data(scene, request, forms, cells))
+    elif forms is not None:
+        show(*payload_tables(scene, request, forms, cells))
+    return NOT_SETTLED if forms is None else OK
+
+
+def show_placements(placed: PlacedTexts, length: str, limits: SearchLimits, as_json: bool) -> int:
+    """Cells over the ratio of two requests' payloads, on a topology with its numbers."""
+    from dataclasses import replace
+
+    from p2smt.cli import given
+    from p2smt.cli.codes import NOT_SETTLED, OK
+    from p2smt.cli.output import note, print_json
+    from p2smt.cli.scene_options import requested
+    from p2smt.cluster.nodes.even import check_even
+    from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
+    from p2smt.report.crossings.placement_cells import placement_data, placement_tables
+    from p2smt.report.tables import show
+    from p2smt.search.crossings.placements import placement_cells
+
+    most = given.count_of(length, "length", MAX_PROGRAM_LENGTH)
+    problem = requested(
+        placed.topology, placed.axes, placed.texts, placed.algorithm, nominal=placed.nominal
+    )
+    check_even(problem.topology)
+    problem = replace(problem, max_length=most)
+    found = placement_cells(problem, limits)
+    if found is None:
+        note(OUT_OF_TIME)
+    if as_json:
+        print_json(placement_data(problem, found))
+    elif found is not None:
+        show(*placement_tables(problem, found))
+    return NOT_SETTLED if found is None else OK

@@ -1,0 +1,1 @@
+"""`estimate` and `plan`: a model on a cluster."""

@@ -1,0 +1,1 @@
+"""What holds for every hardware, for people and for ``--json``."""

@@ -1,0 +1,1 @@
+"""Outputs that hold for every hardware: symbolic costs, crossings, least sufficient sets."""

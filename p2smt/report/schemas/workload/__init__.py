@@ -1,0 +1,1 @@
+"""Shapes of what `estimate` and `plan` print with ``--json``."""

@@ -1,0 +1,1 @@
+"""What `estimate` and `plan` say: tables, data, a picture."""

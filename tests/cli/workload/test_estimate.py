@@ -1,0 +1,230 @@
+"""`p2smt estimate`: what it prints, and bad input in one clear line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p2smt.report.schemas.catalogue import OUTPUTS
+from tests.cli.tools import H100, TINY, assert_one_error, cli
+
+MODEL = {"layers": 4, "hidden": 512, "heads": 8, "kv_heads": 4, "ffn": 1024, "vocab": 1000}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two nodes of four devices, and a model small enough for them."""
+    (tmp_path / "tiny.yaml").write_text(TINY + H100)
+    (tmp_path / "bare.yaml").write_text(TINY)
+    (tmp_path / "small.yaml").write_text(json.dumps({**MODEL, "gated": True}))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+GIVEN = {
+    "model": "small.yaml",
+    "topology": "tiny.yaml",
+    "strategy": "tp=2,pp=2,dp=2,zero=1",
+    "global-batch": "16",
+    "seq": "1024",
+}
+
+
+def arguments(**changed: str | None) -> list[str]:
+    """A good command with some options changed, added, or (None) left out."""
+    options = GIVEN | {name.replace("_", "-"): text for name, text in changed.items()}
+    pairs = [(f"--{name}", text) for name, text in options.items() if text is not None]
+    return ["estimate", *(word for pair in pairs for word in pair)]
+
+
+def estimated(**changed: str | None) -> dict[str, Any]:
+    done = cli(*arguments(**changed), "--json")
+    assert done.code == 0, done
+    data = done.json()
+    OUTPUTS["estimate"][0].model_validate(data)
+    return data
+
+
+@pytest.mark.usefixtures("folder")
+def test_parts_sum_to_the_iteration_and_to_the_memory() -> None:
+    data = estimated()
+    assert sum(data["parts"].values()) == pytest.approx(data["iteration_s"], rel=1e-12)
+    parts = {name: size for name, size in data["memory"].items() if name != "stage"}
+    assert sum(parts.values()) == data["memory_bytes"]
+    assert data["fits"] is True
+    assert data["matrix"] == [[2, 1], [1, 2], [1, 1], [1, 2]]
+    assert data["tokens_per_s"] * data["iteration_s"] == pytest.approx(16 * 1024)
+    assert data["mfu"] == pytest.approx(data["tflops_per_device"] / 989)
+    for axis, hidden in data["hidden"].items():
+        mine = [one for one in data["requests"] if one["name"].split()[0] == axis]
+        assert sum(one["hidden_s"] for one in mine) == pytest.approx(hidden)
+        assert sum(one["visible_s"] for one in mine) == pytest.approx(data["parts"][axis])
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_person_reads_the_same() -> None:
+    done = cli(*arguments())
+    data = estimated()
+    assert done.code == 0
+    assert "strategy tp=2,pp=2,dp=2,cp=1" in done.out
+    assert f"MFU {data['mfu']:.1%}" in done.out
+    assert "fits into 75 GB" in done.out
+    assert "efficiency megatron-h100: " in done.out
+    assert "the default here" in done.out
+    assert done.err == ""
+
+
+@pytest.mark.usefixtures("folder")
+def test_order_of_keys_says_nothing() -> None:
+    one, other = estimated(), estimated(strategy="zero=1,dp=2,pp=2,tp=2")
+    assert one == other
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_does_not_fit_has_every_number_and_what_would_help() -> None:
+    data = estimated(memory="10MB")
+    assert (data["fits"], data["capacity_bytes"]) == (False, 10**7)
+    assert data["iteration_s"] == estimated()["iteration_s"]
+    done = cli(*arguments(memory="10MB"))
+    assert done.code == 0
+    assert "does not fit into 0.01 GB" in done.out
+    assert "still lacks" in done.out
+    least = data["memory_bytes"] - 1
+    assert " fits: " in cli(*arguments(memory=f"{least}B")).out
+
+
+@pytest.mark.usefixtures("folder")
+def test_placement_and_efficiency_of_yours() -> None:
+    usual, other = estimated(), estimated(placement="[[1,2],[2,1],[1,1],[1,2]]")
+    assert other["matrix"] == [[1, 2], [2, 1], [1, 1], [1, 2]]
+    assert other["parts"]["compute"] == usual["parts"]["compute"]
+    fsdp = estimated(efficiency="fsdp-h100")
+    assert (fsdp["efficiency"]["name"], fsdp["efficiency_default"]) == ("fsdp-h100", False)
+    assert usual["efficiency_default"] is True
+    assert "the default here" not in cli(*arguments(efficiency="fsdp-h100")).out
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_efficiency_of_another_device_is_told() -> None:
+    data = estimated(efficiency="megatron-a100")
+    (told,) = data["efficiency_notes"]
+    assert told == (
+        "efficiency megatron-a100 is of a100, and the devices here are h100: times may be far off"
+    )
+    assert f"\nnote: {told}\n" in cli(*arguments(efficiency="megatron-a100")).out
+    assert estimated()["efficiency_notes"] == []
+    assert "note: " not in cli(*arguments(efficiency="nemo-h100")).out
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_split_of_any_kind() -> None:
+    even = estimated(strategy="tp=4,pp=2")
+    assert even["degrees"]["split"] is None
+    same, other = (
+        estimated(strategy="tp=4,pp=2,split=2*2"),
+        estimated(strategy="tp=4,pp=2,split=1/3"),
+    )
+    assert same["iteration_s"] == pytest.approx(even["iteration_s"])
+    assert other["degrees"]["split"] == [1, 3]
+    assert other["iteration_s"] > even["iteration_s"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_picture() -> None:
+    assert cli(*arguments(svg="made.svg")).code == 0
+    text = Path("made.svg").read_text()
+    assert text.startswith("<svg ")
+    assert text.count("<rect") > 8
+
+
+BAD: list[tuple[dict[str, str | None], str]] = [
+    ({"model": None}, "model: is missing"),
+    ({"topology": None}, "topology: is missing"),
+    ({"strategy": None}, "strategy: is missing"),
+    ({"global_batch": None}, "global batch: is missing"),
+    ({"seq": None}, "sequence length: is missing"),
+    ({"global_batch": "0"}, "--global-batch"),
+    ({"global_batch": "many"}, "--global-batch"),
+    ({"seq": "-1"}, "--seq"),
+    ({"model": "llama-3-71b"}, "llama-3-7"),
+    ({"model": "none.yaml"}, "none.yaml"),
+    ({"model": "none.json"}, "none.json"),
+    ({"topology": "bare.yaml"}, "device"),
+    ({"efficiency": "megatron-h10"}, "megatron-h100"),
+    ({"memory": "80"}, "--memory"),
+    ({"svg": "made.png"}, "must be named .svg"),
+    ({"placement": "[[1,2],[2,2]]"}, "matrix"),
+    ({"placement": "[[1,4],[2,1],[1,1],[1,1]]"}, "matrix"),
+    # degrees that do not divide
+    ({"strategy": "dp=4"}, "(rule devices)"),
+    ({"strategy": "tp=2,pp=2,dp=4"}, "(rule devices)"),
+    ({"strategy": "dp=8", "global_batch": "12"}, "(rule batch)"),
+    ({"strategy": "pp=8"}, "(rule layers)"),
+    ({"strategy": "cp=8", "seq": "1000"}, "(rule sequence)"),
+    ({"strategy": "tp=4,dp=2,vpp=2"}, "(rule interleaving)"),
+    ({"strategy": "tp=2,pp=4,vpp=1,split=1/1/1/2"}, "layers"),
+    ({"strategy": "tp=2,pp=4,vpp=1,split=2/2"}, "chunks"),
+    # keys
+    ({"strategy": "tp=2,tp=4"}, "given twice"),
+    ({"strategy": "tpp=2"}, "did you mean"),
+    ({"strategy": "ep=2"}, "is no key of a strategy"),
+]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("changed", "part"), BAD, ids=str)
+def test_bad_input_is_one_line(changed: dict[str, str | None], part: str) -> None:
+    done = cli(*arguments(**changed))
+    assert_one_error(done)
+    assert part in done.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_heads_that_do_not_divide() -> None:
+    Path("odd.yaml").write_text(
+        json.dumps({**MODEL, "gated": 0, "heads": 6, "kv_heads": 6, "head_size": 64})
+    )
+    assert "(rule heads)" in cli(*arguments(model="odd.yaml", strategy="tp=4,dp=2")).err
+
+
+CONFIG = {
+    "model_type": "llama",
+    "num_hidden_layers": 4,
+    "hidden_size": 512,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "intermediate_size": 1024,
+    "vocab_size": 1000,
+    "max_position_embeddings": 2048,
+}
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_config_file_is_read() -> None:
+    Path("config.json").write_text(json.dumps(CONFIG))
+    data = estimated(model="config.json")
+    mine = {key: value for key, value in data["model"].items() if key in MODEL}
+    assert mine == MODEL
+    assert data["iteration_s"] == estimated()["iteration_s"]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("changed", "part"),
+    [
+        ({"model_type": "whatever"}, "whatever"),
+        ({"num_hidden_layers": None}, "num_hidden_layers"),
+        ({"model_type": "mixtral", "num_local_experts": 8}, "expert"),
+        ({"model_type": "mistral", "sliding_window": 1024}, "sliding"),
+    ],
+    ids=str,
+)
+def test_configs_that_are_refused(changed: dict[str, Any], part: str) -> None:
+    config = {key: value for key, value in {**CONFIG, **changed}.items() if value is not None}
+    Path("config.json").write_text(json.dumps(config))
+    done = cli(*arguments(model="config.json"))
+    assert_one_error(done)
+    assert part in done.err

@@ -1,0 +1,273 @@
+"""`p2smt plan`: its answer against `estimate`, its files, its exit codes, and bad input."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p2smt.cli.codes import BAD_INPUT, INFEASIBLE, NOT_SETTLED
+from tests.cli.tools import H100, SMALL, TINY, assert_one_error, cli
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two nodes of four devices, and a model small enough for them."""
+    (tmp_path / "tiny.yaml").write_text(TINY + H100)
+    (tmp_path / "bare.yaml").write_text(TINY)
+    (tmp_path / "small.yaml").write_text(SMALL)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+GIVEN = ("--model", "small.yaml", "--global-batch", "16", "--seq", "1024")
+SCENE = (*GIVEN, "-t", "tiny.yaml")
+
+
+@cache
+def _planned(*more: str) -> str:
+    done = cli("plan", *SCENE, *more, "--json")
+    assert done.err == ""
+    return done.out
+
+
+def planned(*more: str) -> dict[str, Any]:
+    """The answer as data; its files are in the folder of the test that asked first."""
+    found = json.loads(_planned(*more))
+    assert isinstance(found, dict)
+    return found
+
+
+def estimated(strategy: str, matrix: list[list[int]]) -> dict[str, Any]:
+    done = cli(
+        *("estimate", *SCENE, "--strategy", strategy, "--placement", json.dumps(matrix), "--json")
+    )
+    assert done.code == 0, done.err
+    return done.json()
+
+
+@pytest.mark.usefixtures("folder")
+def test_every_figure_is_that_of_estimate() -> None:
+    data = planned()
+    assert data["status"] == "optimal"
+    assert data["proof"].startswith("optimal among ")
+    assert data["objective_s"] == data["top"][0]["iteration_s"]
+    assert data["bound_s"] == pytest.approx(data["objective_s"], rel=1e-6)
+    assert len(data["top"]) == 3
+    for one in data["top"]:
+        again = estimated(one["strategy"], one["matrix"])
+        same = ("strategy", "parts", "hidden", "memory", "fits", "mfu", "requests", "matrix")
+        assert {key: again[key] for key in same} == {key: one[key] for key in same}
+
+
+@pytest.mark.usefixtures("folder")
+def test_counts_and_the_near_optimal_set_agree() -> None:
+    data = planned("--within", "20%")
+    counts = data["counts"]
+    ways = ("too_large", "lacking", "unplaced", "bounded", "evaluated", "open")
+    assert sum(counts[way] for way in ways) == counts["strategies"] == data["strategies"]
+    near, best_s = data["near_optimal_strategies"], data["objective_s"]
+    assert data["near_optimal"] == len(near) >= 3
+    assert all(best_s * (1 - 1e-9) <= one["iteration_s"] <= best_s * 1.2001 for one in near)
+    for key, value in data["common"].items():
+        words = {"yes": "1", "no": "0"}.get(value, value)
+        assert all(f"{key}={words}" in one["strategy"].split(",") for one in near)
+    assert not set(data["common"]) & set(data["varies"])
+    assert data["nearest"]["strategy"] in {one["strategy"] for one in near}
+    assert data["nearest"]["run"].startswith(("llama", "nemotron", "gpt", "mpt", "qwen"))
+
+
+@pytest.mark.usefixtures("folder")
+def test_fixed_keys_rules_and_launchers_hold() -> None:
+    data = planned(
+        *("--fix", "tp=2", "--fix", "zero=1", "--require", "tp within node", "--max-pp", "2"),
+        *("--launcher", "megatron", "--recompute", "none", "--top", "50"),
+    )
+    assert data["top"]
+    for one in data["top"]:
+        degrees, tp = one["degrees"], one["matrix"][data["axes"].index("tp")]
+        assert (degrees["tp"], degrees["zero"], degrees["recompute"]) == (2, 1, "none")
+        assert degrees["pp"] <= 2
+        assert tp == [1, 2]
+    spaces = {one["name"]: one["values"] for one in data["space"]}
+    assert (spaces["tp"], spaces["recompute"]) == ("2", "none")
+    assert next(one for one in data["options"] if one["trainer"] == "megatron")["lacks"] == []
+
+
+@pytest.mark.usefixtures("folder")
+def test_times_are_those_of_the_launcher_or_it_is_told() -> None:
+    few = ("--fix", "tp=2", "--fix", "pp=1", "--recompute", "none", "--top", "1")
+    megatron, titan, speed, asked = (
+        planned(*few, *more)
+        for more in (
+            ("--launcher", "megatron"),
+            ("--launcher", "torchtitan"),
+            ("--launcher", "deepspeed"),
+            ("--launcher", "torchtitan", "--efficiency", "megatron-h100"),
+        )
+    )
+    found = [one["efficiency"]["name"] for one in (megatron, titan, speed, asked)]
+    assert found == ["megatron-h100", "fsdp-h100", "megatron-h100", "megatron-h100"]
+    default = [one["efficiency_default"] for one in (megatron, titan, speed, asked)]
+    assert default == [True, True, True, False]
+    assert megatron["efficiency_notes"] == titan["efficiency_notes"] == []
+    assert speed["efficiency_notes"] == [
+        "times are those of megatron-core, not of DeepSpeed, of which no runs on h100 were fitted: "
+        "what overlaps may differ"
+    ]
+    assert asked["efficiency_notes"] == [
+        "times are those of megatron-core, not of TorchTitan: what overlaps may differ"
+    ]
+    told = cli("plan", *SCENE, *few, "--launcher", "deepspeed").out
+    assert f"note: {speed['efficiency_notes'][0]}" in " ".join(told.split())
+
+
+@pytest.mark.usefixtures("folder")
+def test_options_overlap_what_the_time_assumes() -> None:
+    few = ("--fix", "tp=2", "--fix", "sp=1", "--launcher", "megatron")
+    for name, overlaps in (("megatron-h100", True), ("megatron-a100", False)):
+        done = cli("plan", *SCENE, *few, "--efficiency", name, "-o", "plan.json")
+        assert ("  --tp-comm-overlap" in done.out.splitlines()) == overlaps
+        given = ("plan.json", "--to", "megatron-options", "-o", "options.txt")
+        assert cli("export", *given).code == 0
+        assert ("--tp-comm-overlap" in Path("options.txt").read_text().splitlines()) == overlaps
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_entry_of_the_matrix_can_be_fixed() -> None:
+    data = planned("--fix", "tp=node:2", "--fix", "tp=4")
+    assert all(one["matrix"][3] == [2, 2] for one in data["top"])
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_person_reads_the_same() -> None:
+    done, data = cli("plan", *SCENE), planned()
+    assert (done.code, done.err) == (0, "")
+    for text in (
+        data["proof"],
+        f"near-optimal: {data['near_optimal']:,} strategies lie within 5 % of the best",
+        "outside everything measured: ",
+        f"best: {data['best']['strategy']}",
+        "options of ",
+        "the default here",
+        f"MFU {data['best']['mfu']:.1%}",
+    ):
+        assert text in done.out
+    assert done.out.endswith("\n")
+
+
+@pytest.mark.usefixtures("folder")
+def test_files_are_written_and_taken() -> None:
+    done = cli("plan", *SCENE, "--fix", "tp=2", "-o", "plan.json", "--svg", "plan.svg")
+    assert done.code == 0, done.err
+    assert "plan written to plan.json\npicture written to plan.svg" in done.out
+    assert Path("plan.svg").read_text().startswith("<svg ")
+    assert cli("verify", "plan.json").code == 0
+    plan = json.loads(Path("plan.json").read_text())
+    plan["training"]["prediction"]["memory"]["activations"] += 1
+    Path("wrong.json").write_text(json.dumps(plan))
+    assert cli("verify", "wrong.json").code == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_programs_are_never_slower() -> None:
+    plain, programs = planned("--fix", "pp=1"), planned("--fix", "pp=1", "--prices", "programs")
+    assert programs["objective_s"] <= plain["objective_s"] * (1 + 1e-9)
+    assert programs["objective_s"] <= plain["best"]["iteration_s"] * (1 + 1e-9)
+    best = programs["best"]
+    assert best["iteration_s"] == pytest.approx(programs["objective_s"])
+    assert best["iteration_s"] <= best["collectives_s"] * (1 + 1e-12)
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_fits_nowhere_says_by_how_much_and_what_would_help() -> None:
+    done = cli("plan", *SCENE, "--memory", "10MB", "--json")
+    data = done.json()
+    assert (done.code, data["status"]) == (INFEASIBLE, "infeasible")
+    assert data["best"] is None
+    short = data["shortfall"]
+    assert short["missing_bytes"] == short["bytes_needed"] - 10_000_000 > 0
+    assert any("times as many devices" in text for text in short["help"])
+    shown = cli("plan", *SCENE, "--memory", "10MB")
+    assert shown.code == INFEASIBLE
+    assert "what would help: " in shown.out
+    assert " GB" in shown.out
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_limit_is_never_a_proof() -> None:
+    done = cli("plan", *SCENE, "--time-limit", "0.000001", "--json")
+    assert done.code == NOT_SETTLED
+    assert done.json()["status"] in ("unknown", "feasible")
+    assert "optimal among" not in done.json()["proof"]
+
+
+BAD = [
+    (("--topology", "tiny.yaml"), "model: is missing"),
+    (GIVEN, "topology: is missing"),
+    ((*GIVEN[:4], "-t", "tiny.yaml"), "sequence length: is missing"),
+    ((*GIVEN[:2], *GIVEN[4:], "-t", "tiny.yaml"), "global batch: is missing"),
+    ((*GIVEN, "-t", "bare.yaml"), "device"),
+    ((*SCENE, "--fix", "tp"), "is not KEY=VALUE"),
+    ((*SCENE, "--fix", "ttp=2"), "did you mean tp?"),
+    ((*SCENE, "--fix", "tp=2", "--fix", "tp=4"), "given twice"),
+    ((*SCENE, "--fix", "tp=3"), "tp=3"),
+    ((*SCENE, "--fix", "zero=4"), "ZeRO has stages 0 to 3"),
+    ((*SCENE, "--fix", "flash=0"), "--flash"),
+    ((*SCENE, "--fix", "tp=rack:2"), "rack"),
+    ((*SCENE, "--require", "tp within nod"), "nod"),
+    ((*SCENE, "--require", "ep within node"), "ep"),
+    ((*SCENE, "--within", "7"), "lacks its %; write 7%"),
+    ((*SCENE, "--within", "0"), "lacks its %; write 0%"),
+    ((*SCENE, "--within", "1001%"), "from 0% to 1000%; write it like 5%"),
+    ((*SCENE, "--within", "wide"), "from 0% to 1000%; write it like 5%"),
+    ((*SCENE, "--top", "0"), "--top"),
+    ((*SCENE, "--prices", "money"), "collectives, programs"),
+    ((*SCENE, "--launcher", "none"), "megatron, torchtitan, deepspeed"),
+    ((*SCENE, "--max-tp", "0"), "--max-tp"),
+    ((*SCENE, "--max-mbs", "x"), "--max-mbs"),
+    ((*SCENE, "--recompute", "some"), "none, selective, full"),
+    ((*SCENE, "--recompute", "full,full"), "twice"),
+    ((*SCENE, "--zero", "1,5"), "ZeRO has stages 0 to 3"),
+    ((*SCENE, "--flash", "2"), "must be 0 or 1"),
+    ((*SCENE, "--dtype", "fp8"), "bf16, fp16"),
+    ((*SCENE, "--memory", "80"), "--memory"),
+    ((*SCENE, "--efficiency", "none"), "none"),
+    ((*SCENE, "--svg", "plan.png"), "must be named .svg"),
+    ((*SCENE, "-o", "nowhere/plan.json"), "is not a file in an existing folder"),
+    ((*SCENE, "-o", "plan.yaml"), "name it .json"),
+    ((*SCENE, "--time-limit", "soon"), "time limit"),
+    (("--model", "mixtral-8x7b", *SCENE[2:]), "mixture of experts"),
+]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("arguments", "part"), BAD, ids=str)
+def test_bad_input_is_one_line(arguments: tuple[str, ...], part: str) -> None:
+    done = cli("plan", *arguments)
+    assert_one_error(done, BAD_INPUT)
+    assert part in done.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_one_device_is_answered_and_has_no_plan_file() -> None:
+    one = ("plan", *GIVEN, "-t", "tiny.yaml", "--use", "gpu=1", "--use", "node=1")
+    done = cli(*one)
+    assert done.code == 0, done.err
+    assert "communication of an iteration: none" in done.out
+    refused = cli(*one, "-o", "plan.json")
+    assert (refused.code, refused.out) == (BAD_INPUT, "")
+    assert "one device sends nothing" in refused.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_batch_that_nothing_divides() -> None:
+    """dp must divide the batch; one sequence leaves dp=1, and pp without interleaving."""
+    done = cli(
+        "plan", *GIVEN[:2], "--global-batch", "1", "--seq", "1021", "-t", "tiny.yaml", "--json"
+    )
+    assert done.code == 0
+    assert done.json()["best"]["degrees"]["dp"] == 1

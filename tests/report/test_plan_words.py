@@ -1,0 +1,88 @@
+"""What `plan` says in words: units that people read, and one time beside another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from p2smt.api.efficiencies import efficiency_of
+from p2smt.api.planning import plan
+from p2smt.api.workload import estimate
+from p2smt.cluster.file import parse_topology
+from p2smt.report.workload.plan_tables import best_line, best_table, near_lines
+from p2smt.report.workload.words import efficiency_lines
+from p2smt.workload.batch import Batch
+from p2smt.workload.estimated import RunEstimate
+from p2smt.workload.search.question import PlanQuestion, Prices
+from p2smt.workload.transformer import Transformer
+from tests.cli.tools import H100, TINY
+
+MODEL = Transformer("small", 4, 512, 8, 4, 1024, True, 1000, 64)
+CLUSTER = parse_topology(TINY + H100, "tiny")
+BATCH = Batch(16, 1024)
+
+
+def scaled(found: RunEstimate, factor: float) -> RunEstimate:
+    """A run of which nothing but its work takes other times."""
+    time = replace(
+        found.prediction.time,
+        compute_s=found.prediction.time.compute_s + (factor - 1) * found.iteration_s,
+    )
+    return replace(found, prediction=replace(found.prediction, time=time))
+
+
+def printed(what: object) -> str:
+    console = Console(width=200, no_color=True)
+    with console.capture() as taken:
+        console.print(what)
+    return taken.get()
+
+
+def test_launches_of_a_layer_have_a_unit_that_people_read() -> None:
+    (line,) = efficiency_lines(CLUSTER, efficiency_of(CLUSTER, "fsdp-h100"))
+    assert " and 1.5 ms a layer, " in line
+    (line,) = efficiency_lines(CLUSTER, efficiency_of(CLUSTER))
+    assert "a layer" not in line
+
+
+def test_the_best_line_says_when_programs_make_it_another_time() -> None:
+    run = estimate(MODEL, CLUSTER, "tp=2,dp=4", BATCH)
+    assert best_line(run, run) == "best: tp=2,pp=1,dp=4,cp=1,vpp=1,mbs=1,sp=0,zero=0,recompute=none"
+    told = best_line(scaled(run, 2.0), run)
+    assert told.startswith(best_line(run, run) + ", with programs: ")
+    assert " in place of " in told
+    assert "with programs" not in best_line(scaled(run, 1 + 1e-8), run)
+
+
+@pytest.mark.parametrize(
+    ("prices", "how"),
+    [
+        (Prices.COLLECTIVES, "single collectives"),
+        (Prices.PROGRAMS, "the best programs found"),
+    ],
+)
+def test_the_table_says_what_requests_cost_in_it(prices: Prices, how: str) -> None:
+    run = estimate(MODEL, CLUSTER, "tp=2,dp=4", BATCH)
+    text = printed(best_table([run, scaled(run, 1 - 1e-12), scaled(run, 1.5)], [0, 3, 0], prices))
+    assert f"best strategies, with {how}" in text
+    assert "+ 3" in text
+    assert "+0.00%" in text
+    assert "+50.00%" in text
+    assert "-0.00%" not in text
+
+
+@pytest.mark.parametrize(("within", "words"), [(10.0, "1000 %"), (0.05, "5 %"), (0.0123, "1.23 %")])
+def test_how_near_is_a_plain_percentage(within: float, words: str) -> None:
+    question = PlanQuestion(
+        MODEL, BATCH, CLUSTER, efficiency_of(CLUSTER), fixed=(("tp", 2), ("pp", 1), ("zero", 0))
+    )
+    near = plan(question).answer.near
+    assert near is not None
+    first = next(iter(near_lines(replace(near, within=within))))
+    assert first.endswith(f" within {words} of the best")
+    if near.nearest is not None:
+        early = replace(near.nearest.planned, iteration_s=near.members[0].iteration_s * (1 - 1e-12))
+        last = list(near_lines(replace(near, nearest=replace(near.nearest, planned=early))))[-1]
+        assert "(+0.00%)" in last
