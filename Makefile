@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks unequal-racks setup setup-dev lock clean
+.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -87,8 +87,18 @@ redistributions: setup-dev ## plan the redistributions of frameworks' tests agai
 	$(BIN)/python -m experiments.redistribution.study $(if $(SHARDY),--shardy $(SHARDY))
 	$(BIN)/python -m experiments.redistribution.page
 
+training-runs: setup $(VENV)/.stamp-dev ## predict published training runs again, and fit the efficiencies that ship
+	$(BIN)/python -m experiments.training_runs.study
+	$(BIN)/python -m experiments.training_runs.shipped
+	$(BIN)/python -m experiments.training_runs.page
+	$(BIN)/python -m experiments.training_runs.strategies
+
 redistribution-ranks: setup-dev ## time redistributions on eight Gloo ranks beside DTensor's (minutes)
 	$(BIN)/python -m experiments.redistribution.measured
+
+crossings: setup ## prove the least sufficient sets of all small sizes again (two cores, half an hour)
+	$(BIN)/python -m experiments.crossings.study
+	$(BIN)/python -m experiments.crossings.page
 
 setup: $(VENV)/.stamp-package
 

@@ -1,0 +1,88 @@
+"""Runs the commands and the piece of planning.md; writes what they print, tables, the picture.
+
+Usage: python docs/planning.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from p2smt.cli import run
+from p2smt.workload.formulas.listing import listed_formulas, listed_symbols
+from p2smt.workload.validity import RULES
+
+PAGE = Path(__file__).parent / "planning.md"
+PICTURE = Path(__file__).parent / "figures" / "planning.svg"
+
+
+def page(text: str) -> str:
+    """The page with what its commands and its piece print now, and the tables of now."""
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        text = re.sub(r"```console\n\$ p2smt (.*?)\n(.*?)```", _command, text, flags=re.S)
+        PICTURE.write_bytes(Path("plan.svg").read_bytes())
+        shown = _printed(lambda: exec(compile(code, PAGE.name, "exec"), {}))
+    text = re.sub(r"```text\n(.*?)```", lambda _: f"```text\n{shown}```", text, flags=re.S)
+    return with_tables(text)
+
+
+def with_tables(text: str) -> str:
+    """The page with the tables of now."""
+    text = _between(text, "rules", rules())
+    text = _between(text, "symbols", symbols())
+    return _between(text, "formulas", formulas())
+
+
+def rules() -> str:
+    """Every rule of validity by its name, with the names of what has a number."""
+    names = ("devices", "heads", "kv_heads", "ffn", "layers", "tokens", "sequences")
+    named = {name: f"`{name}`" for name in names}
+    sentences = ((f"`{rule.name}`", rule.sentence.format(**named)) for rule in RULES)
+    return _table(("rule", "what must hold"), sentences)
+
+
+def symbols() -> str:
+    """Every symbol that is given from outside."""
+    return _table(("symbol", "meaning"), ((f"`{one}`", what) for one, what in listed_symbols()))
+
+
+def formulas() -> str:
+    """Every row of the table of formulas."""
+    rows = (
+        (f"`{row.name}`", f"`{row.expression}`", row.unit, row.meaning, row.source)
+        for row in listed_formulas()
+    )
+    return _table(("name", "formula", "unit", "meaning", "source"), rows)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n"
+    return head + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+
+
+def _between(text: str, name: str, table: str) -> str:
+    begin, end = f"<!-- {name}: written by docs/planning.py -->\n", f"<!-- {name} end -->\n"
+    before, _, rest = text.partition(begin)
+    return before + begin + table + end + rest.partition(end)[2]
+
+
+def _command(found: re.Match[str]) -> str:
+    shown = _printed(lambda: run(shlex.split(found[1])))
+    return f"```console\n$ p2smt {found[1]}\n{shown}```"
+
+
+def _printed(what: Callable[[], object]) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        what()
+    return out.getvalue()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
