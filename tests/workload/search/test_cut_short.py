@@ -119,6 +119,7 @@ def test_a_limit_at_any_look_at_the_watch(
     prices: Prices, *, interrupts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     question, statuses = replace(SLOW_LINKS, prices=prices), set()
+    whole(prices)  # while watches are as ever
     for looks in range(10_000):
         watch = CountedWatch(looks, interrupts)
         monkeypatch.setattr("p2smt.workload.search.plan.StopWatch", Watches(watch))
