@@ -13,8 +13,10 @@ from pathlib import Path
 from tests.imports import ROOT
 
 ABORTED = "terminate called without an active exception"
-"""What a Gloo rank of torch 2.13 may say as its interpreter ends, with or without p2smt: its work is
-done then, but the launcher fails."""
+"""What a Gloo rank of torch 2.13 may say as its interpreter ends, with or without p2smt.
+
+Its work is done then, but the launcher fails.
+"""
 ATTEMPTS = 5
 MEASURED = re.compile(r"\d+(\.\d+)? (us|ms|s)\b")
 
