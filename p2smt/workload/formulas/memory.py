@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Min, Piecewise
+from sympy import Max, Min, Piecewise
 
 from p2smt.workload.formulas.row import COUNTED, FLASH, PAPER, ZERO, FormulaRow
 from p2smt.workload.formulas.sizes import (
@@ -57,9 +57,10 @@ PARAMETER_BYTES = FormulaRow(
 )
 GRADIENT_BYTES = FormulaRow(
     "gradient_bytes",
-    G * _P / (1 + zero_2 * (d * c - 1)) + zero_2 * G * _LAYER,
+    G * _P / (1 + zero_2 * (d * c - 1)) + zero_2 * G * Max(_LAYER, _END * Max(first, last)),
     "bytes",
-    "gradients; sharded ones are whole for the layer that is reduced",
+    "gradients; sharded ones are whole for the layer that is reduced, or for embedding or logits "
+    "where these are larger",
     f"{ZERO} section 5.2",
 )
 OPTIMIZER_BYTES = FormulaRow(
