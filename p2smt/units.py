@@ -153,6 +153,11 @@ def _range(text: str, what: str) -> set[int]:
 
 def parse_bandwidth(text: object, what: str = "bandwidth") -> float:
     """Bytes per second in a text like ``25 GB/s``, ``200 Gb/s`` or ``100 Gbit/s``: positive."""
+    return float(exact_rate(text, what))
+
+
+def exact_rate(text: object, what: str = "bandwidth") -> Fraction:
+    """As :func:`parse_bandwidth`, not rounded."""
     found = _match(_RATE, text, what, "25 GB/s or 200 Gb/s", _RATE_UNITS)
     bits = 1 if found["unit"] == "B" else 8
     value = _bounded(Fraction(found["number"]) * _prefix(found, text, what) / bits, text, what)
@@ -160,7 +165,7 @@ def parse_bandwidth(text: object, what: str = "bandwidth") -> float:
         raise InputError(
             f"{what} {text!r}", "is less than one byte per second", "give 1 B/s or more"
         )
-    return float(value)
+    return value
 
 
 def parse_time(text: object, what: str = "time") -> float:

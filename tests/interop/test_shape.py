@@ -23,7 +23,7 @@ from tests.interop.mscclpp_plans import all_gather
 
 MEASUREMENTS = ("nccl_tests",)
 # not of schedules
-OTHERS = ("arrays", "clusters", "launchers", "meshes", "models", "orders", "trainers")
+OTHERS = ("arrays", "clusters", "fabrics", "launchers", "meshes", "models", "orders", "trainers")
 FOLDERS = sorted(
     path.parent.name
     for path in Path(interop.__path__[0]).glob("*/__init__.py")

@@ -1,4 +1,4 @@
-"""`p2smt topology list | show | check | import | detect | export`."""
+"""`p2smt topology list | show | check | fabric | import | detect | export`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import typer
 from p2smt.cli import options as o
 from p2smt.cli.topology.detect_command import detect
 from p2smt.cli.topology.export_command import export_topology
+from p2smt.cli.topology.fabric_command import fabric
 from p2smt.cli.topology.import_command import import_files
 
 app = typer.Typer(help="Presets and topology files, and making them of what other tools print.")
 app.command("import")(import_files)
 app.command("detect")(detect)
 app.command("export")(export_topology)
+app.command("fabric")(fabric)
 Spec = Annotated[
     str, typer.Argument(metavar="NAME[:N]|FILE", help="Preset, preset:NODES, or a YAML file.")
 ]
@@ -22,17 +24,21 @@ Spec = Annotated[
 
 @app.command("list")
 def list_presets(json: o.JsonOption = False) -> int:
-    """The presets, each with its levels."""
+    """The presets, each with its levels; and the fabrics."""
     from p2smt.cli.output import print_json
+    from p2smt.cluster.fabric.families import FAMILIES
+    from p2smt.cluster.fabric.file import fabric_names, preset_wiring
     from p2smt.cluster.file import load_topology, preset_names
     from p2smt.report.tables import show
+    from p2smt.report.topologies.fabric_tables import wiring_table
     from p2smt.report.topologies.topology_tables import preset_table
 
-    presets = [load_topology(name) for name in preset_names()]
     if json:
-        print_json({"presets": [preset.name for preset in presets]})
-    else:
-        show(preset_table(presets))
+        print_json({"presets": list(preset_names()), "fabrics": list(fabric_names())})
+        return 0
+    show(preset_table([load_topology(name) for name in preset_names()]))
+    typer.echo()
+    show(wiring_table([preset_wiring(name) for name in fabric_names()], FAMILIES))
     return 0
 
 

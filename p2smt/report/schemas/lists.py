@@ -1,4 +1,4 @@
-"""`topology list | show | check | import --json`, `classics --json` and `schema --json`."""
+"""JSON of `topology list | show | check | fabric | import`, of `classics` and of `schema`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,38 @@ ParameterValue = bool | int | list[int] | None
 
 
 class TopologyListOutput(Output):
-    """The presets."""
+    """The presets: level hierarchies, and fabrics."""
 
     presets: list[str]
+    fabrics: list[str]
+
+
+FractionText = Annotated[str, Field(pattern=r"^[0-9]+(/[0-9]+)?$", description="A fraction.")]
+
+
+class FabricCapacity(OutputPart):
+    """What edges share."""
+
+    name: str
+    bandwidth: Annotated[FractionText, Field(description="Chunks in a round, in units.")]
+
+
+class FabricWay(OutputPart):
+    """An edge from one rank to another."""
+
+    source: Annotated[int, Field(ge=0)]
+    target: Annotated[int, Field(ge=0)]
+    loads: Annotated[list[int], Field(min_length=1, description="Numbers of capacities.")]
+
+
+class TopologyFabricOutput(Output):
+    """One fabric."""
+
+    name: str
+    ranks: Annotated[int, Field(ge=1)]
+    unit: Annotated[str | None, Field(description="Of bandwidth; null: they have none.")]
+    capacities: list[FabricCapacity]
+    edges: Annotated[list[FabricWay], Field(description="Sorted.")]
 
 
 class TopologyShowOutput(Output):

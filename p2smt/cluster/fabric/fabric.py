@@ -1,0 +1,126 @@
+"""A fabric: logical edges between ranks, and the capacities that they load.
+
+Switches are contracted: an edge goes from rank to rank, and names the capacities on its way, such
+as the port by which it leaves and the one by which it arrives.  Two ways between the same ranks
+are two edges.  Switches neither store nor copy nor reduce.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from p2smt.errors import InputError
+
+MAX_RANKS = 1024
+MAX_EDGES = 2**20
+MAX_RATIO = 1000
+"""Of the largest bandwidth to the unit, if nobody names one: beyond it schedules have no end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What edges share: together they carry ``bandwidth`` chunks in a round, in units."""
+
+    name: str
+    bandwidth: Fraction
+
+    def __post_init__(self) -> None:
+        if self.bandwidth <= 0:
+            rule = "must be positive"
+            raise InputError(f"bandwidth {self.bandwidth} of {self.name[:60]}", rule)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FabricEdge:
+    """A way from one rank to another; ``loads`` are numbers of capacities, ascending."""
+
+    source: int
+    target: int
+    loads: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """Ranks 0, 1, .., the capacities and the edges between the ranks, sorted.
+
+    ``unit``: bytes per second of one unit of bandwidth, exactly; None where no bandwidth has a
+    unit of its own.
+    """
+
+    name: str
+    ranks: int
+    capacities: tuple[Capacity, ...]
+    edges: tuple[FabricEdge, ...]
+    unit: Fraction | None = None
+    description: str = ""
+    sources: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.ranks <= MAX_RANKS:
+            raise InputError(f"{self.ranks} ranks", f"a fabric has 1 to {MAX_RANKS}")
+        if len(self.edges) > MAX_EDGES:
+            raise InputError(f"{len(self.edges)} edges", f"a fabric has at most {MAX_EDGES}")
+        if list(self.edges) != sorted(self.edges):
+            raise InputError(f"edges of fabric {self.name[:60]}", "must be sorted")
+        for edge in self.edges:
+            self._check_edge(edge)
+
+    def _check_edge(self, edge: FabricEdge) -> None:
+        ends, known = (edge.source, edge.target), range(self.ranks)
+        if edge.source == edge.target or not all(end in known for end in ends):
+            rule = f"must join two of the ranks 0 to {self.ranks - 1}"
+            raise InputError(f"edge from {edge.source} to {edge.target}", rule)
+        ascending = list(edge.loads) == sorted(set(edge.loads))
+        inside = edge.loads and edge.loads[0] >= 0 and edge.loads[-1] < len(self.capacities)
+        if not (ascending and inside):
+            rule = f"must be numbers of the {len(self.capacities)} capacities, ascending"
+            raise InputError(f"loads {list(edge.loads)[:8]} of an edge", rule)
+
+    def reversed(self) -> Fabric:
+        """The fabric with every edge turned round, which loads the same capacities."""
+        turned = sorted(FabricEdge(e.target, e.source, e.loads) for e in self.edges)
+        return replace(self, edges=tuple(turned))
+
+    def reached(self, start: int) -> frozenset[int]:
+        """The ranks to which data of one can come, itself among them."""
+        after: dict[int, set[int]] = {rank: set() for rank in range(self.ranks)}
+        for edge in self.edges:
+            after[edge.source].add(edge.target)
+        known, frontier = {start}, [start]
+        for rank in frontier:
+            frontier += sorted(after[rank] - known)
+            known |= after[rank]
+        return frozenset(known)
+
+    def check_connected(self) -> None:
+        """Refuse a fabric in which some rank cannot reach another.
+
+        Raises:
+            InputError: naming two such ranks.
+        """
+        for start, fabric, word in ((0, self, "to"), (0, self.reversed(), "from")):
+            if cut_off := set(range(self.ranks)) - fabric.reached(start):
+                rule = f"has no way {word} rank {min(cut_off)}"
+                remedy = "add a link, or leave the rank out"
+                raise InputError(f"rank {start} of fabric {self.name[:60]}", rule, remedy)
+
+
+def unit_of(bandwidths: Iterable[Fraction], asked: Fraction | None = None) -> Fraction:
+    """The unit of bandwidths in bytes per second: the one asked for, else the greatest common one.
+
+    Raises:
+        InputError: they are so uneven that the greatest common unit is no use.
+    """
+    if asked is not None:
+        return asked
+    every = sorted(set(bandwidths))
+    common = math.lcm(*(b.denominator for b in every))
+    unit = Fraction(math.gcd(*(int(b * common) for b in every)), common)
+    if every[-1] / unit > MAX_RATIO:
+        given = f"bandwidths from {float(every[0]):g} to {float(every[-1]):g} B/s"
+        rule = f"have no common unit that the largest holds at most {MAX_RATIO} times"
+        raise InputError(given, rule, "name one with --unit, such as --unit 25GB/s")
+    return unit

@@ -1,0 +1,1 @@
+"""Fabrics that other tools describe: msccl-tools' topologies, `nvidia-smi topo -m`."""
