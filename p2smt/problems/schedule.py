@@ -1,0 +1,95 @@
+"""Can chunks that are copied, and never added, reach their goals in so many steps and rounds?
+
+A schedule is k-synchronous (Cai et al., "Synthesizing optimal collective algorithms", PPoPP 2021):
+it has S steps; step s lasts r_s rounds, and the rounds are R in all.  In a step a rank sends only
+what it held before the step.  A message is a chunk over an edge; in a step of r rounds the
+messages over all edges that load a capacity of bandwidth b are at most b r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from p2smt.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ChunkRoute:
+    """What becomes of a chunk: ``root`` holds it at first, all of ``goals`` hold it at last."""
+
+    root: int
+    goals: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSymmetry:
+    """A symmetry: where it takes every rank, every edge, every chunk, by their numbers."""
+
+    ranks: tuple[int, ...]
+    edges: tuple[int, ...]
+    chunks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DisseminationProblem:
+    """Chunks 0, 1, .. over a fabric in ``steps`` steps and ``rounds`` rounds.
+
+    ``edges`` are (source, target, loaded capacities), ``capacities`` their bandwidths in chunks a
+    round.  Only schedules that every one of ``symmetries`` takes to itself are sought: with some,
+    that there is none says nothing of schedules without them.
+    """
+
+    ranks: int
+    edges: tuple[tuple[int, int, tuple[int, ...]], ...]
+    capacities: tuple[Fraction, ...]
+    chunks: tuple[ChunkRoute, ...]
+    steps: int
+    rounds: int
+    symmetries: tuple[ScheduleSymmetry, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise InputError(f"{self.steps} steps", "must be at least 1")
+        if self.rounds < self.steps:
+            given = f"{self.rounds} rounds in {self.steps} steps"
+            raise InputError(given, "a step takes a round or more", "give more rounds")
+        if not self.chunks:
+            raise InputError("no chunks", "must be at least 1")
+        ends = {end for source, target, _ in self.edges for end in (source, target)}
+        ends |= {rank for chunk in self.chunks for rank in (chunk.root, *chunk.goals)}
+        if not ends <= set(range(self.ranks)):
+            raise InputError(f"rank {max(ends)}", f"is none of 0 to {self.ranks - 1}")
+        if min(self.capacities, default=Fraction(1)) <= 0:
+            raise InputError(f"capacity {min(self.capacities)}", "must be positive")
+        for one in self.symmetries:
+            for image, size in (
+                (one.ranks, self.ranks),
+                (one.edges, len(self.edges)),
+                (one.chunks, len(self.chunks)),
+            ):
+                if sorted(image) != list(range(size)):
+                    raise InputError("a symmetry", f"must permute the numbers 0 to {size - 1}")
+
+    def distances(self, sources: Sequence[int], *, back: bool = False) -> tuple[int | None, ...]:
+        """Steps from the nearest of ``sources`` to each rank (``back``: to it); None: no way."""
+        after: list[set[int]] = [set() for _ in range(self.ranks)]
+        for source, target, _ in self.edges:
+            after[target if back else source].add(source if back else target)
+        found: list[int | None] = [0 if r in set(sources) else None for r in range(self.ranks)]
+        frontier = list(dict.fromkeys(sources))
+        for rank in frontier:
+            for other in sorted(after[rank]):
+                if found[other] is None:
+                    found[other] = (found[rank] or 0) + 1
+                    frontier.append(other)
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class StepSends:
+    """A step of a schedule: its rounds, and (chunk, edge) of its messages, sorted."""
+
+    rounds: int
+    sends: tuple[tuple[int, int], ...]
