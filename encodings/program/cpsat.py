@@ -1,7 +1,7 @@
 """A shortest path through the reachable states, chosen by CP-SAT: the default encoding of programs.
 
-A breadth-first search in numpy lists the states and the steps between them beforehand
-(``reachable.py``, ``reachable_search.py``, ``reachable_effects.py``: no solver in them); CP-SAT
+A breadth-first search lists the states and the steps between them beforehand
+(``reachable.py``, ``reachable_search.py``, ``reachable_contents.py``: no solver in them); CP-SAT
 chooses along them, by table constraints.  The paper's direct encoding of state matrices is in
 ``z3_steps.py``; it is the cross-check of this one.
 
@@ -9,12 +9,14 @@ Problem: P2's synthesis of reduction programs: sequences of at most L instructio
 from the start of a demand to its goal.
 
 The states that matter are those reachable from the start and from which the goal is still
-reachable in the steps left.  Up to length 6 and 4 levels they are built on factors of two (the
-small-model property, see docs/small-model.md); outside that range on the real factors.
+reachable in the steps left.  Up to length 6 and 4 levels, or length 5 and 6 levels, they are
+built on factors of two (the small-model property, see docs/small-model.md); outside that range on
+the real factors.  States of one layer that the same steps go on from are one node
+(``cpsat_layers.py``).
 
 Variables, for step t = 1..L
     x[t] in 0..I       instruction number plus one; 0 is "stop"
-    s[t] in nodes      state after the step; s[0] is the start
+    s[t] in nodes      state after the step, or those that go on alike; s[0] is the start
     c[t] in ticks      cost of the step (with costs)
     u[t,l] in 0..1     whether the step counts towards limit l
 
@@ -29,7 +31,7 @@ Objective: minimise the sum of c (without costs: the length); ties (within the p
 
 Every variable is a function of x, so that an enumeration meets each program once.
 
-Size: one tuple per arc of each layer; 4 levels and L = 5 have about 2,200.
+Size: one tuple per arc of each layer; at L = 5, 4 levels have about 1,200, 6 levels 5,300.
 """
 
 from __future__ import annotations
@@ -159,8 +161,10 @@ def enumerate_programs(
     built = _build(problem, table)
     if built is None:
         return Result(Status.COMPLETE, (), stats=_stats(watch, table))
-    collector = _Collector(built[1].x, limits.max_answers)
-    _, status = run_cpsat.run(built[0], watch.left(), collector, every=True)
+    model, vs = built
+    collector = _Collector(vs.x, limits.max_answers)
+    model.add_decision_strategy(list(vs.x), cp_model.CHOOSE_FIRST, cp_model.SELECT_MIN_VALUE)
+    _, status = run_cpsat.run(model, watch.left(), collector, every=True, plainly=True)
     programs = tuple(sorted(collector.found, key=_order)[: limits.max_answers])
     whole = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
     whole = whole and len(programs) == len(collector.found)
@@ -191,7 +195,7 @@ def _optimum(problem: ProgramProblem, table: ReachableTable, watch: StopWatch) -
         return Result(Status.INFEASIBLE, stats=_stats(watch, table))
     model, vs = built
     model.minimize(cp_model.LinearExpr.sum(list(vs.cost if problem.costs else _lengths(*built))))
-    solver, status = run_cpsat.run(model, watch.left())
+    solver, status = run_cpsat.run(model, watch.left(), in_ticks=problem.costs is not None)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         found = Status.INFEASIBLE if status == cp_model.INFEASIBLE else Status.UNKNOWN
         return Result(found, stats=_stats(watch, table))

@@ -35,7 +35,7 @@ def layers_of(problem: ProgramProblem, table: ReachableTable) -> list[list[Layer
         kept = [row for row in rows if row is not None]
         layers.append(kept)
         nodes = {row[2] for row in kept}
-    return _within(layers, problem.at_most)
+    return _merged(_within(layers, problem.at_most))
 
 
 def _within(layers: list[list[LayerRow]], at_most: int | None) -> list[list[LayerRow]]:
@@ -65,3 +65,22 @@ def _within(layers: list[list[LayerRow]], at_most: int | None) -> list[list[Laye
         kept.append(layer)
         behind = after
     return kept
+
+
+def _merged(layers: list[list[LayerRow]]) -> list[list[LayerRow]]:
+    """The tuples with nodes merged, and numbered anew, that the same tuples go on from.
+
+    No word, cost or use is lost or gained, and a node stays a function of the words to it.
+    """
+    after, found = {GOAL: GOAL}, []
+    for rows in reversed(layers):
+        steps: dict[int, list[LayerRow]] = {}
+        for source, x, target, *rest in rows:
+            steps.setdefault(source, []).append((x, after[target], *rest))
+        numbers: dict[tuple[LayerRow, ...], int] = {}
+        after = {
+            source: numbers.setdefault(tuple(sorted(onward)), len(numbers))
+            for source, onward in steps.items()
+        }
+        found.append([(n, *step) for known, n in numbers.items() for step in known])
+    return found[::-1]

@@ -1,9 +1,8 @@
-"""Explicit table of the reachable states of a reduction problem: numpy, no solver.
+"""Explicit table of the reachable states of a reduction problem: no solver.
 
-A node is a vector of state matrices on the model factors, with each device's count of
+A node is what every device holds on the model factors, with each device's count of
 non-empty rows on the real factors beside it: payloads and the divisibility of a
-reduce-scatter come from the real sizes even where synthesis runs on small ones.  All nodes
-of one depth step at once.
+reduce-scatter come from the real sizes even where synthesis runs on small ones.
 
 In the range of the small-model property one table serves all factors of a depth: row counts
 are then kept symbolically, as exponents of one prime per factor, and filled in afterwards.
@@ -21,12 +20,12 @@ from p2smt.collectives.names import Collective
 from p2smt.encodings.program.reachable_search import GOAL, RawTable, StateExplorer, StateSpace
 from p2smt.errors import EncodingBug, TooLarge
 from p2smt.problems.program import ProgramProblem
-from p2smt.programs.program import SMALL_MODEL_DEPTH, SMALL_MODEL_LENGTH
+from p2smt.programs.program import DEEP_MODEL_DEPTH, SMALL_MODEL_LENGTH, small_model_length
 from p2smt.result import SearchLimits, StopWatch
 
 MAX_MODEL_DEVICES = 64
-_PRIMES = (2, 3, 5, 7)
-_POWER = 6  # no factor is divided out more often in SMALL_MODEL_LENGTH steps
+_PRIMES = (2, 3, 5, 7, 11, 13)
+_POWER = SMALL_MODEL_LENGTH  # no factor is divided out more often in so many steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,59 +69,51 @@ def _raw_table(timed: _Timed) -> RawTable:
     return StateExplorer(timed.space, timed.watch).build()
 
 
-def _generic(problem: ProgramProblem) -> tuple[StateSpace, Callable[[int], int | None]]:
-    """A state space whose sizes are primes, and real rows for one of its row counts."""
-    depth = len(problem.factors)
-    primes = _PRIMES[:depth]
-    whole = math.prod(primes) ** _POWER
-    space = StateSpace(
-        problem.demand,
-        problem.model_factors,
-        primes,
-        whole,
-        problem.max_length,
-        problem.instructions,
-        problem.forbidden,
-    )
+@lru_cache(maxsize=32)
+def _table(timed: _Timed, factors: tuple[int, ...]) -> ReachableTable:
+    """The table of a space whose row counts stand for those on these factors."""
+    space, raw = timed.space, _raw_table(timed)
+    exact = space.rows == math.prod(space.sizes)
+    real = _same if exact else _real_rows(space, factors)
+    return _pruned(raw.start, _filled(space, factors, raw, real), raw.explored)
+
+
+def _same(count: int) -> int | None:
+    return count
+
+
+def _real_rows(space: StateSpace, factors: tuple[int, ...]) -> Callable[[int], int | None]:
+    """The real rows for a symbolic row count; None if they are not whole."""
 
     @cache
     def real(count: int) -> int | None:
-        if whole % count:
-            raise EncodingBug("a row count that no division explains", problem, count)
+        if space.rows % count:
+            raise EncodingBug("a row count that no division explains", str(space), count)
         divisor = 1
-        for prime, factor in zip(primes, problem.factors, strict=True):
-            left = whole // count
+        for prime, factor in zip(space.sizes, factors, strict=True):
+            left = space.rows // count
             while left % prime == 0:
                 left //= prime
                 divisor *= factor
-        rows, rest = divmod(problem.rows, divisor)
+        rows, rest = divmod(math.prod(factors), divisor)
         return rows if rest == 0 else None
 
-    return space, real
+    return real
 
 
-def _exact(problem: ProgramProblem) -> tuple[StateSpace, Callable[[int], int | None]]:
-    """The state space on the real factors."""
-    if problem.rows > MAX_MODEL_DEVICES:
-        raise TooLarge(
-            f"programs of length {problem.max_length} over factors {list(problem.factors)}",
-            f"need a table on {problem.rows} devices, more than {MAX_MODEL_DEVICES}",
-            f"no limit holds up to length {SMALL_MODEL_LENGTH} over {SMALL_MODEL_DEPTH} factors",
-        )
-    space = StateSpace(
-        problem.demand,
-        problem.factors,
-        problem.factors,
-        problem.rows,
-        problem.max_length,
-        problem.instructions,
-        problem.forbidden,
-    )
-    return space, lambda count: count
+def _space(problem: ProgramProblem, model: tuple[int, ...], symbolic: bool) -> StateSpace:
+    """The state space on model factors, its rows counted by primes or as they are."""
+    sizes = _PRIMES[: len(model)] if symbolic else model
+    rows = math.prod(sizes) ** (_POWER if symbolic else 1)
+    length, items = problem.max_length, problem.instructions
+    return StateSpace(problem.demand, model, sizes, rows, length, items, problem.forbidden)
 
 
 def _filled(
-    problem: ProgramProblem, raw: RawTable, real: Callable[[int], int | None]
+    space: StateSpace,
+    factors: tuple[int, ...],
+    raw: RawTable,
+    real: Callable[[int], int | None],
 ) -> dict[int, list[Arc]]:
     """Arcs with real payloads; steps that would split rows unevenly are dropped."""
     arcs: dict[int, list[Arc]] = {}
@@ -131,14 +122,14 @@ def _filled(
         for step in steps:
             rows = [real(count) for count in step.counts]
             whole = [row for row in rows if row is not None]
-            if len(whole) == len(rows) and _splits(problem, step.instruction, whole):
+            if len(whole) == len(rows) and _splits(space, factors, step.instruction, whole):
                 arcs[node].append(Arc(step.instruction, max(whole), step.target))
     return arcs
 
 
-def _splits(problem: ProgramProblem, instruction: int, rows: list[int]) -> bool:
-    collective, grouping = problem.instructions.items[instruction]
-    members = math.prod(problem.factors[grouping.outer : grouping.inner])
+def _splits(space: StateSpace, factors: tuple[int, ...], instruction: int, rows: list[int]) -> bool:
+    collective, grouping = space.instructions.items[instruction]
+    members = math.prod(factors[grouping.outer : grouping.inner])
     return collective is not Collective.REDUCE_SCATTER or all(row % members == 0 for row in rows)
 
 
@@ -169,8 +160,32 @@ def build_table(problem: ProgramProblem, watch: StopWatch | None = None) -> Reac
         OutOfTimeError: the watch expired.
         TooLarge: the devices or the reachable states exceed the limits of this module.
     """
-    if not problem.factors:
+    if not problem.small_model:
+        return exact_table(problem, watch)
+    return _built(problem, problem.model_factors, True, watch)
+
+
+def exact_table(problem: ProgramProblem, watch: StopWatch | None = None) -> ReachableTable:
+    """The table on the real factors, which rests on no property of small ones.
+
+    Raises:
+        OutOfTimeError: the watch expired.
+        TooLarge: the devices or the reachable states exceed the limits of this module.
+    """
+    if problem.rows > MAX_MODEL_DEVICES:
+        depth = min(len(problem.factors), DEEP_MODEL_DEPTH)
+        raise TooLarge(
+            f"programs of length {problem.max_length} over factors {list(problem.factors)}",
+            f"need a table on {problem.rows} devices, more than {MAX_MODEL_DEVICES}",
+            f"no limit holds up to length {small_model_length(depth)} over {depth} factors",
+        )
+    return _built(problem, problem.factors, False, watch)
+
+
+def _built(
+    problem: ProgramProblem, model: tuple[int, ...], symbolic: bool, watch: StopWatch | None
+) -> ReachableTable:
+    if not model:
         return ReachableTable(GOAL, {}, {GOAL: 0}, 1)
-    space, real = _generic(problem) if problem.small_model else _exact(problem)
-    raw = _raw_table(_Timed(space, watch or StopWatch.start(SearchLimits())))
-    return _pruned(raw.start, _filled(problem, raw, real), raw.explored)
+    timed = _Timed(_space(problem, model, symbolic), watch or StopWatch.start(SearchLimits()))
+    return _table(timed, problem.factors)

@@ -10,7 +10,7 @@ from p2smt.collectives.demand import Demand
 from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
-from p2smt.programs.program import SMALL_MODEL_DEPTH, SMALL_MODEL_LENGTH, Grouping, groupings
+from p2smt.programs.program import Grouping, groupings, small_model_length
 
 Indices = tuple[int, ...]
 
@@ -73,8 +73,7 @@ class ProgramProblem:
     @property
     def small_model(self) -> bool:
         """Whether the problem lies in the tested range of the small-model property."""
-        depth = len(self.factors)
-        return self.max_length <= SMALL_MODEL_LENGTH and depth <= SMALL_MODEL_DEPTH
+        return self.max_length <= small_model_length(len(self.factors))
 
     @property
     def model_factors(self) -> tuple[int, ...]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from p2smt.collectives.demand import Demand
 from p2smt.errors import TooLarge
 from p2smt.programs import semantics
-from p2smt.programs.program import SMALL_MODEL_LENGTH, Hierarchy, Program
+from p2smt.programs.program import SMALL_MODEL_LENGTH, Hierarchy, Instruction, Program
 from p2smt.programs.quotient import PRIMES, Quotient, after_goal, goal_missed, steps_of
+from p2smt.programs.runs import MAX_RUN_DEVICES, run_on_runs
 from p2smt.programs.semantics import State, Step, Trace, Violation
 
 MAX_LISTED = 64
@@ -35,30 +36,34 @@ class Checked:
 
 
 def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Checked:
-    """Run a program device by device, or on the quotient where the states would not fit.
+    """Run a program device by device, or on the quotient where that takes less.
 
     The quotient replaces the factors by distinct primes; that it decides validity rests on
     the small-model property, so it is used up to length 6 and 4 levels only.  Of more levels
-    those are merged that no step of the program tells apart, which changes no group.
+    those are merged that no step of the program tells apart, which changes no group.  Where 5
+    are left, each device is simulated, its rows as runs.
 
     Raises:
-        TooLarge: too many devices for exact states, and outside the range of the quotient.
+        TooLarge: too many devices to simulate, and outside the range of the quotient.
     """
-    factors = hierarchy.factors
-    if hierarchy.size <= semantics.MAX_DEVICES:
-        trace = semantics.run(demand, hierarchy.size, steps_of(hierarchy, program, factors))
+    factors, size = hierarchy.factors, hierarchy.size
+    if size <= semantics.MAX_DEVICES:
+        trace = semantics.run(demand, size, steps_of(hierarchy, program, factors))
         return Checked(trace, factors, True)
+    merged = hierarchy
     if len(factors) > len(PRIMES):
-        hierarchy = hierarchy.merged(_cuts(hierarchy, program))
-        factors = hierarchy.factors
-    if len(factors) > len(PRIMES) or len(program) > SMALL_MODEL_LENGTH:
+        merged = hierarchy.merged(_cuts(hierarchy, program))
+    if merged.depth <= len(PRIMES) and len(program) <= SMALL_MODEL_LENGTH:
+        primes = PRIMES[: merged.depth]
+        return Checked(Quotient(primes, merged.factors).run(demand, merged, program), primes, False)
+    if size > MAX_RUN_DEVICES:
         raise TooLarge(
-            f"a program of length {len(program)} over factors {list(factors)}",
-            f"can be checked up to {semantics.MAX_DEVICES} devices per group, or up to length "
+            f"a program of length {len(program)} over factors {list(merged.factors)}",
+            f"can be checked up to {MAX_RUN_DEVICES} devices per group, or up to length "
             f"{SMALL_MODEL_LENGTH} and {len(PRIMES)} levels that its steps tell apart",
         )
-    primes = PRIMES[: len(factors)]
-    return Checked(Quotient(primes, factors).run(demand, hierarchy, program), primes, False)
+    trace = run_on_runs(demand, size, steps_of(hierarchy, program, factors))
+    return Checked(trace, factors, True)
 
 
 def _cuts(hierarchy: Hierarchy, program: Program) -> list[int]:
@@ -78,7 +83,8 @@ class ListChecker:
         self._states = [start]
         self._ids = {start.tobytes(): 0}
         self._goal = [semantics.is_goal(demand, start)]
-        self._next: dict[tuple[int, str], int | Violation] = {}
+        self._next: dict[tuple[int, Instruction], int | Violation] = {}
+        self._steps: dict[Instruction, Step] = {}
 
     @property
     def exact(self) -> bool:
@@ -88,22 +94,29 @@ class ListChecker:
     def violation(self, program: Program) -> Violation | None:
         """The first rule that a program breaks, or None."""
         at = 0
-        for number, step in enumerate(steps_of(self.hierarchy, program, self.factors), start=1):
+        for number, instruction in enumerate(program.instructions, start=1):
             if self._goal[at]:
                 return after_goal(number)
-            found = self._step(at, str(program.instructions[number - 1]), step, number)
+            found = self._after(at, instruction, number)
             if isinstance(found, Violation):
                 return found
             at = found
         return None if self._goal[at] else goal_missed(len(program))
 
-    def _step(self, at: int, name: str, step: Step, number: int) -> int | Violation:
-        if (at, name) not in self._next:
+    def _after(self, at: int, instruction: Instruction, number: int) -> int | Violation:
+        key = at, instruction
+        if key not in self._next:
             state = self._states[at].copy()
-            outcome = semantics.apply(state, step, number)
-            bad = isinstance(outcome, Violation)
-            self._next[at, name] = outcome if bad else self._register(state)
-        return self._next[at, name]
+            found = semantics.apply(state, self._step(instruction), number)
+            bad = isinstance(found, Violation)
+            self._next[key] = found if bad else self._register(state)
+        return self._next[key]
+
+    def _step(self, instruction: Instruction) -> Step:
+        if instruction not in self._steps:
+            one = Program((instruction,))
+            (self._steps[instruction],) = steps_of(self.hierarchy, one, self.factors)
+        return self._steps[instruction]
 
     def _register(self, state: State) -> int:
         key = state.tobytes()

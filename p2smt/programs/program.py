@@ -24,6 +24,18 @@ from p2smt.parallelism.placement import IntArray
 
 SMALL_MODEL_LENGTH = 6
 SMALL_MODEL_DEPTH = 4
+"""Programs of so many steps over so many levels are in the tested range of the small-model property
+(docs/small-model.md)."""
+DEEP_MODEL_LENGTH = 5
+DEEP_MODEL_DEPTH = 6
+"""And shorter ones over more levels."""
+
+
+def small_model_length(depth: int) -> int:
+    """The longest programs over so many levels in the range of the small-model property; or 0."""
+    if depth <= SMALL_MODEL_DEPTH:
+        return SMALL_MODEL_LENGTH
+    return DEEP_MODEL_LENGTH if depth <= DEEP_MODEL_DEPTH else 0
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -10,7 +10,7 @@ import z3
 
 from p2smt.collectives.demand import Chunks, Demand, Givers, Held, demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.encodings.program.reachable_effects import goal_nodes, initial_layer
+from p2smt.encodings.program.reachable_contents import DeviceContents
 from p2smt.encodings.program.z3_steps import SymbolicState, initial_rows, is_goal
 from p2smt.programs import semantics
 from p2smt.programs.payload_rows import RowCounts
@@ -36,10 +36,11 @@ def test_starts(demand: Demand) -> None:
     expected = oracle.initial(demand, K)
     checker = semantics.initial_state(demand, K)
     assert sets(checker[..., 0].tolist()) == expected
-    table = initial_layer(demand, K, rows=30, one=10)
-    assert sets(table.states[0].tolist()) == expected
+    table = DeviceContents(demand, K)
+    contents = [table.known[number] for number in table.start(rows=30, one=10)]
+    assert sets([[c.matrix >> K * r & 7 for r in range(K)] for c in contents]) == expected
     held = len(oracle.nonempty(expected[0]))
-    assert table.counts.tolist() == [[10 * held] * K]
+    assert [c.count for c in contents] == [10 * held] * K
     assert RowCounts(demand, (K,), ())._start.tolist() == [held] * 2
     direct = [[row.as_long() for row in device] for device in initial_rows(demand, K)]
     assert sets(direct) == expected
@@ -47,12 +48,14 @@ def test_starts(demand: Demand) -> None:
 
 @pytest.mark.parametrize("demand", DEMANDS, ids=str)
 def test_goals(demand: Demand) -> None:
+    table = DeviceContents(demand, K)
     for filled in itertools.product(range(2**K), repeat=K):
         words = [[7 * (rows >> r & 1) for r in range(K)] for rows in filled]
         expected = oracle.is_goal(demand, sets(words))
         state = np.array(words, dtype=np.uint64)
         assert semantics.is_goal(demand, state[..., None]) is expected
-        assert goal_nodes(demand, state.astype(np.uint8)[None]).tolist() == [expected]
+        numbers = [table.number(table.complete(rows), rows, 0) for rows in filled]
+        assert table.is_goal(tuple(numbers)) is expected
 
 
 @pytest.mark.parametrize("demand", DEMANDS, ids=str)

@@ -1,7 +1,7 @@
 """The table of reachable states against brute force on the real factors.
 
-Up to length 6 and 4 levels the table is built on factors of two, so that these tests are also
-tests of the small-model property.
+Up to length 6 and 4 levels, or 5 and 6 levels, the table is built on factors of two, so that these
+tests are also tests of the small-model property.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pytest
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.encodings.program.reachable import ReachableTable, build_table
+from p2smt.encodings.program.reachable import ReachableTable, build_table, exact_table
 from p2smt.problems.program import InstructionSet, ProgramProblem
 from p2smt.programs.program import Hierarchy, parse_program
 from tests.oracles.programs import Oracle, Program, all_programs
@@ -99,8 +99,36 @@ def test_longer_programs_on_the_real_factors(
     assert paths(build_table(task), length) == all_programs(task)
 
 
+SHORT = [((3,), 2), ((3, 2), 3), ((2, 2, 2), 4), ((2, 2, 2, 2), 2)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("factors", "most"), SHORT)
+def test_short_lengths(factors: tuple[int, ...], most: int, kind: RequestKind) -> None:
+    """What is dropped before the last step is another thing at each length."""
+    every = all_programs(problem(factors, most, kind))
+    for length in range(1, most + 1):
+        shorter = {p: rows for p, rows in every.items() if len(p) <= length}
+        assert paths(build_table(problem(factors, length, kind)), length) == shorter
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", KINDS)
+def test_five_levels(kind: RequestKind) -> None:
+    task = problem((2, 2, 2, 2, 2), 3, kind)
+    assert paths(build_table(task), 3) == all_programs(task)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("factors", [(2, 2), (3, 2)])
+def test_the_table_on_the_real_factors(factors: tuple[int, ...], kind: RequestKind) -> None:
+    task = problem(factors, 4, kind)
+    assert paths(exact_table(task), 4) == all_programs(task)
+
+
 def test_numbers_of_programs() -> None:
     counts = {(2, 2): 61, (2, 2, 2): 848}
+    assert len(paths(build_table(problem((2, 2, 2, 2), 5)), 5)) == 3611
     for factors, count in counts.items():
         assert len(paths(build_table(problem(factors, 5)), 5)) == count
         assert len(all_programs(problem(factors, 5))) == count

@@ -92,7 +92,7 @@ def test_wrong_programs_are_refused(
 
 def test_no_quotient_outside_the_range_of_the_small_model() -> None:
     deep = Hierarchy.plain((8, 8, 8, 8, 8))
-    with pytest.raises(TooLarge, match="up to 1024 devices"):
+    with pytest.raises(TooLarge, match="up to 16384 devices"):
         check_program(
             demand_of(RequestKind.ALL_REDUCE),
             deep,

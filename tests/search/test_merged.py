@@ -19,7 +19,7 @@ from p2smt.programs.check import check_program
 from p2smt.programs.program import Hierarchy, groupings, local_groups, parse_program
 from p2smt.result import SearchLimits, Status
 from p2smt.search.programs import Task, best_program
-from p2smt.search.programs_pipelined import Listings, SoughtProgram
+from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
 from p2smt.search.weaker.merged import best_merged
 from tests.search.test_solve_limits import ask, cluster
 
@@ -77,16 +77,44 @@ def is_real(answer: RequestAnswer) -> None:
 
 
 @pytest.mark.parametrize("pipeline", [1, 4])
-def test_five_levels_and_128_devices_get_a_program(pipeline: int) -> None:
-    sizes = (4, 2, 2, 4, 8)  # two outermost entities would leave nothing to gain over trees
+def test_seven_levels_and_512_devices_get_a_program(pipeline: int) -> None:
+    sizes = (4, 2, 2, 2, 2, 4, 8)  # two outermost entities would leave nothing to gain over trees
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
-    tp_on_gpus = FixedEntry(axis=1, level=4, value=4)  # so dp is split at all five levels
+    tp_on_gpus = FixedEntry(axis=1, level=6, value=4)  # so dp is split at all seven levels
     more: dict[str, Any] = {"rules": (tp_on_gpus,), "pipeline": pipeline, "max_length": 3}
-    found = p2smt.solve(ask(topology, "dp=128,tp=4", "dp=1GiB", **more), top=1)
+    found = p2smt.solve(ask(topology, "dp=512,tp=4", "dp=1GiB", **more), top=1)
     assert found.status is Status.FEASIBLE
     assert found.best is not None
     is_real(found.best.requests[0])
     assert found.bound_s <= found.best.objective_s
+
+
+def test_six_levels_of_128_devices_are_proved() -> None:
+    sizes = (4, 2, 2, 2, 2, 2)
+    topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
+    found = p2smt.solve(ask(topology, "dp=128", "dp=1GiB", max_length=3), top=1)
+    assert found.status is Status.OPTIMAL
+    assert found.best is not None
+    best = found.best.requests[0]
+    assert best.program is not None
+    checked = check_program(demand_of(RequestKind.ALL_REDUCE), best.hierarchy, best.program)
+    assert checked.trace.violation is None
+    assert best.checked == checked.how
+    assert found.bound_s <= best.seconds < best.single_s
+
+
+@pytest.mark.parametrize("pipeline", [1, 4])
+def test_the_optimum_over_five_levels_is_no_worse_than_over_merged_ones(pipeline: int) -> None:
+    scene = scene_of(4, 2, 2, 4, 2)
+    task = Task(RequestKind.ALL_REDUCE, scene.hierarchy, 3)
+    sought = SoughtProgram(task, scene, 2**30, pipeline, Listings())
+    merged = best_merged(sought, UNLIMITED).best
+    search = best_program(task, scene, 2**30, UNLIMITED)
+    proved = search if pipeline == 1 else best_pipelined(sought, UNLIMITED)
+    assert proved.status is Status.OPTIMAL
+    assert proved.best is not None
+    assert merged is not None
+    assert proved.bound_s <= proved.best.seconds <= merged.seconds * (1 + 1e-9)
 
 
 def test_programs_beyond_length_six_are_no_worse_than_those_up_to_it() -> None:
@@ -112,10 +140,10 @@ def test_z3_takes_programs_for_more_devices_than_it_proves() -> None:
 
 def test_restrictions_hold_on_merged_levels() -> None:
     """Steps across a level that was merged away are counted too."""
-    sizes = (4, 2, 2, 2, 4)
+    sizes = (4, 2, 2, 2, 2, 2, 2)
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
     limits = (("l1", 1), ("l2", 1))
-    problem = ask(topology, "dp=128", "dp=1GiB", step_limits=limits, max_length=3)
+    problem = ask(topology, "dp=256", "dp=1GiB", step_limits=limits, max_length=3)
     found = p2smt.solve(problem, top=1).best
     assert found is not None
     answer = found.requests[0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from p2smt.collectives.demand import demand_of
 from p2smt.errors import InputError, TooLarge
 from p2smt.programs.check import check_program
-from p2smt.programs.program import SMALL_MODEL_LENGTH, Hierarchy
+from p2smt.programs.program import Hierarchy, small_model_length
 from p2smt.schedules.families.family import MAX_SIZES, Instance, ParametricReport
 from p2smt.schedules.families.induction import Induction
 from p2smt.schedules.lower.assemble import DEFAULT
@@ -81,7 +81,7 @@ def prove_program(
             break
     most = max((instance.ranks for instance in instances), default=0)
     return ParametricReport(
-        most, tuple(instances), Induction(False, "all sizes", reason=_why(program))
+        most, tuple(instances), Induction(False, "all sizes", reason=_why(program, len(names)))
     )
 
 
@@ -97,10 +97,11 @@ def _checked(
     return verify(replace(schedule, name=str(program)), fifo_depth)
 
 
-def _why(program: Program) -> str:
+def _why(program: Program, depth: int) -> str:
     """What is known about other sizes."""
-    if len(program.instructions) > SMALL_MODEL_LENGTH:
-        return f"programs longer than {SMALL_MODEL_LENGTH} steps may depend on the sizes"
+    longest = small_model_length(depth)
+    if len(program.instructions) > longest:
+        return f"programs longer than {longest} steps may depend on the sizes"
     return (
         "that programs of this length do not depend on the sizes was observed in every case tried "
         "and is not proved (docs/small-model.md)"

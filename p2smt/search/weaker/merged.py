@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from p2smt.programs.program import SMALL_MODEL_DEPTH, SMALL_MODEL_LENGTH
+from p2smt.programs.program import SMALL_MODEL_DEPTH, small_model_length
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, best_program, price
 from p2smt.search.programs_pipelined import (
@@ -34,9 +34,10 @@ def best_merged(sought: SoughtProgram, limits: SearchLimits) -> Found:
     """
     watch, task = StopWatch.start(limits), sought.task
     best = _listed(sought, watch)
-    if sought.pipeline == 1 and task.hierarchy.depth <= SMALL_MODEL_DEPTH and not watch.expired():
-        short = replace(task, max_length=min(task.max_length, SMALL_MODEL_LENGTH))
-        short = replace(short, solver=Solver.CPSAT)
+    known = small_model_length(task.hierarchy.depth)
+    if sought.pipeline == 1 and known and not watch.expired():
+        length = min(task.max_length, known)
+        short = replace(task, max_length=length, solver=Solver.CPSAT)
         other = best_program(short, sought.scene, sought.payload_bytes, watch.left()).best
         if other is not None and (best is None or other.seconds < best.seconds):
             best = other

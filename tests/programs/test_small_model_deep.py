@@ -1,0 +1,135 @@
+"""The small-model property up to 6 levels, by the table of states on the real factors.
+
+A lockstep by the semantics alone (test_small_model.py) would take days there.  The table on the
+real factors, which rests on no property, is held against brute force where that ends
+(tests/encodings/test_program_reachable.py).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import RequestKind
+from p2smt.encodings.program import reachable
+from p2smt.encodings.program.reachable import ReachableTable, build_table, exact_table
+from p2smt.encodings.program.reachable_search import GOAL
+from p2smt.problems.program import InstructionSet, ProgramProblem
+from p2smt.programs.check import ListChecker
+from p2smt.programs.program import (
+    DEEP_MODEL_DEPTH,
+    DEEP_MODEL_LENGTH,
+    SMALL_MODEL_LENGTH,
+    Hierarchy,
+    Program,
+)
+
+KINDS = (RequestKind.ALL_REDUCE, RequestKind.REDUCE_SCATTER, RequestKind.ALL_GATHER)
+FIVE = [
+    (3, 2, 2, 2, 2),
+    (2, 3, 2, 2, 2),
+    (2, 2, 3, 2, 2),
+    (2, 2, 2, 3, 2),
+    (2, 2, 2, 2, 3),
+    (4, 2, 2, 2, 2),
+    (2, 2, 2, 2, 4),
+    (2, 3, 5, 2, 2),
+]
+SIX = [(2,) * n + (3,) + (2,) * (5 - n) for n in range(6)]
+
+
+def problem(factors: tuple[int, ...], length: int, kind: RequestKind) -> ProgramProblem:
+    return ProgramProblem(demand_of(kind), factors, length, InstructionSet.of(len(factors)))
+
+
+def difference(one: ReachableTable, other: ReachableTable, length: int) -> tuple[int, ...] | None:
+    """A shortest word after which the tables differ in an instruction or its payload; or None."""
+    layer = {(one.start, other.start): tuple[int, ...]()}
+    for left in range(length, 0, -1):
+        after: dict[tuple[int, int], tuple[int, ...]] = {}
+        for (a, b), word in layer.items():
+            ours = {(arc.instruction, arc.rows): arc.target for arc in one.steps(a, left)}
+            theirs = {(arc.instruction, arc.rows): arc.target for arc in other.steps(b, left)}
+            if ours.keys() != theirs.keys():
+                return word
+            for step, target in ours.items():
+                after.setdefault((target, theirs[step]), (*word, step[0]))
+        layer = after
+    return None
+
+
+@pytest.fixture(autouse=True)
+def more_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reachable, "MAX_MODEL_DEVICES", 128)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("real", "length"),
+    [
+        (FIVE[0], 3),
+        pytest.param(FIVE[4], DEEP_MODEL_LENGTH, marks=pytest.mark.exhaustive),
+        *(pytest.param(real, DEEP_MODEL_LENGTH, marks=pytest.mark.evidence) for real in FIVE),
+    ],
+)
+def test_five_levels(real: tuple[int, ...], kind: RequestKind, length: int) -> None:
+    task = problem(real, length, kind)
+    assert task.small_model
+    assert difference(build_table(task), exact_table(task), length) is None
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", KINDS)
+def test_four_levels(kind: RequestKind) -> None:
+    task = problem((3, 2, 2, 2), SMALL_MODEL_LENGTH, kind)
+    assert difference(build_table(task), exact_table(task), SMALL_MODEL_LENGTH) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("real", "length"),
+    [
+        (SIX[0], 2),
+        pytest.param(SIX[2], 3, marks=pytest.mark.exhaustive),
+        *(pytest.param(real, 4, marks=pytest.mark.evidence) for real in SIX),
+        pytest.param(SIX[0], DEEP_MODEL_LENGTH, marks=pytest.mark.evidence),
+        pytest.param(SIX[5], DEEP_MODEL_LENGTH, marks=pytest.mark.evidence),
+    ],
+)
+def test_six_levels(real: tuple[int, ...], kind: RequestKind, length: int) -> None:
+    assert len(real) == DEEP_MODEL_DEPTH
+    task = problem(real, length, kind)
+    assert task.small_model
+    assert difference(build_table(task), exact_table(task), length) is None
+
+
+def test_a_difference_is_found() -> None:
+    """Programs of 5 steps that a table for 4 lacks, and other payloads."""
+    long, short, other = (
+        exact_table(problem(factors, length, RequestKind.ALL_REDUCE))
+        for factors, length in (((2, 2, 2), 5), ((2, 2, 2), 4), ((3, 2, 2), 5))
+    )
+    assert difference(long, long, 5) is None
+    assert difference(long, short, 4) is None
+    assert difference(long, short, 5) is not None
+    assert difference(long, other, 5) == ()
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("real", FIVE[:5])
+def test_every_program_of_five_levels_is_valid_by_the_semantics(real: tuple[int, ...]) -> None:
+    task = problem(real, DEEP_MODEL_LENGTH, RequestKind.ALL_REDUCE)
+    table, hierarchy, checked = build_table(task), Hierarchy.plain(real), 0
+    checker = ListChecker(task.demand, hierarchy)
+    paths: list[tuple[int, Program]] = [(table.start, Program(()))]
+    for left in range(task.max_length, 0, -1):
+        onward = []
+        for node, program in paths:
+            for arc in table.steps(node, left):
+                step = hierarchy.instruction(*task.instructions.items[arc.instruction])
+                onward.append((arc.target, Program((*program.instructions, step))))
+        done = [program for node, program in onward if node == GOAL]
+        assert [str(p) for p in done if checker.violation(p) is not None] == []
+        checked += len(done)
+        paths = [path for path in onward if path[0] != GOAL]
+    assert checked == 9717
