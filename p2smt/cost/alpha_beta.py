@@ -90,7 +90,30 @@ def _load(topology: Topology, use: LevelUse, rule: Rule, bandwidth: float) -> tu
 def regular_model(
     topology: Topology, digits: tuple[Digits, ...], grouping: Grouping, operation: Operation
 ) -> StepCostModel:
-    """The step model of an instruction on the groups of a parallelism matrix."""
+    """The step model of an instruction on the groups of a parallelism matrix.
+
+    Scenes that differ only where the instruction's groups stay put share one model.
+    """
+    return _acting_model(topology, *_acting(digits, grouping), operation)
+
+
+def _acting(digits: tuple[Digits, ...], grouping: Grouping) -> tuple[tuple[Digits, ...], Grouping]:
+    """The same groups, without the digits of levels where every device takes part by itself.
+
+    Whatever lies there, a step's groups are spread over all devices of such a level
+    (:func:`p2smt.cost.loads.footprint.regular_footprint`).
+    """
+    split = [j for j, level in enumerate(digits) if level]
+    inner = len(split) if grouping.master else grouping.inner
+    kept = set(split[grouping.outer : inner])
+    acting = tuple(level if j in kept else () for j, level in enumerate(digits))
+    return acting, Grouping(0, grouping.inner - grouping.outer, grouping.master)
+
+
+@lru_cache(maxsize=65_536)
+def _acting_model(
+    topology: Topology, digits: tuple[Digits, ...], grouping: Grouping, operation: Operation
+) -> StepCostModel:
     return step_model(topology, _cached_footprint(topology, digits, grouping), operation)
 
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Topology
 from p2smt.collectives.names import RequestKind
@@ -79,6 +80,7 @@ def priced_bound_s(
     return wire_s + least_call_s(topology)
 
 
+@lru_cache(maxsize=256)
 def bare_links(topology: Topology, least: float = 1.0) -> Topology:
     """The links alone, each at the best part of its nominal rate that is measured, or ``least``.
 

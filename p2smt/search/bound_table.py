@@ -4,6 +4,11 @@ Every entry starts as the least that a program can cost there.  ``refine`` repla
 bound of the request's answer, or forbids it where the restrictions leave no program (a cut).  So
 the table never says more than the true objective of a matrix, and ``propose`` can name the matrix
 of least cost under it at any time, while answers to earlier proposals are still out.
+
+Where all matrices can be listed (:mod:`p2smt.search.table.matrices`) each is looked at, in the same
+integer ticks and with the same order of ties as by a solver; z3, the cross-check, is always asked.
+A row is then a scene, not a combination of the terms that a solver needs: one answer refines every
+matrix with that scene, and scenes that no matrix has under the rules are not there.
 """
 
 from __future__ import annotations
@@ -11,21 +16,26 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from p2smt.cluster.topology import Topology
 from p2smt.cost.scene import Scene
-from p2smt.errors import OutOfTimeError, TooLarge
-from p2smt.parallelism.placement import Matrix, Placement
+from p2smt.errors import TooLarge
+from p2smt.parallelism.placement import IntArray, Matrix
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.answers import least_s, matrix_alternative, physical_bound_s
+from p2smt.plans.answers import matrix_alternative, physical_bound_s
 from p2smt.plans.solution import Alternative, RequestAnswer, objective
-from p2smt.problems.placement import CostTable, PlacementProblem
+from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Result, Status, StopWatch
 from p2smt.search.placements import best_matrix, placements
-from p2smt.search.scene_table import SceneTable, TermValues, scene_table
+from p2smt.search.scene_table import TermValues, scene_table
+from p2smt.search.table.entries import MAX_TICKS, Listed, Loose, Tabled, filled
+from p2smt.search.table.least import at_most, least
+from p2smt.search.table.matrices import MatrixList, listed
+from p2smt.search.table.scenes import scene_rows
 from p2smt.solvers.solver import Solver
 
 _RESOLUTION = 2**44  # ticks of the largest single collective, at first
-_COARSE, _CAP, _ZOOM = 2**24, 2**46, 2**20
+_COARSE, _ZOOM = 2**24, 2**20
+
+_Kind = Listed | Tabled | Loose
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,79 +65,10 @@ class Proposal:
 
 
 @dataclass(slots=True)
-class _Entry:
-    """A bound in seconds; or, once it is refined, an answer, or not allowed."""
-
-    bound_s: float
-    answer: RequestAnswer | None = None
-    allowed: bool = True
-
-
-@dataclass(slots=True)
-class _Loose:
-    """Entries of a request with too many scenes for a table: made when a matrix falls into one.
-
-    The solver does not see them, so its bounds hold, but say nothing of this request.
-    """
-
-    topology: Topology
-    chosen: tuple[int, ...]
-    request: Request
-    entries: dict[TermValues, _Entry] = field(default_factory=dict)
-
-    def values(self, matrix: Matrix) -> TermValues:
-        """All that the scene of a matrix depends on, at most."""
-        return tuple(entry for row in matrix for entry in row)
-
-    def scene(self, values: TermValues) -> Scene:
-        """The scene of these values."""
-        width = len(self.topology.levels)
-        rows = [values[at : at + width] for at in range(0, len(values), width)]
-        return Scene.of(self.topology, Placement(tuple(rows)), self.chosen)
-
-    def of(self, matrix: Matrix) -> _Entry:
-        """The entry that a matrix falls into."""
-        values = self.values(matrix)
-        if values not in self.entries:
-            bound_s = least_s(self.scene(values), self.request)
-            self.entries[values] = _Entry(bound_s)
-        return self.entries[values]
-
-
-@dataclass(slots=True)
-class _Rows:
-    """Entries of one request by the values of its table's terms."""
-
-    request: Request
-    columns: SceneTable
-    entries: dict[TermValues, _Entry]
-
-    def values(self, matrix: Matrix) -> TermValues:
-        """The row that a matrix falls into."""
-        return self.columns.values(Placement(matrix))
-
-    def scene(self, values: TermValues) -> Scene:
-        """The scene of these values."""
-        return self.columns.scenes[values]
-
-    def of(self, matrix: Matrix) -> _Entry:
-        """The entry that a matrix falls into."""
-        return self.entries[self.values(matrix)]
-
-    def costs(self, tick_s: float) -> CostTable:
-        """The rows in ticks of one iteration, rounded down and capped: still lower bounds."""
-        rows = {
-            values: min(int(self.request.times * entry.bound_s / tick_s), _CAP)
-            for values, entry in self.entries.items()
-            if entry.allowed
-        }
-        return CostTable(self.columns.terms, rows)
-
-
-@dataclass(slots=True)
 class BoundTable:
-    """Bounds on all requests of a problem; ``calls`` counts the solver's runs.
+    """Bounds on all requests of a problem; ``calls`` counts the proposals and lists.
 
+    ``lists``: matrices are listed where they are few enough; then there is no :meth:`question`.
     ``refusals``: why some requests have no table.  Proposals then ignore these requests.
     """
 
@@ -135,7 +76,9 @@ class BoundTable:
     solver: Solver
     calls: int = 0
     refusals: list[TooLarge] = field(default_factory=list)
-    _requests: list[_Rows | _Loose] = field(default_factory=list)
+    lists: bool = True
+    _list: MatrixList | None = None
+    _requests: list[_Kind] = field(default_factory=list)
     _tick_s: float = 1.0
 
     def fill(self, watch: StopWatch) -> None:
@@ -144,21 +87,33 @@ class BoundTable:
         Raises:
             OutOfTimeError: the time ran out.
         """
-        problem, largest_s = self.problem, 0.0
-        for request in problem.requests:
-            chosen = problem.axis_indices(request)
-            try:
-                columns = scene_table(
-                    problem.topology, problem.axis_sizes, chosen, problem.rules, watch
-                )
-            except TooLarge as refusal:
-                self.refusals.append(TooLarge(f"'{request}'", refusal.rule, refusal.remedy))
-                self._requests.append(_Loose(problem.topology, chosen, request))
-                continue
-            rows, single_s = _filled(request, columns, watch)
+        largest_s = 0.0
+        if (
+            self.lists and self.solver is Solver.CPSAT
+        ):  # z3 is asked whatever there is: it is the cross-check
+            self._list = listed(self._sizes.levels, self._sizes.axes, self.problem.rules)
+        for request in self.problem.requests:
+            rows, single_s = self._rows(request, watch)
             largest_s += request.times * single_s
             self._requests.append(rows)
         self._tick_s = largest_s / _RESOLUTION or 1.0
+
+    def _rows(self, request: Request, watch: StopWatch) -> tuple[_Kind, float]:
+        """The entries of a request, and the longest of their single collectives."""
+        problem, chosen = self.problem, self.problem.axis_indices(request)
+        if self._list is not None:
+            rows = scene_rows(problem.topology, self._list, chosen)
+            entries, single_s = filled(request, rows.by_number, watch)
+            return Listed(request, chosen, rows, entries), single_s
+        try:
+            columns = scene_table(
+                problem.topology, problem.axis_sizes, chosen, problem.rules, watch
+            )
+        except TooLarge as refusal:
+            self.refusals.append(TooLarge(f"'{request}'", refusal.rule, refusal.remedy))
+            return Loose(problem.topology, chosen, request), 0.0
+        entries, single_s = filled(request, columns.scenes, watch)
+        return Tabled(request, columns, entries), single_s
 
     def propose(self, excluded: frozenset[Matrix], watch: StopWatch) -> Proposal:
         """The matrix of least cost under the table as it is, none of the excluded ones."""
@@ -178,8 +133,10 @@ class BoundTable:
         COMPLETE if there are no others, beside those excluded; TRUNCATED after ``most``.
         """
         self.calls += 1
-        at_most = math.floor(limit_s / self._tick_s) + 1
-        question = replace(self._question(excluded), at_most=at_most)
+        ticks = math.floor(limit_s / self._tick_s) + 1
+        if self._list is not None:
+            return at_most(self._list, self._costs, self._worst, excluded, ticks, most)
+        question = replace(self.question(excluded), at_most=ticks)
         return placements(question, replace(watch.left(), max_answers=most), self.solver)
 
     def refine(self, entry: OpenEntry, answer: RequestAnswer | None) -> None:
@@ -189,14 +146,29 @@ class BoundTable:
         if answer is not None:
             found.bound_s = answer.bound_s
 
+    @property
+    def tick_s(self) -> float:
+        """Seconds of a tick."""
+        return self._tick_s
+
+    def measure_in(self, tick_s: float) -> None:
+        """Take a tick that was settled on before."""
+        self._tick_s = tick_s
+
+    def ticks(self, matrix: Matrix) -> int | None:
+        """What the table says of a matrix, in ticks; None where an entry is forbidden."""
+        found = [(rows.request, rows.of(matrix)) for rows in self._requests]
+        if not all(entry.allowed for _, entry in found):
+            return None
+        costs = [entry.ticks(request, self._tick_s) for request, entry in found]
+        return max(costs) if self._worst else sum(costs)
+
     def links_s(self) -> float:
         """Seconds that the links alone allow at best: each request where it is best off."""
         least = (
-            min(
-                (physical_bound_s(s, rows.request) for s in rows.columns.scenes.values()), default=0
-            )
-            if isinstance(rows, _Rows)
-            else 0.0
+            0.0
+            if isinstance(rows, Loose)
+            else min((physical_bound_s(s, rows.request) for s in rows.scenes.values()), default=0.0)
             for rows in self._requests
         )
         return objective(self.problem, tuple(least))
@@ -228,9 +200,9 @@ class BoundTable:
         return matrix_alternative(self.problem, matrix, answers)
 
     @property
-    def _tables(self) -> list[_Rows]:
-        """The requests that the solver sees."""
-        return [rows for rows in self._requests if isinstance(rows, _Rows)]
+    def _tables(self) -> list[Tabled | Listed]:
+        """The requests that proposals heed."""
+        return [rows for rows in self._requests if not isinstance(rows, Loose)]
 
     def _rescaled(self, matrix: Matrix) -> bool:
         """Change the tick unless it fits; whether it was changed.
@@ -239,7 +211,7 @@ class BoundTable:
         is capped.
         """
         terms_s = [rows.request.times * rows.of(matrix).bound_s for rows in self._tables]
-        if any(term / self._tick_s >= _CAP for term in terms_s):
+        if any(term / self._tick_s >= MAX_TICKS for term in terms_s):
             self._tick_s *= _ZOOM
         elif 0 < max(terms_s, default=0.0) < _COARSE * self._tick_s:
             self._tick_s /= _ZOOM
@@ -250,28 +222,33 @@ class BoundTable:
     def _least(self, excluded: frozenset[Matrix], watch: StopWatch) -> Result[Matrix]:
         """The matrix of least cost in ticks, checked to be an answer."""
         self.calls += 1
-        return best_matrix(self._question(excluded), self.solver, watch)
+        if self._list is None:
+            return best_matrix(self.question(excluded), self.solver, watch)
+        if watch.expired():
+            return Result(Status.UNKNOWN)
+        return least(self._list, self._costs, self._worst, excluded)
 
-    def _question(self, excluded: frozenset[Matrix]) -> PlacementProblem:
-        """The matrices and their costs in ticks under the table as it is."""
-        problem = self.problem
-        return PlacementProblem(
-            problem.topology.sizes,
-            problem.axis_sizes,
-            problem.rules,
-            tuple(rows.costs(self._tick_s) for rows in self._tables),
-            problem.objective == "max",
-            excluded,
+    def question(self, excluded: frozenset[Matrix] = frozenset()) -> PlacementProblem:
+        """The matrices and their costs in ticks under the table as it is, where none are listed."""
+        tables = [rows for rows in self._requests if isinstance(rows, Tabled)]
+        return replace(
+            self._sizes,
+            costs=tuple(rows.costs(self._tick_s) for rows in tables),
+            worst=self._worst,
+            excluded=excluded,
         )
 
+    @property
+    def _sizes(self) -> PlacementProblem:
+        """The matrices, whatever they cost."""
+        problem = self.problem
+        return PlacementProblem(problem.topology.sizes, problem.axis_sizes, problem.rules)
 
-def _filled(request: Request, columns: SceneTable, watch: StopWatch) -> tuple[_Rows, float]:
-    """Lower bounds on the scenes of a table, and the longest of their single collectives."""
-    entries, longest_s = {}, 0.0
-    for values, scene in columns.scenes.items():
-        if watch.expired():
-            raise OutOfTimeError
-        entries[values] = _Entry(least_s(scene, request))
-        single_s = scene.fixed_time(request.kind, request.payload_bytes).seconds
-        longest_s = max(longest_s, single_s)
-    return _Rows(request, columns, entries), longest_s
+    @property
+    def _worst(self) -> bool:
+        return self.problem.objective == "max"
+
+    @property
+    def _costs(self) -> list[IntArray]:
+        """The cost of each listed matrix in ticks, by request."""
+        return [rows.ticks(self._tick_s) for rows in self._requests if isinstance(rows, Listed)]

@@ -19,6 +19,7 @@ from p2smt.search.programs import Task, best_program, list_programs
 
 LENGTH = 5
 FACTORS = [(16, 8), (16, 32, 8), (16, 16, 32, 8)]
+DEEP = [(4, 4, 8, 16, 8), (2, 4, 4, 8, 16, 8)]
 COUNTS = {2: 61, 3: 848, 4: 3611}
 by_depth = pytest.mark.parametrize("factors", FACTORS, ids=lambda f: f"{len(f)}-levels")
 
@@ -31,6 +32,7 @@ def fresh(*arguments: Any) -> Callable[[], Round]:
 
     def setup() -> Round:
         reachable._raw_table.cache_clear()
+        reachable._table.cache_clear()
         return arguments, {}
 
     return setup
@@ -38,7 +40,7 @@ def fresh(*arguments: Any) -> Callable[[], Round]:
 
 def scene(factors: tuple[int, ...]) -> Scene:
     """One axis over all devices of a tree of switches, ten times slower per level outwards."""
-    names = ("pod", "rack", "node", "gpu")[-len(factors) :]
+    names = ("region", "hall", "pod", "rack", "node", "gpu")[-len(factors) :]
     levels = tuple(
         Level(name, size, Link(LinkKind.SWITCH, (Piece("simple", 1e-6, 1e9 * 10**j),)))
         for j, (name, size) in enumerate(zip(names, factors, strict=True))
@@ -54,7 +56,7 @@ def test_all_programs(benchmark: BenchmarkFixture, factors: tuple[int, ...]) -> 
     assert (result.status, len(result.value or ())) == (Status.COMPLETE, COUNTS[len(factors)])
 
 
-@by_depth
+@pytest.mark.parametrize("factors", [*FACTORS, *DEEP], ids=lambda f: f"{len(f)}-levels")
 def test_best_program(benchmark: BenchmarkFixture, factors: tuple[int, ...]) -> None:
     place = scene(factors)
     task = Task(RequestKind.ALL_REDUCE, place.hierarchy, LENGTH)

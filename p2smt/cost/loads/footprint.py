@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate
 from operator import mul
 
@@ -23,6 +24,7 @@ from p2smt.cost.loads.trees import block_load, chain_part, inner_load
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.programs.program import Grouping
 
+_KEPT = 1024  # devices, at most, of a level whose spans are kept
 Digits = tuple[tuple[int, int], ...]
 """Reduction digits of one level: (size, stride) each, the most significant first."""
 
@@ -43,15 +45,28 @@ def digits_of(placement: Placement, axes: Sequence[int]) -> tuple[Digits, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Span:
-    """One level of a regular step: member offsets of a group, offsets of the groups."""
+    """One level of a regular step: member offsets of a group, offsets of the groups.
+
+    Equal to itself alone: of small levels there is one of each kind, and what it loads is worked
+    out once.
+    """
 
     members: IntArray
     groups: IntArray
 
+    @property
+    def rings(self) -> IntArray:
+        """The members of each group, in a row."""
+        return self.groups[:, None] + self.members
+
 
 def _span(size: int, digits: Digits, role: str) -> _Span:
+    return (_kept if size <= _KEPT else _made)(size, digits, role)
+
+
+def _made(size: int, digits: Digits, role: str) -> _Span:
     every = np.arange(size, dtype=np.int64)
     zero = np.ones(size, dtype=bool)
     members = np.zeros(1, dtype=np.int64)
@@ -62,6 +77,9 @@ def _span(size: int, digits: Digits, role: str) -> _Span:
     if role == "varying":
         return _Span(members, every[zero])
     return _Span(one, every[zero] if role == "zero" else every)
+
+
+_kept = lru_cache(maxsize=4096)(_made)
 
 
 def _roles(digits: Sequence[Digits], grouping: Grouping) -> list[str]:
@@ -175,19 +193,17 @@ def _sibling_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse
     closed = math.prod(spread[:j]) == 1
     concurrent = math.prod(len(s.groups) for s in spans[j + 1 :])
     inside = math.prod(spread[j + 1 :])
-    rings = span.groups[:, None] + span.members
     even = even_load(level, spread[j], closed)
-    path = _edges_load(level, rings, False) if even is None else even
-    ring = _edges_load(level, rings, True) if closed and even is None else path
-    first, second = np.nonzero(~np.eye(len(span.members), dtype=bool))
-    pairs = _link_load(level, rings[:, first], rings[:, second])
+    path = _edges_load(level, span, False) if even is None else even
+    ring = _edges_load(level, span, True) if closed and even is None else path
+    pairs = _pairs_load(level, span)
     one = 1 / inside if closed else 0.0
     return LevelUse(
         j,
         least_inside=inside,
         ring=concurrent * ring,
         path=concurrent * path,
-        tree=concurrent * _sibling_tree(topology, spans, j, rings),
+        tree=concurrent * _sibling_tree(topology, spans, j),
         pairs=concurrent * pairs * inside**2,
         closed_inside=inside if closed else 0,
         ring_drawn=one,
@@ -196,7 +212,7 @@ def _sibling_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse
     )
 
 
-def _sibling_tree(topology: Topology, spans: Sequence[_Span], j: int, rings: IntArray) -> float:
+def _sibling_tree(topology: Topology, spans: Sequence[_Span], j: int) -> float:
     """Load of the worst link by the chains of one group's trees: each edge is used both ways."""
     spread, first = _spread(spans), topology.node_level + 1
     if j < first:
@@ -208,17 +224,27 @@ def _sibling_tree(topology: Topology, spans: Sequence[_Span], j: int, rings: Int
     if level.link.kind is LinkKind.FULL_MESH:
         edges = spread[j] if cycle else spread[j] - 1
         return 2 * part * edges / (spread[j] * (spread[j] - 1))
-    return part * _edges_load(level, rings, cycle, both=True)
+    return part * _edges_load(level, spans[j], cycle, both=True)
 
 
-def _edges_load(level: Level, rings: IntArray, cycle: bool, both: bool = False) -> float:
+@lru_cache(maxsize=4096)
+def _edges_load(level: Level, span: _Span, cycle: bool, both: bool = False) -> float:
     """Worst link with one unit from each sibling to the next; ``both``: and one back."""
+    rings = span.rings
     following = np.roll(rings, -1, axis=1)
     edges = (rings, following) if cycle else (rings[:, :-1], following[:, :-1])
     if both:
         source, target = (np.concatenate([edges[i], edges[1 - i]]) for i in (0, 1))
         return _link_load(level, source, target)
     return _link_load(level, *edges)
+
+
+@lru_cache(maxsize=4096)
+def _pairs_load(level: Level, span: _Span) -> float:
+    """Worst link with one unit from each sibling to each other."""
+    rings = span.rings
+    first, second = np.nonzero(~np.eye(len(span.members), dtype=bool))
+    return _link_load(level, rings[:, first], rings[:, second])
 
 
 def _link_load(level: Level, source: IntArray, target: IntArray) -> float:
@@ -228,8 +254,7 @@ def _link_load(level: Level, source: IntArray, target: IntArray) -> float:
 def _send_sibling_use(topology: Topology, spans: Sequence[_Span], j: int) -> LevelUse:
     """A message goes over its own link alone, whatever rings there are."""
     concurrent = math.prod(len(s.groups) for s in spans[j + 1 :])
-    rings = spans[j].groups[:, None] + spans[j].members
-    return LevelUse(j, path=concurrent * _edges_load(topology.levels[j], rings, False))
+    return LevelUse(j, path=concurrent * _edges_load(topology.levels[j], spans[j], False))
 
 
 def send_footprint(topology: Topology, digits: Sequence[Digits]) -> Footprint:
