@@ -27,7 +27,7 @@ SCALE = 2.0**30
 
 
 def answer(setting: SymbolicSetting, limits: SearchLimits) -> dict[str, Any]:
-    """The row of a setting."""
+    """The row of a setting; ``seconds`` pass on the wall until the set is proved."""
     found = least_set(setting, limits)
     row: dict[str, Any] = {
         "factors": list(setting.factors),

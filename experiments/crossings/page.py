@@ -19,10 +19,10 @@ PAGE, TEMPLATE = HERE / "README.md", HERE / "README.in.md"
 
 def page(data: Mapping[str, list[Row]]) -> str:
     """The page."""
-    two, three = data.get("2", []), data.get("3", [])
+    two, three, four = (data.get(levels, []) for levels in "234")
     asked = [row for row in two if row["large"] is not None]
     reductions = [row for row in asked if row["kind"] == "all-reduce"]
-    every = [row for row in (*two, *three, *data.get("4", [])) if summary.needs_no_calls(row)]
+    every = [row for row in (*two, *three, *four) if summary.needs_no_calls(row)]
     return TEMPLATE.read_text(encoding="utf-8").format(
         most=MOST,
         two=len(two),
@@ -37,18 +37,11 @@ def page(data: Mapping[str, list[Row]]) -> str:
         three_proved=sum(map(summary.proved, three)),
         three_table=summary.theorem_table(three),
         calls_text=summary.counts([row for row in three if not summary.needs_no_calls(row)]),
-        four_text=_four(data.get("4", [])),
+        four=len(four),
+        four_proved=sum(map(summary.proved, four)),
+        four_table=summary.theorem_table(four),
+        four_s=round(max((row["seconds"] for row in four), default=0)),
         count_text=_kept(every, summary.off(every, summary.has_expected_count)),
-    )
-
-
-def _four(rows: Sequence[Row]) -> str:
-    """The settings of four levels, a sentence each."""
-    return " ".join(
-        f"Over {' x '.join(map(str, row['factors']))} without a cost per call "
-        f"{len(row['members'])} of {row['programs']} programs ({row['costs']} costs) are enough, "
-        f"with multipliers in {row['cases']} cases ({row['seconds']:.0f} s)."
-        for row in rows
     )
 
 

@@ -33,3 +33,13 @@ def three_levels(factors: tuple[int, ...]) -> Iterator[SymbolicSetting]:
     """The settings of three levels with these sizes, of one port each."""
     for kind, calls in product(KINDS, (False, True)):
         yield SymbolicSetting(factors, (1, 1, 1), kind, calls=calls)
+
+
+def four_levels() -> tuple[list[SymbolicSetting], ...]:
+    """Those of four levels, in parts: all-reduce without a cost per call, and the other two."""
+    sizes, ports = (2,) * 4, (1,) * 4
+    others = product(KINDS[1:], (False, True))
+    return (
+        [SymbolicSetting(sizes, ports, calls=False)],
+        [SymbolicSetting(sizes, ports, kind, calls=calls) for kind, calls in others],
+    )

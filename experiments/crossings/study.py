@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from experiments.crossings.answer import answer
-from experiments.crossings.settings import MOST, THREE, three_levels, two_levels
+from experiments.crossings.settings import MOST, THREE, four_levels, three_levels, two_levels
 from experiments.crossings.store import Row, write
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
@@ -22,7 +22,6 @@ from p2smt.result import SearchLimits
 
 LIMIT_S = 3600.0
 PROCESSES = 2
-FOUR = SymbolicSetting((2, 2, 2, 2), (1, 1, 1, 1), calls=False)
 
 
 def rows_of(settings: Iterable[SymbolicSetting]) -> list[Row]:
@@ -34,7 +33,9 @@ def parts(levels: int) -> list[list[SymbolicSetting]]:
     """The settings in parts that share what they compute."""
     if levels == 2:
         return [list(two_levels(outer)) for outer in range(2, MOST + 1)]
-    return [list(three_levels(factors)) for factors in THREE] if levels == 3 else [[FOUR]]
+    if levels == 3:
+        return [list(three_levels(factors)) for factors in THREE]
+    return list(four_levels())
 
 
 def main(arguments: Sequence[str]) -> None:

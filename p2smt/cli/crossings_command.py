@@ -60,7 +60,7 @@ def crossings(
     ] = None,
     plot: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Draw the regions: a file named .png, .svg or .pdf."),
+        typer.Option(metavar="FILE", help="Draw the regions of --factors: .png, .svg or .pdf."),
     ] = None,
     latex: Annotated[
         bool, typer.Option("--latex", help="Write costs of --sufficient as LaTeX.")
@@ -75,8 +75,9 @@ def crossings(
 ) -> int:
     """Which program is best, for which latencies, bandwidths and payloads: exactly.
 
-    Of --factors (rings, numbers as ratios between levels), or of a request on a --topology; of two
-    requests without --placement: which placement is best, by the ratio of their payloads.
+    Of --factors (rings, numbers as ratios between levels), or of a request on a --topology with its
+    library, on a --placement or on whichever is best; of several requests without --placement:
+    which placement is best, by the ratio of the first two payloads, for large ones.
     """
     from p2smt.cli import given, restrictions
     from p2smt.cli.crossings_given import ratios_of, setting_of, unknown_call
@@ -88,21 +89,21 @@ def crossings(
     texts = RequestTexts(reduce, reduce_scatter, all_gather)
     if (factors is None) == (topology is None):
         raise InputError("crossings", "take either --factors, or --topology with a request")
-    if sufficient or topology is not None:
-        ratios = {"--latency-ratio": latency_ratio, "--bandwidth-ratio": bandwidth_ratio}
-        _refuse({**ratios, "--plot": plot}, "has no use here", "drop it")
+    ratios = {"--latency-ratio": latency_ratio, "--bandwidth-ratio": bandwidth_ratio}
+    drawn = {**ratios, "--plot": plot}
+    if sufficient and topology is None:
+        _refuse(drawn, "goes with --factors alone", "drop it, or --sufficient")
     if not sufficient:
         extra = {"--out": out, "--latex": "" if latex else None}
         _refuse(extra, "goes with --sufficient", "add that, or drop it")
     if topology is not None:
-        own = {"--ports": ports, "--cost-per-call": cost_per_call, "--kind": kind}
+        own = {"--ports": ports, "--cost-per-call": cost_per_call, "--kind": kind, **drawn}
         _refuse(own, "goes with --factors", "drop it")
         _refuse({"--sufficient": "" if sufficient else None}, "goes with --factors", "give these")
-        from p2smt.cli.crossings_shown import PlacedTexts, show_payloads, show_placements
+        from p2smt.cli.crossings_shown import PlacedTexts, show_placed
 
         placed = PlacedTexts(topology, axes, placement, texts, algorithm, nominal)
-        show = show_payloads if placement is not None else show_placements
-        return show(placed, length, limits, json)
+        return show_placed(placed, length, limits, json)
     placed_only = {"--axes": axes, "--placement": placement, "--algorithm": algorithm}
     nominal_given = {"--nominal": "" if nominal else None, "requests": "" if texts.some else None}
     _refuse({**placed_only, **nominal_given}, "goes with --topology", "drop it")

@@ -66,48 +66,47 @@ def show_table(
     return OK
 
 
+def show_placed(placed: PlacedTexts, length: str, limits: SearchLimits, as_json: bool) -> int:
+    """What is best on a topology: of one request by its payload, of several by payloads' ratio."""
+    one = placed.placement is not None or len(placed.texts.texts()) == 1
+    return (show_payloads if one else show_placements)(placed, length, limits, as_json)
+
+
 def show_payloads(placed: PlacedTexts, length: str, limits: SearchLimits, as_json: bool) -> int:
     """Cells over the payload of a request on a topology, with its numbers."""
+    from dataclasses import replace
+
     from p2smt.cli import given
     from p2smt.cli.codes import NOT_SETTLED, OK
     from p2smt.cli.output import note, print_json
-    from p2smt.cli.scene_options import placed_requests
-    from p2smt.cost.named import running
-    from p2smt.cost.scene import Scene
-    from p2smt.cost.symbolic.form import LinkNumbers
-    from p2smt.errors import InputError
+    from p2smt.cli.scene_options import placement_of, requested
+    from p2smt.cluster.nodes.even import check_even
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
-    from p2smt.report.crossings.cell_tables import payload_data, payload_tables
+    from p2smt.report.crossings.payload_cells import payload_data, payload_tables
     from p2smt.report.tables import show
-    from p2smt.search.crossings.cells import payload_table, scene_forms
+    from p2smt.search.crossings.payloads import payload_crossings
 
     most = given.count_of(length, "length", MAX_PROGRAM_LENGTH)
-    asked = placed_requests(
-        placed.topology,
-        placed.axes,
-        placed.placement,
-        placed.texts,
-        placed.algorithm,
-        nominal=placed.nominal,
+    problem = requested(
+        placed.topology, placed.axes, placed.texts, placed.algorithm, nominal=placed.nominal
     )
-    if len(asked.problem.requests) != 1:
-        raise InputError("crossings", "are of one request on a topology", "give one")
-    (request,) = asked.problem.requests
-    cluster = running(asked.problem.topology, asked.problem.algorithms)
-    scene = Scene.of(cluster, asked.placement, asked.problem.axis_indices(request))
-    forms = scene_forms(scene, request.kind, most, limits)
-    if forms is None:
+    check_even(problem.topology)
+    problem = replace(problem, max_length=most)
+    matrix = None
+    if placed.placement is not None:
+        matrix = placement_of(placed.placement, problem.topology, problem.axes).matrix
+    found = payload_crossings(problem, matrix, limits)
+    if found is None:
         note(OUT_OF_TIME)
-    cells = () if forms is None else payload_table(forms, LinkNumbers.of(cluster))
     if as_json:
-        print_json(payload_data(scene, request, forms, cells))
-    elif forms is not None:
-        show(*payload_tables(scene, request, forms, cells))
-    return NOT_SETTLED if forms is None else OK
+        print_json(payload_data(problem, found))
+    elif found is not None:
+        show(*payload_tables(problem, found))
+    return OK if found is not None and found.complete else NOT_SETTLED
 
 
 def show_placements(placed: PlacedTexts, length: str, limits: SearchLimits, as_json: bool) -> int:
-    """Cells over the ratio of two requests' payloads, on a topology with its numbers."""
+    """Cells over the ratio of the first two requests' payloads, on a topology."""
     from dataclasses import replace
 
     from p2smt.cli import given
@@ -125,6 +124,7 @@ def show_placements(placed: PlacedTexts, length: str, limits: SearchLimits, as_j
         placed.topology, placed.axes, placed.texts, placed.algorithm, nominal=placed.nominal
     )
     check_even(problem.topology)
+    check_shares([text for _, text in placed.texts.texts()])
     problem = replace(problem, max_length=most)
     found = placement_cells(problem, limits)
     if found is None:
@@ -134,3 +134,18 @@ def show_placements(placed: PlacedTexts, length: str, limits: SearchLimits, as_j
     elif found is not None:
         show(*placement_tables(problem, found))
     return NOT_SETTLED if found is None else OK
+
+
+def check_shares(texts: list[str]) -> None:
+    """Whether the requests from the second on all have sizes, which say their shares, or none.
+
+    Raises:
+        InputError: some have.
+    """
+    from p2smt.errors import InputError
+
+    rest = texts[1:]
+    unsized = [text for text in rest if "=" not in text]
+    if len(unsized) not in (0, len(rest)):
+        remedy = "give one to each request from the second on, or to none"
+        raise InputError(f"request {unsized[0][:60]!r}", "has no size, and others have", remedy)

@@ -22,6 +22,7 @@ def show_least_set(
     from p2smt.report.crossings.least_set import least_set_answer, least_set_lines
     from p2smt.report.text import printable
     from p2smt.result import Status
+    from p2smt.search.crossings.cells import table_of
     from p2smt.search.crossings.least import least_set
 
     found = least_set(setting, limits)
@@ -32,7 +33,11 @@ def show_least_set(
     elif out is not None:
         note("no certificate is written: nothing is proved")
     if as_json:
-        print_json(least_set_answer(found, written))
+        from p2smt.cli.crossings_given import ratios_of
+
+        levels = len(setting.factors)
+        rows = ratios_of(levels, None, None, None) if proved and levels > 1 else ()
+        print_json(least_set_answer(found, written, table_of(found.costs, rows) if rows else None))
     else:
         for line in least_set_lines(found, latex):
             typer.echo(line)

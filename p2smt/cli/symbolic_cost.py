@@ -21,9 +21,11 @@ def show_symbolic(
     """Print symbolic costs; ``numeric``: options that ask for numbers, by name.
 
     Raises:
-        InputError: one of these is given, or a program has no linear form.
+        InputError: one of these is given, a program has no symbolic cost, or no step runs by the
+            algorithm named.
     """
-    from p2smt.cli.output import print_json
+    from p2smt.cli.output import note, print_json
+    from p2smt.cost.named import NamedStep, named_notes
     from p2smt.errors import InputError
     from p2smt.plans.given_program import candidates, placed_programs
     from p2smt.report.costs.symbolic_text import PricedInSymbols, symbolic_data, symbolic_lines
@@ -37,6 +39,15 @@ def show_symbolic(
         for texts in candidates(problem, programs)
         for placed in placed_programs(problem, asked.placement, texts)
     ]
+    steps = [
+        NamedStep(str(instruction), instruction.collective, way.algorithm)
+        for one in found
+        if one.placed.program is not None
+        for instruction, step in zip(one.placed.program.instructions, one.cost.steps, strict=True)
+        for way in step.ways
+    ]
+    for text in named_notes(problem.topology, problem.algorithms, steps):
+        note(text)
     if as_json:
         print_json(symbolic_data(found))
     else:

@@ -20,7 +20,8 @@ from p2smt.cost.library.graphs import (
 )
 
 _SIMPLE = "simple"
-_FIRST = 64  # bytes that the first factor of a correction stands for
+FIRST_BYTES = 64
+"""Bytes that the first factor of a correction stands for."""
 _IN_SWITCH = (Algorithm.NVLS, Algorithm.NVLS_TREE)
 _CHAINS = ("reduce", "broadcast")
 
@@ -41,7 +42,7 @@ class EstimatedTime:
 
     def seconds(self, payload: float) -> float:
         """The estimated time for a payload in bytes."""
-        size = int(payload) // _FIRST
+        size = int(payload) // FIRST_BYTES
         k = size.bit_length() - 1
         factor = self.factors[k] if 0 <= k < len(self.factors) else 1.0
         latency = self.latency_s * (self.plateau if payload >= self.plateau_bytes else 1.0)

@@ -33,19 +33,19 @@ from p2smt.errors import InputError
 
 def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
     """The ways in which a topology's library runs an operation, and its choice."""
-    choice = _choice(topology, footprint, operation)
+    choice = library_choice(topology, footprint, operation)
     library = library_of(topology.library)
     sent = library.sent_for(operation)
 
     def priced(index: int) -> Way:
-        way = _carried(topology, footprint, sent, choice.ways[index])
+        way = carried(topology, footprint, sent, choice.ways[index])
         return _way(topology, library, footprint, operation, way)
 
     ways = PricedWays(len(choice.ways), priced)
     return StepCostModel(ways, None if topology.best else choice)
 
 
-def _choice(topology: Topology, footprint: Footprint, operation: Operation) -> LibraryChoice:
+def library_choice(topology: Topology, footprint: Footprint, operation: Operation) -> LibraryChoice:
     """The library's choice; an algorithm from outside runs only where its rule says so."""
     library, shape = library_of(topology.library), group_shape(topology, footprint)
     named = topology.named_for(operation) if isinstance(operation, Collective) else None
@@ -55,7 +55,7 @@ def _choice(topology: Topology, footprint: Footprint, operation: Operation) -> L
 
     def fits(algorithm: LibraryAlgorithm | None) -> bool:
         added = isinstance(algorithm, AddedAlgorithm)
-        return not added or _rule(topology, footprint, operation, algorithm) is not None
+        return not added or rule_of_way(topology, footprint, operation, algorithm) is not None
 
     return chooser(library, operation.value, shape, named, fits)
 
@@ -90,7 +90,7 @@ def least_call_s(topology: Topology) -> float:
     return min(_call_s(topology, library, name, nodes=1) for name in names)
 
 
-def _carried(
+def carried(
     topology: Topology, footprint: Footprint, operation: Operation, way: LibraryWay
 ) -> LibraryWay:
     """The way, or a ring with its protocol where the links or the groups do not allow it."""
@@ -108,7 +108,7 @@ def _way(
     way: LibraryWay,
 ) -> Way:
     node = topology.node_level
-    rule = _rule(topology, footprint, library.sent_for(operation), way.algorithm)
+    rule = rule_of_way(topology, footprint, library.sent_for(operation), way.algorithm)
     if rule is None:
         given = f"library {library.name}: {way.algorithm} for {operation.value}"
         raise InputError(given, "the cost model has no such algorithm", "remove it from runs")
@@ -140,7 +140,7 @@ def _way(
     )
 
 
-def _rule(
+def rule_of_way(
     topology: Topology,
     footprint: Footprint,
     operation: Operation,
@@ -156,11 +156,19 @@ def _rule(
 
 
 def _call_s(topology: Topology, library: Library, operation: str, nodes: int) -> float:
-    """What a call costs: of its operation, and for spanning nodes, which no topology replaces."""
-    call_s = dict(topology.calls).get(operation, library.call_s(operation))
-    if nodes > 1:
-        call_s += library.across_s(topology.levels[topology.node_level].link.fabric)
-    return call_s * topology.call_factor
+    own, across, factor = call_parts(topology, library, operation, nodes)
+    return (own + across) * factor
+
+
+def call_parts(
+    topology: Topology, library: Library, operation: str, nodes: int
+) -> tuple[float, float, float]:
+    """What a call costs: of its operation, for spanning nodes, which no topology replaces, and how
+    many times both."""
+    own = dict(topology.calls).get(operation, library.call_s(operation))
+    several = nodes > 1
+    across = library.across_s(topology.levels[topology.node_level].link.fabric) if several else 0.0
+    return own, across, topology.call_factor
 
 
 def _latency_s(steps: Profile, hops: list[float]) -> float:
@@ -177,7 +185,14 @@ def _stage_s(rule: LibraryRule, hops: list[float], node: int) -> float:
 def _hop_s(
     topology: Topology, footprint: Footprint, way: LibraryWay, operation: Operation, j: int
 ) -> float:
-    """Seconds of one step at a level.
+    pace, hop = paced_hop(topology, footprint, way, operation, j)
+    return pace * hop
+
+
+def paced_hop(
+    topology: Topology, footprint: Footprint, way: LibraryWay, operation: Operation, j: int
+) -> tuple[float, float]:
+    """Seconds of one step at a level, as so many times those of a hop.
 
     With one member a node nothing hides the network's latency, and a ring's step between nodes
     costs what a tree's does (NCCL 2.30.7, src/graph/tuning.cc).  With more of them every part of a
@@ -189,7 +204,7 @@ def _hop_s(
         family = family_of(Algorithm.TREE)
     if ring and not across and footprint.nodes > 1:
         pace = library_of(topology.library).ring_pace
-    return pace * hop_s(topology, j, way.protocol, family, operation.value)
+    return pace, hop_s(topology, j, way.protocol, family, operation.value)
 
 
 def hop_s(topology: Topology, j: int, protocol: str, family: str, *kinds: str) -> float:
@@ -209,14 +224,14 @@ def _rate(
     link: Link, library: Library, way: LibraryWay, operation: Operation, innermost: bool
 ) -> float:
     """Bytes per second of a port (a link) with one algorithm and protocol."""
-    part = _part(link, way, operation)
+    part = part_reached(link, way, operation)
     return protocol_rate(link, library.protocol(way.protocol), part, innermost=innermost)
 
 
 def _device_rate(
     link: Link, library: Library, way: LibraryWay, operation: Operation, innermost: bool
 ) -> float | None:
-    part = _part(link, way, operation)
+    part = part_reached(link, way, operation)
     return device_rate(link, library.protocol(way.protocol), part, innermost=innermost)
 
 
@@ -248,7 +263,7 @@ def _cap(link: Link, protocol: ProtocolRate, innermost: bool) -> float:
     return math.inf if cap is None or not innermost else cap
 
 
-def _part(link: Link, way: LibraryWay, operation: Operation) -> float:
+def part_reached(link: Link, way: LibraryWay, operation: Operation) -> float:
     """The measured part of a link's bandwidth for an operation, its algorithm, or its parts."""
     if way.algorithm is None:
         return link.efficiency_of(operation.value)

@@ -15,6 +15,8 @@ from p2smt.errors import InputError
 
 _ROUNDING = Fraction(1, 2**48)
 """More than the relative error of a load: 32 roundings."""
+_ROUNDINGS = 4
+"""Of the handful of operations that a library estimates times by."""
 _MARGIN = 2**5
 """So many times smaller than they might be are denominators, so that no other float passes."""
 
@@ -40,3 +42,23 @@ def exact(value: float) -> Fraction:
 def decimal(value: float) -> Fraction:
     """The shortest decimal number whose float this is, as a file would write it."""
     return Fraction(repr(value))
+
+
+def simplest(value: float) -> Fraction:
+    """The fraction of the least denominator within a few roundings of a float that is not negative.
+
+    For numbers made of decimals whose fraction :func:`exact` could not tell from others.
+    """
+    if not value:
+        return Fraction(0)
+    error = Fraction(math.ulp(value)) * _ROUNDINGS
+    return _between(Fraction(value) - error, Fraction(value) + error)
+
+
+def _between(low: Fraction, high: Fraction) -> Fraction:
+    """The fraction of the least denominator between two positive ones."""
+    whole = -(-low.numerator // low.denominator)
+    if whole <= high:
+        return Fraction(whole)
+    below = low.numerator // low.denominator
+    return below + 1 / _between(1 / (high - below), 1 / (low - below))

@@ -2,11 +2,13 @@
 
 A program of steps that each run in one way costs
 
-    c calls + sum_j A_j alpha_j + n sum_steps max_j(l_j beta_j)
+    c calls + sum_j A_j alpha_j + n sum_steps max_j(l_j beta_j) + sum_steps fill
 
 with rationals A and l, and for symbols c (seconds of a call), alpha_j (seconds of a message at
 level j), beta_j (seconds per byte on one of its ports or links) and n (bytes of the payload).
-Where a step may run in several ways, the least of them counts.
+Filling the pipeline of a tree grows with the square root of the payload; nothing else has a fill.
+Where a step may run in several ways, the least of them counts, or that which a library takes for
+the payload.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ from fractions import Fraction
 from itertools import product
 
 from p2smt.cluster.topology import Topology
+from p2smt.cost.symbolic.chosen import ChosenCell
+from p2smt.cost.symbolic.curves import PayloadCurve
 from p2smt.cost.symbolic.exact import decimal
+from p2smt.cost.symbolic.roots import RootSum
 from p2smt.errors import InputError, TooLarge
 
 Rationals = tuple[Fraction, ...]
@@ -42,7 +47,10 @@ class LinkNumbers:
 
     @staticmethod
     def of(topology: Topology) -> LinkNumbers:
-        """Those of a topology's links, by the first protocol of each; a call costs nothing."""
+        """Those of a topology's links, by the first protocol of each; a call costs nothing.
+
+        Under a library :func:`p2smt.cost.symbolic.library.library_numbers` says what they are.
+        """
         first = [level.link.pieces[0] for level in topology.levels]
         return LinkNumbers(
             Fraction(0),
@@ -52,30 +60,117 @@ class LinkNumbers:
 
 
 @dataclass(frozen=True, slots=True)
+class FillTerm:
+    """Filling a pipeline: min(sqrt(factor n W S), most S); ``most`` None: the root alone.
+
+    W = max_j(loads_j beta_j) is what the step transfers a byte in, S = sum of max_j(a_j alpha_j)
+    over the rows a of ``stages`` what a chunk takes from one stage to the next.
+    """
+
+    factor: Fraction
+    loads: Rationals
+    stages: tuple[Rationals, ...]
+    most: Fraction | None = None
+
+    def stage_s(self, numbers: LinkNumbers) -> Fraction:
+        """S with numbers."""
+        return sum((max(map(_times, row, numbers.latency_s)) for row in self.stages), Fraction(0))
+
+    def radicand(self, numbers: LinkNumbers) -> Fraction:
+        """What stands under the root, a byte of payload."""
+        wire = max(map(_times, self.loads, numbers.s_per_byte))
+        return self.factor * wire * self.stage_s(numbers)
+
+    def full_at(self, numbers: LinkNumbers) -> Fraction | None:
+        """The payload from which ``most`` is less than the root; None: there is none."""
+        radicand = self.radicand(numbers)
+        if self.most is None or not radicand:
+            return None
+        return (self.most * self.stage_s(numbers)) ** 2 / radicand
+
+    def of_share(self, share: Fraction) -> FillTerm:
+        """The same where the payload is a share of n."""
+        loads = tuple(load * share for load in self.loads)
+        return FillTerm(self.factor, loads, self.stages, self.most)
+
+
+@dataclass(frozen=True, slots=True)
 class SymbolicWay:
-    """One algorithm with one protocol: A_j and l_j of a step for the whole payload n."""
+    """One algorithm with one protocol: A_j and l_j of a step for the whole payload n.
+
+    ``calls``: what its call costs, in units of c.
+    """
 
     algorithm: str
     protocol: str
     latency: Rationals
     loads: Rationals
+    calls: Fraction = Fraction(1)
+    fill: FillTerm | None = None
 
     def seconds(self, numbers: LinkNumbers, payload_bytes: Fraction) -> Fraction:
-        """The step's time: call, latencies and the worst link."""
-        wire = max(map(_times, self.loads, numbers.s_per_byte))
-        return numbers.call_s + _dot(self.latency, numbers.latency_s) + wire * payload_bytes
+        """The step's time: call, latencies and the worst link.
+
+        Raises:
+            InputError: it has a square root.
+        """
+        return _form_of_one(self).seconds(numbers, payload_bytes)
+
+    def value(self, numbers: LinkNumbers, payload_bytes: Fraction) -> RootSum:
+        """The step's time, whatever it is."""
+        return _form_of_one(self).value(numbers, payload_bytes)
+
+    def of_share(self, share: Fraction) -> SymbolicWay:
+        """The same where the payload is a share of n."""
+        loads = tuple(load * share for load in self.loads)
+        fill = None if self.fill is None else self.fill.of_share(share)
+        return SymbolicWay(self.algorithm, self.protocol, self.latency, loads, self.calls, fill)
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolicStep:
-    """A step by its text and the ways to run it; none: nothing is sent, and it costs nothing."""
+    """A step by its text and the ways to run it; none: nothing is sent, and it costs nothing.
+
+    ``choice``: which of them a library takes, by n from 0 on; empty: the fastest runs.
+    """
 
     text: str
     ways: tuple[SymbolicWay, ...]
+    choice: tuple[ChosenCell, ...] = ()
 
     def seconds(self, numbers: LinkNumbers, payload_bytes: Fraction) -> Fraction:
-        """The time of the fastest way."""
-        return min((way.seconds(numbers, payload_bytes) for way in self.ways), default=Fraction(0))
+        """The time of the way that runs.
+
+        Raises:
+            InputError: it has a square root.
+        """
+        ways = self.ways_at(payload_bytes)
+        return min((way.seconds(numbers, payload_bytes) for way in ways), default=Fraction(0))
+
+    def value(self, numbers: LinkNumbers, payload_bytes: Fraction) -> RootSum:
+        """The time of the way that runs, whatever it is."""
+        every = [way.value(numbers, payload_bytes) for way in self.ways_at(payload_bytes)]
+        least = every[0] if every else RootSum(Fraction(0))
+        for other in every[1:]:
+            least = other if other.plus(least, -1).sign() < 0 else least
+        return least
+
+    def ways_at(self, payload_bytes: Fraction) -> tuple[SymbolicWay, ...]:
+        """The ways of which the fastest runs: that which a library takes, or all."""
+        if not self.choice:
+            return self.ways
+        cell = next(one for one in self.choice if one.reaches(payload_bytes))
+        return (self.ways[cell.way],)
+
+    def ways_beyond(self, payload_bytes: Fraction) -> tuple[SymbolicWay, ...]:
+        """The same for payloads that are a little larger."""
+        later = (one for one in self.choice if one.high is None or payload_bytes < one.high)
+        return next(((self.ways[one.way],) for one in later), self.ways)
+
+    def of_share(self, share: Fraction) -> SymbolicStep:
+        """The same where the payload is a share of n."""
+        choice = tuple(one.of_share(share) for one in self.choice)
+        return SymbolicStep(self.text, tuple(way.of_share(share) for way in self.ways), choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +181,65 @@ class CostForm:
     programs with equal forms cost the same on every hardware.
     """
 
-    calls: int
+    calls: int | Fraction
     latency: Rationals
     maxima: tuple[Rationals, ...]
+    fills: tuple[FillTerm, ...] = ()
 
     @staticmethod
     def of(ways: Sequence[SymbolicWay], levels: int) -> CostForm:
         """The form of a program whose steps run in these ways, over so many levels."""
         latency = tuple(sum((way.latency[j] for way in ways), Fraction(0)) for j in range(levels))
-        return CostForm(len(ways), latency, merged_maxima([way.loads for way in ways]))
+        calls = sum((way.calls for way in ways), Fraction(0))
+        fills = [way.fill for way in ways if way.fill is not None]
+        return CostForm(
+            int(calls) if calls.denominator == 1 else calls,
+            latency,
+            merged_maxima([way.loads for way in ways]),
+            tuple(sorted(fills, key=repr)),
+        )
 
     def seconds(self, numbers: LinkNumbers, payload_bytes: Fraction) -> Fraction:
-        """The program's time."""
+        """The program's time.
+
+        Raises:
+            InputError: a pipeline's filling makes it no linear function of the payload.
+        """
+        if self.fills:
+            rule = "has the square root of the payload, and no linear form"
+            raise InputError("a pipelined algorithm", rule, "name one that is linear, such as ring")
         fixed = self.calls * numbers.call_s + _dot(self.latency, numbers.latency_s)
         return fixed + self.s_per_byte(numbers.s_per_byte) * payload_bytes
 
+    def value(self, numbers: LinkNumbers, payload_bytes: Fraction) -> RootSum:
+        """The program's time, whatever it is."""
+        return self.curve(numbers, payload_bytes).value(payload_bytes)
+
     def s_per_byte(self, betas: Rationals) -> Fraction:
-        """What each byte of the payload takes, with one beta for each level."""
+        """What each byte of a large payload takes, with one beta for each level."""
         return sum((max(map(_times, loads, betas)) for loads in self.maxima), Fraction(0))
+
+    def full_at(self, numbers: LinkNumbers) -> tuple[Fraction, ...]:
+        """The payloads from which some pipeline is full, ascending: the function changes there."""
+        every = {fill.full_at(numbers) for fill in self.fills}
+        return tuple(sorted(at for at in every if at is not None))
+
+    def curve(self, numbers: LinkNumbers, below: Fraction | None) -> PayloadCurve:
+        """The function of the payload up to ``below``, as far as no pipeline becomes full; None: of
+        large payloads."""
+        fixed = self.calls * numbers.call_s + _dot(self.latency, numbers.latency_s)
+        radicands = []
+        for fill in self.fills:
+            full = fill.full_at(numbers)
+            if full is not None and fill.most is not None and (below is None or below > full):
+                fixed += fill.most * fill.stage_s(numbers)
+            else:
+                radicands.append(fill.radicand(numbers))
+        return PayloadCurve.of(fixed, self.s_per_byte(numbers.s_per_byte), radicands)
+
+
+def _form_of_one(way: SymbolicWay) -> CostForm:
+    return CostForm.of([way], len(way.latency))
 
 
 def merged_maxima(maxima: Sequence[Rationals]) -> tuple[Rationals, ...]:
@@ -118,6 +254,24 @@ def merged_maxima(maxima: Sequence[Rationals]) -> tuple[Rationals, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class FormCell:
+    """From ``low`` to ``high`` bytes (None: without end) a program costs the least of ``forms``.
+
+    ``ways``: of each form, how the steps that send something run.  ``below``: at ``high`` itself
+    the next cell holds.
+    """
+
+    low: Fraction
+    high: Fraction | None
+    forms: tuple[CostForm, ...]
+    ways: tuple[tuple[SymbolicWay, ...], ...]
+    below: bool = False
+
+
+_StepWays = list[tuple[SymbolicWay, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class SymbolicCost:
     """What a program costs on a scene: its steps over the named levels."""
 
@@ -125,8 +279,27 @@ class SymbolicCost:
     steps: tuple[SymbolicStep, ...]
 
     def seconds(self, numbers: LinkNumbers, payload_bytes: Fraction) -> Fraction:
-        """The program's time with numbers put in: exact."""
+        """The program's time with numbers put in: exact.
+
+        Raises:
+            InputError: it has a square root.
+        """
         return sum((step.seconds(numbers, payload_bytes) for step in self.steps), Fraction(0))
+
+    def value(self, numbers: LinkNumbers, payload_bytes: Fraction) -> RootSum:
+        """The program's time with numbers put in, whatever it is: exact."""
+        total = RootSum(Fraction(0))
+        for step in self.steps:
+            total = total.plus(step.value(numbers, payload_bytes))
+        return total
+
+    def s_per_byte(self, betas: Rationals) -> Fraction:
+        """What each byte of a large payload takes, by the ways that run then."""
+        total = Fraction(0)
+        for step in self.steps:
+            ways = (step.ways[step.choice[-1].way],) if step.choice else step.ways
+            total += min((max(map(_times, way.loads, betas)) for way in ways), default=Fraction(0))
+        return total
 
     def form(self) -> CostForm | None:
         """Its form where each step runs in one way; None: in several."""
@@ -135,19 +308,69 @@ class SymbolicCost:
             return None
         return CostForm.of([one for (one,) in ways], len(self.levels))
 
+    @property
+    def chosen(self) -> bool:
+        """Whether a library takes different ways for different payloads."""
+        return any(len(step.choice) > 1 for step in self.steps)
+
     def forms(self) -> tuple[CostForm, ...]:
         """The distinct forms of which the least is its cost: one for each choice of ways.
 
         Raises:
+            InputError: a library takes one or another by the payload.
             TooLarge: these are too many.
         """
-        sending = [step.ways for step in self.steps if step.ways]
+        if self.chosen:
+            rule = "a library chooses by the payload, so that no least of forms is the cost"
+            raise InputError("a program", rule, "add --nominal --algorithm ring")
+        return tuple(self._forms(self._ways_at(Fraction(0))))
+
+    def cells(self) -> tuple[FormCell, ...]:
+        """Its forms by the payload: one cell, or one for each choice of a library.
+
+        Raises:
+            TooLarge: there are too many forms.
+        """
+        ends = {cell.high for step in self.steps for cell in step.choice if cell.high is not None}
+        bounds = [Fraction(0), *sorted(ends)]
+        every = zip(bounds, [*bounds[1:], None], strict=True)
+        return tuple(cell for low, high in every for cell in self._cells(low, high))
+
+    def _cells(self, low: Fraction, high: Fraction | None) -> list[FormCell]:
+        """The cell between two bounds, and one of the upper bound itself, where it is a third."""
+        ways = self._ways_at(low + 1 if high is None else (low + high) / 2)
+        if high is None:
+            return [self._cell(low, None, ways)]
+        at, beyond = self._ways_at(high), [step.ways_beyond(high) for step in self.steps]
+        found = [self._cell(low, high, ways, at != ways)]
+        return found if at in (ways, beyond) else [*found, self._cell(high, high, at)]
+
+    def _ways_at(self, payload_bytes: Fraction) -> _StepWays:
+        return [step.ways_at(payload_bytes) for step in self.steps]
+
+    def _cell(
+        self, low: Fraction, high: Fraction | None, ways: _StepWays, below: bool = False
+    ) -> FormCell:
+        forms = self._forms(ways)
+        return FormCell(low, high, tuple(forms), tuple(forms.values()), below)
+
+    def _forms(self, ways: _StepWays) -> dict[CostForm, tuple[SymbolicWay, ...]]:
+        sending = [several for several in ways if several]
         count = math.prod(map(len, sending))
         if count > MAX_FORMS:
             rule = f"at most {MAX_FORMS} can be spelled out"
             raise TooLarge(f"{count} choices of algorithms", rule, "name one: --algorithm ring")
-        every = (CostForm.of(chosen, len(self.levels)) for chosen in product(*sending))
-        return tuple(dict.fromkeys(every))
+        return forms_of(sending, len(self.levels))
+
+
+def forms_of(
+    ways: Sequence[tuple[SymbolicWay, ...]], levels: int
+) -> dict[CostForm, tuple[SymbolicWay, ...]]:
+    """The distinct forms of steps that may run in these ways, each with the first that have it."""
+    found: dict[CostForm, tuple[SymbolicWay, ...]] = {}
+    for chosen in product(*ways):
+        found.setdefault(CostForm.of(chosen, levels), chosen)
+    return found
 
 
 def _times(a: Fraction, b: Fraction) -> Fraction:

@@ -2,12 +2,14 @@
 
 The rules (:mod:`p2smt.cost.algorithms`) say what each algorithm sends and the footprint how that
 meets on links, so the numeric model differs in nothing but the numbers put in.  A protocol of a
-link other than its first has latency and bandwidth by their ratios to the first one's.
+link other than its first has latency and bandwidth by their ratios to the first one's.  What a
+library runs, and when, is in :mod:`p2smt.cost.symbolic.library`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -18,7 +20,15 @@ from p2smt.cost.loads.footprint import Digits, regular_footprint, send_footprint
 from p2smt.cost.loads.level_use import Footprint
 from p2smt.cost.scene import Scene
 from p2smt.cost.symbolic.exact import decimal, exact
-from p2smt.cost.symbolic.form import Rationals, SymbolicCost, SymbolicStep, SymbolicWay
+from p2smt.cost.symbolic.form import (
+    FillTerm,
+    LinkNumbers,
+    Rationals,
+    SymbolicCost,
+    SymbolicStep,
+    SymbolicWay,
+)
+from p2smt.cost.symbolic.library import library_numbers, library_step
 from p2smt.errors import InputError
 from p2smt.programs.program import Grouping, Program
 
@@ -27,16 +37,14 @@ def symbolic_program(scene: Scene, program: Program, payload_rows: Sequence[int]
     """What a program costs on a scene; ``payload_rows`` of the k rows are a step's payload.
 
     Raises:
-        InputError: a library chooses the algorithms, or one of them is not linear in the payload.
+        InputError: different groups of a step pay latencies of different levels.
     """
-    check_linear(scene.topology)
     hierarchy, steps = scene.hierarchy, []
     for instruction, rows in zip(program.instructions, payload_rows, strict=True):
-        ways = step_ways(
-            scene.topology, scene.digits, hierarchy.grouping(instruction), instruction.collective
-        )
+        grouping = hierarchy.grouping(instruction)
+        step = symbolic_step(scene.topology, scene.digits, grouping, instruction.collective)
         share = Fraction(rows, hierarchy.size)
-        steps.append(SymbolicStep(str(instruction), tuple(_of_share(way, share) for way in ways)))
+        steps.append(replace(step.of_share(share), text=str(instruction)))
     return SymbolicCost(scene.topology.names, tuple(steps))
 
 
@@ -46,41 +54,47 @@ def symbolic_fixed(scene: Scene, kind: RequestKind) -> SymbolicCost:
     Raises:
         InputError: as :func:`symbolic_program`.
     """
-    check_linear(scene.topology)
+    topology = scene.topology
     if kind is RequestKind.SEND:
-        ways = _ways(scene.topology, send_footprint(scene.topology, scene.digits), kind)
+        step = _step(topology, send_footprint(topology, scene.digits), RequestKind.SEND)
     else:
         operation = DIRECT.get(kind, RequestKind.ALL_TO_ALL)
         whole = Grouping(0, scene.hierarchy.depth)
-        ways = step_ways(scene.topology, scene.digits, whole, operation)
-    return SymbolicCost(scene.topology.names, (SymbolicStep(kind.value, ways),))
+        step = symbolic_step(topology, scene.digits, whole, operation)
+    return SymbolicCost(topology.names, (replace(step, text=kind.value),))
 
 
-def check_linear(topology: Topology) -> None:
-    """Whether costs on a topology have a symbolic form at all.
-
-    Raises:
-        InputError: it has a library.
-    """
-    if topology.library:
-        given = f"topology {topology.name} with library {topology.library}"
-        rule = "the library chooses algorithms by a rule of its own, which is no symbolic form"
-        raise InputError(given, rule, "add --nominal --algorithm ring")
+def numbers_of(topology: Topology) -> LinkNumbers:
+    """The numbers that the symbols of a topology stand for."""
+    return library_numbers(topology) if topology.library else LinkNumbers.of(topology)
 
 
 @lru_cache(maxsize=16_384)
+def symbolic_step(
+    topology: Topology, digits: tuple[Digits, ...], grouping: Grouping, operation: Operation
+) -> SymbolicStep:
+    """The ways to run an operation on groups, for a payload of all of n; none: nothing is sent."""
+    return _step(topology, regular_footprint(topology, digits, grouping), operation)
+
+
 def step_ways(
     topology: Topology, digits: tuple[Digits, ...], grouping: Grouping, operation: Operation
 ) -> tuple[SymbolicWay, ...]:
-    """The ways to run an operation on groups, for a payload of all of n; none: nothing is sent."""
-    return _ways(topology, regular_footprint(topology, digits, grouping), operation)
+    """The ways of :func:`symbolic_step`."""
+    return symbolic_step(topology, digits, grouping, operation).ways
+
+
+def _step(topology: Topology, footprint: Footprint, operation: Operation) -> SymbolicStep:
+    if all(max(profile) == 1 for profile in footprint.profiles):
+        return SymbolicStep(operation.value, ())
+    if topology.library:
+        return library_step(topology, footprint, operation)
+    return SymbolicStep(operation.value, _ways(topology, footprint, operation))
 
 
 def _ways(
     topology: Topology, footprint: Footprint, operation: Operation
 ) -> tuple[SymbolicWay, ...]:
-    if all(max(profile) == 1 for profile in footprint.profiles):
-        return ()
     collective = operation if isinstance(operation, Collective) else None
     crossed = [
         level.link
@@ -104,10 +118,6 @@ def _way(
     protocol: str,
     collective: Collective | None,
 ) -> SymbolicWay:
-    if rule.pipelined:
-        given = f"algorithm {algorithm}"
-        rule_text = "is pipelined: its time has the square root of the payload, and no linear form"
-        raise InputError(given, rule_text, "name one that is linear: --algorithm ring")
     links = [level.link for level in topology.levels]
     pieces = [_piece(link, protocol, collective) for link in links]
     slower = tuple(map(_latency_ratio, links, pieces))
@@ -122,7 +132,21 @@ def _way(
         if link.device_bandwidth_bytes_per_s:
             drawn = exact(rule.drawn(use, link.kind)) * first
             loads[j] = max(loads[j], drawn / decimal(link.device_bandwidth_bytes_per_s))
+    if rule.pipelined:
+        return _pipelined(algorithm, protocol, latency, tuple(loads))
     return SymbolicWay(algorithm, protocol, latency, tuple(loads))
+
+
+def _pipelined(algorithm: str, protocol: str, latency: Rationals, loads: Rationals) -> SymbolicWay:
+    """Of w to transfer and latencies A: w + 2 A + sqrt(8 w A), as :mod:`p2smt.cost.step_time` has
+    it of each pass."""
+    rows = [
+        tuple(a if j == k else Fraction(0) for k in range(len(latency)))
+        for j, a in enumerate(latency)
+    ]
+    fill = FillTerm(Fraction(8), loads, tuple(row for row in rows if any(row)))
+    twice = tuple(2 * a for a in latency)
+    return SymbolicWay(algorithm, protocol, twice, loads, fill=fill if fill.stages else None)
 
 
 def _piece(link: Link, name: str, collective: Collective | None) -> Piece:
@@ -150,9 +174,3 @@ def _one_latency(rule: Rule, footprint: Footprint, algorithm: str) -> Rationals:
         rule_text = "pays latencies of different levels in different groups"
         raise InputError(f"algorithm {algorithm}", rule_text, "ask for a request with programs")
     return most
-
-
-def _of_share(way: SymbolicWay, share: Fraction) -> SymbolicWay:
-    """A way whose payload is a share of n."""
-    loads = tuple(load * share for load in way.loads)
-    return SymbolicWay(way.algorithm, way.protocol, way.latency, loads)

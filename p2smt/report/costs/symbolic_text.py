@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from p2smt.cost.symbolic.form import CostForm, Rationals, SymbolicCost
+from p2smt.cost.symbolic.chosen import ChosenCell
+from p2smt.cost.symbolic.form import (
+    CostForm,
+    FillTerm,
+    FormCell,
+    Rationals,
+    SymbolicCost,
+    SymbolicStep,
+)
+from p2smt.cost.symbolic.steps import numbers_of
 from p2smt.plans.given_program import PlacedProgram
+from p2smt.report.costs.symbol_numbers import numbers_data, numbers_text
+from p2smt.units import format_bytes
+
+_AT_MOST = r"\le"
+_LONGEST = 24
+"""Characters of a fraction that is shown as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +44,36 @@ def symbolic_lines(found: Sequence[PricedInSymbols], latex: bool) -> Iterator[st
         yield (cost_latex if latex else cost_text)(one.cost)
     if found and not latex:
         yield ""
-        yield (
+        topology = found[0].placed.scene.topology
+        yield _legend(topology.library)
+        yield numbers_text(numbers_of(topology), topology.names)
+
+
+def _legend(library: str) -> str:
+    """What the symbols stand for; with a library, that of others is by their ratio to these."""
+    if not library:
+        return (
             "c: seconds of a call; alpha: seconds of a message at a level; "
             "beta: seconds per byte on one port or link of it; n: bytes of the payload"
         )
+    return (
+        "c: seconds of an all-reduce's call inside a node; alpha: seconds of a ring's step by the "
+        "simple protocol at a level; beta: seconds per byte at the nominal rate of one port or "
+        f"link of it; n: bytes of the payload, whose bounds are {library}'s own"
+    )
 
 
 def cost_text(cost: SymbolicCost) -> str:
-    """The cost as text: its form, or a sum over steps of the least of their ways."""
+    """The cost as text: its form, or a sum over steps of the least of their ways.
+
+    Where a library chooses by the payload, a form for each of its choices.
+    """
+    if cost.chosen:
+        return "\n".join(
+            f"{_range_text(cell)}, {_ways_text(cell)}:\n  {form_text(form, cost.levels)}"
+            for cell in cost.cells()
+            for form in cell.forms
+        )
     form = cost.form()
     if form is not None:
         return form_text(form, cost.levels)
@@ -43,14 +81,49 @@ def cost_text(cost: SymbolicCost) -> str:
     return "\n  + ".join(_joined(ways, "min(\n      ", ",\n      ", ")") for ways in steps)
 
 
+def _range_text(cell: FormCell) -> str:
+    if cell.high is None:
+        return f"n from {exact_bytes(cell.low)} on" if cell.low else "any n"
+    start = f"from {exact_bytes(cell.low)} " if cell.low else ""
+    return f"n {start}{'below' if cell.below else 'up to'} {exact_bytes(cell.high)}"
+
+
+def _ways_text(cell: FormCell) -> str:
+    return "; ".join(f"{way.algorithm} {way.protocol}" for way in cell.ways[0])
+
+
+def exact_bytes(number: Fraction) -> str:
+    """A number of bytes: as people write it, and exactly, or between which whole numbers it is."""
+    if not number:
+        return "0 B"
+    exact = str(number)
+    if len(exact) > _LONGEST:
+        below = math.floor(number)
+        exact = f"between {below} and {below + 1}"
+    return f"{format_bytes(float(number))} ({exact} B)"
+
+
 def cost_latex(cost: SymbolicCost) -> str:
     """The same in LaTeX's mathematics."""
+    if cost.chosen:
+        rows = [
+            f"{form_latex(form, cost.levels)} & {_range_latex(cell)}"
+            for cell in cost.cells()
+            for form in cell.forms
+        ]
+        return r"\begin{cases} " + r" \\ ".join(rows) + r" \end{cases}"
     form = cost.form()
     if form is not None:
         return form_latex(form, cost.levels)
     steps = [[form_latex(way, cost.levels) for way in forms] for forms in _step_forms(cost)]
     ends = (r"\min\left\{", ", ", r"\right\}")
     return " + ".join(_joined(ways, *ends) for ways in steps)
+
+
+def _range_latex(cell: FormCell) -> str:
+    if cell.high is None:
+        return r"\text{otherwise}"
+    return f"n {'<' if cell.below else _AT_MOST} {latex_number(cell.high)}"
 
 
 def _step_forms(cost: SymbolicCost) -> list[list[CostForm]]:
@@ -70,15 +143,24 @@ def _joined(texts: Sequence[str], before: str, between: str, after: str) -> str:
 def form_text(form: CostForm, levels: Sequence[str]) -> str:
     """A form such as ``c + 6 alpha_node + 56 alpha_gpu + n 31/16 max(beta_node, beta_gpu)``."""
     parts = [_term(Fraction(form.calls), "c"), *_linear(form.latency, levels, "alpha_{}")]
-    sums = [_maximum(loads, levels) for loads in form.maxima]
+    sums = [_maximum(loads, levels, "beta_{}") for loads in form.maxima]
     if sums:
         inner = " + ".join(sums)
         parts.append(f"n ({inner})" if len(sums) > 1 or " + " in inner else f"n {inner}")
+    parts += [_fill(fill, levels) for fill in form.fills]
     return " + ".join(part for part in parts if part) or "0"
 
 
-def _maximum(loads: Rationals, levels: Sequence[str]) -> str:
-    terms = _linear(loads, levels, "beta_{}")
+def _fill(fill: FillTerm, levels: Sequence[str]) -> str:
+    """Such as ``min(sqrt(16 n beta_node alpha_node), 8 alpha_node)``."""
+    rows = [_maximum(row, levels, "alpha_{}") for row in fill.stages]
+    stage = rows[0] if len(rows) == 1 else f"({' + '.join(rows)})"
+    root = f"sqrt({fill.factor} n {_maximum(fill.loads, levels, 'beta_{}')} {stage})"
+    return root if fill.most is None else f"min({root}, {fill.most} {stage})"
+
+
+def _maximum(loads: Rationals, levels: Sequence[str], symbol: str) -> str:
+    terms = _linear(loads, levels, symbol)
     return terms[0] if len(terms) == 1 else f"max({', '.join(terms)})"
 
 
@@ -98,15 +180,26 @@ def form_latex(form: CostForm, levels: Sequence[str]) -> str:
     names = [rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}" for name in levels]
     parts = [_latex_term(Fraction(form.calls), "c")]
     parts += _latex_linear(form.latency, names, r"\alpha")
-    sums = [_latex_maximum(loads, names) for loads in form.maxima]
+    sums = [_latex_maximum(loads, names, r"\beta") for loads in form.maxima]
     if sums:
         inner = " + ".join(sums)
         parts.append(rf"n \left({inner}\right)" if len(sums) > 1 else f"n {inner}")
+    parts += [_latex_fill(fill, names) for fill in form.fills]
     return " + ".join(part for part in parts if part) or "0"
 
 
-def _latex_maximum(loads: Rationals, names: Sequence[str]) -> str:
-    terms = _latex_linear(loads, names, r"\beta")
+def _latex_fill(fill: FillTerm, names: Sequence[str]) -> str:
+    rows = [_latex_maximum(row, names, r"\alpha") for row in fill.stages]
+    stage = rows[0] if len(rows) == 1 else rf"\left({' + '.join(rows)}\right)"
+    wire = _latex_maximum(fill.loads, names, r"\beta")
+    root = rf"\sqrt{{{latex_number(fill.factor)} n {wire} {stage}}}"
+    if fill.most is None:
+        return root
+    return rf"\min\left({root}, {latex_number(fill.most)} {stage}\right)"
+
+
+def _latex_maximum(loads: Rationals, names: Sequence[str], symbol: str) -> str:
+    terms = _latex_linear(loads, names, symbol)
     return terms[0] if len(terms) == 1 else rf"\max\left({', '.join(terms)}\right)"
 
 
@@ -118,15 +211,24 @@ def _latex_linear(numbers: Rationals, names: Sequence[str], symbol: str) -> list
 def _latex_term(number: Fraction, symbol: str) -> str:
     if not number:
         return ""
+    return symbol if number == 1 else f"{latex_number(number)} {symbol}"
+
+
+def latex_number(number: Fraction) -> str:
+    """A rational as LaTeX."""
     if number.denominator == 1:
-        return symbol if number == 1 else f"{number} {symbol}"
-    return rf"\frac{{{number.numerator}}}{{{number.denominator}}} {symbol}"
+        return str(number)
+    return rf"\frac{{{number.numerator}}}{{{number.denominator}}}"
 
 
 def symbolic_data(found: Sequence[PricedInSymbols]) -> dict[str, Any]:
     """The costs as data: rationals as texts such as ``31/16``."""
     levels = found[0].cost.levels if found else ()
-    return {"levels": list(levels), "requests": [_request_data(one) for one in found]}
+    return {
+        "levels": list(levels),
+        "numbers": numbers_data(numbers_of(found[0].placed.scene.topology)) if found else None,
+        "requests": [_request_data(one) for one in found],
+    }
 
 
 def _request_data(one: PricedInSymbols) -> dict[str, Any]:
@@ -136,31 +238,68 @@ def _request_data(one: PricedInSymbols) -> dict[str, Any]:
         "kind": request.kind.value,
         "axes": list(request.axes),
         "program": None if program is None else str(program),
-        "steps": [
-            {
-                "instruction": step.text,
-                "ways": [
-                    {
-                        "algorithm": way.algorithm,
-                        "protocol": way.protocol,
-                        "latency": list(map(str, way.latency)),
-                        "loads": list(map(str, way.loads)),
-                    }
-                    for way in step.ways
-                ],
-            }
-            for step in cost.steps
-        ],
-        "form": None if form is None else form_data(form),
+        "steps": [_step_data(step) for step in cost.steps],
+        "form": None if form is None else any_form_data(form),
+        "cells": [_cell_data(cell, cost.levels) for cell in cost.cells()] if cost.chosen else [],
         "text": cost_text(cost),
         "latex": cost_latex(cost),
     }
 
 
-def form_data(form: CostForm) -> dict[str, Any]:
-    """A form as data."""
+def _step_data(step: SymbolicStep) -> dict[str, Any]:
     return {
-        "calls": form.calls,
+        "instruction": step.text,
+        "ways": [
+            {
+                "algorithm": way.algorithm,
+                "protocol": way.protocol,
+                "calls": str(way.calls),
+                "latency": list(map(str, way.latency)),
+                "loads": list(map(str, way.loads)),
+                "fill": None if way.fill is None else _fill_data(way.fill),
+            }
+            for way in step.ways
+        ],
+        "choice": [{**_span(cell), "way": cell.way} for cell in step.choice],
+    }
+
+
+def _cell_data(cell: FormCell, levels: Sequence[str]) -> dict[str, Any]:
+    (form,) = cell.forms
+    return {
+        **_span(cell),
+        "form": any_form_data(form),
+        "ways": [f"{way.algorithm} {way.protocol}" for way in cell.ways[0]],
+        "text": form_text(form, levels),
+        "latex": form_latex(form, levels),
+    }
+
+
+def _span(cell: FormCell | ChosenCell) -> dict[str, Any]:
+    high = None if cell.high is None else str(cell.high)
+    return {"low": str(cell.low), "high": high, "below": cell.below}
+
+
+def form_data(form: CostForm) -> dict[str, Any]:
+    """A form of whole calls and nothing pipelined as data."""
+    return {
+        "calls": int(form.calls),
         "latency": list(map(str, form.latency)),
         "maxima": [list(map(str, loads)) for loads in form.maxima],
+    }
+
+
+def any_form_data(form: CostForm) -> dict[str, Any]:
+    """Any form as data."""
+    calls = form.calls if isinstance(form.calls, int) else str(form.calls)
+    fills = [_fill_data(fill) for fill in form.fills]
+    return {**form_data(form), "calls": calls, "fills": fills}
+
+
+def _fill_data(fill: FillTerm) -> dict[str, Any]:
+    return {
+        "factor": str(fill.factor),
+        "loads": list(map(str, fill.loads)),
+        "stages": [list(map(str, row)) for row in fill.stages],
+        "most": None if fill.most is None else str(fill.most),
     }

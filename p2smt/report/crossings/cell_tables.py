@@ -8,14 +8,11 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from p2smt.cost.scene import Scene
 from p2smt.cost.symbolic.envelope import LeastCell
-from p2smt.parallelism.request import Request
 from p2smt.plans.crossings.certificate import SymbolicSetting
 from p2smt.report.costs.symbolic_text import form_data, form_text
 from p2smt.report.tables import letters, table
-from p2smt.search.crossings.cells import CrossingTable, LevelRatios, NamedForm
-from p2smt.units import format_bytes
+from p2smt.search.crossings.cells import CrossingTable, NamedForm
 
 
 def names_of(shown: Sequence[int]) -> dict[int, str]:
@@ -80,20 +77,32 @@ def crossing_data(setting: SymbolicSetting, found: CrossingTable | None) -> dict
         "ports": list(setting.ports),
         "max_length": setting.max_length,
         "programs": _programs_data(forms, names, setting.scene.topology.names),
-        "rows": [
-            {**_ratios_data(row.ratios), "cells": _cells_data(row.cells, names)}
-            for row in (found.rows if found is not None else ())
-        ],
-        "large_payloads": _cells_data(found.large if found is not None else (), names),
+        "large_payloads": large_cells(found) if found is not None else [],
+        "cells": flat_cells(found) if found is not None else [],
     }
 
 
-def _ratios_data(ratios: LevelRatios) -> dict[str, Any]:
-    return {
-        "latency_ratios": list(map(str, ratios.latency)),
-        "bandwidth_ratios": list(map(str, ratios.bandwidth)),
-        "cost_per_call": str(ratios.call),
-    }
+def flat_cells(found: CrossingTable) -> list[dict[str, Any]]:
+    """Each cell of each row by itself: its program, and from where to where each number goes."""
+    return [
+        {
+            "program": str(found.forms[cell.best[0]].programs[0]),
+            "payload": span_data(cell.low, cell.high),
+            "bandwidth_ratio": span_data(row.ratios.bandwidth[0], row.ratios.bandwidth[0]),
+            "latency_ratio": span_data(row.ratios.latency[0], row.ratios.latency[0]),
+            "cost_per_call": span_data(row.ratios.call, row.ratios.call),
+            "inner_bandwidth_ratios": list(map(str, row.ratios.bandwidth[1:-1])),
+            "inner_latency_ratios": list(map(str, row.ratios.latency[1:-1])),
+            "equal": len(cell.best) - 1,
+        }
+        for row in found.rows
+        for cell in row.cells
+    ]
+
+
+def span_data(low: Fraction, high: Fraction | None) -> dict[str, str | None]:
+    """From where to where a number goes, as texts; None: without end."""
+    return {"from": str(low), "to": None if high is None else str(high)}
 
 
 def _programs_data(
@@ -110,50 +119,13 @@ def _programs_data(
     ]
 
 
-def _cells_data(cells: Sequence[LeastCell], names: dict[int, str]) -> list[dict[str, Any]]:
+def large_cells(found: CrossingTable) -> list[dict[str, Any]]:
+    """The cells of large payloads, by the bandwidth ratio of the outermost level."""
     return [
         {
-            "low": str(cell.low),
-            "high": None if cell.high is None else str(cell.high),
-            "best": names[cell.best[0]],
+            "program": str(found.forms[cell.best[0]].programs[0]),
+            "bandwidth_ratio": span_data(cell.low, cell.high),
             "equal": len(cell.best) - 1,
         }
-        for cell in cells
+        for cell in found.large
     ]
-
-
-def payload_tables(
-    scene: Scene, request: Request, forms: Sequence[NamedForm], cells: Sequence[LeastCell]
-) -> Iterator[RenderableType]:
-    """The best programs of a request by its payload, with the topology's numbers."""
-    names = names_of(sorted({cell.best[0] for cell in cells}))
-    title = f"{request.name} on {scene.topology.name}"
-    yield _programs(forms, names, scene.topology.names, title)
-    yield ""
-    rows = [(_bytes(cell.low), _bytes(cell.high), names[cell.best[0]]) for cell in cells]
-    yield table("payload", (">from", ">to", "best"), rows)
-
-
-def _bytes(number: Fraction | None) -> str:
-    if number is None:
-        return ""
-    exact = f" ({number} B)" if number else ""
-    return f"{format_bytes(float(number))}{exact}"
-
-
-def payload_data(
-    scene: Scene,
-    request: Request,
-    forms: Sequence[NamedForm] | None,
-    cells: Sequence[LeastCell],
-) -> dict[str, Any]:
-    """The same as data; bounds in bytes."""
-    names = names_of(sorted({cell.best[0] for cell in cells}))
-    return {
-        "status": "unknown" if forms is None else "complete",
-        "request": request.kind.value,
-        "axes": list(request.axes),
-        "levels": list(scene.topology.names),
-        "programs": _programs_data(forms or (), names, scene.topology.names),
-        "cells": _cells_data(cells, names),
-    }

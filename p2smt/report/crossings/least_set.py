@@ -8,10 +8,15 @@ from typing import Any
 
 from p2smt.cost.symbolic.form import CostForm
 from p2smt.plans.crossings.certificate import EqualPrograms, LeastSet
-from p2smt.plans.crossings.check import CHECKED, COMPLETENESS, LeastSetReport
+from p2smt.plans.crossings.check import CHECKED, LeastSetReport, completeness
 from p2smt.problems.crossing import Coefficients
 from p2smt.report.costs.symbolic_text import form_data, form_latex, form_text
+from p2smt.report.crossings.cell_tables import flat_cells
 from p2smt.result import Status
+from p2smt.search.crossings.cells import CrossingTable
+
+_SHOWN = 6
+"""Costs that are open, at most, in text."""
 
 
 def setting_words(found: LeastSet) -> str:
@@ -36,7 +41,14 @@ def least_set_lines(found: LeastSet, latex: bool = False) -> Iterator[str]:
             yield f"   alone best at {_at(found, point)}"
     yield _verdict(found)
     if found.status is not Status.OPTIMAL:
-        yield from (f"open: {found.costs[n].programs[0]}" for n in found.open)
+        yield from _open_lines(found)
+
+
+def _open_lines(found: LeastSet) -> Iterator[str]:
+    yield from (f"open: {found.costs[n].programs[0]}" for n in found.open[:_SHOWN])
+    more = len(found.open) - _SHOWN
+    if more > 0:
+        yield f"and {more} more (all with --json)"
 
 
 def _shown(found: LeastSet, one: EqualPrograms, latex: bool) -> str:
@@ -55,21 +67,33 @@ def _at(found: LeastSet, point: Coefficients) -> str:
 
 
 def _verdict(found: LeastSet) -> str:
-    total = f"{found.programs} programs of {len(found.costs)} different costs"
     if found.status is Status.OPTIMAL:
-        cases = sum(len(one.refutation.cases) for one in found.exclusions)
-        count = len(found.members)
-        return (
-            f"proved: {count} of {total} {'is' if count == 1 else 'are'} always enough, and no "
-            f"fewer; {len(found.exclusions)} costs excluded by multipliers in {cases} cases"
-        )
+        return f"proved: {_enough(found, 'programs')}"
     if not found.costs:
         return "unknown: the time limit came before the programs were listed"
-    return f"unknown: the time limit came; of {total} {len(found.open)} are open"
+    total = f"{_counted(found, 'programs')}, {len(found.costs)} different costs"
+    return f"unknown: the time limit came; of {total}, {len(found.open)} are open"
 
 
-def least_set_answer(found: LeastSet, written: str | None) -> dict[str, Any]:
-    """The answer as data; ``written``: the certificate's file."""
+def _counted(found: LeastSet, what: str) -> str:
+    return f"{found.programs} {what} of at most {found.setting.max_length} instructions"
+
+
+def _enough(found: LeastSet, what: str) -> str:
+    """How many are enough out of what: all programs, or those that a certificate lists."""
+    cases = sum(len(one.refutation.cases) for one in found.exclusions)
+    count = len(found.members)
+    return (
+        f"{count} of {_counted(found, what)} {'is' if count == 1 else 'are'} always enough, and no "
+        f"fewer; {len(found.costs)} different costs, {len(found.exclusions)} excluded by "
+        f"multipliers in {cases} cases"
+    )
+
+
+def least_set_answer(
+    found: LeastSet, written: str | None, table: CrossingTable | None = None
+) -> dict[str, Any]:
+    """The answer as data; ``written``: the certificate's file, ``table``: where which is best."""
     setting, proved = found.setting, found.status is Status.OPTIMAL
     return {
         "status": found.status.value,
@@ -81,10 +105,12 @@ def least_set_answer(found: LeastSet, written: str | None) -> dict[str, Any]:
         "unknowns": list(setting.unknowns),
         "programs": found.programs,
         "costs": len(found.costs),
+        "sufficient": [str(found.costs[n].programs[0]) for n in found.members if proved],
         "members": [_member_data(found, member) for member in found.members if proved],
         "excluded": len(found.exclusions),
         "cases": sum(len(one.refutation.cases) for one in found.exclusions),
         "open": [str(found.costs[n].programs[0]) for n in found.open],
+        "cells": flat_cells(table) if table is not None else [],
         "certificate": written,
         "wall_s": found.wall_s,
     }
@@ -113,22 +139,22 @@ def certificate_lines(report: LeastSetReport, complete: bool | None = None) -> I
         yield "the programs are not those that there are"
     if report.valid and complete is not False:
         yield f"valid: {setting_words(report.claim)}"
-        yield _verdict(report.claim)
+        yield f"proved: {_enough(report.claim, 'programs' if complete else 'listed programs')}"
         yield f"checked: {', '.join(_checked(report, complete))}"
         if complete is None:
-            yield f"not checked: {COMPLETENESS} (add --prove)"
+            yield f"not checked: {completeness(report.claim)} (add --prove)"
     else:
         yield "invalid"
 
 
 def _checked(report: LeastSetReport, complete: bool | None) -> list[str]:
-    return [*CHECKED, *[COMPLETENESS] * bool(complete)] if report.valid else []
+    return [*CHECKED, *[completeness(report.claim)] * bool(complete)] if report.valid else []
 
 
 def certificate_data(report: LeastSetReport, complete: bool | None = None) -> dict[str, Any]:
     """The verdict as data."""
     holds = report.valid and complete is not False
-    checked = _checked(report, complete)
+    checked, every = _checked(report, complete), (*CHECKED, completeness(report.claim))
     missing = ["the programs are not those that there are"] * (complete is False)
     return {
         "verdict": "valid" if holds else "invalid",
@@ -136,6 +162,7 @@ def certificate_data(report: LeastSetReport, complete: bool | None = None) -> di
         "members": [str(report.claim.costs[n].programs[0]) for n in report.claim.members]
         if holds
         else [],
+        "max_length": report.claim.setting.max_length,
         "checked": checked,
-        "not_checked": [what for what in (*CHECKED, COMPLETENESS) if what not in checked],
+        "not_checked": [what for what in every if what not in checked],
     }

@@ -9,19 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from p2smt.collectives.demand import demand_of
-from p2smt.collectives.names import RequestKind
-from p2smt.cost.scene import Scene
 from p2smt.cost.symbolic.envelope import LeastCell, bandwidth_cells, payload_cells
 from p2smt.cost.symbolic.form import CostForm, LinkNumbers, Rationals
-from p2smt.cost.symbolic.steps import symbolic_program
 from p2smt.errors import InputError
-from p2smt.plans.crossings.certificate import SymbolicSetting
-from p2smt.programs.check import check_program
+from p2smt.plans.crossings.certificate import EqualPrograms, SymbolicSetting
 from p2smt.programs.program import Program
-from p2smt.result import SearchLimits, Status
+from p2smt.result import SearchLimits
 from p2smt.search.crossings.costs import equal_programs
-from p2smt.search.programs import Task, list_programs
 
 LARGEST_RATIO = 2**40
 
@@ -101,38 +95,13 @@ def crossing_table(
     if any(len(one.latency) != len(setting.factors) for one in ratios):
         raise InputError("ratios", f"must be for {len(setting.factors)} levels")
     costs = equal_programs(setting, limits)
-    if costs is None:
-        return None
+    return None if costs is None else table_of(costs, ratios)
+
+
+def table_of(costs: tuple[EqualPrograms, ...], ratios: tuple[LevelRatios, ...]) -> CrossingTable:
+    """The cells of these costs for each of the ratios."""
     forms = [one.form for one in costs]
     rows = tuple(RatioRow(one, payload_cells(forms, one.numbers)) for one in ratios)
     low, high = ratios[0].bandwidth[0], ratios[-1].bandwidth[0]
     large = bandwidth_cells(forms, ratios[0].bandwidth, 0, low, high) if low < high else ()
     return CrossingTable(tuple(NamedForm(one.programs, one.form) for one in costs), rows, large)
-
-
-def scene_forms(
-    scene: Scene, kind: RequestKind, max_length: int, limits: SearchLimits
-) -> tuple[NamedForm, ...] | None:
-    """Every symbolic cost that programs of a request have on a scene, each once.
-
-    None: the time ran out.  Where steps run in several ways, each choice is a cost of its own.
-
-    Raises:
-        InputError: an algorithm has no linear form, or the group is of one device.
-    """
-    if scene.hierarchy.depth == 0:
-        raise InputError("a reduction group of one device", "needs no program")
-    result, _ = list_programs(Task(kind, scene.hierarchy, max_length), limits)
-    if result.status is not Status.COMPLETE:
-        return None
-    found: dict[CostForm, list[Program]] = {}
-    for program in sorted(result.value or (), key=lambda one: (len(one), str(one))):
-        checked = check_program(demand_of(kind), scene.hierarchy, program)
-        for form in symbolic_program(scene, program, checked.trace.payload_rows).forms():
-            found.setdefault(form, []).append(program)
-    return tuple(NamedForm(tuple(programs), form) for form, programs in found.items())
-
-
-def payload_table(forms: tuple[NamedForm, ...], numbers: LinkNumbers) -> tuple[LeastCell, ...]:
-    """Which of these costs is least, by the payload in bytes."""
-    return payload_cells([one.form for one in forms], numbers)

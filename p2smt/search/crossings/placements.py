@@ -1,7 +1,8 @@
-"""Which placement is best for two requests, by the ratio of their payloads, for large payloads.
+"""Which placement is best for several requests, by the ratio of payloads, for large payloads.
 
 Latencies drop out, so a matrix costs rho b_1 + b_2: what each byte of the two requests takes by the
-best program of each, with rho payloads of the first to one of the second.  Those are lines.
+best program of each, with rho payloads of the first to one of the second.  Those are lines.  More
+requests have payloads in the given proportion to that of the second.
 """
 
 from __future__ import annotations
@@ -9,57 +10,66 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.named import running
 from p2smt.cost.scene import Scene
 from p2smt.cost.symbolic.envelope import LeastCell, PayloadLine, line_cells
-from p2smt.cost.symbolic.form import LinkNumbers
-from p2smt.cost.symbolic.steps import symbolic_fixed
+from p2smt.cost.symbolic.form import Rationals
+from p2smt.cost.symbolic.steps import numbers_of, symbolic_fixed, symbolic_program
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Problem
 from p2smt.problems.placement import PlacementProblem
+from p2smt.programs.check import check_program
+from p2smt.programs.program import Program
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.crossings.cells import scene_forms
 from p2smt.search.placements import placements
+from p2smt.search.programs import Task, list_programs
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementCells:
-    """Every matrix with what a byte of each request takes on it (seconds), and which is best where.
+    """Every matrix with what a byte of the payloads takes on it (seconds), and which is best where.
 
-    ``cells`` are of the payload of the first request over that of the second.
+    ``cells`` are of the payload of the first request over that of the second; ``shares`` are those
+    of the second and later ones over the second's.
     """
 
     matrices: tuple[Matrix, ...]
     lines: tuple[PayloadLine, ...]
     cells: tuple[LeastCell, ...]
+    shares: Rationals
 
 
 def placement_cells(problem: Problem, limits: SearchLimits) -> PlacementCells | None:
-    """The cells of two requests' payload ratio; their own sizes do not count.  None: out of time.
+    """The cells of the payload of the first request over that of the second.  None: out of time.
+
+    Of three or more the payloads from the second on say in which proportion these are.
 
     Raises:
-        InputError: not two requests, or an algorithm has no linear form.
+        InputError: fewer than two requests, or one has no symbolic cost.
     """
-    if len(problem.requests) != 2:
+    if len(problem.requests) < 2:
         given = f"{len(problem.requests)} requests"
-        raise InputError(given, "a ratio of payloads is of two", "give two, or a --placement")
+        raise InputError(given, "a ratio of payloads is of two or more", "give more")
     watch = StopWatch.start(limits)
     asked = PlacementProblem(problem.topology.sizes, problem.axis_sizes)
     listed = placements(asked, watch.left())
     if listed.status is not Status.COMPLETE:
         return None
     matrices, rates = listed.value or (), _Rates(problem, watch)
+    rest = problem.requests[1:]
+    shares = tuple(Fraction(one.payload_bytes, rest[0].payload_bytes) for one in rest)
     lines = []
     for matrix in matrices:
-        found = [rates.of(matrix, place) for place in range(2)]
-        first, second = found
-        if first is None or second is None:
+        found = rates.all_of(matrix)
+        if found is None:
             return None
-        lines.append(PayloadLine(second, first))
+        others = sum((a * b for a, b in zip(shares, found[1:], strict=True)), Fraction(0))
+        lines.append(PayloadLine(others, found[0]))
     cells = line_cells(lines, Fraction(0), None)
-    return PlacementCells(matrices, tuple(lines), cells)
+    return PlacementCells(matrices, tuple(lines), cells, shares)
 
 
 class _Rates:
@@ -68,8 +78,14 @@ class _Rates:
     def __init__(self, problem: Problem, watch: StopWatch) -> None:
         self.problem, self.watch = problem, watch
         self.topology = running(problem.topology, problem.algorithms)
-        self.betas = LinkNumbers.of(self.topology).s_per_byte
+        self.betas = numbers_of(self.topology).s_per_byte
         self._known: dict[tuple[Scene, RequestKind], Fraction] = {}
+
+    def all_of(self, matrix: Matrix) -> list[Fraction] | None:
+        """Those of each request on a matrix; None: out of time."""
+        found = [self.of(matrix, place) for place in range(len(self.problem.requests))]
+        known = [rate for rate in found if rate is not None]
+        return known if len(known) == len(found) else None
 
     def of(self, matrix: Matrix, place: int) -> Fraction | None:
         """All executions of a request on a matrix; None: out of time."""
@@ -88,9 +104,16 @@ class _Rates:
         if scene.hierarchy.depth == 0:
             return Fraction(0)
         if not kind.has_programs:
-            every = symbolic_fixed(scene, kind).forms()
-            return min(form.s_per_byte(self.betas) for form in every)
-        found = scene_forms(scene, kind, self.problem.max_length, self.watch.left())
-        if found is None:
+            return symbolic_fixed(scene, kind).s_per_byte(self.betas)
+        task = Task(kind, scene.hierarchy, self.problem.max_length)
+        listed, _ = list_programs(task, self.watch.left())
+        if listed.status is not Status.COMPLETE:
             return None
-        return min(one.form.s_per_byte(self.betas) for one in found)
+        return min(
+            symbolic_program(scene, program, _rows(scene, kind, program)).s_per_byte(self.betas)
+            for program in listed.value or ()
+        )
+
+
+def _rows(scene: Scene, kind: RequestKind, program: Program) -> tuple[int, ...]:
+    return check_program(demand_of(kind), scene.hierarchy, program).trace.payload_rows

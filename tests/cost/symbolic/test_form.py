@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.scene import Scene
+from p2smt.cost.symbolic.chosen import ChosenCell
 from p2smt.cost.symbolic.exact import decimal, exact
 from p2smt.cost.symbolic.form import (
     CostForm,
@@ -21,10 +24,17 @@ from p2smt.cost.symbolic.form import (
     SymbolicWay,
     merged_maxima,
 )
-from p2smt.cost.symbolic.steps import step_ways, symbolic_fixed, symbolic_program
+from p2smt.cost.symbolic.steps import (
+    numbers_of,
+    step_ways,
+    symbolic_fixed,
+    symbolic_program,
+    symbolic_step,
+)
 from p2smt.errors import InputError, TooLarge
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Program, groupings, parse_program
+from tests.strategies.libraries import library_cases
 from tests.strategies.topologies import Case, cases
 
 LINEAR = (Algorithm.RING, Algorithm.HALVING_DOUBLING, Algorithm.DIRECT)
@@ -134,15 +144,42 @@ def test_an_all_to_all_is_linear_and_a_group_of_one_costs_nothing() -> None:
     assert silent.form() == CostForm(0, (Fraction(0), Fraction(0)), ())
 
 
-def test_what_has_no_linear_form_is_refused_with_the_reason() -> None:
+def test_a_tree_has_a_root_and_no_linear_form() -> None:
     scene, program = scene_of(2, 2), parse_program("all-reduce inside root")
-    for change, reason in (
-        ({"algorithms": (Algorithm.TREE,)}, "square root"),
-        ({"library": "nccl-2.20"}, "a rule of its own"),
-    ):
-        other = replace(scene, topology=replace(scene.topology, **change))
-        with pytest.raises(InputError, match=reason):
-            symbolic_program(other, program, (4,))
+    scene = replace(scene, topology=replace(scene.topology, algorithms=(Algorithm.TREE,)))
+    cost = symbolic_program(scene, program, (4,))
+    numbers = LinkNumbers.of(scene.topology)
+    with pytest.raises(InputError, match="square root"):
+        cost.seconds(numbers, Fraction(2**20))
+    (step,) = scene.program_times(program, (4,), 2**20)
+    assert float(cost.value(numbers, Fraction(2**20))) == pytest.approx(step.seconds, rel=1e-15)
+
+
+def test_what_a_library_chooses_by_the_payload_has_no_least_of_forms() -> None:
+    scene = Scene.of(load_topology("azure-ndv4"), Placement(((2, 8),)), [0])
+    cost = symbolic_program(scene, parse_program("all-reduce inside root"), (16,))
+    assert cost.chosen
+    with pytest.raises(InputError, match="chooses by the payload"):
+        cost.forms()
+    assert all(len(cell.forms) == 1 for cell in cost.cells())
+
+
+@given(library_cases(), st.sampled_from(Collective), st.data())
+def test_numbers_put_in_give_a_library_on_both_sides_of_each_choice(
+    case: Case, collective: Collective, data: st.DataObject
+) -> None:
+    scene = Scene.of(case.topology, case.placement, case.axes)
+    if not scene.hierarchy.depth:
+        return
+    grouping = data.draw(st.sampled_from(list(groupings(scene.hierarchy.depth))))
+    step = symbolic_step(scene.topology, scene.digits, grouping, collective)
+    numbers, beside = numbers_of(scene.topology), Fraction(1, 2**40)
+    bounds = [cell.high for cell in step.choice if cell.high is not None]
+    sizes = [bound * part for bound in bounds for part in (1 - beside, 1 + beside)]
+    sizes += [bound for bound in bounds if math.frexp(bound)[0] == 0.5]  # corrections jump there
+    for size in (1.0, 1000.0, 2.0**20, 2.0**34, *map(float, sizes)):
+        expected = scene.step_time(collective, grouping, size).seconds
+        assert float(step.value(numbers, Fraction(size))) == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_protocol_with_a_latency_beside_a_first_without_one_is_refused() -> None:
@@ -192,3 +229,26 @@ def test_decimals_are_what_a_file_says() -> None:
 def test_negative_numbers_are_refused() -> None:
     with pytest.raises(InputError, match="must not be negative"):
         LinkNumbers(Fraction(-1), (), ())
+
+
+def test_a_program_has_a_cell_for_a_bound_at_which_its_steps_go_different_ways() -> None:
+    """At 8 one step still takes its first way, another already its second."""
+    zero, bound = Fraction(0), Fraction(8)
+    ways = tuple(SymbolicWay(str(n), "", (zero,), (Fraction(n),)) for n in (1, 2))
+    steps = [
+        SymbolicStep("", ways, (ChosenCell(zero, bound, 0, below), ChosenCell(bound, None, 1)))
+        for below in (True, False)
+    ]
+    numbers = LinkNumbers(zero, (zero,), (Fraction(1),))
+    for both, loads, ends in (
+        ((steps[0], steps[1]), (2, 3, 4), [(8, True), (8, False), (None, False)]),
+        ((steps[0], steps[0]), (2, 4, 4), [(8, True), (None, False)]),
+        ((steps[1], steps[1]), (2, 2, 4), [(8, False), (None, False)]),
+    ):
+        cost = SymbolicCost(("l1",), both)
+        assert [(cell.high, cell.below) for cell in cost.cells()] == ends
+        for at, load in zip((7, 8, 9), loads, strict=True):
+            assert cost.seconds(numbers, Fraction(at)) == load * at
+            cells = [one for one in cost.cells() if one.high is None or at <= one.high]
+            cell = next(one for one in cells if at != one.high or not one.below)
+            assert cell.forms[0].seconds(numbers, Fraction(at)) == load * at

@@ -11,7 +11,6 @@ from p2smt.cluster.topology import Piece
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
-from p2smt.cost.symbolic.form import LinkNumbers
 from p2smt.errors import InputError
 from p2smt.plans.crossings.certificate import SymbolicSetting
 from p2smt.programs.check import check_program
@@ -21,13 +20,11 @@ from p2smt.search.crossings.cells import (
     CrossingTable,
     LevelRatios,
     crossing_table,
-    payload_table,
-    scene_forms,
 )
 from p2smt.search.crossings.least import least_set
 
 ONE = Fraction(1)
-LARGE = 2.0**30
+LARGE = 2.0**50
 """Times are scaled, as a bandwidth is at least one byte per second."""
 
 
@@ -93,8 +90,8 @@ def test_every_bound_is_confirmed_on_both_sides_by_the_numeric_model(
         for before, after in zip(row.cells, row.cells[1:], strict=False):
             assert before.high is not None
             pair = [found.forms[one.best[0]].programs[0] for one in (before, after)]
-            for side, part in ((0, 1 - 2**-12), (1, 1 + 2**-12)):
-                payload = round(float(before.high) * part * LARGE)
+            for side, part in ((0, 1 - Fraction(1, 2**40)), (1, 1 + Fraction(1, 2**40))):
+                payload = round(before.high * part * int(LARGE))
                 first, second = (seconds(scene, program, payload) for program in pair)
                 assert (first < second) == (side == 0)
                 every = (seconds(scene, one.programs[0], payload) for one in found.forms)
@@ -118,21 +115,9 @@ def test_what_is_best_somewhere_costs_what_a_member_of_the_least_set_costs(
             assert min(form.seconds(row.ratios.numbers, x) for form in members) == best
 
 
-def test_a_scene_has_its_own_numbers() -> None:
-    setting = SymbolicSetting((2, 4), (1, 1))
-    forms = scene_forms(setting.scene, RequestKind.ALL_REDUCE, 5, SearchLimits())
-    assert forms is not None
-    numbers = LinkNumbers(Fraction(0), (Fraction(4), ONE), (Fraction(1, 2), ONE))
-    cells = payload_table(forms, numbers)
-    assert cells[-1].high is None
-    assert forms[cells[-1].best[0]].form.calls == 1
-
-
 def test_no_time_gives_no_cells() -> None:
     limits = SearchLimits(time_limit_s=0.0)
     assert crossing_table(SymbolicSetting((2, 2), (1, 1)), ratios(1, "1"), limits) is None
-    scene = SymbolicSetting((2, 2), (1, 1)).scene
-    assert scene_forms(scene, RequestKind.ALL_REDUCE, 5, limits) is None
 
 
 def test_ratios_that_are_not_positive_are_refused() -> None:

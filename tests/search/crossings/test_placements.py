@@ -79,5 +79,5 @@ def test_known_cells() -> None:
 
 def test_no_time_and_one_request() -> None:
     assert placement_cells(asked(DP, TP), SearchLimits(time_limit_s=0.0)) is None
-    with pytest.raises(InputError, match="is of two"):
+    with pytest.raises(InputError, match="is of two or more"):
         placement_cells(asked(DP), SearchLimits())

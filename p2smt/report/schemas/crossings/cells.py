@@ -8,8 +8,14 @@ from pydantic import Field
 
 from p2smt.collectives.names import RequestKind
 from p2smt.report.schemas.base import Count, Output, OutputPart, RankMatrix
+from p2smt.report.schemas.crossings.flat_cells import EqualCosts, FlatCell, NumberRange
 from p2smt.report.schemas.crossings.least_set import LevelSizes
-from p2smt.report.schemas.crossings.symbolic import FormPart, PerLevel, Rational
+from p2smt.report.schemas.crossings.symbolic import (
+    AnyFormPart,
+    FormPart,
+    NumbersPart,
+    Rational,
+)
 
 CellStatus = Annotated[
     Literal["complete", "unknown"],
@@ -17,13 +23,12 @@ CellStatus = Annotated[
 ]
 
 
-class CrossingCell(OutputPart):
-    """From ``low`` to ``high`` one cost is least."""
+class LargePayloadCell(OutputPart):
+    """Of large payloads, from where to where one cost is least."""
 
-    low: Rational
-    high: Annotated[Rational | None, Field(description="null: without end.")]
-    best: Annotated[str, Field(description="The name of a program.")]
-    equal: Annotated[Count, Field(description="How many other costs are equal there.")]
+    program: str
+    bandwidth_ratio: NumberRange
+    equal: EqualCosts
 
 
 class CrossingProgram(FormPart):
@@ -32,15 +37,6 @@ class CrossingProgram(FormPart):
     name: str
     programs: list[str]
     text: str
-
-
-class CrossingRow(OutputPart):
-    """The cells of the payload x = n beta / alpha, in numbers of the innermost level."""
-
-    latency_ratios: PerLevel
-    bandwidth_ratios: PerLevel
-    cost_per_call: Annotated[Rational, Field(description="Over the innermost latency.")]
-    cells: list[CrossingCell]
 
 
 class CrossingsOutput(Output):
@@ -52,11 +48,36 @@ class CrossingsOutput(Output):
     ports: Annotated[LevelSizes, Field(description="Of an entity of each level.")]
     max_length: Annotated[int, Field(ge=1, description="Most instructions of a program.")]
     programs: list[CrossingProgram]
-    rows: list[CrossingRow]
     large_payloads: Annotated[
-        list[CrossingCell],
+        list[LargePayloadCell],
         Field(description="By the bandwidth ratio of the outermost level; empty: one was given."),
     ]
+    cells: Annotated[
+        list[FlatCell], Field(description="Those of the payload, for each bandwidth ratio.")
+    ]
+
+
+class PlacedProgramPart(AnyFormPart):
+    """A program on a placement, its steps by these algorithms and protocols."""
+
+    name: str
+    program: str
+    text: str
+    placement: RankMatrix
+    ways: Annotated[list[str], Field(description="Of each step that sends something.")]
+
+
+class PayloadCell(OutputPart):
+    """From where to where, in bytes of payload, one program is best.
+
+    Where the next cell begins behind the end, the crossing is in between, a root of a quadratic.
+    At a bound where a library goes over to another way, ``cost --symbolic`` says which side holds.
+    """
+
+    best: Annotated[str, Field(description="The name of a program with its placement and ways.")]
+    program: str
+    payload: NumberRange
+    equal: EqualCosts
 
 
 class CrossingsPayloadOutput(Output):
@@ -66,27 +87,38 @@ class CrossingsPayloadOutput(Output):
     request: RequestKind
     axes: list[str]
     levels: list[str]
-    programs: list[CrossingProgram]
-    cells: list[CrossingCell]
+    library: Annotated[str | None, Field(description="What chooses algorithms; null: nothing.")]
+    placements: Annotated[Count, Field(description="How many there are in all.")]
+    numbers: Annotated[
+        NumbersPart | None, Field(description="What symbols are there; null: the time ran out.")
+    ]
+    programs: list[PlacedProgramPart]
+    cells: list[PayloadCell]
+    open_from: Annotated[
+        Rational | None, Field(description="From where on the time ran out; null: nowhere.")
+    ]
 
 
 class PlacementCell(OutputPart):
-    """From ``low`` to ``high`` one placement is best."""
+    """From where to where, by payloads' ratio, one placement is best."""
 
-    low: Rational
-    high: Annotated[Rational | None, Field(description="null: without end.")]
     placement: RankMatrix
     equal: Annotated[Count, Field(description="How many others are equal there.")]
+    ratio: NumberRange
     s_per_byte: Annotated[
-        list[Rational], Field(description="Seconds that a byte of each request takes there.")
+        list[Rational],
+        Field(description="Seconds that a byte takes there: of the first request, of all others."),
     ]
 
 
 class CrossingsPlacementOutput(Output):
-    """Which placement is best for two requests, by their payloads' ratio, for large payloads."""
+    """Which placement is best for several requests, by payloads' ratio, for large payloads."""
 
     status: CellStatus
     axes: list[str]
     requests: Annotated[list[str], Field(description="The ratio is of the first to the second.")]
+    shares: Annotated[
+        list[Rational], Field(description="Payloads from the second request on over its own.")
+    ]
     placements: Annotated[Count, Field(description="How many there are in all.")]
     cells: list[PlacementCell]

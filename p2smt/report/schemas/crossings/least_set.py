@@ -8,6 +8,7 @@ from pydantic import Field
 
 from p2smt.collectives.names import RequestKind
 from p2smt.report.schemas.base import Count, Output, Seconds
+from p2smt.report.schemas.crossings.flat_cells import FlatCell
 from p2smt.report.schemas.crossings.symbolic import FormPart, Rational
 
 LevelSizes = list[Annotated[int, Field(ge=1)]]
@@ -37,10 +38,17 @@ class LeastSetOutput(Output):
     unknowns: Annotated[list[str], Field(description="What the numbers of a point belong to.")]
     programs: Annotated[Count, Field(description="Valid programs in all.")]
     costs: Annotated[Count, Field(description="Different costs that these have.")]
+    sufficient: Annotated[
+        list[str], Field(description="A program of each cost of the set; empty: nothing is proved.")
+    ]
     members: Annotated[list[MemberPart], Field(description="The set; empty: nothing is proved.")]
     excluded: Annotated[Count, Field(description="Costs with multipliers that exclude them.")]
     cases: Annotated[Count, Field(description="Cases of their maxima in all.")]
     open: Annotated[list[str], Field(description="A program of each cost that is not decided.")]
+    cells: Annotated[
+        list[FlatCell],
+        Field(description="Where which is best, at some ratios; empty: one level, or no proof."),
+    ]
     certificate: Annotated[str | None, Field(description="The file that it was written to.")]
     wall_s: Seconds
 
@@ -51,5 +59,8 @@ class VerifyLeastSetOutput(Output):
     verdict: Literal["valid", "invalid"]
     violations: list[str]
     members: Annotated[list[str], Field(description="The set; empty where it is not proved.")]
+    max_length: Annotated[
+        int, Field(ge=1, description="Most instructions of the programs that it is claimed of.")
+    ]
     checked: list[str]
     not_checked: list[str]
