@@ -15,6 +15,7 @@ from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.allocation import Allocation
+from p2smt.plans.explanation import Explanation
 from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits, SolveStats, Status
 
@@ -274,6 +275,7 @@ class Solution:
     the best matrix.  ``near``: placements near the optimum, if they were looked for.
     ``gain``: over the default layout, where there is an answer.  ``allocation``: of an answer on
     named hosts, which is a rank list; its bounds hold for every order of the hosts.
+    ``explanation``: what the answer rests on, if that was asked for.
     """
 
     problem: Problem
@@ -295,6 +297,7 @@ class Solution:
     near: NearOptimal | None = None
     gain: Gain | None = None
     allocation: Allocation | None = None
+    explanation: Explanation | None = None
 
     @property
     def bounded(self) -> bool:

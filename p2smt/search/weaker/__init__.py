@@ -1,5 +1,6 @@
 """Answers without a proof, for where the search has none in time or is refused.
 
 ``starts``: matrices known beforehand; ``single``: what they cost with one collective a request;
-``descent``: better ones near them; ``merged``: programs over fewer levels than a request has.
+``descent``: better ones near them; ``merged``: programs over fewer levels than a request has;
+``sufficient_first``: programs known beforehand.
 """

@@ -1,0 +1,1 @@
+"""What an answer rests on, for a person and as data."""

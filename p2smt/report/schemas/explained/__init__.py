@@ -1,0 +1,1 @@
+"""The shape of what `solve --explain` says."""
