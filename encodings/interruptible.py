@@ -7,6 +7,8 @@ search is stopped, awaited, and the interrupt goes on to the caller.
 An interrupt arrives between any two lines of Python.  Inside ``threading`` it would leave a lock
 held that the solver's thread waits for, for ever.  So signals wait while the thread is started,
 and the caller's thread then waits for a lock alone, whose ``acquire`` an interrupt cannot split.
+
+While it waits it can also ask whether the search is still of use (``stopping_when``).
 """
 
 from __future__ import annotations
@@ -14,16 +16,54 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
+Useless = Callable[[int | None], bool]
+"""Whether a search has become useless, by the lower bound that it has proved on its objective in
+ticks; None: it has none, or none is known yet."""
+
 _POLL_S = 0.05
+_useless: ContextVar[Useless | None] = ContextVar("useless", default=None)
 _SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGALRM})
 T = TypeVar("T")
 
 
-def run_interruptibly(search: Callable[[], T], stop: Callable[[], None]) -> T:
+@contextmanager
+def stopping_when(useless: Useless) -> Iterator[None]:
+    """Within it, solvers that this thread calls are stopped as soon as they are useless.
+
+    They are asked about before they begin, and about every 50 ms.  One that is stopped ends as if
+    its time had run out: what it has proved by then holds, and nothing else is claimed.
+    """
+    token = _useless.set(useless)
+    try:
+        yield
+    finally:
+        _useless.reset(token)
+
+
+def is_useless(bound: int | None = None) -> bool:
+    """Whether whoever called :func:`stopping_when` calls a search with this bound useless."""
+    useless = _useless.get()
+    return useless is not None and useless(bound)
+
+
+def is_watched() -> bool:
+    """Whether this is called within :func:`stopping_when`."""
+    return _useless.get() is not None
+
+
+def run_interruptibly(
+    search: Callable[[], T],
+    stop: Callable[[], None],
+    bound: Callable[[], int | None] = lambda: None,
+) -> T:
     """What ``search`` returns or raises; ``stop`` ends it early, and may be called repeatedly.
+
+    ``bound`` gives what it has proved so far, for :func:`stopping_when`.
 
     Raises:
         KeyboardInterrupt: after the search has ended.
@@ -51,8 +91,9 @@ def run_interruptibly(search: Callable[[], T], stop: Callable[[], None]) -> T:
     try:
         _start(thread)
         while not over.acquire(timeout=_POLL_S):
-            pass
-    except KeyboardInterrupt:
+            if is_useless(bound()):
+                stop()
+    except BaseException:
         stopped.append(True)
         while thread.ident is not None and not ended:
             stop()  # again and again: before the search begins it has no effect

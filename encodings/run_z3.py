@@ -6,9 +6,9 @@ import math
 
 import z3
 
-from p2smt.encodings.interruptible import run_interruptibly
+from p2smt.encodings.interruptible import is_useless, run_interruptibly
 from p2smt.errors import GaveUpError, OutOfTimeError
-from p2smt.result import OUT_OF_EFFORT, OUT_OF_TIME, StopWatch
+from p2smt.result import OUT_OF_EFFORT, OUT_OF_TIME, STOPPED, StopWatch
 
 _SEED_RANGE = 2**31
 _QUICK = 1_000_000
@@ -36,13 +36,16 @@ def solution(solver: z3.Solver, watch: StopWatch, *, resumes: bool = True) -> z3
     (QF_FD) does not.
 
     Raises:
-        OutOfTimeError: no time was left, or it ran out.
+        OutOfTimeError: no time was left, or it ran out, or the check was stopped as useless
+            (:func:`~p2smt.encodings.interruptible.stopping_when`).
         GaveUpError: another limit, or the solver itself, ended the search.
         KeyboardInterrupt: after the search has been stopped.
     """
     remaining_s = watch.remaining_s()
     if remaining_s == 0.0:
         raise OutOfTimeError(OUT_OF_TIME)
+    if is_useless():
+        raise OutOfTimeError(STOPPED)
     if remaining_s is not None:
         solver.set("timeout", math.ceil(remaining_s * 1000))
     effort = watch.limits.effort
@@ -55,6 +58,8 @@ def solution(solver: z3.Solver, watch: StopWatch, *, resumes: bool = True) -> z3
     reason = solver.reason_unknown()
     if "timeout" in reason or watch.expired():
         raise OutOfTimeError(OUT_OF_TIME)
+    if is_useless():
+        raise OutOfTimeError(STOPPED)
     if effort is not None and spent(solver) - before >= effort:
         raise GaveUpError(OUT_OF_EFFORT)
     raise GaveUpError(f"z3 gave up ({reason})")

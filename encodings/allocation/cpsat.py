@@ -55,7 +55,7 @@ from p2smt.encodings.allocation.cpsat_loads import (
     held_of,
 )
 from p2smt.encodings.allocation.cpsat_redundant import c9_alone, c10_exchanges
-from p2smt.encodings.run_cpsat import proved_bound, run
+from p2smt.encodings.run_cpsat import bound_without_answer, proved_bound, run
 from p2smt.errors import TooLarge
 from p2smt.problems.allocation import AllocationProblem, Counts, Messages, WayTicks
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
@@ -86,11 +86,11 @@ def optimal_allocation(problem: AllocationProblem, limits: SearchLimits) -> Resu
     goal = _goal(model, problem, variables)
     model.minimize(goal)
     left = watch.left()
-    solver, verdict = run(model, left)
+    solver, verdict = run(model, left, in_ticks=True)
     if verdict not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         status = Status.INFEASIBLE if verdict == cp_model.INFEASIBLE else Status.UNKNOWN
         asked = status is Status.UNKNOWN and left.time_limit_s != 0
-        bound = max(0, proved_bound(solver)) if asked else None  # no ticks are negative
+        bound = (bound_without_answer(solver) or 0) if asked else None  # no ticks are negative
         return Result(status, None, bound, SolveStats(_SOLVER, watch.elapsed_s()))
     value = solver.value(goal)
     proved = verdict == cp_model.OPTIMAL

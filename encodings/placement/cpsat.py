@@ -52,7 +52,7 @@ from p2smt.encodings.placement.primes import (
     combine,
     independent_parts,
 )
-from p2smt.encodings.run_cpsat import proved_bound, run
+from p2smt.encodings.run_cpsat import bound_without_answer, proved_bound, run
 from p2smt.errors import TooLarge
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
 from p2smt.problems.placement import PlacementProblem
@@ -92,6 +92,7 @@ def optimal_placement(problem: PlacementProblem, limits: SearchLimits) -> Result
 
     ``bound`` is the proved lower bound in ticks; the counter "objective" of the statistics is
     the objective of the answer.  FEASIBLE with both equal: only the tie-break is unfinished.
+    UNKNOWN: the bound is None, or one above 0 that was proved.
 
     Raises:
         TooLarge: a level or the ticks exceed what the encoding can hold.
@@ -101,10 +102,12 @@ def optimal_placement(problem: PlacementProblem, limits: SearchLimits) -> Result
     model, variables = _build(problem, sizes, tables, range(len(sizes.primes)))
     goal = _goal(model, variables, problem.worst)
     model.minimize(goal)
-    solver, verdict = run(model, watch.left())
+    solver, verdict = run(model, watch.left(), in_ticks=True)
+    if verdict == cp_model.INFEASIBLE:
+        return Result(Status.INFEASIBLE, stats=SolveStats(_SOLVER, watch.elapsed_s()))
     if verdict not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        status = Status.INFEASIBLE if verdict == cp_model.INFEASIBLE else Status.UNKNOWN
-        return Result(status, stats=SolveStats(_SOLVER, watch.elapsed_s()))
+        stats = SolveStats(_SOLVER, watch.elapsed_s())
+        return Result(Status.UNKNOWN, bound=bound_without_answer(solver), stats=stats)
     answer, value = decode(sizes, variables, solver), solver.value(goal)
     bound, calls, status = proved_bound(solver), 1, Status.FEASIBLE
     if verdict == cp_model.OPTIMAL:

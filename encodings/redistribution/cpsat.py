@@ -66,7 +66,7 @@ from p2smt.encodings.redistribution.cpsat_outlook import c17_outlook
 from p2smt.encodings.redistribution.cpsat_places import c1_place, c2_lists, c3_capacity, c4_ends
 from p2smt.encodings.redistribution.cpsat_ties import first_of_cheapest
 from p2smt.encodings.redistribution.cpsat_vars import Vars, new_vars
-from p2smt.encodings.run_cpsat import proved_bound, run
+from p2smt.encodings.run_cpsat import bound_without_answer, proved_bound, run
 from p2smt.problems.redistribution import Move, Moves, Places, RedistributionProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
@@ -83,11 +83,11 @@ def optimal_redistribution(problem: RedistributionProblem, limits: SearchLimits)
     variables = _build(model, problem)
     model.minimize(sum(variables.ticks))
     left = watch.left()
-    solver, verdict = run(model, left)
+    solver, verdict = run(model, left, in_ticks=True)
     if verdict not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         status = Status.INFEASIBLE if verdict == cp_model.INFEASIBLE else Status.UNKNOWN
         asked = status is Status.UNKNOWN and left.time_limit_s != 0
-        bound = max(0, proved_bound(solver)) if asked else None
+        bound = (bound_without_answer(solver) or 0) if asked else None
         return Result(status, None, bound, SolveStats(_SOLVER, watch.elapsed_s()))
     value = sum(solver.value(ticks) for ticks in variables.ticks)
     proved = verdict == cp_model.OPTIMAL

@@ -16,11 +16,13 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.problems.race import RaceAnswer, RaceProblem
 from p2smt.problems.redistribution import Moves, RedistributionProblem
+from p2smt.problems.schedule import DisseminationProblem, StepSends
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.solvers.load import (
     allocation_encoding,
     claim_encoding,
     crossing_encoding,
+    dissemination_encoding,
     placement_encoding,
     program_encoding,
     race_encoding,
@@ -47,6 +49,7 @@ AnyProblem = (
     | AllocationProblem
     | RedistributionProblem
     | CrossingProblem
+    | DisseminationProblem
 )
 
 
@@ -125,6 +128,12 @@ def ask(
 ) -> Result[Refutation]: ...
 
 
+@overload
+def ask(
+    problem: DisseminationProblem, question: Witness, solver: Solver, limits: SearchLimits
+) -> Result[tuple[StepSends, ...]]: ...
+
+
 def ask(
     problem: AnyProblem, question: Question, solver: Solver, limits: SearchLimits
 ) -> Result[Any]:
@@ -151,6 +160,8 @@ def ask(
             return _redistribution(problem, question, solver, limits)
         case CrossingProblem():
             return _crossing(problem, question, solver, limits)
+        case DisseminationProblem():
+            return _dissemination(problem, question, solver, limits)
         case _:
             assert_never(problem)
 
@@ -252,6 +263,18 @@ def _crossing(
             return crossing_encoding(solver).refuted_everywhere(problem, limits)
         case Optimum() | Every() | Best() | CostKeys() | Conflict() | Proof():
             raise _no_question(question, "a crossing", "Witness or Multipliers")
+        case _:
+            assert_never(question)
+
+
+def _dissemination(
+    problem: DisseminationProblem, question: Question, solver: Solver, limits: SearchLimits
+) -> Result[Any]:
+    match question:
+        case Witness():
+            return dissemination_encoding(solver).any_schedule(problem, limits)
+        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Proof() | Multipliers():
+            raise _no_question(question, "a dissemination", "Witness")
         case _:
             assert_never(question)
 

@@ -9,6 +9,7 @@ from p2smt.solvers.protocols import (
     AllocationEncoding,
     ClaimEncoding,
     CrossingEncoding,
+    DisseminationEncoding,
     PlacementEncoding,
     ProgramEncoding,
     RaceEncoding,
@@ -130,3 +131,18 @@ def crossing_encoding(solver: Solver) -> CrossingEncoding:
 
 def _only_z3(what: str, solver: Solver) -> InputError:
     return InputError(f"solver {solver.value!r} for {what}", f"must be {Solver.Z3.value}")
+
+
+def dissemination_encoding(solver: Solver) -> DisseminationEncoding:
+    """The encoding of schedules that only copy."""
+    match solver:
+        case Solver.CPSAT:
+            from p2smt.encodings.schedule.dissemination import cpsat
+
+            return cpsat
+        case Solver.Z3:
+            from p2smt.encodings.schedule.dissemination import z3
+
+            return z3
+        case _:
+            assert_never(solver)

@@ -15,6 +15,7 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.problems.race import RaceAnswer, RaceProblem
 from p2smt.problems.redistribution import Moves, RedistributionProblem
+from p2smt.problems.schedule import DisseminationProblem, StepSends
 from p2smt.result import Result, SearchLimits
 
 
@@ -90,3 +91,11 @@ class CrossingEncoding(Protocol):
     def refuted_everywhere(
         self, problem: CrossingProblem, limits: SearchLimits
     ) -> Result[Refutation]: ...
+
+
+class DisseminationEncoding(Protocol):
+    """``encodings/schedule/dissemination/``: messages of chunks, step by step."""
+
+    def any_schedule(
+        self, problem: DisseminationProblem, limits: SearchLimits
+    ) -> Result[tuple[StepSends, ...]]: ...

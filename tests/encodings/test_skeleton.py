@@ -1,6 +1,7 @@
 """Every encoding has the same parts under the same names (docs/encodings.md), read from its source.
 
-An entry is ``encodings/<problem>/<solver>.py``; files that begin with its name are its helpers.
+An entry is ``encodings/<problem>/<solver>.py``, the problem's folder perhaps in another one; files
+that begin with its name are its helpers.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def _imported(path: str, helper: str, sources: Sources) -> set[str]:
 def wrong_signatures(path: str, sources: Sources, protocols: str) -> Iterator[str]:
     """Entry points that are missing, or take or give something else than their protocol."""
     wanted = {c.name: c for c in ast.parse(protocols).body if isinstance(c, ast.ClassDef)}
-    name = f"{path.partition('/')[0].title()}Encoding"
+    name = f"{Path(path).parent.name.title()}Encoding"
     if name not in wanted:
         yield f"{path} has no protocol {name}"
         return
@@ -186,8 +187,9 @@ def test_every_encoding_has_the_skeleton() -> None:
 
 def test_the_door_opens_on_every_entry() -> None:
     door = (ROOT / "p2smt/solvers/load.py").read_text()
-    opened = re.findall(r"from p2smt\.encodings\.(\w+) import (\w+)", door)
-    assert sorted(f"{problem}/{solver}.py" for problem, solver in opened) == entries(SOURCES)
+    opened = re.findall(r"from p2smt\.encodings\.([\w.]+) import (\w+)", door)
+    files = [f"{problem.replace('.', '/')}/{solver}.py" for problem, solver in opened]
+    assert sorted(files) == sorted(entries(SOURCES))
 
 
 def test_the_page_names_every_file() -> None:

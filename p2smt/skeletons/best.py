@@ -1,0 +1,83 @@
+"""The best members so far: those that are sought, checked when they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from p2smt.errors import EncodingBug, InputError
+from p2smt.skeletons.cube import Member
+from p2smt.skeletons.space import OwnCutoff, Space
+
+
+class BestMembers:
+    """The members that are sought, in order, each once; all were made again from their witness.
+
+    They are at most ``top``, unless the space has a cutoff of its own.
+    """
+
+    def __init__(self, space: Space, top: int) -> None:
+        self._space, self._top = space, top
+        self._members: list[Member] = []
+        self._cutoff = cutoff_of(space, (), top)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """In order, best first."""
+        return tuple(self._members)
+
+    @property
+    def cutoff(self) -> Member | None:
+        """What members must precede, or be, to be sought: the worst of ``top``, or the space's."""
+        return self._cutoff
+
+    @property
+    def told(self) -> tuple[Member, ...]:
+        """What a worker needs to know of them."""
+        if isinstance(self._space, OwnCutoff):
+            return () if self._cutoff is None else (self._cutoff,)
+        return self.members
+
+    def offer(self, member: Member) -> bool:
+        """Take a member if it is sought; whether it was.
+
+        Raises:
+            EncodingBug: the space makes another member, or none, of its witness.
+        """
+        if member in self._members:
+            return False
+        check_member(self._space, member)
+        if self._cutoff is not None and member > self._cutoff:
+            return False
+        # the cutoff changes last: an interrupt leaves one that is too late, never one too early
+        members = sorted([*self._members, member])
+        cutoff = cutoff_of(self._space, members, self._top)
+        self._members = sought(members, cutoff)
+        self._cutoff = cutoff
+        return True
+
+
+def cutoff_of(space: Space, members: Sequence[Member], top: int) -> Member | None:
+    """What members must precede, or be, to be sought, given some in order; None: all are."""
+    if isinstance(space, OwnCutoff):
+        return space.cutoff_of(members, top)
+    return members[top - 1] if len(members) >= top else None
+
+
+def sought(members: Sequence[Member], cutoff: Member | None) -> list[Member]:
+    """Those of some members that are not after a cutoff."""
+    return [one for one in members if cutoff is None or one <= cutoff]
+
+
+def check_member(space: Space, member: Member) -> None:
+    """Hold a member against what the space makes of its witness.
+
+    Raises:
+        EncodingBug: they differ.
+    """
+    try:
+        again: object = space.member(member.witness)
+    except InputError as error:
+        again = str(error)
+    if again != member:
+        reason = "a worker's member is not what its witness stands for"
+        raise EncodingBug(reason, space.description(), [repr(member), repr(again)])

@@ -1,0 +1,1 @@
+"""What the coordinator keeps: open cubes, how others were closed, and what follows from it."""

@@ -1,0 +1,208 @@
+"""The state of a search over cubes: what is open, what was closed and how, the best so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from p2smt.errors import InputError
+from p2smt.skeletons.best import BestMembers
+from p2smt.skeletons.coordination.admissible import bound_suffices, check_closure
+from p2smt.skeletons.coordination.frontier import Frontier, OpenCube
+from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member
+from p2smt.skeletons.digest import NOTHING, joined_digest
+from p2smt.skeletons.outcome import VerdictCounts
+from p2smt.skeletons.record import Record, Recorded
+from p2smt.skeletons.space import Skeleton, Space
+
+COORDINATOR = "coordinator"
+"""Who closed a cube by its formula alone, in :attr:`Closure.worker`."""
+
+
+class SearchState:
+    """What a search knows; everything is recorded before it counts.
+
+    An interrupt may come between any two lines.  So what was closed is noted in one step, by
+    which it counts and is not open any more (``closed``); all else follows from that.
+    """
+
+    def __init__(self, space: Space, top: int, record: Record | None) -> None:
+        self._space, self._record = space, record
+        self.best = BestMembers(space, top)
+        self.frontier = Frontier(space)
+        self.closed: dict[Cube, Closure] = {}
+        self.splits = 0
+        self.worked, self.busy_s = 0, 0.0
+
+    def open_roots(self) -> None:
+        """Start with the first cubes, and with what an earlier run has left of them."""
+        resumed = self._record.resumed if self._record else None
+        if resumed is None:
+            for cube in self._space.roots():
+                self.frontier.add(cube)
+        else:
+            self._resume(resumed)
+
+    def offer(self, members: Iterable[Member]) -> None:
+        """Take members that a worker found, those that are among the best."""
+        for member in members:
+            if self.best.offer(member) and self._record:
+                self._record.incumbent(member)
+
+    def close(self, closure: Closure) -> None:
+        """Close an open cube for good.
+
+        Raises:
+            EncodingBug: the closure, or a member of it, does not say what it may.
+        """
+        self.offer(closure.best)
+        closure = self._completed(closure)
+        check_closure(self._space, closure, self.best.cutoff)
+        if self._record:
+            self._record.closed(closure)
+        self.busy_s, self.worked = self.busy_s + closure.seconds, self.worked + 1
+        self._note(closure)
+
+    def give_up(self, cube: Cube, seconds: float = 0.0, worker: str = COORDINATOR) -> None:
+        """Close an open cube without proof."""
+        self.close(Closure(cube, CubeVerdict.UNKNOWN, seconds=seconds, worker=worker))
+
+    def split(self, cube: Cube) -> bool:
+        """Replace an open cube by all its children; whether it has any."""
+        children = self._space.split(cube)
+        if children:
+            if self._record:
+                self._record.split(cube, children)
+            self._replace(cube, children)
+        return bool(children)
+
+    def first(self) -> OpenCube | None:
+        """The first cube that waits, once those are closed that cannot have a best member."""
+        while (found := self.frontier.first()) is not None:
+            cutoff = self.best.cutoff
+            optimises = self._space.skeleton is Skeleton.OPTIMISE
+            if not optimises or cutoff is None or not found.beyond(cutoff):
+                break
+            self._bounded(found.cube, found.bound)
+        return found
+
+    def blocked(self) -> bool:
+        """Whether a cube that was not closed by a proof may have a member that counts."""
+        if self._space.skeleton is not Skeleton.OPTIMISE or self.best.cutoff is None:
+            return bool(self._open_bounds())
+        worst = self.best.cutoff.value
+        return any(b <= worst for b in self._open_bounds())
+
+    def decided(self) -> bool:
+        """Whether a member answers a decision."""
+        return self._space.skeleton is Skeleton.DECIDE and bool(self.best.members)
+
+    def bound(self) -> int | None:
+        """Ticks that no member of an optimisation is below, if there may be one."""
+        if self._space.skeleton is not Skeleton.OPTIMISE:
+            return None
+        values = [*(m.value for m in self.best.members[:1]), *self._open_bounds()]
+        return min(values, default=None)
+
+    def open_cubes(self) -> tuple[Cube, ...]:
+        """Those that are not closed, in the order of their paths."""
+        return tuple(sorted(cube for cube in self.frontier.bounds if cube not in self.closed))
+
+    def unknown_cubes(self) -> tuple[Cube, ...]:
+        """Those that were closed without proof, in the order of their paths."""
+        return tuple(sorted(closure.cube for closure in self._with(CubeVerdict.UNKNOWN)))
+
+    def counts(self) -> VerdictCounts:
+        """Closed cubes by verdict."""
+        found = Counter(closure.verdict for closure in self.closed.values())
+        return tuple((verdict, found[verdict]) for verdict in CubeVerdict if found[verdict])
+
+    def count(self) -> int:
+        """Members that were listed."""
+        return sum(closure.count or 0 for closure in self._with(CubeVerdict.LISTED))
+
+    def digest(self) -> str:
+        """The digest of the members that were listed."""
+        return joined_digest(c.digest or NOTHING for c in self._with(CubeVerdict.LISTED))
+
+    def _with(self, verdict: CubeVerdict) -> list[Closure]:
+        return [closure for closure in self.closed.values() if closure.verdict is verdict]
+
+    def _open_bounds(self) -> list[int]:
+        """Bounds of cubes that no proof has closed."""
+        still = [b for cube, b in self.frontier.bounds.items() if cube not in self.closed]
+        return [*still, *(closure.bound or 0 for closure in self._with(CubeVerdict.UNKNOWN))]
+
+    def _bounded(self, cube: Cube, bound: int) -> None:
+        by_formula = bound == self._space.bound(cube)
+        verdict = CubeVerdict.BOUNDED
+        self.close(Closure(cube, verdict, bound, by_formula=by_formula, worker=COORDINATOR))
+        self.worked -= 1  # nobody worked on it
+
+    def _completed(self, closure: Closure) -> Closure:
+        """An unknown cube with the best bound that is known of it."""
+        known = self.frontier.bounds.get(closure.cube)
+        if closure.verdict is not CubeVerdict.UNKNOWN or known is None:
+            return closure
+        if closure.bound is not None and closure.bound >= known:
+            return closure
+        by_formula = known == self._space.bound(closure.cube)
+        return replace(closure, bound=known, by_formula=by_formula)
+
+    def _note(self, closure: Closure) -> None:
+        self.closed[closure.cube] = closure
+        self.frontier.remove(closure.cube)
+
+    def _replace(self, cube: Cube, children: tuple[Cube, ...]) -> None:
+        at_least = self.frontier.bounds.get(cube)
+        for child in children:
+            self.frontier.add(child, at_least)
+        self.frontier.remove(cube)
+        self.splits += 1
+
+    def _resume(self, recorded: Recorded) -> None:
+        """Go down from the roots as far as the record does."""
+        closures = _proofs_last(recorded.closures)
+        for member in recorded.members:
+            self.best.offer(member)
+        for closure in closures.values():
+            for member in closure.best:
+                self.best.offer(member)
+        splits, cubes = dict(recorded.splits), list(self._space.roots())
+        for cube in cubes:
+            self.frontier.add(cube)
+        while cubes:
+            cube = cubes.pop()
+            if cube in closures and self._still_closed(closures[cube], cube in splits):
+                self._note(self._completed(closures[cube]))
+            elif cube in splits:
+                cubes += self._split_again(cube, splits[cube])
+
+    def _still_closed(self, closure: Closure, was_split: bool) -> bool:
+        """Whether a recorded closure counts: what it rests on is here, and nothing says more."""
+        if closure.verdict is CubeVerdict.UNKNOWN and was_split:
+            return False
+        if closure.verdict is CubeVerdict.BOUNDED and not bound_suffices(closure, self.best.cutoff):
+            return False
+        check_closure(self._space, closure, self.best.cutoff)
+        return True
+
+    def _split_again(self, cube: Cube, children: tuple[Cube, ...]) -> tuple[Cube, ...]:
+        if tuple(children) != self._space.split(cube):
+            raise InputError(
+                f"a record that splits {cube.path} into {len(children)} parts",
+                "they must be the parts that this search splits it into",
+            )
+        self._replace(cube, tuple(children))
+        return tuple(children)
+
+
+def _proofs_last(closures: Iterable[Closure]) -> dict[Cube, Closure]:
+    """One closure by cube: the first that is a proof, else any."""
+    found: dict[Cube, Closure] = {}
+    for closure in closures:
+        known = found.get(closure.cube)
+        if known is None or known.verdict is CubeVerdict.UNKNOWN:
+            found[closure.cube] = closure
+    return found

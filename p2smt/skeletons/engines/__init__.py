@@ -1,0 +1,1 @@
+"""Where cubes are closed: in this process, in others of this machine, on a cluster."""

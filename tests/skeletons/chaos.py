@@ -1,0 +1,111 @@
+"""An engine as bad as one may be, and a record in memory that can break off at any line."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from p2smt.skeletons.cube import Closure, Cube, Member
+from p2smt.skeletons.engine import Ended, WorkerDied
+from p2smt.skeletons.space import CubeTask, Space
+
+
+class Chaos:
+    """Several workers that answer in any order, twice, late, after they were called dead.
+
+    No cube dies three times.  Cutoffs arrive late or never: ``cutoff`` is any that was told.
+    """
+
+    def __init__(self, space: Space, workers: int, seed: int) -> None:
+        self._space, self._count = space, workers
+        self._draw = random.Random(seed)
+        self._tasks: list[CubeTask] = []
+        self._late: list[Ended] = []
+        self._died: dict[Cube, int] = {}
+        self._cutoffs: list[Member | None] = [None]
+
+    @property
+    def workers(self) -> int:
+        return self._count
+
+    def submit(self, task: CubeTask) -> None:
+        # Perhaps one more than workers: a late answer frees a worker that is still at the cube.
+        self._tasks.append(task)
+
+    def wait(self, timeout_s: float) -> Sequence[Ended]:  # noqa: ARG002
+        found: list[Ended] = []
+        if self._tasks:
+            task = self._tasks.pop(self._draw.randrange(len(self._tasks)))
+            found += self._answer(task)
+        while self._late and self._draw.random() < 0.3:
+            found.append(self._late.pop(self._draw.randrange(len(self._late))))
+        return found
+
+    def tell(self, cutoff: Member) -> None:
+        last = self._cutoffs[-1]
+        assert last is None or cutoff < last
+        self._cutoffs.append(cutoff)
+
+    def stop(self) -> None:
+        self._tasks.clear()
+
+    def stopped(self) -> bool:
+        return False
+
+    def cutoff(self) -> Member | None:
+        return self._draw.choice(self._cutoffs)
+
+    def __enter__(self) -> Chaos:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    @property
+    def deaths(self) -> int:
+        """How many of its workers it has called dead."""
+        return sum(self._died.values())
+
+    def _answer(self, task: CubeTask) -> list[Ended]:
+        closed = self._space.close(task, self)
+        if self._draw.random() < 0.3 and self._died.get(task.cube, 0) < 2:
+            self._died[task.cube] = self._died.get(task.cube, 0) + 1
+            self._late.append(closed)
+            return [WorkerDied(task.cube)]
+        if self._draw.random() < 0.3:
+            self._late.append(closed)
+        return [closed]
+
+
+@dataclass
+class Notes:
+    """A record in memory; after ``lines`` more lines an interrupt comes, before or after one."""
+
+    lines: int | None = None
+    closures: list[Closure] = field(default_factory=list)
+    splits: list[tuple[Cube, tuple[Cube, ...]]] = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
+    resumed: Notes | None = None
+
+    def split(self, cube: Cube, children: tuple[Cube, ...]) -> None:
+        self._perhaps_interrupt(lambda: self.splits.append((cube, children)))
+
+    def closed(self, closure: Closure) -> None:
+        self._perhaps_interrupt(lambda: self.closures.append(closure))
+
+    def incumbent(self, member: Member) -> None:
+        self._perhaps_interrupt(lambda: self.members.append(member))
+
+    def again(self, lines: int | None) -> Notes:
+        """The record of the next run, which goes on from this one."""
+        return Notes(lines, self.closures, self.splits, self.members, self)
+
+    def _perhaps_interrupt(self, write: Callable[[], None]) -> None:
+        if self.lines is not None:
+            self.lines -= 1
+            if self.lines < 0:
+                if self.lines % 2:
+                    write()
+                raise KeyboardInterrupt
+        write()
