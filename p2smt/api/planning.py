@@ -11,6 +11,7 @@ from p2smt.files.write import write_atomically
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.table import TRAINERS, find_trainer, lacks_of
 from p2smt.result import SearchLimits, StopWatch
+from p2smt.skeletons.spread import Spread
 from p2smt.workload.batch import Batch
 from p2smt.workload.efficiency import Efficiency, Framework
 from p2smt.workload.estimated import RunEstimate
@@ -82,12 +83,15 @@ class Planned:
         return self.answer.interrupted or (solution is not None and solution.interrupted)
 
 
-def plan(question: PlanQuestion, limits: SearchLimits | None = None) -> Planned:
+def plan(
+    question: PlanQuestion, limits: SearchLimits | None = None, spread: Spread | None = None
+) -> Planned:
     """The fastest strategy and placement, with a proof, and programs for its requests.
 
     Args:
         question: model, batch, topology, efficiency, and what restricts the answer.
         limits: of wall time, for all of it.
+        spread: search part by part, in several processes or with a journal; None: in one piece.
 
     Raises:
         InputError: what is asked cannot be.
@@ -98,7 +102,7 @@ def plan(question: PlanQuestion, limits: SearchLimits | None = None) -> Planned:
     limits = limits or SearchLimits()
     watch = StopWatch.start(limits)
     measured = measured_strategies(question.efficiency)
-    answer = search_plan(question, limits, measured)
+    answer = search_plan(question, limits, measured, spread)
     if not measured:
         answer = replace(answer, outside=(_unmeasured(question.efficiency),))
     top = tuple(_estimated(question, one) for one in answer.top)

@@ -27,6 +27,7 @@ from p2smt.schedules.model import DEFAULT_DEPTH, Schedule
 from p2smt.schedules.races.decide import DEFAULT_EFFORT
 from p2smt.schedules.verify import verify as schedule_checks
 from p2smt.schedules.verify.report import Report
+from p2smt.skeletons.journal.file import is_journal
 from p2smt.workload.training_plan.check import check_training_plan
 
 
@@ -76,6 +77,9 @@ def verify(
     if isinstance(subject, Schedule):
         return schedule_checks.verify(subject, fifo_depth, time_limit_s, effort)
     path = os.fspath(subject)
+    if is_journal(path):
+        rule = "is of a search, and verify takes plans and schedules"
+        raise InputError(f"journal {path[:200]!r}", rule, "give it to verify_journal")
     text = schedule_files.schedule_text(path)
     if text is None:
         schedule_files.require_json(path)

@@ -221,25 +221,29 @@ def limits_of(
     time_limit: str | None, seed: str, workers: str = "1", limit: str | None = None
 ) -> SearchLimits:
     """The search limits of --time-limit (seconds where no unit is given), --seed and so on."""
-    from p2smt.errors import InputError
     from p2smt.result import SearchLimits
-    from p2smt.units import parse_time
 
-    seconds = None
-    if time_limit is not None:
-        plain = _PLAIN_SECONDS.fullmatch(time_limit)
-        try:
-            seconds = parse_time(time_limit + "s" if plain else time_limit, "time limit")
-        except InputError as error:
-            raise InputError(error.given, error.rule, "write it like 30 or 30s") from None
-        if seconds > _MAX_TIME_S:
-            raise InputError(f"time limit {time_limit!r}", f"is more than {_MAX_TIME_S} s")
     return SearchLimits(
-        seconds,
+        None if time_limit is None else seconds_of(time_limit, "time limit"),
         None if limit is None else count_of(limit, "limit"),
         count_of(seed, "seed", 2**31 - 1, least=0),
         count_of(workers, "workers", 256),
     )
+
+
+def seconds_of(text: str, what: str) -> float:
+    """A wall time such as 30s; seconds where no unit is given."""
+    from p2smt.errors import InputError
+    from p2smt.units import parse_time
+
+    plain = _PLAIN_SECONDS.fullmatch(text)
+    try:
+        seconds = parse_time(text + "s" if plain else text, what)
+    except InputError as error:
+        raise InputError(error.given, error.rule, "write it like 30 or 30s") from None
+    if seconds > _MAX_TIME_S:
+        raise InputError(f"{what} {text!r}", f"is more than {_MAX_TIME_S} s")
+    return seconds
 
 
 def requests_of(**texts: list[str] | None) -> tuple[Request, ...]:

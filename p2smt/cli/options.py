@@ -116,6 +116,30 @@ TimeOption = Annotated[
 ]
 SeedOption = Annotated[str, typer.Option("--seed", metavar="N", help="Solver seed.")]
 WorkersOption = Annotated[str, typer.Option("--workers", metavar="N", help="Solver threads.")]
+ProcessesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--processes", metavar="N", help="Search in N processes, each with --workers threads."
+    ),
+]
+EngineOption = Annotated[
+    str | None,
+    typer.Option("--engine", metavar="NAME", help="in-process, processes or dask."),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler", metavar="ADDRESS", help="Of a Dask cluster, such as tcp://10.0.0.1:8786."
+    ),
+]
+JournalOption = Annotated[
+    str | None,
+    typer.Option("--journal", metavar="FILE", help="Write the search here, and go on from it."),
+]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="TIME", help="Cut a part that takes longer, such as 10s."),
+]
 PlanArgument = Annotated[
     str | None, typer.Argument(metavar="FILE", help="A plan file written by solve -o.")
 ]

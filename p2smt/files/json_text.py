@@ -1,4 +1,4 @@
-"""Reads JSON files of users: whole, of a bounded size, and no object with a key twice."""
+"""Reads JSON of users: whole files of a bounded size, or a text; no object has a key twice."""
 
 from __future__ import annotations
 
@@ -26,9 +26,18 @@ def read_json(path: str, source: str, remedy: str, max_bytes: int) -> Any:
         InputError: no regular file, too large, not UTF-8, not JSON, or a key twice.
     """
     try:
-        return json.loads(_text(path, source, remedy, max_bytes), object_pairs_hook=_once)
-    except InputError:
-        raise
+        text = _text(path, source, remedy, max_bytes)
+    except UnicodeDecodeError as error:
+        raise InputError(source, f"is not UTF-8 text (byte {error.start})", remedy) from None
+    return parse_json(text, source, remedy)
+
+
+def parse_json(text: str | bytes, source: str, remedy: str) -> Any:
+    """The data of a text in JSON, or of its bytes in UTF-8; the rest as :func:`read_json`."""
+    try:
+        return json.loads(
+            text if isinstance(text, str) else text.decode("utf-8"), object_pairs_hook=_once
+        )
     except UnicodeDecodeError as error:
         raise InputError(source, f"is not UTF-8 text (byte {error.start})", remedy) from None
     except _RepeatedKeyError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -22,5 +22,16 @@ def live_line(screen: Console) -> Iterator[ProgressCallback]:
                 status.update(f"searching; bound {format_time(bound_s)}")
                 return
             status.update(f"best {format_time(best_s)}; {bound_text('proved', bound_s, best_s)}")
+
+        yield show
+
+
+@contextmanager
+def live_count(screen: Console, doing: str) -> Iterator[Callable[[int, int], None]]:
+    """Shows how many of how many are done."""
+    with screen.status(doing) as status:
+
+        def show(done: int, every: int) -> None:
+            status.update(f"{doing}: {done} of {every}")
 
         yield show

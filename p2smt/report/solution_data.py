@@ -19,6 +19,7 @@ from p2smt.plans.solution import (
     faster_orders,
     timed_steps,
 )
+from p2smt.report.explained.explanation_data import explanation_data
 from p2smt.report.orders.order_data import hosts_data
 from p2smt.report.orders.unstated import network_lines
 from p2smt.result import known_bound
@@ -69,6 +70,7 @@ def solution_data(solution: Solution, beside: Comparison | None = None) -> dict[
             }
             for p in solution.sensitivity
         ],
+        "explanation": explanation_data(solution.explanation),
         **hosts_data(solution, beside),
         "stats": {**asdict(solution.stats), "counters": dict(solution.stats.counters)},
     }

@@ -18,6 +18,7 @@ from p2smt.plans.solution import (
 from p2smt.report.comparisons import alternatives, comparison_table, near_line, sensitivity
 from p2smt.report.costs.gain_lines import gain_lines
 from p2smt.report.costs.request_table import answered, layout_table, peak_line, request_table
+from p2smt.report.explained.explanation_text import explanation_lines
 from p2smt.report.tables import bound_text
 from p2smt.result import Status
 from p2smt.units import format_time
@@ -48,6 +49,8 @@ def solution_tables(solution: Solution) -> RenderableType:
     parts.append(comparison_table(solution, best))
     if solution.sensitivity:
         parts += ["", *sensitivity(solution.sensitivity)]
+    if solution.explanation is not None:
+        parts += ["", *explanation_lines(solution, best, solution.explanation)]
     return Group(*parts)
 
 

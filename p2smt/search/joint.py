@@ -1,11 +1,11 @@
 """Placement and programs together, by lazily refined cost tables.
 
-The placement encoding minimises over a table of costs per request and scene.  The table
-starts with lower bounds.  Each matrix that the solver proposes has its entries
-replaced by the proved optimum of the program synthesis; once all entries of the proposed
-optimum are exact, it is the optimum: every other entry is exact or a lower bound.  (This is
-logic-based Benders decomposition: the programs are the subproblems.)  Further alternatives
-come from excluding the matrices found.
+A table has a cost per request and scene, and starts with lower bounds.  The matrix of least cost
+under it is proposed: by looking at all matrices where they can be listed, else by the placement
+encoding.  Each one proposed has its entries replaced by the proved optimum of the program
+synthesis; once all entries of the proposed optimum are exact, it is the optimum: every other entry
+is exact or a lower bound.  (This is logic-based Benders decomposition: the programs are the
+subproblems.)  Further alternatives come from excluding the matrices found.
 
 Where the search ends without a proof, the rest of the time goes to ``weaker``: known matrices,
 better ones near them, and their programs.
@@ -31,6 +31,8 @@ from p2smt.search.weaker.estimates import Estimates
 from p2smt.search.weaker.fallback import Fallback
 from p2smt.solvers.solver import Solver
 
+Rank = Callable[[Ranking, BoundTable, RequestAnswers, StopWatch], None]
+"""Another way to fill a ranking, such as by workers."""
 ProgressCallback = Callable[[float | None, float], None]
 
 _NONE = Status.INFEASIBLE
@@ -43,7 +45,8 @@ class JointSearch:
     """Searches one problem; ``progress`` is told the least objective so far and the bound.
 
     ``orders`` are rank orders whose matrices are answers known beforehand.  ``nearness``: which
-    placements near the optimum are looked for after it; None: none.
+    placements near the optimum are looked for after it; None: none.  ``rank``: ranks instead of the
+    loop that this module is about.
     """
 
     problem: Problem
@@ -53,6 +56,7 @@ class JointSearch:
     listings: Listings = field(default_factory=Listings)
     orders: tuple[IntArray, ...] = ()
     nearness: Nearness | None = None
+    rank: Rank | None = None
 
     def run(self, top: int) -> Solution:
         """The ``top`` best alternatives in order, or as many as the limits allow.
@@ -63,7 +67,7 @@ class JointSearch:
         table = BoundTable(self.problem, self.solver)
         answers = RequestAnswers(self.problem, self.solver, self.listings)
         try:
-            self._rank(ranking, table, answers, watch)
+            (self.rank or self._rank)(ranking, table, answers, watch)
         except OutOfTimeError:
             pass
         except KeyboardInterrupt:

@@ -12,11 +12,18 @@ from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.answers import fixed_answer, program_answer
 from p2smt.plans.solution import RequestAnswer
-from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
+from p2smt.programs.program import (
+    SMALL_MODEL_DEPTH,
+    Grouping,
+    Hierarchy,
+    Instruction,
+    Program,
+)
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, best_program, price
 from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
 from p2smt.search.weaker.merged import best_merged
+from p2smt.search.weaker.sufficient_first import least_known
 from p2smt.solvers.solver import Solver
 
 _Key = tuple[RequestKind, int, tuple[Digits, ...]]
@@ -64,8 +71,9 @@ def answer_request(
     """The best way to run a request on a scene; None if the restrictions leave no program.
 
     Beyond the range in which a program is proved best, the best one over merged levels has
-    status FEASIBLE.  Where there is none, or the time runs out, the single collective stands in
-    (checked) with status UNKNOWN, if the restrictions allow it.
+    status FEASIBLE.  Where there is none, or the time runs out, the best of the programs that are
+    known beforehand (:mod:`p2smt.search.weaker.sufficient_first`), the single collective among
+    them, stands in (checked) with status UNKNOWN, if the restrictions allow one.
 
     Raises:
         OutOfTimeError: neither a program nor a proof was found, and nothing may stand in.
@@ -77,7 +85,7 @@ def answer_request(
     found = _best(sought, limits)
     if found.status is Status.INFEASIBLE:
         return None
-    best = found.best or _single(task, scene, request.payload_bytes)
+    best = found.best or _known(task, scene, request.payload_bytes)
     if best is None:
         raise OutOfTimeError
     return _searched(request, scene, best, found)
@@ -114,8 +122,9 @@ def _task(problem: Problem, request: Request, hierarchy: Hierarchy, solver: Solv
 def _best(sought: SoughtProgram, limits: SearchLimits) -> Found:
     """The best program with proof where there is one; else the better of all that were found."""
     watch, weaker = StopWatch.start(limits), None
-    if not sought.task.problem().small_model:  # the proof may take all the time, or be refused
-        weaker = best_merged(sought, limits)
+    deep = sought.pipeline != 1 and sought.task.hierarchy.depth > SMALL_MODEL_DEPTH
+    if deep or not sought.task.problem().small_model:
+        weaker = best_merged(sought, limits)  # the proof may take all the time, or be refused
     try:
         if sought.pipeline == 1:
             found = best_program(sought.task, sought.scene, sought.payload_bytes, watch.left())
@@ -136,6 +145,17 @@ def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced | None:
     if not task.allows(instruction):
         return None
     return price(task, Program((instruction,)), scene, payload_bytes)
+
+
+def _known(task: Task, scene: Scene, payload_bytes: int) -> Priced | None:
+    """The best of the programs known beforehand, checked, if one is allowed."""
+    problem, items = task.problem(), task.items_on(scene)
+
+    def seconds(i: int, rows: int) -> float:
+        return scene.step_time(*items[i], payload_bytes * rows / problem.rows).seconds
+
+    known = least_known(problem, seconds)
+    return known and price(task, task.program(problem, known[0]), scene, payload_bytes)
 
 
 def _whole(task: Task) -> Instruction:

@@ -22,6 +22,7 @@ from p2smt.problems.program import Indices, InstructionSet, ProgramProblem, Step
 from p2smt.programs.check import Checked, ListChecker, check_program
 from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.search.weaker.sufficient_first import bounded
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Best, CostKeys, Every, Optimum
 from p2smt.solvers.solver import Solver, solver_of
@@ -222,7 +223,7 @@ def best_program(
         if costs is None:
             return Found(Status.UNKNOWN, None, 0.0, SolveStats(task.solver, watch.elapsed_s()))
         problem, tick = _with_costs(problem, costs), costs.tick_s
-    result = ask(problem, Optimum(), task.solver, watch.left())
+    result = ask(bounded(problem), Optimum(), task.solver, watch.left())
     bound = (result.bound or 0) * tick
     if result.value is None:
         return Found(result.status, None, bound, result.stats)

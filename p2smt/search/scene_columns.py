@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
 
 from p2smt.cost.loads.footprint import Digits
@@ -124,7 +125,7 @@ class Columns:
                 for column, still in self._level_columns(j, entries, free, others):
                     yield column, (*rest, *still)
 
-    def _entries(self, j: int, axis: int, left: int) -> list[int]:
+    def _entries(self, j: int, axis: int, left: int) -> Sequence[int]:
         possible = divisors(math.gcd(left, self.sizes[j]))
         wanted = self.fixed.get((axis, j))
         return possible if wanted is None else [n for n in possible if {n} == wanted]
@@ -218,7 +219,17 @@ def _merged(digits: Sequence[tuple[int, int]]) -> Digits:
     return tuple(found)
 
 
-def divisors(n: int) -> list[int]:
+@lru_cache(maxsize=4096)
+def divisors(n: int) -> tuple[int, ...]:
     """All divisors, ascending."""
-    small = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)})
+    found, left, prime = [1], n, 2
+    while left > 1:
+        if prime * prime > left:
+            prime = left
+        powers = [1]
+        while left % prime == 0:
+            left //= prime
+            powers.append(powers[-1] * prime)
+        found = [d * power for d in found for power in powers]
+        prime += 1
+    return tuple(sorted(found))

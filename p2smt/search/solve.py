@@ -16,12 +16,15 @@ from p2smt.plans.solution import Solution
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.conflict import conflict
+from p2smt.search.explain.explain import explanation
 from p2smt.search.gain import with_gain
 from p2smt.search.joint import JointSearch, ProgressCallback
 from p2smt.search.order.near import Nearness
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default
 from p2smt.search.sensitivity import changes, perturbations
+from p2smt.search.spaces.wide import WideRank
+from p2smt.skeletons.spread import Spread
 from p2smt.solvers.solver import Solver, solver_of
 
 MAX_TOP = 1000
@@ -35,8 +38,10 @@ def solve(
     solver: Solver | str = Solver.CPSAT,
     compare: GivenRanks | None = None,
     sensitivity: bool = False,
+    explain: bool = False,
     within: float | Nearness | None = None,
     progress: ProgressCallback | None = None,
+    spread: Spread | None = None,
 ) -> Solution:
     """The placement and programs of least time, with proof; and the next best ones.
 
@@ -48,20 +53,29 @@ def solve(
         compare: a rank order of the caller's: a matrix, or the device of each rank.
         sensitivity: re-solve with each level's bandwidth 20 % off, and with the cost of calls 50 %
             off if the topology names a library.
+        explain: say how far single numbers may change before another answer wins, and what holds
+            whatever they are: ``explanation`` of the solution.  It takes what the time limit
+            leaves, or a minute where there is none.
         within: also list every placement that takes, with its best programs, at most so much
             longer than the optimum (0.05: five per cent); ``near`` of the solution.  None: do not
             look; :data:`~p2smt.search.order.near.BRIEFLY`: count, as the command does.
         progress: called with (best objective so far or None, proved bound), in seconds.
+        spread: search part by part, in several processes or with a journal; the answer is the same.
+            None: in one piece.
 
     Raises:
         InputError: sizes that do not match, hosts that no matrix fits, a problem beyond a
-            documented limit, or algorithms that nothing can run by (:mod:`p2smt.cost.named`).
+            documented limit, or algorithms that nothing can run by (:mod:`p2smt.cost.named`);
+            an explanation of programs in several chunks.
         EncodingBug: an answer of the solver failed the independent check.
 
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set.
     """
     if not 1 <= top <= MAX_TOP:
         raise InputError(f"top {top}", f"must be 1 to {MAX_TOP}")
+    if explain and problem.pipeline != 1:
+        rule = "is of programs in one chunk"
+        raise InputError("an explanation (explain)", rule, "leave out the pipeline")
     near = Nearness(within) if isinstance(within, int | float) else within
     check_even(problem.topology)
     PlacementProblem(problem.topology.sizes, problem.axis_sizes)
@@ -75,13 +89,16 @@ def solve(
     listings = Listings()
     chosen = solver_of(solver)
     known = tuple(orders.values())
-    search = JointSearch(problem, watch.left(), chosen, progress, listings, known, near)
+    rank = None if spread is None else WideRank(problem, spread)
+    search = JointSearch(problem, watch.left(), chosen, progress, listings, known, near, rank)
     found = search.run(top)
     found = replace(with_default(found, costed["default"], top), compared=costed.get("given"))
     found = _with_notes(with_gain(replace(found, limits=limits, top=top)))
     if found.status is Status.INFEASIBLE:
         return _with_conflict(found, watch, chosen)
-    return _with_sensitivity(found, watch, chosen, listings) if sensitivity else found
+    if sensitivity:
+        found = _with_sensitivity(found, watch, chosen, listings)
+    return _with_explanation(found, watch, chosen, listings) if explain else found
 
 
 def as_named(problem: Problem) -> Problem:
@@ -125,3 +142,15 @@ def _with_sensitivity(
         return replace(found, interrupted=True)
     cut = len(checks) < len(changes(found.problem.topology))
     return replace(found, sensitivity=checks, interrupted=cut)
+
+
+def _with_explanation(
+    found: Solution, watch: StopWatch, solver: Solver, listings: Listings
+) -> Solution:
+    """The solution with what it rests on; an interrupt keeps what was found before it."""
+    if found.interrupted:
+        return found
+    try:
+        return replace(found, explanation=explanation(found, watch, solver, listings))
+    except KeyboardInterrupt:
+        return replace(found, interrupted=True)

@@ -27,8 +27,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_command_prints_what_is_shown() -> None:
-    ((command, shown),) = re.findall(r"```console\n\$ p2smt (.*?)\n(.*?)```", PAGE, re.S)
+@pytest.mark.parametrize(
+    ("command", "shown"), re.findall(r"```console\n\$ p2smt (.*?)\n(.*?)```", PAGE, re.S)
+)
+def test_a_command_prints_what_is_shown(command: str, shown: str) -> None:
     done = cli(*shlex.split(command))
     assert (done.code, done.err) == (0, "")
     assert done.out.strip() == shown.strip()

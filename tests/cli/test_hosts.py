@@ -193,6 +193,7 @@ def test_uplinks_that_cannot_block_are_told() -> None:
         (("--within", "5%"), "does not apply"),
         (("--compare", "[0]"), "p2smt compare"),
         (("--sensitivity",), "does not apply"),
+        (("--explain",), "does not apply"),
         (("--pipeline", "4"), "does not apply"),
         (("--use", "node=2"), "give --hosts"),
     ],

@@ -24,10 +24,13 @@ from p2smt.plans.redistribution.file import redistribution_plan_data
 from p2smt.plans.redistribution.file_model import RedistributionModel
 from p2smt.schedules.language.file_model import FileModel
 from p2smt.schedules.language.instance import parse_schedule
+from p2smt.skeletons.journal.file_model import LINES
 from tests.cli.tools import EVERY_KIND, TINY, cli
 from tests.plans.redistribution.planning import array_type, best_plan
 from tests.schemas.mutations import mutants
 from tests.schemas.tools import complaints
+from tests.skeletons.journal.searched import open_journal, search
+from tests.skeletons.journal.words import Words
 
 SYMBOLIC = sorted((Path(__file__).parents[1] / "schedules" / "symbolic").glob("*.yaml"))
 TORUS: dict[str, Any] = {
@@ -211,6 +214,36 @@ def test_redistributions(redistribution: dict[str, Any], choice: st.DataObject) 
         assert found or WRITTEN_AS_WHOLE.search(shape), shape
     elif found:
         assert refusal(lambda: topology_from_data(data["topology"], "it")), found
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """A line of every kind."""
+    path = tmp_path_factory.mktemp("journals") / "j.jsonl"
+    search(path, Words(), 2)
+    with open_journal(path, Words(), 2):
+        pass
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return list({line["record"] + line.get("verdict", ""): line for line in lines}.values())
+
+
+def test_lines_of_journals_fit_their_schema(journal: list[dict[str, Any]]) -> None:
+    assert {line["record"] for line in journal} == set(LINES)
+    assert [text for line in journal for text in complaints("journal", line)] == []
+
+
+@given(choice=st.data())
+def test_journals(journal: list[dict[str, Any]], choice: st.DataObject) -> None:
+    """What a verdict needs is left out, and whether digests are right."""
+    line = choice.draw(st.sampled_from(journal))
+    data = choice.draw(mutants(line))
+    shape = refusal(lambda: validated(LINES[line["record"]], data, "it"))
+    found = complaints("journal", data)
+    if shape is None:
+        assert found == []
+    elif not found:
+        said = ("on record", "than its best member costs")
+        assert WRITTEN_AS_WHOLE.search(shape) or any(text in shape for text in said), shape
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"-t tiny.yaml {shlex.join(EVERY_KIND)}",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --compare '[0,4,1,5,2,6,3,7]' --sensitivity",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --reduce tp=1GiB --within 1000%",
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --nominal --algorithm ring --explain",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --objective max --pipeline auto --solver z3",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --require 'dp within node' --fix dp=node:2",
         "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --time-limit 0.0001",
@@ -97,13 +98,19 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "cost-symbolic": (
         f"{SCENE} tp=1MiB {TWO_STEPS} --program single --nominal --algorithm ring --symbolic",
         f"{SCENE} tp --all-to-all dp --nominal --algorithm ring --symbolic",
+        "-t azure-ndv4 --axes dp=16 --placement [[2,8]] --reduce dp --symbolic",
+        f"{SCENE} tp --nominal --algorithm tree --program single --symbolic",
     ),
     "crossings": (
         "--factors 4,8 --latency-ratio 4 --ports 8,1",
         "--factors 2,3 --bandwidth-ratio 2 --cost-per-call 1/2 --kind all-gather",
         "--factors 2,3 --time-limit 0.0001",
     ),
-    "crossings-payload": (f"{SCENE} tp --nominal --algorithm ring",),
+    "crossings-payload": (
+        f"{SCENE} tp --nominal --algorithm ring",
+        "-t azure-ndv4 --axes dp=16 --reduce dp --length 1",
+        "-t azure-ndv4 --axes dp=16 --reduce dp --time-limit 0.0001",
+    ),
     "crossings-placement": (
         "-t tiny.yaml --axes dp=2,tp=4 --reduce dp --reduce tp=1MiB*3",
         "-t tiny.yaml --axes dp=2,tp=4 --reduce dp --reduce tp --time-limit 0.0001",
@@ -123,6 +130,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "slow_plan.json --prove",
         "unstated_plan.json --prove",
     ),
+    "verify-journal": ("list.jsonl", "best.jsonl --all", "cut.jsonl", "wrong.jsonl"),
     "cost-redistribution": ("swap.json", "wrong_swap.json"),
     "verify-redistribution": (
         "swap.json",
@@ -168,6 +176,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "topology-list": ("",),
     "topology-show": ("dgx-a100:4", "tiny.yaml"),
     "topology-check": ("tiny.yaml",),
+    "topology-fabric": ("dgx1:2", "ring:5"),
     "topology-import": (
         "twice.conf --node dgx-h100 --uplink leaf=400GB/s",
         "deep.conf --node dgx1-v100 --oversubscription leaf=2",
@@ -230,7 +239,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
     (path / "runs.csv").write_text(text_of(*runs))
     _redistributions(path)
     _certificates(path)
+    _journals(path)
     return path
+
+
+def _journals(path: Path) -> None:
+    """A list, a search for the best, the same broken off, and a list with a wrong count."""
+    sizes = ("--levels", "4,16", "--axes", "4,16")
+    question = ("-t", str(path / "tiny.yaml"), "-a", "dp=2,tp=4", "--reduce", "dp=1GiB")
+    for name, words in (("list", ("placements", *sizes)), ("best", ("solve", *question))):
+        done = cli(*words, "--journal", str(path / f"{name}.jsonl"))
+        assert done.code == 0, done.err
+    lines = (path / "best.jsonl").read_text().splitlines(keepends=True)
+    (path / "cut.jsonl").write_text("".join(lines[:2])[:-3])
+    text = (path / "list.jsonl").read_text()
+    (path / "wrong.jsonl").write_text(text.replace('"count": 1', '"count": 2'))
 
 
 def _certificates(path: Path) -> None:

@@ -12,20 +12,18 @@ import pytest
 import p2smt
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Form
-from p2smt.cost.scene import Scene
-from p2smt.errors import EncodingBug
+from p2smt.errors import EncodingBug, OutOfTimeError
 from p2smt.parallelism.placement import AxisRule
 from p2smt.parallelism.rank_list import RankList
-from p2smt.parallelism.request import Problem, Request
+from p2smt.parallelism.request import Problem
 from p2smt.plans.check.plan import LINKS_OF_PLAN, check_plan
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.file_model import PlanModel
 from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import ProofStatus, RequestAnswer, Solution
+from p2smt.plans.solution import ProofStatus, Solution
 from p2smt.report.plan_data import report_data, report_lines
 from p2smt.result import SearchLimits, SolveStats, Status
 from p2smt.search import prove as prove_module
-from p2smt.search.one_request import answer_request
 from p2smt.search.prove import TICK, prove
 from tests.cli.tools import TINY, cli
 
@@ -190,12 +188,10 @@ def test_bounds_that_the_time_left_does_not_settle_leave_it_open(
     data["requests"][1] = slow["requests"][1]
     plan = model(tmp_path, data)
 
-    def stopped(
-        asked: Problem, request: Request, scene: Scene, _: SearchLimits, *more: Any
-    ) -> RequestAnswer | None:
+    def stopped(*_: object) -> None:
         if stop == "interrupt":
             raise KeyboardInterrupt
-        return answer_request(asked, request, scene, SearchLimits(time_limit_s=0.0), *more)
+        raise OutOfTimeError
 
     monkeypatch.setattr(prove_module, "answer_request", stopped)
     proof = prove(plan)

@@ -13,7 +13,7 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.report.solution_data import solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search import placements
+from p2smt.search import bound_table, placements
 from p2smt.search.sensitivity import perturbations
 from p2smt.solvers import ask as solvers
 from p2smt.solvers.questions import Optimum
@@ -82,6 +82,7 @@ def test_an_unsettled_proposal_is_no_end_of_the_ranking(monkeypatch: pytest.Monk
             return Result(Status.UNKNOWN, stats=SolveStats("unsure"))
         return solvers.ask(asked, question, solver, limits)
 
+    monkeypatch.setattr(bound_table, "listed", lambda *_: None)
     monkeypatch.setattr(placements, "ask", unsure)
     found = p2smt.solve(problem, top=3)
     assert found.status is Status.OPTIMAL
@@ -101,7 +102,7 @@ def test_a_scene_too_large_for_the_table_is_left_unproved() -> None:
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
     tp_on_gpus = FixedEntry(axis=1, level=4, value=4)  # so dp is split at all five levels
     asked = ("dp=128,tp=4", "dp=1GiB", "tp=1MiB")
-    problem = ask(topology, *asked, rules=(tp_on_gpus,), max_length=3)
+    problem = ask(topology, *asked, rules=(tp_on_gpus,), max_length=6)
     found = p2smt.solve(problem, top=1)
     assert found.status is Status.FEASIBLE
     assert found.best is not None

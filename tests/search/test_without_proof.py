@@ -108,6 +108,7 @@ def test_without_tables_the_answer_is_no_worse_than_the_default(
 ) -> None:
     """Requests with more scenes than that have no table; bounds still hold, notes are true."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bound_table, "listed", lambda *_: None)
         patch.setattr(scene_table, "MAX_SCENES", most)
         found = p2smt.solve(question)
     true_s = min(cost for cost, _ in brute_force(question))

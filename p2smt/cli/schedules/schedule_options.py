@@ -255,6 +255,18 @@ class ScheduleOptions:
                 "drop them, or the program",
             )
 
+    def refuse_for_journal(self) -> None:
+        """A journal has no use for any of these but a time limit.
+
+        Raises:
+            InputError: one was given.
+        """
+        from p2smt.errors import InputError
+
+        if self != ScheduleOptions(time_limit=self.time_limit):
+            rule = "takes no options of schedules (--fifo-depth, --fix, --trace ..)"
+            raise InputError("a journal", rule, "drop them")
+
     def refuse_for_plan(self) -> None:
         """A plan has no use for any of these.
 

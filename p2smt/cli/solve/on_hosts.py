@@ -15,6 +15,11 @@ _INSTEAD = {
     "--top": "the answer is one order; drop it",
     "--within": "orders of equal time are not listed; drop it",
     "--pipeline": "programs on named hosts run in one chunk; drop it",
+    "--explain": "the orders beside the answer show what it gains; drop it",
+    **dict.fromkeys(
+        ("--processes", "--engine", "--scheduler", "--journal", "--budget"),
+        "orders of hosts are searched in one piece; drop it",
+    ),
     "--sensitivity": "change the bandwidth in the file and solve again",
 }
 

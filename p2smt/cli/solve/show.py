@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from p2smt.search.joint import ProgressCallback
 
 
-def live() -> AbstractContextManager[ProgressCallback | None]:
-    """A line on stderr with incumbent, bound and gap, where stderr is a terminal."""
+def live(in_parts: bool = False) -> AbstractContextManager[ProgressCallback | None]:
+    """A line on stderr with incumbent, bound and gap, where stderr is a terminal.
+
+    A search ``in_parts`` has a line of its own.
+    """
     from p2smt.report.tables import console
 
     screen = console(stderr=True)
-    if not screen.is_terminal:
+    if in_parts or not screen.is_terminal:
         return nullcontext(None)
     from p2smt.report.live import live_line
 

@@ -54,6 +54,14 @@ def solve(
     sensitivity: Annotated[
         bool, typer.Option("--sensitivity", help="Re-solve with bandwidths 20 %, calls 50 % off.")
     ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="How far each number may be off before another answer wins, and what holds for "
+            "every hardware.",
+        ),
+    ] = False,
     require: o.RequireOption = None,
     forbid: o.ForbidOption = None,
     fix: o.FixOption = None,
@@ -68,6 +76,11 @@ def solve(
     time_limit: o.TimeOption = None,
     seed: o.SeedOption = "0",
     workers: o.WorkersOption = "1",
+    processes: o.ProcessesOption = None,
+    engine: o.EngineOption = None,
+    scheduler: o.SchedulerOption = None,
+    journal: o.JournalOption = None,
+    budget: o.BudgetOption = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write the plan here, as JSON."),
@@ -83,6 +96,7 @@ def solve(
     from p2smt.cli.solve import on_hosts
     from p2smt.cli.solve.hosts import hosts_of
     from p2smt.cli.solve.show import finish, live
+    from p2smt.cli.spread_options import SpreadTexts, spread_over
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH, Problem, parse_objective
     from p2smt.search.order.near import BRIEFLY
     from p2smt.search.solve import MAX_TOP
@@ -110,6 +124,7 @@ def solve(
         restrictions.algorithms(algorithm),
         given.pipeline_of(pipeline),
     )
+    parts = SpreadTexts(processes, engine, scheduler, journal, budget)
     listed = hosts_of(hosts, cluster)
     limits = given.limits_of(time_limit, seed, workers)
     restrictions.writable(output)
@@ -119,11 +134,12 @@ def solve(
         check_plan_name(output)
     if listed is not None:
         others = {"--top": top, "--within": within, "--compare": compare, "--pipeline": pipeline}
-        on_hosts.refuse({**others, "--sensitivity": sensitivity or None})
+        alone = {"--sensitivity": sensitivity or None, "--explain": explain or None}
+        on_hosts.refuse({**others, **alone, **parts.given()})
         return on_hosts.answer(problem, listed, limits, solver_of(solver), output, as_json=json)
     near = BRIEFLY if within is None else given.gap_of(within)
     order = None if compare is None else given.rank_order_of(compare)
-    with live() as progress:
+    with spread_over(parts) as spread, live(parts.wanted) as progress:
         solution = search(
             problem,
             top=given.count_of("3" if top is None else top, "top", MAX_TOP),
@@ -131,7 +147,9 @@ def solve(
             solver=solver_of(solver),
             compare=order,
             sensitivity=sensitivity,
+            explain=explain,
             within=near,
             progress=progress,
+            spread=spread,
         )
     return finish(solution, output, as_json=json)

@@ -20,8 +20,8 @@ def verify(
         str | None,
         typer.Argument(
             metavar="FILE",
-            help="A plan, a certificate of crossings, or a schedule: MSCCL XML, MSCCL++ JSON, "
-            "or YAML.",
+            help="A plan, a certificate of crossings, the journal of a search, or a schedule: "
+            "MSCCL XML, MSCCL++ JSON, or YAML.",
         ),
     ] = None,
     fifo_depth: so.DepthOption = None,
@@ -44,10 +44,19 @@ def verify(
         bool,
         typer.Option("--prove", help="Plans: solve again, to settle that none is better."),
     ] = False,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            "--sample", metavar="N", help="Journals: solve so many verdicts again (default 5)."
+        ),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Journals: solve every verdict again.")
+    ] = False,
     time_limit: o.TimeOption = None,
     json: o.JsonOption = False,
 ) -> int:
-    """Check a plan, a program, or a schedule in every interleaving."""
+    """Check a plan, a program, the journal of a search, or a schedule in every interleaving."""
     asked = so.ScheduleOptions(
         fifo_depth=fifo_depth,
         collective=collective,
@@ -63,7 +72,18 @@ def verify(
         sizes=tuple(sizes or ()),
         runtime=runtime,
     )
+    from p2smt.cli.verify.verify_journal import (
+        is_journal_file,
+        refuse_journal_options,
+        verify_journal_file,
+    )
+
     so.check_subject(file, program, levels, kind, algorithm)
+    if file is not None and is_journal_file(file):
+        asked.refuse_for_journal()
+        _refuse_proof(prove)
+        return verify_journal_file(file, json, sample, every, time_limit)
+    refuse_journal_options(sample, every)
     if file is not None:
         return _verify_file(file, asked, prove, json)
     _refuse_proof(prove)

@@ -75,6 +75,11 @@ def plan(
     time_limit: o.TimeOption = None,
     seed: o.SeedOption = "0",
     workers: o.WorkersOption = "1",
+    processes: o.ProcessesOption = None,
+    engine: o.EngineOption = None,
+    scheduler: o.SchedulerOption = None,
+    journal: o.JournalOption = None,
+    budget: o.BudgetOption = None,
     svg: w.SvgOption = None,
     output: Annotated[
         str | None,
@@ -85,6 +90,7 @@ def plan(
     """The fastest strategy and placement to train a model, proved in the model of cost."""
     from p2smt.api.planning import plan as planned
     from p2smt.cli import given, restrictions
+    from p2smt.cli.spread_options import SpreadTexts, spread_over
     from p2smt.cli.workload import plan_question as q
     from p2smt.errors import InputError
     from p2smt.report.workload.picture import check_svg_name
@@ -113,7 +119,9 @@ def plan(
         q.RuleTexts(fix or [], require or [], forbid or []),
         q.WishTexts(within, top, prices, launcher, flash, dtype),
     )
-    found = planned(question, given.limits_of(time_limit, seed, workers))
+    limits = given.limits_of(time_limit, seed, workers)
+    with spread_over(SpreadTexts(processes, engine, scheduler, journal, budget)) as spread:
+        found = planned(question, limits, spread)
     return _finish(found, output, svg, as_json=json)
 
 

@@ -25,11 +25,13 @@ from p2smt.report.schemas.crossings.cells import (
 )
 from p2smt.report.schemas.crossings.least_set import LeastSetOutput, VerifyLeastSetOutput
 from p2smt.report.schemas.crossings.symbolic import SymbolicOutput
+from p2smt.report.schemas.journals.verify import VerifyJournalOutput
 from p2smt.report.schemas.lists import (
     ClassicOutput,
     ClassicsOutput,
     SchemaOutput,
     TopologyCheckOutput,
+    TopologyFabricOutput,
     TopologyImportOutput,
     TopologyListOutput,
     TopologyShowOutput,
@@ -49,6 +51,7 @@ from p2smt.report.schemas.verify_schedule import VerifyScheduleOutput
 from p2smt.report.schemas.workload.estimate import EstimateOutput
 from p2smt.report.schemas.workload.plan import PlanOutput
 from p2smt.schedules.language.file_model import FileModel
+from p2smt.skeletons.journal.file_model import JournalLineModel
 from p2smt.workload.models.file_model import TransformerModel
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -64,6 +67,7 @@ FILES: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "topology": (TopologyModel, "topology files"),
         "model": (TransformerModel, "model files, of what is trained"),
         "schedule": (FileModel, "schedule files (YAML)"),
+        "journal": (JournalLineModel, "lines of journals of searches (JSON lines)"),
     }
 )
 """Files that are read: their models, and what they are."""
@@ -89,6 +93,7 @@ OUTPUTS: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         ),
         "crossings-sufficient": (LeastSetOutput, "crossings --sufficient --json"),
         "verify-sufficient": (VerifyLeastSetOutput, "verify CERTIFICATE --json"),
+        "verify-journal": (VerifyJournalOutput, "verify JOURNAL --json"),
         "verify-plan": (VerifyPlanOutput, "verify PLAN --json"),
         "verify-redistribution": (
             VerifyRedistributionOutput,
@@ -103,6 +108,7 @@ OUTPUTS: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "calibrate-runs": (CalibrateRunsOutput, "calibrate --runs --json"),
         "topology-list": (TopologyListOutput, "topology list --json"),
         "topology-show": (TopologyShowOutput, "topology show --json"),
+        "topology-fabric": (TopologyFabricOutput, "topology fabric --json"),
         "topology-check": (TopologyCheckOutput, "topology check --json"),
         "topology-import": (TopologyImportOutput, "topology import --json, topology detect --json"),
         "classics": (ClassicsOutput, "classics --json"),

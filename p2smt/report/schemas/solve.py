@@ -21,6 +21,7 @@ from p2smt.report.schemas.base import (
     Ratio,
     Seconds,
 )
+from p2smt.report.schemas.explained.explanation import ExplainedAnswer
 from p2smt.report.schemas.orders import OrderBeside
 from p2smt.result import Status
 
@@ -227,4 +228,7 @@ class SolveOutput(Output):
         Field(description="Orders that everyone has, one collective each; null: as above."),
     ]
     sensitivity: list[ChangedTopology]
+    explanation: Annotated[
+        ExplainedAnswer | None, Field(description="null: --explain was not given.")
+    ]
     stats: SearchStats

@@ -56,6 +56,14 @@ class StrategyTiming(Protocol):
         """
         ...
 
+    def learn(self, row: int, place: int, limit_s: float, watch: StopWatch) -> None:
+        """Find what a row takes on a class of placements, unless that is above a limit.
+
+        Raises:
+            OutOfTimeError: the watch expired.
+        """
+        ...
+
     def known_s(self, row: int, place: int) -> float | None:
         """Seconds of an iteration of a row on a class of placements, if they are known."""
         ...
@@ -107,7 +115,7 @@ def _time(
     ledger: Ledger, timing: StrategyTiming, rows: IntArray, cutoff_s: float, watch: StopWatch
 ) -> None:
     """Time those of the rows that the launcher in use can run."""
-    able = _runnable(ledger, rows)
+    able = runnable(ledger, rows)
     if len(able):
         timing.settle(ledger, able, cutoff_s, watch)
 
@@ -125,7 +133,7 @@ def _slices(
         yield part
 
 
-def _runnable(ledger: Ledger, rows: IntArray) -> IntArray:
+def runnable(ledger: Ledger, rows: IntArray) -> IntArray:
     """Those that the launcher in use can run; the others are closed."""
     question = ledger.candidates.question
     if question.lacks is None:

@@ -34,6 +34,9 @@ class CollectiveTiming:
         ledger.low_s[rows] = ledger.time_s[rows] = seconds
         ledger.closed[rows] = Closed.EVALUATED
 
+    def learn(self, _: int, __: int, ___: float, ____: StopWatch) -> None:
+        """Nothing is left to be known."""
+
     def known_s(self, row: int, place: int) -> float | None:
         """Seconds of an iteration of a row on a class of placements."""
         return float(self.pricing.seconds(row)[place])

@@ -11,22 +11,26 @@ import numpy as np
 from p2smt.cluster.nodes.even import check_even
 from p2smt.errors import OutOfTimeError
 from p2smt.result import SearchLimits, SolveStats, StopWatch
+from p2smt.skeletons.spread import Spread
 from p2smt.workload.search.answer import PlanAnswer, StrategyRun
 from p2smt.workload.search.branch import StrategyTiming, close
 from p2smt.workload.search.collectives import CollectiveTiming
+from p2smt.workload.search.cubes.wide import WidePlan
 from p2smt.workload.search.ledger import Ledger
+from p2smt.workload.search.planned import learn_usual
 from p2smt.workload.search.pricing.candidates import Candidates
 from p2smt.workload.search.pricing.placed import PlacedCandidates
 from p2smt.workload.search.pricing.prices import SceneShelf
 from p2smt.workload.search.question import PlanQuestion, Prices
 from p2smt.workload.search.space import Choices, space_of
-from p2smt.workload.search.verdict import verdict
+from p2smt.workload.search.verdict import listed_rows, verdict
 
 
 def plan(
     question: PlanQuestion,
     limits: SearchLimits | None = None,
     measured: Sequence[StrategyRun] = (),
+    spread: Spread | None = None,
 ) -> PlanAnswer:
     """The strategies and placements of least time per iteration, with a proof.
 
@@ -35,6 +39,9 @@ def plan(
         limits: the wall-clock limit; a proved answer does not depend on it.
         measured: strategies of measured runs: the near-optimal one that is nearest to them is
             named, and how the best one lies outside of them.
+
+        spread: search part by part, in several processes or with a journal; the answer is the same.
+            None: in one piece.
 
     Raises:
         InputError: no strategy is valid, the topology names no device, or it is uneven.
@@ -49,11 +56,26 @@ def plan(
         PlacedCandidates.of(candidates, SceneShelf(question.topology), watch)
     )
     ledger = Ledger.of(candidates)
-    timing, interrupted = _search(ledger, singles, watch)
+    if spread is None:
+        timing, interrupted = _search(ledger, singles, watch)
+    else:
+        timing, interrupted = WidePlan(ledger, singles, spread, tuple(measured)).search(watch)
+    interrupted |= _learn_usual(ledger, timing, measured, watch)
     found = verdict(ledger, timing, measured)
     counters = (("prices", len(timing.pricing.shelf)), ("axis sizes", len(candidates.sizes)))
     stats = SolveStats("branch and bound", watch.elapsed_s(), 1, counters)
     return replace(found, space=choices.text(), stats=stats, interrupted=interrupted)
+
+
+def _learn_usual(
+    ledger: Ledger, timing: StrategyTiming, measured: Sequence[StrategyRun], watch: StopWatch
+) -> bool:
+    """Know of the usual placements whether they are as good; whether it was interrupted."""
+    try:
+        learn_usual(ledger, timing, listed_rows(ledger, measured), watch)
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 def _search(

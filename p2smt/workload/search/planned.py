@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isclose
 
 import numpy as np
 
-from p2smt.errors import EncodingBug
+from p2smt.errors import EncodingBug, OutOfTimeError
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Request
 from p2smt.plans.solution import SAME, RequestAnswer
-from p2smt.result import Status
+from p2smt.result import Status, StopWatch
 from p2smt.search.placements import obeys
 from p2smt.workload.iteration import predict, predict_with
 from p2smt.workload.prediction import Prediction
@@ -62,17 +63,43 @@ def planned(ledger: Ledger, timing: StrategyTiming, row: int) -> PlannedStrategy
     )
 
 
+def learn_usual(
+    ledger: Ledger, timing: StrategyTiming, rows: Sequence[int], watch: StopWatch
+) -> None:
+    """Find what rows take in Megatron's order where that may be as good as their best placement.
+
+    So whether it is does not depend on which programs happen to be known.  Nothing is raised: where
+    no time is left, it is not as good for all that is known.
+    """
+    try:
+        for row in rows:
+            usual = _usual(ledger, timing, row)
+            if usual is not None:
+                timing.learn(row, usual[0], ledger.time_s[row] * (1 + SAME), watch)
+    except OutOfTimeError:
+        pass
+
+
 def _placed(ledger: Ledger, timing: StrategyTiming, row: int) -> tuple[int, Matrix]:
     """The class of the best placement and a matrix of it: Megatron's order, if that is as good."""
-    question, place = ledger.candidates.question, int(ledger.place[row])
-    placed = timing.pricing.placed(int(ledger.candidates.block[row]))
-    usual = default_placement(question.topology, ledger.candidates.columns.strategy(row))
-    if usual is not None and obeys(usual.matrix, question.rules):
-        other = placed.class_of(np.array(usual.matrix, dtype=np.int64))
-        seconds = timing.known_s(row, other)
+    usual = _usual(ledger, timing, row)
+    if usual is not None:
+        seconds = timing.known_s(row, usual[0])
         if seconds is not None and seconds <= ledger.time_s[row] * (1 + SAME):
-            return other, usual.matrix
+            return usual
+    place = int(ledger.place[row])
+    placed = timing.pricing.placed(int(ledger.candidates.block[row]))
     return place, as_matrix(placed.matrices[place])
+
+
+def _usual(ledger: Ledger, timing: StrategyTiming, row: int) -> tuple[int, Matrix] | None:
+    """The class of Megatron's order and its matrix, where that obeys the rules."""
+    question = ledger.candidates.question
+    usual = default_placement(question.topology, ledger.candidates.columns.strategy(row))
+    if usual is None or not obeys(usual.matrix, question.rules):
+        return None
+    placed = timing.pricing.placed(int(ledger.candidates.block[row]))
+    return placed.class_of(np.array(usual.matrix, dtype=np.int64)), usual.matrix
 
 
 def _claimed(

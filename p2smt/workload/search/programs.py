@@ -53,10 +53,10 @@ class SceneRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProgramShelf:
-    """The best programs of requests on scenes, each sought once."""
+    """The best programs of requests on scenes, each sought once and ``kept``."""
 
     answers: RequestAnswers
-    _kept: dict[tuple[int, RequestKind, int], RequestAnswer] = field(default_factory=dict)
+    kept: dict[tuple[int, RequestKind, int], RequestAnswer] = field(default_factory=dict)
 
     @staticmethod
     def of(topology: Topology) -> ProgramShelf:
@@ -67,11 +67,11 @@ class ProgramShelf:
         return ProgramShelf(RequestAnswers(problem, Solver.CPSAT, Listings()))
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self.kept)
 
     def known(self, asked: SceneRequest) -> RequestAnswer | None:
         """The answer of a request, if it was sought."""
-        return self._kept.get((asked.number, asked.kind, asked.payload_bytes))
+        return self.kept.get((asked.number, asked.kind, asked.payload_bytes))
 
     def seek(self, asked: SceneRequest, scene: Scene, watch: StopWatch) -> RequestAnswer:
         """The answer of a request on a scene.
@@ -86,7 +86,7 @@ class ProgramShelf:
         found = self.answers.of(request, scene, watch.left())
         if found is None:
             raise OutOfTimeError
-        self._kept[asked.number, asked.kind, asked.payload_bytes] = found
+        self.kept[asked.number, asked.kind, asked.payload_bytes] = found
         return found
 
 
@@ -125,9 +125,10 @@ class ProgramTiming:
         while True:
             low_s = self.pricing.seconds(row)
             ledger.low_s[row] = max(ledger.low_s[row], float(low_s.min()))
-            best_s = min(done.values(), default=np.inf)
+            best_s, best = min(((done[k], k) for k in done), default=(np.inf, -1))
             rest = [k for k in np.argsort(low_s, kind="stable").tolist() if k not in done]
-            if not rest or low_s[rest[0]] >= min(best_s, np.nextafter(cutoff_s, np.inf)):
+            # of equally fast placements the first one: no matter what is known already
+            if not rest or low_s[rest[0]] > cutoff_s or (low_s[rest[0]], rest[0]) >= (best_s, best):
                 break
             asked = self.requests(row, rest[0])
             if self._refined(asked, watch):
@@ -135,8 +136,7 @@ class ProgramTiming:
         if done:
             ledger.closed[row] = Closed.EVALUATED
         if done and best_s <= ledger.time_s[row]:
-            ledger.place[row] = min(done, key=lambda k: (done[k], k))
-            ledger.time_s[row] = best_s
+            ledger.place[row], ledger.time_s[row] = best, best_s
 
     def _refined(self, asked: Sequence[SceneRequest], watch: StopWatch) -> bool:
         """Whether all have their programs; if not, they get them, which may change what is best."""
@@ -147,6 +147,12 @@ class ProgramTiming:
             low_s = answer.seconds if proved else answer.bound_s
             self.pricing.improve(one.number, one.kind, one.payload_bytes, low_s)
         return not unknown
+
+    def learn(self, row: int, place: int, limit_s: float, watch: StopWatch) -> None:
+        """Seek the programs of a row on a class of placements, if it may be below a limit."""
+        while self.pricing.seconds(row)[place] <= limit_s:
+            if self._refined(self.requests(row, place), watch):
+                return
 
     def requests(self, row: int, place: int) -> list[SceneRequest]:
         """The requests that are called by a strategy on a class of placements."""

@@ -58,6 +58,29 @@ def verdict(ledger: Ledger, timing: StrategyTiming, measured: Sequence[StrategyR
     )
 
 
+def listed_rows(ledger: Ledger, measured: Sequence[StrategyRun]) -> list[int]:
+    """The rows whose placements the verdict names: the best ones, and that near a measured run."""
+    question = ledger.candidates.question
+    rows = [one.row for one in ledger.places()[: question.top]]
+    near = _near_rows(ledger, ledger.ranked()) if rows else []
+    if measured and near:
+        strategies = [ledger.candidates.columns.strategy(row) for row in near]
+        at, _, apart = nearest(strategies, measured)
+        rows += [near[at]] if apart <= FAR and near[at] not in rows else []
+    return rows
+
+
+def _near_rows(ledger: Ledger, ranked: Sequence[int]) -> list[int]:
+    """Of rows that were timed those near the best one."""
+    limit_s = _near_s(ledger)
+    return [row for row in ranked if ledger.time_s[row] <= limit_s]
+
+
+def _near_s(ledger: Ledger) -> float:
+    """What takes more, in seconds, is not near the best one."""
+    return ledger.least_s() * (1 + ledger.candidates.question.within) * (1 + SAME)
+
+
 def _measured(best: PlannedStrategy, measured: Sequence[StrategyRun]) -> NearRun | None:
     """The measured run that the best strategy is nearest to, however far it is."""
     if not measured:
@@ -99,9 +122,8 @@ def _near(
     *,
     proved: bool,
 ) -> NearStrategies:
-    within, best_s = ledger.candidates.question.within, ledger.least_s()
-    limit_s = best_s * (1 + within) * (1 + SAME)
-    rows = [row for row in ranked if ledger.time_s[row] <= limit_s]
+    within, limit_s = ledger.candidates.question.within, _near_s(ledger)
+    rows = _near_rows(ledger, ranked)
     strategies = [ledger.candidates.columns.strategy(row) for row in rows]
     times = ledger.time_s[rows].tolist()
     all_known = proved and not _unsettled(ledger, limit_s)

@@ -313,7 +313,7 @@ def test_programs_that_are_slower_than_single_collectives_are_left_out() -> None
     for one in sought.requests(row, place):
         answer = sought.programs.seek(one, timing.pricing.shelf.scene(one.number), watch)
         poor = replace(answer, seconds=2 * answer.single_s, status=Status.UNKNOWN)
-        sought.programs._kept[one.number, one.kind, one.payload_bytes] = poor
+        sought.programs.kept[one.number, one.kind, one.payload_bytes] = poor
     assert sought.known_s(row, place) is not None
     found = planned(ledger, sought, row)
     assert found.programs == ()

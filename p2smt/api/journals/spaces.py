@@ -1,0 +1,86 @@
+"""The spaces that a journal's header may name, made again from its description."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from p2smt.api.journals.shares import matrix_share, strategy_share
+from p2smt.api.planning import launcher_lacks
+from p2smt.errors import InputError
+from p2smt.files.validation import did_you_mean
+from p2smt.search.spaces.placements import placement_space
+from p2smt.search.spaces.solve import solve_space
+from p2smt.skeletons.journal.record import JournalHeader
+from p2smt.skeletons.journal.remade import RemadeSpace
+from p2smt.solvers.solver import Solver
+from p2smt.workload.search.cubes.space import plan_space
+
+Maker = Callable[[Mapping[str, Any]], RemadeSpace]
+"""From a header's description to the space."""
+
+
+def _placements(data: Mapping[str, Any]) -> RemadeSpace:
+    space = placement_space(data)
+    problem, other = space.problem, _other(space.solver)
+    share = matrix_share(space.names, problem.levels, problem.axes, problem.rules)
+    others = replace(space, solver=other), other.value
+    return RemadeSpace(space, share, "matrices", not problem.excluded, *others)
+
+
+def _solve(data: Mapping[str, Any]) -> RemadeSpace:
+    _check_ticks(data)
+    space = solve_space(data)
+    problem, other = space.problem, _other(space.solver)
+    sizes = problem.topology.sizes, problem.axis_sizes
+    share = matrix_share(problem.axis_names, *sizes, problem.rules)
+    return RemadeSpace(space, share, "matrices", False, replace(space, solver=other), other.value)
+
+
+def _plan(data: Mapping[str, Any]) -> RemadeSpace:
+    _check_ticks(data)
+    space = plan_space(data, launcher_lacks)
+    return RemadeSpace(space, strategy_share(space.question), "axis sizes with a matrix")
+
+
+def _check_ticks(data: Mapping[str, Any]) -> None:
+    """Raise InputError unless ticks take a time, and a ceiling, if there is one, is ticks."""
+    tick_s, ceiling = data.get("tick_s"), data.get("ceiling")
+    if not isinstance(tick_s, float) or not 0 < tick_s < math.inf:
+        raise InputError("tick_s", "must be a positive number of seconds")
+    if ceiling is not None and not isinstance(ceiling, int):
+        raise InputError("ceiling", "must be a whole number of ticks, or null")
+
+
+def _other(solver: Solver) -> Solver:
+    return Solver.Z3 if solver is Solver.CPSAT else Solver.CPSAT
+
+
+MAKERS: Mapping[str, Maker] = MappingProxyType(
+    {"placements": _placements, "solve": _solve, "plan": _plan}
+)
+"""By the name that a header has."""
+
+
+def remade_space(
+    header: JournalHeader, source: str, makers: Mapping[str, Maker] = MAKERS
+) -> RemadeSpace:
+    """The space of a journal; ``source`` names that in messages.
+
+    Raises:
+        InputError: there is no space of that name, or the description is none of it.
+    """
+    if header.space not in makers:
+        rule = f"is of a space {header.space[:40]!r}, and there are {', '.join(makers)}"
+        raise InputError(source, rule, did_you_mean(header.space, makers) or "give another file")
+    given = f"{source}: line 1"
+    try:
+        return makers[header.space](header.description)
+    except InputError as error:
+        raise InputError(f"{given}: {error.given}", error.rule, error.remedy) from None
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        reason = f"is none of {header.space} ({type(error).__name__}: {str(error)[:120]})"
+        raise InputError(f"{given}: the description of a space", reason) from None

@@ -1,0 +1,74 @@
+"""--processes, --engine, --scheduler, --journal and --budget: a search in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from p2smt.skeletons.spread import Spread
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadTexts:
+    """The options as given; None: an option is not given."""
+
+    processes: str | None
+    engine: str | None
+    scheduler: str | None
+    journal: str | None
+    budget: str | None
+
+    def given(self) -> dict[str, str | None]:
+        """Each by its name."""
+        return {
+            "--processes": self.processes,
+            "--engine": self.engine,
+            "--scheduler": self.scheduler,
+            "--journal": self.journal,
+            "--budget": self.budget,
+        }
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the search goes in parts: one process and nothing else is the ordinary way."""
+        rest = (self.engine, self.scheduler, self.journal, self.budget)
+        return any(one is not None for one in rest) or self.processes not in (None, "1")
+
+    def spread(self) -> Spread:
+        """What they mean.
+
+        Raises:
+            InputError: one of them is out of range, or does not go with another.
+        """
+        from p2smt.cli import given, restrictions
+        from p2smt.cli.output import note
+        from p2smt.skeletons.spread import MAX_PROCESSES, Spread
+
+        processes = given.count_of(self.processes or "1", "--processes", MAX_PROCESSES)
+        restrictions.writable(self.journal)
+        budget_s = None if self.budget is None else given.seconds_of(self.budget, "--budget")
+        where = processes, self.engine, self.scheduler
+        return Spread(*where, self.journal, budget_s, told=note)
+
+
+@contextmanager
+def spread_over(texts: SpreadTexts) -> Iterator[Spread | None]:
+    """The spread that the options ask for, with a line on stderr where that is a terminal.
+
+    None: the search goes in one piece.
+    """
+    if not texts.wanted:
+        yield None
+        return
+    from p2smt.report.search_line import search_line
+    from p2smt.report.tables import console
+
+    spread, screen = texts.spread(), console(stderr=True)
+    if not screen.is_terminal:
+        yield spread
+        return
+    with search_line(screen) as progress:
+        yield replace(spread, progress=progress)

@@ -1,0 +1,1 @@
+"""What `p2smt verify` says of the journal of a search."""

@@ -1,0 +1,1 @@
+"""Outputs on journals of searches."""

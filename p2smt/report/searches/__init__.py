@@ -1,0 +1,1 @@
+"""Searches over cubes, shown: who worked when, and what time was lost."""

@@ -1,0 +1,295 @@
+"""Strategies on their placements as a space: which pairs take an iteration the least time.
+
+A cube is the sizes of the axes, then rows of the matrix in their order.  A member is a strategy
+with a placement and, where they are asked for, programs; its value is the time of an iteration.
+Ticks are a power of two of a second so fine that every time of the space is a whole number of
+them: comparing ticks is comparing times.
+
+Which members are sought depends on the best ones: those near the best and those on the first
+``top`` places, strategies that are alike on one place.  ``cutoff_of`` says so in ticks.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from p2smt.cost.library.model import Library
+from p2smt.cost.library.registry import register_library
+from p2smt.errors import InputError, OutOfTimeError
+from p2smt.files.plain import from_plain, to_plain
+from p2smt.parallelism.placement import IntArray, Matrix, Placement
+from p2smt.plans.solution import SAME
+from p2smt.result import SearchLimits
+from p2smt.search.placements import obeys
+from p2smt.search.spaces.rows import MatrixCubes
+from p2smt.search.spaces.texts import matrix_of
+from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
+from p2smt.skeletons.space import CubeTask, Signals, Skeleton
+from p2smt.solvers.stopping import stopping_when
+from p2smt.workload.batch import Batch
+from p2smt.workload.search.cubes.closing import CubeWatch, PlanCube, TimedStrategy, narrow
+from p2smt.workload.search.cubes.shelf import PlanShelf, ProgramTexts, sizes_text
+from p2smt.workload.search.ledger import Closed, Ledger
+from p2smt.workload.search.pricing.prices import Seconds
+from p2smt.workload.search.question import Lacks, PlanQuestion
+from p2smt.workload.search.ranking import ALIKE, last_s
+from p2smt.workload.strategy import AXES, Strategy
+from p2smt.workload.strategy_text import parse_strategy, strategy_text
+
+_LAST = (2**62,)
+"""A tie that comes after those of all members."""
+_NO_MEMBER = 2**100
+"""The bound of a cube without any member."""
+_MANTISSA = 53
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSpace:
+    """The strategies of a question on their placements.
+
+    One tick is ``tick_s`` seconds, a power of two.  ``ceiling``: ticks above which no member is
+    sought, known beforehand; None: nothing is known.  ``library`` as in
+    :class:`~p2smt.search.spaces.solve.SolveSpace`.
+    """
+
+    question: PlanQuestion
+    tick_s: float
+    ceiling: int | None = None
+    library: Library | None = None
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The best ones are sought, and those near the best."""
+        return Skeleton.OPTIMISE
+
+    def description(self) -> Mapping[str, object]:
+        """The question, by its launcher's name, and the scale."""
+        return {
+            "question": to_plain(replace(self.question, lacks=None)),
+            "tick_s": self.tick_s,
+            "ceiling": self.ceiling,
+            "library": to_plain(self.library),
+        }
+
+    def roots(self) -> tuple[Cube, ...]:
+        """A cube for all sizes of the axes that have a placement under the rules."""
+        candidates = plan_shelf(self).candidates
+        return tuple(
+            Cube((sizes_text(sizes),))
+            for sizes, many in zip(candidates.sizes.tolist(), candidates.placements, strict=True)
+            if many
+        )
+
+    def split(self, cube: Cube) -> tuple[Cube, ...]:
+        """One row more."""
+        return self._cubes(cube).split(cube)
+
+    def bound(self, cube: Cube) -> int:
+        """The least time of its strategies if communication were free, in ticks."""
+        shelf = plan_shelf(self)
+        rows = shelf.open_rows(self._block(cube))
+        return self.ticks(float(shelf.known.low_s[rows].min())) if len(rows) else _NO_MEMBER
+
+    def cutoff_of(self, members: Sequence[Member], top: int) -> Member | None:
+        """What members must precede to be sought, given some; None: all are, so far."""
+        limits_s = [math.inf if self.ceiling is None else self.ceiling * self.tick_s]
+        if members:
+            limits_s.append(self._limit_s(members, top))
+        limit_s = min(limits_s)
+        return None if math.isinf(limit_s) else Member(self.ticks(limit_s), _LAST, "")
+
+    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+        """Time the strategies of a cube on their best placements, as far as they matter."""
+        shelf, cubes = plan_shelf(self), self._cubes(task.cube)
+        rows = shelf.open_rows(self._block(task.cube))
+        if not len(rows) or next(cubes.matrices(task.cube), None) is None:
+            return Closure(task.cube, CubeVerdict.EMPTY)
+        deadline = CubeWatch.start(SearchLimits(task.deadline_s))
+        may_split = task.budget_s is not None and bool(cubes.split(task.cube))
+        limits = [one for one in (task.budget_s if may_split else None, task.deadline_s) if one]
+        budget = CubeWatch(
+            SearchLimits(min(limits, default=None)), deadline.started_s, signals.stopped
+        )
+        mine = narrow(shelf, rows, cubes.fixed(task.cube))
+        told = self._told_s(task, signals)
+        search = PlanCube.of(shelf, rows, mine, told, budget, deadline)
+        try:
+            with stopping_when(lambda _: signals.stopped()):
+                search.close()
+        except OutOfTimeError:
+            members = self._members(search)
+            if deadline.expired() or signals.stopped():
+                _SHELVES.pop(self, None)  # programs that were cut short are not for another search
+            if may_split and not deadline.expired() and not signals.stopped():
+                return OverBudget(task.cube, members)
+            return self._closure(task.cube, CubeVerdict.UNKNOWN, search, members)
+        return self._closed(task.cube, search)
+
+    def member(self, witness: str) -> Member:
+        """The strategy, placement and programs of a text, timed anew."""
+        shelf = plan_shelf(self)
+        strategy, matrix, programs = _read(witness)
+        row = self._row(shelf, witness)
+        Placement(matrix).check(self.question.topology.sizes, strategy.sizes)
+        if not obeys(matrix, self.question.rules):
+            raise InputError(f"matrix {matrix}", "does not obey the rules of the question")
+        if self.question.lacks is not None and self.question.lacks(strategy, self.question.model):
+            raise InputError("a strategy", f"is none that {self.question.launcher} can run")
+        return Member(self.ticks(shelf.seconds(row, matrix, programs)), (), witness)
+
+    def ticks(self, seconds: float) -> int:
+        """Seconds in ticks, rounded down; times of the space are whole numbers of them."""
+        return _NO_MEMBER if math.isinf(seconds) else int(seconds / self.tick_s)
+
+    def row_of(self, strategy: Strategy) -> int:
+        """The row of a strategy among the candidates."""
+        return plan_shelf(self).row_of(strategy)
+
+    def _cubes(self, cube: Cube) -> MatrixCubes:
+        """How the cubes of the same axis sizes are cut."""
+        sizes = plan_shelf(self).candidates.sizes[self._block(cube)].tolist()
+        levels = self.question.topology.sizes
+        return MatrixCubes(AXES, levels, tuple(sizes), self.question.rules, cube.path[:1])
+
+    def _block(self, cube: Cube) -> int:
+        found = plan_shelf(self).blocks.get(cube.path[0]) if cube.path else None
+        if found is None:
+            raise InputError(f"cube {cube.path}", "has sizes of axes that no strategy has")
+        return found
+
+    def _row(self, shelf: PlanShelf, witness: str) -> int:
+        if witness not in shelf.rows:
+            shelf.rows[witness] = shelf.row_of(_read(witness)[0])
+        return shelf.rows[witness]
+
+    def _limit_s(self, members: Sequence[Member], top: int) -> float:
+        """As the ledger of a search has it: what is near, or takes one of the first places."""
+        shelf = plan_shelf(self)
+        rows = np.array([self._row(shelf, one.witness) for one in members])
+        times_s = np.array([one.value * self.tick_s for one in members])
+        times_s, rows = _least_by_row(times_s, rows)
+        near_s = float(times_s.min()) * (1 + self.question.within) * (1 + SAME)
+        last = last_s(times_s, shelf.known.family[rows], top)
+        return max(near_s, last * (1 + self.question.tie) * (1 + ALIKE) * (1 + SAME))
+
+    def _told_s(self, task: CubeTask, signals: Signals) -> Callable[[], float]:
+        """The cutoff of the whole search in seconds, as it is known at the moment."""
+        known = task.known[-1:]
+        if not known or known[0].tie != _LAST:
+            found = self.cutoff_of(task.known, task.top)
+            known = () if found is None else (found,)
+
+        def told_s() -> float:
+            now = signals.cutoff()
+            limits = [one.value for one in (*known, *(() if now is None else (now,)))]
+            return min(limits) * self.tick_s if limits else math.inf
+
+        return told_s
+
+    def _members(self, search: PlanCube) -> tuple[Member, ...]:
+        return tuple(sorted({self.member(_text(one)) for one in search.timed()}))
+
+    def _closed(self, cube: Cube, search: PlanCube) -> Closure:
+        """What the ledger of a cube proves when all is closed."""
+        members = self._members(search)
+        if search.unproved():
+            return self._closure(cube, CubeVerdict.UNKNOWN, search, members)
+        if members:
+            return self._closure(cube, CubeVerdict.SOLVED, search, members)
+        if math.isinf(search.low_s()):
+            return Closure(cube, CubeVerdict.EMPTY)
+        return self._closure(cube, CubeVerdict.BOUNDED, search, ())
+
+    def _closure(
+        self, cube: Cube, verdict: CubeVerdict, search: PlanCube, members: tuple[Member, ...]
+    ) -> Closure:
+        bound = min([self.ticks(search.low_s()), *(one.value for one in members)])
+        return Closure(cube, verdict, max(bound, 0), members)
+
+
+def scale_of(known: Ledger) -> float:
+    """Seconds of a tick: the last binary digit of the least time there can be."""
+    least_s = known.low_s[known.closed == Closed.OPEN].min(initial=math.inf)
+    finite = math.isfinite(least_s) and least_s > 0
+    return math.ldexp(1.0, math.frexp(float(least_s))[1] - _MANTISSA) if finite else 1.0
+
+
+_SHELVES: dict[PlanSpace, PlanShelf] = {}
+"""The shelf of the last space that this process met."""
+
+
+def plan_shelf(space: PlanSpace) -> PlanShelf:
+    """The shelf of a space in this process: scenes, prices and programs are found once."""
+    found = _SHELVES.get(space)
+    if found is None:
+        if space.library is not None:
+            register_library(space.library)
+        found = PlanShelf.of(space.question)
+        keep_plan_shelf(space, found)
+    return found
+
+
+def keep_plan_shelf(space: PlanSpace, shelf: PlanShelf) -> None:
+    """Let a space have this shelf, and forget that of another one."""
+    _SHELVES.clear()
+    _SHELVES[space] = shelf
+
+
+def plan_space(data: Mapping[str, Any], lacks: Callable[[str, Batch], Lacks]) -> PlanSpace:
+    """The space of a description; ``lacks`` makes what a launcher of a name lacks.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        question = from_plain(PlanQuestion, data["question"])
+        if question.launcher:
+            question = replace(question, lacks=lacks(question.launcher, question.batch))
+        library, ceiling = data["library"], data["ceiling"]
+        known = None if library is None else from_plain(Library, library)
+        return PlanSpace(question, float(data["tick_s"]), ceiling, known)
+    except (KeyError, TypeError, AttributeError):
+        raise InputError("the description of a space", "is none of strategies") from None
+
+
+def member_parts(member: Member) -> tuple[Strategy, Matrix]:
+    """The strategy and the matrix of a member."""
+    return _read(member.witness)[:2]
+
+
+def _text(one: TimedStrategy) -> str:
+    parts = {
+        "matrix": Placement(one.matrix).text(),
+        "programs": one.programs,
+        "strategy": strategy_text(one.strategy),
+    }
+    return json.dumps(parts, sort_keys=True, separators=(",", ":"))
+
+
+def _read(witness: str) -> tuple[Strategy, Matrix, ProgramTexts]:
+    given = f"member {witness[:60]!r}"
+    try:
+        parts = json.loads(witness)
+        programs = dict(parts["programs"])
+        found = parse_strategy(parts["strategy"]), matrix_of(parts["matrix"]), programs
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(given, "is no strategy with matrix and programs") from None
+    if not all(text is None or isinstance(text, str) for text in programs.values()):
+        raise InputError(given, "has a program that is no text")
+    return found
+
+
+def _least_by_row(times_s: Seconds, rows: IntArray) -> tuple[Seconds, IntArray]:
+    """The least time of each row, and the rows, each once."""
+    order = np.lexsort((times_s, rows))
+    _, first = np.unique(rows[order], return_index=True)
+    chosen = order[first]
+    return times_s[chosen], rows[chosen]
