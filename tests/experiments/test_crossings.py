@@ -8,7 +8,14 @@ import pytest
 
 from experiments.crossings import page, summary
 from experiments.crossings.answer import answer
-from experiments.crossings.settings import KINDS, MOST, ports_of, three_levels, two_levels
+from experiments.crossings.settings import (
+    KINDS,
+    MOST,
+    four_levels,
+    ports_of,
+    three_levels,
+    two_levels,
+)
 from experiments.crossings.store import COLUMNS, RESULTS, read, text
 from p2smt.plans.crossings.certificate import SymbolicSetting
 from p2smt.result import SearchLimits
@@ -69,6 +76,19 @@ def test_a_row_is_computed_again(kind: Any) -> None:
 def test_three_levels_are_computed_again() -> None:
     for setting in three_levels((2, 2, 2)):
         assert certain(answer(setting, SearchLimits())) == certain(row_of(setting))
+
+
+@pytest.mark.exhaustive
+def test_scatters_over_four_levels_are_computed_again() -> None:
+    setting = four_levels()[1][0]
+    assert certain(answer(setting, SearchLimits())) == certain(row_of(setting))
+
+
+def test_every_setting_of_four_levels_has_a_row() -> None:
+    every = [setting for part in four_levels() for setting in part]
+    assert [asked(row) for row in DATA["4"]] == [
+        (list(one.factors), list(one.ports), one.kind.value, one.calls) for one in every
+    ]
 
 
 def test_a_wrong_row_is_an_exception_to_what_is_said() -> None:

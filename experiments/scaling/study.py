@@ -1,0 +1,113 @@
+"""The simulated searches: from the cubes' times and the engines' delays, nothing is run.
+
+    python -m experiments.scaling.study
+
+Needs ``cubes.json`` (``cubes``) and the part ``overhead`` of the results.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Sequence
+from statistics import mean, quantiles
+from typing import Any
+
+from experiments.scaling import cubes, store
+from experiments.scaling.overhead import ENGINES
+from experiments.scaling.simulate import Delays, MeasuredCube, SimulatedRun, simulate, work_of
+from experiments.testbed.script import ended
+from p2smt.errors import InputError
+
+WORKERS = (16, 64, 256, 1024)
+RESAMPLINGS = 20
+DRAWN = 20_000
+"""Cubes of a resampled search: enough for 1,024 workers to have twenty each."""
+BUDGET_OF_MEAN = 4.0
+"""The budget, in mean times of a cube."""
+
+
+def delays_of(engine: str, found: dict[str, Any]) -> Delays:
+    """The measured delays: what is no work of the coordinator is on the way, there and back."""
+    one = found[engine]
+    message_s = max(0.0, one["wall_s"] - one["cpu_s"]) / 2
+    return Delays(message_s, one["cpu_s"], one["cpu_s"] / 10)
+
+
+def resampled(measured: Sequence[MeasuredCube], chance: random.Random) -> list[MeasuredCube]:
+    """A search of cubes drawn from the measured ones, each with its children."""
+    return chance.choices(measured, k=DRAWN)
+
+
+def efficiencies(
+    measured: Sequence[MeasuredCube], delays: Delays, workers: int, splits: bool
+) -> list[float]:
+    """Of each resampled search: all its cubes are closed, none is dropped."""
+    found, chance = [], random.Random(workers)
+    for _ in range(RESAMPLINGS):
+        drawn = resampled(measured, chance)
+        budget_s = BUDGET_OF_MEAN * work_of(drawn) / len(drawn) if splits else None
+        run = simulate(drawn, workers, delays, budget_s)
+        found.append(run.efficiency(work_of(drawn), workers))
+    return found
+
+
+def interval(values: Sequence[float]) -> list[float]:
+    """Mean, and the 5th and 95th percentile: 90 % of the resamplings lie between."""
+    parts = quantiles(values, n=20, method="inclusive")
+    return [round(v, 4) for v in (mean(values), parts[0], parts[-1])]
+
+
+def rows(measured: Sequence[MeasuredCube], overhead: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row for each engine with workers of its own and number of workers."""
+    return [
+        {
+            "engine": engine,
+            "workers": workers,
+            "whole": interval(efficiencies(measured, delays_of(engine, overhead), workers, False)),
+            "split": interval(efficiencies(measured, delays_of(engine, overhead), workers, True)),
+        }
+        for engine in ENGINES[1:]
+        for workers in WORKERS
+    ]
+
+
+def pruning(measured: Sequence[MeasuredCube], delays: Delays) -> list[dict[str, Any]]:
+    """The measured search itself, in which incumbents drop cubes: more or less work by luck."""
+
+    def run(workers: int) -> SimulatedRun:
+        return simulate(measured, workers, delays, prunes=True)
+
+    alone = run(1)
+    found = []
+    for workers in (1, 2, 4, 8, 16):
+        one = run(workers)
+        found.append(
+            {
+                "workers": workers,
+                "closed": one.closed,
+                "dropped": one.dropped,
+                "work": round(one.busy_s / alone.busy_s, 4),
+                "speedup": round(alone.makespan_s / one.makespan_s, 3),
+            }
+        )
+    return found
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Simulate and store.
+
+    Raises:
+        InputError: arguments are given, or the overhead was not measured.
+    """
+    data = store.read()
+    if arguments or "overhead" not in data:
+        raise InputError("the study", "takes no argument and needs the overhead", "measure it")
+    measured = cubes.read()
+    delays = delays_of("processes", data["overhead"])
+    store.write("simulated", rows(measured, data["overhead"]))
+    store.write("pruning", pruning(measured, delays))
+
+
+if __name__ == "__main__":
+    sys.exit(ended(main, sys.argv[1:]))

@@ -1,0 +1,113 @@
+"""One and two worker processes on the same cubes, and what the simulation said of it before.
+
+    python -m experiments.scaling.two
+
+``measured``: the cubes of ``cubes.json`` closed by the real engine, all of them without any
+incumbent.  ``waited``: cubes that wait as long as those took, on 1 to 16 workers; waiting needs no
+core, so it tries the simulation beyond the cores that there are.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from experiments.scaling import cubes, store
+from experiments.scaling.cubes import Undisturbed
+from experiments.scaling.overhead import Waits, timed_search
+from experiments.scaling.simulate import MeasuredCube, simulate
+from experiments.scaling.study import delays_of
+from experiments.testbed.script import ended
+from p2smt.errors import InputError
+from p2smt.skeletons.cube import Closure, Cube, Member, OverBudget
+from p2smt.skeletons.space import CubeTask, Signals, Skeleton, Space
+
+RUNS = 5
+WAITING = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A space whose cubes are all closed to their ends: no bound, no incumbent helps."""
+
+    space: Space
+
+    @property
+    def skeleton(self) -> Skeleton:
+        return self.space.skeleton
+
+    def description(self) -> Mapping[str, object]:
+        return self.space.description()
+
+    def roots(self) -> tuple[Cube, ...]:
+        return tuple(cube for (_, cube), _ in cubes.in_order(self.space))
+
+    def split(self, cube: Cube) -> tuple[Cube, ...]:  # noqa: ARG002 (of the protocol)
+        return ()
+
+    def bound(self, cube: Cube) -> int:  # noqa: ARG002 (of the protocol)
+        return 0
+
+    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:  # noqa: ARG002
+        return self.space.close(CubeTask(task.cube, seed=task.seed), Undisturbed())
+
+    def member(self, witness: str) -> Member:
+        return self.space.member(witness)
+
+
+def predicted(measured: Sequence[MeasuredCube], workers: int, engine: str) -> float:
+    """Seconds, by simulation."""
+    delays = delays_of(engine, store.read()["overhead"])
+    return simulate(measured, workers, delays).makespan_s
+
+
+def waited(measured: Sequence[MeasuredCube], engine: str) -> list[dict[str, Any]]:
+    """Cubes that wait, on more and more workers."""
+    plain = [MeasuredCube(cube.seconds, cube.seconds) for cube in measured]
+    space = Waits(tuple(cube.seconds for cube in measured))
+    return [
+        {
+            "engine": engine,
+            "workers": workers,
+            "predicted_s": round(predicted(plain, workers, engine), 4),
+            "measured_s": round(timed_search(engine, space, workers).wall_s, 4),
+        }
+        for workers in WAITING
+    ]
+
+
+def real(measured: Sequence[MeasuredCube]) -> list[dict[str, Any]]:
+    """The cubes themselves, on one and two processes; medians."""
+    space = Whole(cubes.apart(cubes.space_of_question))
+    found = []
+    for workers in (1, 2):
+        walls = [timed_search("processes", space, workers).wall_s for _ in range(RUNS)]
+        row = {"workers": workers, "measured_s": round(median(walls), 3)}
+        found.append({**row, "predicted_s": round(predicted(measured, workers, "processes"), 3)})
+    return found
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run all of it, or one part, and store it with the load of the machine before.
+
+    Raises:
+        InputError: an argument is none of the parts.
+    """
+    if set(arguments) - {"real", "waited"}:
+        raise InputError(f"arguments {list(arguments)}", "must be of real and waited")
+    measured = cubes.read()
+    if "waited" in (arguments or ("waited",)):
+        store.write(
+            "waited", [row for name in ("processes", "dask") for row in waited(measured, name)]
+        )
+    if "real" in (arguments or ("real",)):
+        load = round(os.getloadavg()[0], 1)
+        store.write("two", {"load": load, "cores": os.cpu_count(), "rows": real(measured)})
+
+
+if __name__ == "__main__":
+    sys.exit(ended(main, sys.argv[1:]))

@@ -1,0 +1,92 @@
+"""Simulated searches against list scheduling by hand, and the page against its results."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.scaling import store
+from experiments.scaling.page import PAGE, page
+from experiments.scaling.simulate import Delays, MeasuredCube, simulate, work_of
+
+LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=30)
+
+
+def plain(lengths: Sequence[float]) -> list[MeasuredCube]:
+    return [MeasuredCube(float(length), float(length)) for length in lengths]
+
+
+def list_schedule(lengths: Sequence[int], workers: int) -> int:
+    """The makespan where each cube goes to the worker that is free first."""
+    free = [0] * workers
+    for length in lengths:
+        heapq.heappush(free, heapq.heappop(free) + length)
+    return max(free)
+
+
+@given(LENGTHS, st.integers(1, 8))
+def test_without_delays_it_is_list_scheduling(lengths: list[int], workers: int) -> None:
+    run = simulate(plain(lengths), workers)
+    assert run.makespan_s == list_schedule(lengths, workers)
+    assert (run.closed, run.split, run.dropped) == (len(lengths), 0, 0)
+    assert run.busy_s == work_of(plain(lengths)) == sum(lengths)
+
+
+@given(LENGTHS, st.integers(1, 8))
+def test_no_schedule_beats_the_two_bounds(lengths: list[int], workers: int) -> None:
+    run = simulate(plain(lengths), workers, Delays(0.5, 0.25))
+    assert run.makespan_s >= max(sum(lengths) / workers, max(lengths)) + 1.25
+    assert 0 < run.efficiency(sum(lengths), workers) < 1
+
+
+@given(LENGTHS)
+def test_one_worker_pays_every_delay(lengths: list[int]) -> None:
+    run = simulate(plain(lengths), 1, Delays(0.5, 0.25))
+    assert run.makespan_s == sum(lengths) + 1.25 * len(lengths)
+
+
+def test_a_coordinator_that_is_slower_than_its_workers_decides_the_time() -> None:
+    run = simulate(plain([1.0] * 100), 1000, Delays(0.0, 2.0))
+    assert run.makespan_s == 100 * 2.0 + 1.0
+
+
+def test_a_worker_s_first_cube_takes_longer() -> None:
+    cubes = [MeasuredCube(1.0, 5.0)] * 6
+    assert simulate(cubes, 2).makespan_s == 5 + 1 + 1
+    assert simulate(cubes, 6).makespan_s == 5
+
+
+def test_a_split_cube_costs_its_budget_and_its_children() -> None:
+    whole = MeasuredCube(10.0, 10.0, children=tuple(plain([4.0, 4.0, 4.0])))
+    assert simulate([whole], 3).makespan_s == 10
+    run = simulate([whole], 3, Delays(0.0, 0.0, 0.5), budget_s=1.0)
+    assert (run.makespan_s, run.busy_s) == (1 + 1.5 + 4, 13)
+    assert (run.closed, run.split) == (3, 1)
+    assert simulate([whole], 3, budget_s=11.0).split == 0
+
+
+def test_an_incumbent_drops_what_its_bound_excludes_once_it_is_known() -> None:
+    cubes = [
+        MeasuredCube(1.0, 1.0, 0, 7),
+        MeasuredCube(3.0, 3.0, 6, 9),
+        MeasuredCube(2.0, 2.0, 7, 8),
+    ]
+    assert simulate(cubes, 1, prunes=True).dropped == 1
+    assert simulate(cubes, 2, prunes=True).dropped == 1
+    assert simulate(cubes, 3, prunes=True).dropped == 0
+    assert simulate(cubes, 1).dropped == 0
+
+
+def test_the_page_is_that_of_its_results() -> None:
+    assert page(store.read()) == PAGE.read_text(), "run: python -m experiments.scaling.page"
+
+
+@pytest.mark.parametrize("part", ["overhead", "two", "waited", "simulated", "pruning", "deaths"])
+def test_every_part_has_a_place_on_the_page(part: str) -> None:
+    data = store.read()
+    data.pop(part, None)
+    assert "Not measured yet" in page(data)
