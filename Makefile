@@ -11,13 +11,13 @@ WORKERS ?= 8
 # More arguments for pytest, e.g. make test PYTEST_ARGS='-k topology'
 PYTEST_ARGS ?=
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses=$(WORKERS) --dist worksteal
-FAST := not slow and not cluster and not exhaustive
+FAST := not slow and not cluster and not exhaustive and not evidence
 
 # Tests start hundreds of processes of p2smt, which share its compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings setup setup-dev lock clean
+.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings scaling setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -26,10 +26,13 @@ solve: setup ## set up, then place dp=8, tp=4 on four DGX A100 nodes and find th
 	$(BIN)/p2smt solve --topology dgx-a100:4 --axes dp=8,tp=4 --reduce dp=1GiB --reduce 'tp=64MiB*128'
 
 test: setup-dev ## what guards behaviour, real ranks included (minutes)
-	$(PYTEST) -m 'not exhaustive' $(PYTEST_ARGS)
+	$(PYTEST) -m 'not exhaustive and not evidence' $(PYTEST_ARGS)
 
 test-all: setup-dev ## all tests: also exhaustive sweeps, long clusters, recomputed studies, unmeasured benchmarks
-	$(PYTEST) --hypothesis-profile=all $(PYTEST_ARGS)
+	$(PYTEST) -m 'not evidence' --hypothesis-profile=all $(PYTEST_ARGS)
+
+evidence: setup-dev ## what pages claim beyond all tests: more sizes of the small model, a hundred killed workers (half an hour)
+	$(PYTEST) -m evidence --hypothesis-profile=all $(PYTEST_ARGS)
 
 check: format lint types fast ## format, lint, types and the fast tests
 
@@ -99,6 +102,14 @@ redistribution-ranks: setup-dev ## time redistributions on eight Gloo ranks besi
 crossings: setup ## prove the least sufficient sets of all small sizes again (two cores, half an hour)
 	$(BIN)/python -m experiments.crossings.study
 	$(BIN)/python -m experiments.crossings.page
+
+scaling: setup-dev ## measure searches in parts again, kill their workers, simulate clusters (idle cores, half an hour)
+	$(BIN)/python -m experiments.scaling.cubes
+	$(BIN)/python -m experiments.scaling.overhead
+	$(BIN)/python -m experiments.scaling.study
+	$(BIN)/python -m experiments.scaling.two
+	$(BIN)/python -m experiments.scaling.deaths
+	$(BIN)/python -m experiments.scaling.page
 
 setup: $(VENV)/.stamp-package
 

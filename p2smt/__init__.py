@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from p2smt.api.files import write_plan_schedules as write_plan_schedules
     from p2smt.api.files import write_schedule as write_schedule
     from p2smt.api.files import write_topology as write_topology
+    from p2smt.api.journals.verify import verify_journal as verify_journal
+    from p2smt.api.placements import placements as placements
     from p2smt.api.planning import Planned as Planned
     from p2smt.api.planning import plan as plan
     from p2smt.api.planning import trainer_options as trainer_options
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from p2smt.calibration.build import Calibration as Calibration
     from p2smt.calibration.samples import Measurements as Measurements
     from p2smt.cluster.device import Device as Device
+    from p2smt.cluster.fabric.fabric import Fabric as Fabric
     from p2smt.cluster.file import load_topology as load_topology
     from p2smt.cluster.file import preset_names as preset_names
     from p2smt.cluster.nodes.trim import trimmed as trimmed
@@ -79,6 +82,7 @@ if TYPE_CHECKING:
     from p2smt.errors import TooLarge as TooLarge
     from p2smt.interop.arrays.shard_map.writer import shard_map_text as shard_map_text
     from p2smt.interop.exported import Exported as Exported
+    from p2smt.interop.fabrics.read import read_fabric as read_fabric
     from p2smt.interop.runtimes import runnable as runnable
     from p2smt.parallelism.placement import AxisRule as AxisRule
     from p2smt.parallelism.placement import FixedEntry as FixedEntry
@@ -126,12 +130,13 @@ if TYPE_CHECKING:
     from p2smt.search.comparison.compare import Comparison as Comparison
     from p2smt.search.conflict import rule_conflict as rule_conflict
     from p2smt.search.crossings.least import least_set as least_set
-    from p2smt.search.placements import placements as placements
     from p2smt.search.programs import ProgramList as ProgramList
     from p2smt.search.programs import request_programs as request_programs
     from p2smt.search.prove import prove as prove
     from p2smt.search.redistribution.backward import backward_plan as backward_plan
     from p2smt.search.solve import solve as solve
+    from p2smt.skeletons.journal.verify import JournalReport as JournalReport
+    from p2smt.skeletons.spread import Spread as Spread
     from p2smt.solvers.solver import Solver as Solver
     from p2smt.workload.batch import Batch as Batch
     from p2smt.workload.efficiency import Efficiency as Efficiency
@@ -150,7 +155,6 @@ if TYPE_CHECKING:
     from p2smt.workload.transformer import Transformer as Transformer
 
 _HOMES = {
-    "p2smt.search.placements": ("placements",),
     "p2smt.search.solve": ("solve",),
     "p2smt.search.allocation.solve": ("solve_on_hosts",),
     "p2smt.search.allocation.orders": ("baselines",),
@@ -244,6 +248,7 @@ _HOMES = {
     "p2smt.schedules.model": ("Runnable", "Schedule"),
     "p2smt.schedules.verify.repair": ("find_repair",),
     "p2smt.schedules.verify.report": ("Report", "Verdict"),
+    "p2smt.skeletons.spread": ("Spread",),
     "p2smt.solvers.solver": ("Solver",),
     "p2smt.api.tensors.function": (
         "TensorFunction",
@@ -293,6 +298,9 @@ _HOMES = {
         "verify_family",
         "verify_program",
     ),
+    "p2smt.api.journals.verify": ("verify_journal",),
+    "p2smt.skeletons.journal.verify": ("JournalReport",),
+    "p2smt.api.placements": ("placements",),
     "p2smt.api.planning": (
         "Planned",
         "plan",
@@ -305,6 +313,8 @@ _HOMES = {
         "read_model",
     ),
     "p2smt.cluster.device": ("Device",),
+    "p2smt.cluster.fabric.fabric": ("Fabric",),
+    "p2smt.interop.fabrics.read": ("read_fabric",),
     "p2smt.workload.batch": ("Batch",),
     "p2smt.workload.efficiency": (
         "Efficiency",

@@ -63,5 +63,9 @@ class ExecutionError(RuntimeError):
     """A run on real ranks failed: names the rank.  The command line exits with code 6."""
 
 
+class OutOfSpace(ExecutionError):
+    """A file cannot be written any further: a full disk, a quota, a size limit.  Exit code 6."""
+
+
 class BackendError(RuntimeError):
     """What a run needs is not installed or not built in.  The command line exits with code 5."""

@@ -11,6 +11,7 @@ T = TypeVar("T")
 
 OUT_OF_TIME = "the time limit came"
 OUT_OF_EFFORT = "the limit of solver effort came"
+STOPPED = "it was stopped"
 """Why a search ended: words for people."""
 
 

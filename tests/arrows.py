@@ -10,6 +10,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("units", "result"),
     ("files", "collectives"),
+    ("skeletons",),
     ("cluster",),
     ("parallelism",),
     ("programs", "arrays"),
@@ -150,6 +151,23 @@ BANS: tuple[tuple[str, str, str], ...] = (
     ),
 )
 
+COUNTS = "a cover is counted by other code than that which makes the cubes"
+BANS += (
+    *(
+        (counter, maker, COUNTS)
+        for counter in ("parallelism.matrix_count", "workload.axis_sizes", "api.journals.shares")
+        for maker in ("search.spaces", "workload.validity", "workload.search.cubes")
+    ),
+    ("workload.axis_sizes", "workload.search.space", COUNTS),
+    ("search", "parallelism.matrix_count", COUNTS),
+    ("workload", "parallelism.matrix_count", COUNTS),
+    ("workload.search", "workload.axis_sizes", COUNTS),
+    *(
+        ("skeletons.journal", f"skeletons.{part}", "a journal is verified without what searched")
+        for part in ("coordinate", "coordination", "engines", "spread")
+    ),
+)
+
 # Only solvers imports encodings: whatever asks, asks through its one door.
 JOINS_ENCODINGS = ("solvers", "encodings")
 
@@ -176,6 +194,8 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     # api.tensors: functions of DTensors, which need layouts, search and execution together
     "torch": ("runtime", "interop.arrays.torch_spec", "interop.arrays.peers", "api.tensors"),
     "matplotlib": ("report",),
+    "dask": ("skeletons.engines.dask",),  # the extra "cluster"
+    "distributed": ("skeletons.engines.dask",),
 }
 
 PRINTS = ("cli", "report")

@@ -44,7 +44,7 @@ def package_files() -> set[str]:
     """What an installation must hold, as paths in it."""
     own = {f"{path.relative_to(ROOT)}" for path in (ROOT / "p2smt").rglob("*.py")}
     code = {f"p2smt/{path.relative_to(ROOT)}" for path in (ROOT / "encodings").rglob("*.py")}
-    data = {f"p2smt/topologies/{path.name}" for path in (ROOT / "topologies").glob("*.yaml")}
+    data = {f"p2smt/{path.relative_to(ROOT)}" for path in (ROOT / "topologies").rglob("*.yaml")}
     for kind in ("*.yaml", "*.csv"):
         data |= {f"{path.relative_to(ROOT)}" for path in (ROOT / "p2smt").rglob(kind)}
     assert own

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from p2smt.errors import InputError
 from p2smt.interop.trainers.deepspeed import DEEPSPEED
@@ -29,10 +29,18 @@ def find_trainer(name: str) -> Trainer:
     raise InputError(f"launcher {name[:40]!r}", "is none that strategies are written for", names)
 
 
-def lacks_of(trainer: Trainer, batch: Batch) -> Callable[[Strategy, Transformer], tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class LacksOf:
+    """What the trainer of a name lacks for strategies with a batch: can be pickled."""
+
+    name: str
+    batch: Batch
+
+    def __call__(self, strategy: Strategy, model: Transformer) -> tuple[str, ...]:
+        """What it lacks for a strategy of a model, in words; empty: nothing."""
+        return find_trainer(self.name).lacks(model, self.batch, strategy)
+
+
+def lacks_of(trainer: Trainer, batch: Batch) -> LacksOf:
     """What the trainer lacks for strategies with this batch, as a search asks it."""
-
-    def lacks(strategy: Strategy, model: Transformer) -> tuple[str, ...]:
-        return trainer.lacks(model, batch, strategy)
-
-    return lacks
+    return LacksOf(trainer.name, batch)
