@@ -23,6 +23,7 @@ from experiments.scaling.simulate import MeasuredCube, simulate
 from experiments.scaling.study import delays_of
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
+from p2smt.skeletons.best import cutoff_of
 from p2smt.skeletons.cube import Closure, Cube, Member, OverBudget
 from p2smt.skeletons.space import CubeTask, Signals, Skeleton, Space
 
@@ -32,7 +33,10 @@ WAITING = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A space whose cubes are all closed to their ends: no bound, no incumbent helps."""
+    """A space whose cubes are all closed to their ends: no bound, no incumbent helps.
+
+    Members above the ceiling that it was made with stay unsought.
+    """
 
     space: Space
 
@@ -57,6 +61,9 @@ class Whole:
 
     def member(self, witness: str) -> Member:
         return self.space.member(witness)
+
+    def cutoff_of(self, members: Sequence[Member], top: int) -> Member | None:  # noqa: ARG002
+        return cutoff_of(self.space, (), top)
 
 
 def predicted(measured: Sequence[MeasuredCube], workers: int, engine: str) -> float:

@@ -50,6 +50,7 @@ def test_presets_and_libraries_hold_the_fitted_constants() -> None:
         assert path.read_text(encoding="utf-8") == text, path.name
 
 
+@pytest.mark.exhaustive
 def test_a_constant_changes_its_line_alone() -> None:
     text = load_text("aws-p5")
     changed = preset_text("aws-p5", text, {**committed(), "efficiency efa2 any": 0.5})

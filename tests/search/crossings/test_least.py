@@ -56,6 +56,7 @@ def test_known_sets(name: str) -> None:
     assert all(one.alone(n) is not None for n in one.members)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_four_of_the_programs_suffice_on_three_levels() -> None:
     one = least_set(SymbolicSetting((2, 4, 8), (1, 1, 1), calls=False), SearchLimits())

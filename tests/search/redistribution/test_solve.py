@@ -133,6 +133,7 @@ def test_nested_states_need_a_memory_that_is_named() -> None:
     assert (fewer.status, fewer.least.memory_bytes) == (Status.INFEASIBLE, steps)
 
 
+@pytest.mark.exhaustive
 def test_orders_of_the_primes_that_were_left_out_are_not_proved() -> None:
     """Two axes of 12 have 9 orders together."""
     kinds = [array("x=12,y=12", (144, 144), text) for text in ("S(x),R", "R,S(x)")]

@@ -52,6 +52,7 @@ def test_prices_are_compared_in_the_order_of_requests(monkeypatch: pytest.Monkey
         compared.clear()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_hashes_change_no_answer() -> None:
     code = "from tests.workload.search.test_steady import answer_text; print(answer_text())"
