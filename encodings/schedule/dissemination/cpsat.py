@@ -23,8 +23,7 @@ Objective: none; any schedule will do.
 
 A variable is left out where it must be 0: x where a chunk cannot be at the source yet, or from
 the target on no longer reach a goal, h likewise.  The linear relaxation says little here and costs
-much: clause learning alone finds schedules some twenty times sooner.  Chunks with the same root and
-goals could be put in an order; that made it slower.
+much, so it is left out.  Chunks with the same root and goals are not put in an order.
 
 Size: chunks x edges x steps Booleans, divided by the order of the group that the symmetries make.
 """
