@@ -96,6 +96,7 @@ def test_sdist_holds_the_linked_folders(sdist: Path) -> None:
     assert set(FILES) <= names
 
 
+@pytest.mark.exhaustive
 def test_wheel_from_the_sdist_holds_the_linked_folders(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert package_files() <= names
@@ -103,6 +104,7 @@ def test_wheel_from_the_sdist_holds_the_linked_folders(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("encodings/", "tests/"))]
 
 
+@pytest.mark.exhaustive
 def test_wheel_from_the_working_tree_is_the_same(project: Path, wheel: Path) -> None:
     direct = zipfile.ZipFile(build(project, "wheel")).namelist()
     assert set(direct) == set(zipfile.ZipFile(wheel).namelist())

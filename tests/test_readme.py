@@ -111,6 +111,7 @@ def test_the_claims_are_those_of_the_committed_results() -> None:
     assert f"448.5x needs {limit:.0f}" in text
 
 
+@pytest.mark.exhaustive
 def test_claims_count_groups_once_first_and_predict_beside_what_is_measured() -> None:
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in claims_table()][2:]
     for claim in ("requests that gain from a program", "mean speedup"):

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-FEW, ALL = 8, 100
+FEW, ALL = 8, 50
 """Examples of a hundred that the profiles of ``make test`` and ``make test-all`` take."""
 
 
 def examples_of(many: int) -> int:
     """How many examples a property is tried on: ``many`` in the profile of all tests."""
-    return max(min(many, 8), many * settings().max_examples // ALL)
+    return max(min(many, 8), many * settings().max_examples // 100)
 
 
 def but_the_first(*cases: Any) -> list[Any]:

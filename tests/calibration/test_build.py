@@ -72,6 +72,7 @@ def test_collectives_that_agree_share_the_link() -> None:
     assert [fit.own for fit in found.levels[1].collectives] == [False, False]
 
 
+@pytest.mark.exhaustive
 def test_a_deviating_collective_gets_pieces_of_its_own() -> None:
     slow = [
         replace(s, seconds=3 * s.seconds)
@@ -111,6 +112,7 @@ def test_own_pieces_of_other_collectives_stay() -> None:
     assert found.topology.levels[1].link.measured == measured
 
 
+@pytest.mark.exhaustive
 def test_several_algorithms_are_fitted_together() -> None:
     both = (Algorithm.RING, Algorithm.TREE)
     truth = replace(TRUTH, algorithms=both)

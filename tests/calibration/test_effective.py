@@ -133,6 +133,7 @@ def test_constants_that_act_alike_are_not_both_fitted() -> None:
     assert predicted_s(found.topology, same[0]) == pytest.approx(same[0].seconds, rel=0.02)
 
 
+@pytest.mark.exhaustive
 def test_no_time_below_ten_nanoseconds_is_fitted() -> None:
     fast = replace(NODES, calls=(("all-reduce", 0.0),))
     truth = with_constants(fast, {Constant(Quantity.HOP, "tree-ll", 0): 1e-9})

@@ -72,6 +72,7 @@ def of_two_tables(topology: Topology) -> Topology:
     return found.topology
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("topology", [START, H100], ids=["pieces", "library"])
 def test_a_calibration_keeps_the_error_of_tables_left_out(topology: Topology) -> None:
     fitted = of_two_tables(topology)

@@ -60,6 +60,7 @@ def test_a_tenth_of_outliers_is_found_and_left_out(
     assert fit.errors[5] == pytest.approx(1 / factor - 1, rel=1e-3)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=examples_of(8))
 @given(st.data())
 def test_any_two_pieces_are_found(data: st.DataObject) -> None:
@@ -93,6 +94,7 @@ def test_a_wide_spread_is_no_outlier() -> None:
     assert fit_pieces(rows).outliers == ()
 
 
+@pytest.mark.exhaustive
 def test_no_more_than_a_share_is_left_out() -> None:
     factors = dict.fromkeys(range(0, len(SIZES), 2), 3.0)
     fit = fit_pieces(with_outliers(rows_of(ONE), factors))

@@ -189,7 +189,13 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("how", [CTRL_C, TERMINATE], ids=["int", "term"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(CTRL_C, id="int"),
+        pytest.param(TERMINATE, id="term", marks=pytest.mark.exhaustive),
+    ],
+)
 @pytest.mark.parametrize("name", LONG)
 def test_a_signal_ends_every_search(name: str, how: tuple[signal.Signals, int, str]) -> None:
     number, code, words = how

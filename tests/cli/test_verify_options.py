@@ -165,6 +165,7 @@ def test_families_and_programs_take_no_options_of_files(options: tuple[str, ...]
     assert_one_error(cli("verify", "--program", BLUE, "--levels", "2,2", *options))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("runtime", ["msccl", "rccl", "mscclpp"])
 @pytest.mark.parametrize("suffix", ["xml", "json"])
 def test_mutants_are_judged_or_refused_in_one_line(

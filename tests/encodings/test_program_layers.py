@@ -62,6 +62,7 @@ def test_words_and_costs_of_the_layers(
     )
 
 
+@pytest.mark.exhaustive
 def test_uses_are_kept_apart() -> None:
     """Nodes are merged only where what follows counts towards the limits alike."""
     limit = StepLimit(frozenset(range(0, 45, 2)), 1)

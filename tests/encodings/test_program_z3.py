@@ -140,12 +140,14 @@ def test_the_optimum_is_that_of_brute_force(task: ProgramProblem) -> None:
     assert ("objective", ticks) in result.stats.counters
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=examples_of(10))
 @given(priced())
 def test_side_constraints_hold_for_the_whole_set(task: ProgramProblem) -> None:
     assert enumerated(task) == answers(task)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=examples_of(10))
 @given(priced(), st.integers(1, 5))
 def test_the_best_in_order(task: ProgramProblem, k: int) -> None:
@@ -154,6 +156,7 @@ def test_the_best_in_order(task: ProgramProblem, k: int) -> None:
     assert list(result.value or ()) == [program for _, program in ranked(task)][:k]
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=examples_of(8))
 @given(priced(), st.integers(0, 10))
 def test_the_default_encoding_agrees(task: ProgramProblem, slack: int) -> None:
@@ -224,6 +227,7 @@ def test_excluded_programs() -> None:
     assert enumerated(task) == every[1::2]
 
 
+@pytest.mark.exhaustive
 def test_a_bound_on_the_cost() -> None:
     task = problem((2, 2), 3)
     costs = {(i, rows): 3 * i + rows for i in range(20) for rows in range(1, 5)}
@@ -304,6 +308,7 @@ def test_limits_of_the_encoding() -> None:
     assert program_z3.optimal_program(problem((16,), 1), NO_LIMIT).value == (0,)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("factors", "length"), [((2,), 3), ((3, 4), 5), ((2, 3, 2), 5), ((4, 2, 3), 4)]
@@ -318,6 +323,7 @@ def test_cost_keys_hold_every_pair_that_occurs(
     assert all(i != 0 and 1 <= rows <= task.rows for i, rows in keys)
 
 
+@pytest.mark.exhaustive
 def test_an_interrupt_ends_the_search() -> None:
     search = Z3Search(NO_LIMIT)
     v = build(problem((2, 2, 2), 7), search)

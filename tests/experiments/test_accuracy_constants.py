@@ -82,6 +82,7 @@ def test_links_by_what_they_join() -> None:
     assert efficiencies(constants, "roce") == (("any", 0.9), ("all-to-all", 0.4))
 
 
+@pytest.mark.exhaustive
 def test_a_preset_says_whose_tables_tell_its_rates() -> None:
     """Its own systems', another's that it is assumed to be like, and of which part."""
     found = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from experiments.accuracy.hold_out import FAMILIES, samples_of
 from experiments.tables.tables import tables
@@ -25,6 +26,7 @@ def test_one_and_two_nodes_of_h100_predict_four() -> None:
     assert (np.maximum(ratios, 1 / ratios) <= 1.3).sum() >= 24
 
 
+@pytest.mark.exhaustive
 def test_a_rate_that_no_long_run_tells_is_kept() -> None:
     """Trees run the tables' small and middling sizes alone: their latencies tell no rate."""
     start = load_topology("dgx-h100:4")

@@ -27,6 +27,7 @@ def beyond() -> dict[str, Any]:
     return read(HERE / "beyond.json")
 
 
+@pytest.mark.exhaustive
 def test_the_pages_are_those_of_the_results(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -34,6 +34,7 @@ def named(found: dict[str, Any]) -> list[list[Any]]:
     return rows
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "payloads"),
     [

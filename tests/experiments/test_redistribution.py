@@ -60,6 +60,7 @@ def test_the_135_pairs_and_the_three_axes() -> None:
         assert topology_of(case.cluster, NOMINAL).devices == case.source.mesh.size
 
 
+@pytest.mark.exhaustive
 def test_numbers_of_a_row_hold_together() -> None:
     for one in CASES:
         mesh = parse_mesh(one["mesh"])

@@ -76,6 +76,7 @@ def test_the_uplinks_of_nodes_are_shaped_in_both_directions() -> None:
         assert_shaped([(a, c), (b, c)], switch_end(spec, c), 100 * MBIT)  # into one
 
 
+@pytest.mark.exhaustive
 def test_the_uplinks_of_racks_are_shared_by_their_nodes() -> None:
     spec = regular(2, 200 * MBIT, racks=2, rack_bytes_per_s=100 * MBIT)
     up, _ = rack_ends(spec, 0)

@@ -93,6 +93,7 @@ def test_nodes_find_each_other_by_name() -> None:
         assert "localhost" in own[2]
 
 
+@pytest.mark.exhaustive
 def test_without_a_command_it_measures() -> None:
     done = script("--nodes", "2", "--rate", "50mbit")
     assert (done.returncode, done.stderr) == (0, "")
@@ -212,6 +213,7 @@ def test_nothing_is_left_by_ctrl_c_again_and_again(mark: str) -> None:
     assert_nothing_left(name, mark)
 
 
+@pytest.mark.exhaustive
 def test_clean_removes_what_a_killed_run_left_and_nothing_else(mark: str) -> None:
     name, foreign, other = unique_name(), f"p2smt-{unique_name()}-node0", spec()
     with running(name, mark) as process:

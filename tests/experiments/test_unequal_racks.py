@@ -71,6 +71,7 @@ def test_predictions_are_those_of_the_most_loaded_uplink(asked: Problem) -> None
         assert alone_s(asked, hosts) == pytest.approx([EDGE_S, EDGE_S], rel=0.01)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_the_answer_is_the_best_of_all_orders(asked: Problem, data: dict[str, Any]) -> None:
     solution, every = solved(asked), every_order(asked)

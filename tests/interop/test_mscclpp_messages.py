@@ -118,6 +118,7 @@ def _blocks(plan: ExecutionPlan) -> list[int]:
     return [len(block.operations) for gpu in plan.gpus for block in gpu.blocks]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("apart", [0, 4])
 def test_long_blocks_go_on_in_further_ones(apart: int) -> None:
     """The runtime has room for 64 operations in a block."""

@@ -270,6 +270,7 @@ def test_unfit_files_are_refused(tmp_path: Path) -> None:
         measured(tmp_path, printed(FEW, 4).replace("# Using", printed(FEW, 8, 1).split("#\n")[1]))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("unit", ["8 5.0\n", "x" * 4000 + "_perf\n", "{", "# meta: {" * 9, "\n"])
 def test_hostile_files_take_bounded_time(tmp_path: Path, unit: str) -> None:
     path = tmp_path / "f"

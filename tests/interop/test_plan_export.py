@@ -158,6 +158,7 @@ def test_shards_in_another_order_are_ranks_in_another_order(tmp_path: Path) -> N
     assert found.contract.collective == "reduce_scatter"
 
 
+@pytest.mark.exhaustive
 def test_a_ring_for_every_port(flat: AnyPlan, cards: str) -> None:
     """With a single ring it takes 18.8 ms instead of 7.0 ms: one card of four is used."""
     topology, bytes_ = load_topology(cards), flat.requests[0].bytes
@@ -174,6 +175,7 @@ def test_a_ring_for_every_port(flat: AnyPlan, cards: str) -> None:
     assert single.time_s > 2.5 * flat.requests[0].seconds
 
 
+@pytest.mark.exhaustive
 def test_groups_that_are_alike_are_priced_by_one_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

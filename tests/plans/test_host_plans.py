@@ -244,6 +244,7 @@ def test_bad_plans_are_one_line(plan: Plan, tmp_path: Path, name: str) -> None:
         assert message in outcome.err
 
 
+@pytest.mark.exhaustive
 def test_a_run_says_what_goes_wrong(plan: Plan, tmp_path: Path) -> None:
     """Running is a check of its own: what the semantics refuse is not carried out."""
     for number, text in ((1, "all-reduce inside root"), (2, "broadcast master leaf in root")):
@@ -260,6 +261,7 @@ def test_a_run_says_what_goes_wrong(plan: Plan, tmp_path: Path) -> None:
     assert "device 5 has no rank" in outcome.err
 
 
+@pytest.mark.exhaustive
 def test_links_of_another_file_are_of_the_same_hosts(plan: Plan, tmp_path: Path) -> None:
     path, other = written(plan, tmp_path), tmp_path / "other.yaml"
 
@@ -331,6 +333,7 @@ def test_a_schedule_has_no_time_where_places_are_empty(plan: Plan, tmp_path: Pat
         schedule_cost(schedule, racks().topology, 6e6)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 def test_real_ranks_have_the_right_results(plan: Plan, tmp_path: Path) -> None:
     """Six processes over Gloo, whose devices have holes in their numbers."""

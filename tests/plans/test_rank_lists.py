@@ -86,6 +86,7 @@ def test_it_runs(path: str) -> None:
     assert outcome.json()["verified"] is True
 
 
+@pytest.mark.exhaustive
 def test_every_request_but_none_against_the_order_becomes_a_schedule(
     path: str, tmp_path: Path
 ) -> None:

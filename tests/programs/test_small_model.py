@@ -155,6 +155,7 @@ def test_some_factors_agree_with_twos_at_length_8(real: tuple[int, ...]) -> None
     assert word is None
 
 
+@pytest.mark.exhaustive
 def test_the_documented_counterexample() -> None:
     word, _ = compare(REDUCE, (2, 2, 2), (3, 2, 2), 7)
     hierarchy, items = Hierarchy.plain((2, 2, 2)), InstructionSet.of(3).items

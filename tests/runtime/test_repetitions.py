@@ -69,6 +69,7 @@ def blue() -> RunResult:
     return summarize(job, launch(job, OPTIONS))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 @pytest.mark.parametrize(
     "at",
@@ -100,6 +101,7 @@ def test_a_fault_in_a_schedule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert result.repetitions_checked == 4
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 @pytest.mark.parametrize(
     "data_type", but_the_first(DataType.FLOAT32, DataType.BFLOAT16, DataType.INT64)

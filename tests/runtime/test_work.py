@@ -72,6 +72,7 @@ def test_a_report_is_read_as_it_was_written() -> None:
         assert report_of(json.loads(json.dumps(asdict(report)))) == report
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.parametrize("name", but_the_first("ring", "job"))

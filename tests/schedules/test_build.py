@@ -110,6 +110,7 @@ def test_runs() -> None:
     assert runs([]) == ()
 
 
+@pytest.mark.exhaustive
 def test_runs_are_short_enough_for_a_step_of_msccl() -> None:
     assert runs(range(130)) == ((0, 64), (64, 64), (128, 2))
     ring = classic("halving-doubling-all-reduce", 256)

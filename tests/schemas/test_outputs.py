@@ -334,11 +334,17 @@ def outputs_of(name: str, folder: Path) -> tuple[dict[str, Any], ...]:
     return tuple(found)
 
 
+SLOW = ("calibrate", "run-redistribution")
+
+
 def test_every_output_is_tried() -> None:
     assert set(COMMANDS) == set(OUTPUTS)
 
 
-@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.exhaustive] * (n in SLOW)) for n in OUTPUTS],
+)
 def test_outputs_and_schema_agree(name: str, folder: Path) -> None:
     """Both ways: what is printed is allowed, and what is described is printed somewhere."""
     outputs = outputs_of(name, folder)

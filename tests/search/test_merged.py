@@ -76,6 +76,7 @@ def is_real(answer: RequestAnswer) -> None:
     assert answer.bound_s <= answer.seconds < answer.single_s
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pipeline", [1, 4])
 def test_seven_levels_and_512_devices_get_a_program(pipeline: int) -> None:
     sizes = (4, 2, 2, 2, 2, 4, 8)  # two outermost entities would leave nothing to gain over trees

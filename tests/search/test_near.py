@@ -61,6 +61,7 @@ def test_all_of_the_brute_force_are_found(question: Problem, within: float, top:
     assert near_of(solution).listed
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=examples_of(10))
 @given(problems(devices=8), GAPS)
 def test_z3_finds_the_same(question: Problem, within: float) -> None:

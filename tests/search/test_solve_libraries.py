@@ -81,6 +81,7 @@ def test_pipelines_agree_with_brute_force(problem: Problem, pipeline: int | None
     test_solve_pipeline.agrees(p2smt.solve(replace(problem, pipeline=pipeline), top=4))
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=examples_of(12))
 @given(problems(devices=8), test_solve_pipeline.PIPELINES)
 def test_z3_agrees_with_cpsat(problem: Problem, pipeline: int | None) -> None:

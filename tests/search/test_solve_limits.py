@@ -97,6 +97,7 @@ def test_a_short_list_of_placements_is_complete() -> None:
     assert len(found.alternatives) == 2
 
 
+@pytest.mark.exhaustive
 def test_a_scene_too_large_for_the_table_is_left_unproved() -> None:
     sizes = (2, 2, 4, 4, 8)
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))

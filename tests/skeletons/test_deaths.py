@@ -79,6 +79,7 @@ def search_with_kills(runs: int, seed: int) -> int:
     return deaths
 
 
+@pytest.mark.exhaustive
 def test_killed_workers_change_nothing() -> None:
     assert 0 < search_with_kills(KILLS_IN_CI, 1) <= KILLS_IN_CI
 
@@ -88,6 +89,7 @@ def test_a_hundred_killed_workers_change_nothing() -> None:
     assert KILLS / 2 < search_with_kills(KILLS, 2) <= KILLS
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("asked", but_the_first(*Skeleton))
 def test_a_cube_that_kills_three_workers_is_given_up(tmp_path: Path, asked: Skeleton) -> None:
     """Others go on; what it may hold is not claimed."""
@@ -105,6 +107,7 @@ def test_a_cube_that_kills_three_workers_is_given_up(tmp_path: Path, asked: Skel
     assert outcome.open_cubes == () or asked is Skeleton.DECIDE
 
 
+@pytest.mark.exhaustive
 def test_bad_input_in_a_worker_is_told_as_it_is() -> None:
     space = Slices(8, 0.0, broken=5)
     with pytest.raises(InputError, match="slice 5: is broken; take another") as caught:
@@ -113,6 +116,7 @@ def test_bad_input_in_a_worker_is_told_as_it_is() -> None:
     assert workers_of(os.getpid()) == []
 
 
+@pytest.mark.exhaustive
 def test_a_worker_that_dies_idle_costs_no_cube_and_others_no_work() -> None:
     space = Slices(4, 0.0)
     with Processes(space, 1) as engine:

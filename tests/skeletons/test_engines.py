@@ -97,6 +97,7 @@ def patient(engine: Engine) -> list[Ended]:
     return [*found]
 
 
+@pytest.mark.exhaustive
 def test_a_cutoff_reaches_a_worker_at_its_cube() -> None:
     with Processes(Watching(), 2) as engine:
         engine.submit(CubeTask(CUBE, seed=9))
@@ -141,6 +142,7 @@ class Stubborn(Slices):
             time.sleep(0.05)
 
 
+@pytest.mark.exhaustive
 def test_workers_that_do_not_listen_are_ended() -> None:
     space = Stubborn(4)
     watch = StopWatch.start(SearchLimits(time_limit_s=0.1))
@@ -163,6 +165,7 @@ class Raising(Slices):
         raise Unpicklable(task.cube.path[0], str(signals.stopped()))
 
 
+@pytest.mark.exhaustive
 def test_an_exception_that_would_break_the_pool_is_worded() -> None:
     with pytest.raises(TypeError):
         pickle.loads(pickle.dumps(Unpicklable("this", "that")))
@@ -184,6 +187,7 @@ class Unloadable(Slices):
         return refuse, ()
 
 
+@pytest.mark.exhaustive
 def test_a_space_that_does_not_load_is_told() -> None:
     space = Unloadable(2)
     with pytest.raises(InputError, match="the space: does not load"):
@@ -218,6 +222,7 @@ def test_a_worker_killed_in_the_middle_of_its_answer_is_noticed() -> None:
         assert isinstance(ended, Closure)
 
 
+@pytest.mark.exhaustive
 def test_the_end_does_not_wait_for_half_an_answer() -> None:
     threads = threading.active_count()
     with Processes(Bulky(), 1) as engine:

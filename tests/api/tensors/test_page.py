@@ -17,6 +17,7 @@ TORCHRUN = "torch.distributed.run"
 PAGE = ROOT / "docs" / "redistribution-training.md"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 @pytest.mark.slow
 @pytest.mark.parametrize("starter", but_the_first("tests.api.tensors.forked", TORCHRUN))

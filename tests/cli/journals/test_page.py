@@ -15,6 +15,7 @@ from tests.pages import commands, printed, with_programs
 PAGE = ROOT / "docs" / "journals.md"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
     environment = with_programs(tmp_path)

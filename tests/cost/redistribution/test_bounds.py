@@ -40,6 +40,7 @@ def at_most(low: float, high: float) -> bool:
     return low <= high * (1 + 1e-9) + 1e-18
 
 
+@pytest.mark.exhaustive
 @settings(derandomize=True, deadline=None, max_examples=examples_of(600))
 @given(array_scenes())
 def test_no_step_gains_more_than_its_price(scene: ArrayScene) -> None:
@@ -125,6 +126,7 @@ def test_partial_values_are_held_where_all_contributions_are() -> None:
     assert bounds.seconds(local.source) == pytest.approx(expected)
 
 
+@pytest.mark.exhaustive
 def test_contributions_count_by_the_order_of_devices_of_the_state() -> None:
     """In one order those to a sum lie in two nodes, in the other one in one."""
     topology = replace(load_topology("dgx1-v100:2").nominal(), algorithms=(Algorithm.RING,))

@@ -342,6 +342,7 @@ def cases() -> list[Asked]:
     ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("module", "name"), NEEDED)
 def test_a_missing_constraint_is_noticed(
     module: Any, name: str, monkeypatch: pytest.MonkeyPatch

@@ -132,6 +132,7 @@ def test_arbitrary_json(data: object) -> None:
         outcome(read_slurm_yaml, text)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("read", "text"),
     [
@@ -169,6 +170,7 @@ def test_more_hosts_than_there_are_places_are_refused_before_a_tree_is_made() ->
     assert found.sizes == (2, 1, 8)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("count", [1000, 125_000])
 def test_what_could_not_be_read_again_is_not_written(count: int) -> None:
     node = load_topology("dgx-h100").levels[0]

@@ -88,6 +88,7 @@ def test_the_first_page(folder: Path) -> None:
     run_page("README.md", folder, path(folder))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_the_page_of_slurm(folder: Path) -> None:
@@ -101,6 +102,7 @@ def test_the_page_of_slurm(folder: Path) -> None:
         run_page("slurm.md", folder, {**path(folder), **started.variables})
 
 
+@pytest.mark.exhaustive
 @needs_mpirun
 @needs_cores
 @pytest.mark.slow

@@ -83,6 +83,7 @@ needs_mpirun = pytest.mark.skipif(
 needs_cores = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a rank is bound to core 1")
 
 
+@pytest.mark.exhaustive
 @needs_mpirun
 @needs_cores
 @pytest.mark.slow
@@ -106,6 +107,7 @@ def test_mpirun_starts_every_rank_where_the_plan_has_it(tmp_path: Path) -> None:
     assert [local for *_, local in found] == [0, 0, 1, 1, 0, 1]
 
 
+@pytest.mark.exhaustive
 @needs_mpirun
 @pytest.mark.slow
 @pytest.mark.cluster

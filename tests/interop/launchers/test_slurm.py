@@ -83,6 +83,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
         yield cluster
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_srun_starts_every_rank_where_the_plan_has_it(slurm: SlurmCluster, tmp_path: Path) -> None:

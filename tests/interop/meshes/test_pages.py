@@ -91,6 +91,7 @@ def test_programs_for_torch(page: str, module: str, ranks: int, folder: Path) ->
     run(f"OMP_NUM_THREADS=1 {start} --nproc-per-node={ranks} train.py", folder)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_the_program_for_jax(folder: Path) -> None:
     pytest.importorskip("jax")

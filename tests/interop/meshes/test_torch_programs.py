@@ -32,6 +32,7 @@ def test_programs_of_every_class(tmp_path: Path) -> None:
     check_all(tmp_path, cases, by_plan_rank=True)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 def test_requests_of_every_kind(tmp_path: Path) -> None:
     """Also started host by host, where ranks have other numbers."""

@@ -175,6 +175,7 @@ def test_no_change_of_an_array_breaks_the_reader(data: st.DataObject) -> None:
     assert found.min() >= 0
 
 
+@pytest.mark.exhaustive
 @given(st.recursive(st.integers(-2, 9) | st.none() | st.text(max_size=2), st.lists, max_leaves=20))
 def test_no_value_breaks_the_reader_of_lists(value: object) -> None:
     try:

@@ -109,6 +109,7 @@ def test_a_wrong_plan_on_ranks(plan: Path) -> None:
     assert "elements are wrong, the first at (" in outcome.out
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_a_rank_that_dies_between_steps(plan: Path) -> None:

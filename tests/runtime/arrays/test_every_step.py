@@ -8,12 +8,17 @@ import sys
 import pytest
 
 from tests.runtime.processes import free_port
-from tests.tiers import but_the_first
 
 
 @pytest.mark.slow
 @pytest.mark.cluster
-@pytest.mark.parametrize("most", but_the_first(60, None))
+@pytest.mark.parametrize(
+    "most",
+    [
+        pytest.param(60, marks=pytest.mark.exhaustive),
+        pytest.param(None, marks=pytest.mark.evidence),
+    ],
+)
 def test_steps_are_right_on_every_rank(most: int | None) -> None:
     line = [sys.executable, "-m", "tests.runtime.arrays.every_step", str(free_port())]
     line += [] if most is None else [str(most)]

@@ -46,6 +46,7 @@ def on_gloo(one: ArrayJob, **more: object) -> ArrayRunResult:
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.parametrize("case", but_the_first(*WALKS))
@@ -88,6 +89,7 @@ def test_a_nested_reduce_scatter_needs_what_is_told(dims: tuple[tuple[int, ...],
     assert result.memory_bytes == result.predicted_bytes
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_a_block_from_another_rank_is_found() -> None:

@@ -91,6 +91,7 @@ def test_groups_of_three(factors: tuple[int, ...]) -> None:
     assert_verified(*(r for kind in KINDS for n in (2, 3, 4) for r in sampled(kind, factors, n, 8)))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("data_type", but_the_first(*DataType))
 def test_every_type_and_kind(data_type: DataType) -> None:
     groups, pairs = whole(4), ((0, 2), (1, 3))
@@ -156,6 +157,7 @@ def axes(strided: bool) -> JobRequest:
     return request(ALL, steps, groups, 1001, chunks=3)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("chunks", but_the_first(3, 1))
 def test_rows_and_groups_that_are_no_runs(chunks: int) -> None:
     """Eight ranks, started once for all of it."""
@@ -200,6 +202,7 @@ def broken(factors: tuple[int, ...], most: int) -> list[JobRequest]:
     return found
 
 
+@pytest.mark.exhaustive
 def test_broken_programs_are_caught() -> None:
     """By both executors, and with the same words where rows are wrong."""
     asked = broken((2, 2), 120)
@@ -245,6 +248,7 @@ def test_named_mistakes() -> None:
             assert any(error.startswith(text) for error in found.errors), (text, found.errors)
 
 
+@pytest.mark.exhaustive
 def test_the_requests_go_on_after_a_wrong_one() -> None:
     everywhere = "all-reduce inside l1; all-reduce inside root"  # wrong on every rank
     elsewhere = "reduce inside root"  # right on one

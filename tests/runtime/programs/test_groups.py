@@ -25,6 +25,7 @@ def all_reduce(groups: Groups) -> JobRequest:
     return request(ALL, [JobStep("all-reduce", Collective.ALL_REDUCE, groups)], groups)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 def test_ranks_with_different_numbers_of_groups() -> None:
     """Members of a group must agree on its name, however many groups each is in."""

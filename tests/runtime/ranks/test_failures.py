@@ -49,6 +49,7 @@ def test_a_rank_that_is_killed(busy: Running, rank: int) -> None:
     assert error.startswith(f"p2smt: error: rank {rank}: was killed by SIGKILL during request 1 ")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("how", but_the_first("os._exit(0)", "os._exit(3)", "sys.exit(0)"))
 def test_a_rank_that_ends_by_itself(tmp_path: Path, how: str) -> None:
     """Its neighbours say first that they have lost their connections."""
@@ -78,6 +79,7 @@ def test_the_process_that_starts_the_ranks_is_killed(busy: Running) -> None:
     assert failed(busy).err == STARTER_KILLED
 
 
+@pytest.mark.exhaustive
 def test_it_is_killed_while_a_rank_is_stopped(busy: Running) -> None:
     """A stopped rank cannot notice that its parent is dead."""
     os.kill(busy.ranks()[1], signal.SIGSTOP)
@@ -85,6 +87,7 @@ def test_it_is_killed_while_a_rank_is_stopped(busy: Running) -> None:
     assert failed(busy).err == STARTER_KILLED
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("number", but_the_first(signal.SIGKILL, signal.SIGHUP))
 def test_the_command_line_is_killed(busy: Running, number: signal.Signals) -> None:
     os.kill(busy.process.pid, number)
@@ -148,6 +151,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     assert f"127.0.0.1:{port}: Address already in use" in outcome.err
 
 
+@pytest.mark.exhaustive
 def test_a_port_in_use_is_told_before_torch_is_imported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         arguments = on_pairs(tmp_path, "--port", str(server.getsockname()[1]))
@@ -156,6 +160,7 @@ def test_a_port_in_use_is_told_before_torch_is_imported(tmp_path: Path) -> None:
     assert "Address already in use" in outcome.err
 
 
+@pytest.mark.exhaustive
 def test_a_port_of_ones_own(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -88,6 +88,7 @@ def test_a_rank_that_was_never_started(tmp_path: Path, others: tuple[int, ...]) 
         assert f"rank {rank}" in outcome.err
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("place", but_the_first((2, 1), (4, 2)), ids=str)
 def test_a_rank_that_is_killed(tmp_path: Path, place: tuple[int, int]) -> None:
     """No launcher watches the ranks, so the others know only that a connection broke."""
@@ -171,6 +172,7 @@ def test_another_number_of_ranks(tmp_path: Path) -> None:
     assert "3 ranks that a launcher started: the plan is for 4; start 4" in outcome.err
 
 
+@pytest.mark.exhaustive
 def test_torchrun(tmp_path: Path) -> None:
     arguments = on_two(tmp_path, "--json", "--repeat", "1")
     outcome = run_to_end(line=torchrun(2, *arguments))

@@ -69,6 +69,7 @@ def test_right_schedules_are_verified(schedule: Schedule) -> None:
     assert [machine["device"] for machine in result.machines] == ["cpu"] * schedule.ranks
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.parametrize(
@@ -92,6 +93,7 @@ def test_a_wrong_result_is_caught() -> None:
     assert any("output chunk" in error and "wrong value" in error for error in result.errors)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.parametrize("data_type", but_the_first(DataType.FLOAT32, DataType.INT64))

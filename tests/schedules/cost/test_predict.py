@@ -124,6 +124,7 @@ def test_a_ring_over_two_levels_in_device_order(nodes: int, gpus: int, payload: 
     assert found.load_s == pytest.approx(2 * (ranks - 1) * 10 * size * BETA)
 
 
+@pytest.mark.exhaustive
 def test_hierarchies_beat_rings_where_they_should() -> None:
     far = two_level(4, 8)
     ring = time_of(classic("ring-all-reduce", 32), far, 64.0)

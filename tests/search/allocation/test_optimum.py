@@ -139,6 +139,7 @@ def test_brute_force_agrees(problem: Problem) -> None:
     assert found.status is Status.OPTIMAL
 
 
+@pytest.mark.exhaustive
 def test_all_orders_settle_what_latencies_leave_open() -> None:
     """Three groups of three under switches of three, five and one host: some group spans two.
 
@@ -214,6 +215,7 @@ def settled(question: AllocationProblem, solver: Solver) -> int:
     return found.bound
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("shapes", but_the_first(SMALL, SHAPES))
 @pytest.mark.parametrize("solver", list(Solver))
 @given(data=st.data())

@@ -43,7 +43,7 @@ from tests.plans.host_plans import (
     scattered,
     solution,
 )
-from tests.tiers import examples_of
+from tests.tiers import but_the_first, examples_of
 
 
 def instructions(scene: RankScene) -> list[Instruction]:
@@ -131,7 +131,7 @@ def test_both_solvers_list_the_same(solver: Solver) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in RequestKind if kind.has_programs])
-@pytest.mark.parametrize("library", ["none", "gloo"])
+@pytest.mark.parametrize("library", but_the_first("gloo", "none"))
 def test_it_is_the_best_of_all_short_programs(kind: RequestKind, library: str) -> None:
     """Brute force over the real groups: what is valid there alone does not win here."""
     request = Request(kind, ("dp", "pp"), 6 * 2**10)
@@ -194,6 +194,7 @@ def test_restrictions_and_limits_are_kept() -> None:
     assert late.requests == rank_alternative(problem, ranks).requests
 
 
+@pytest.mark.exhaustive
 def test_programs_are_pipelined_as_asked() -> None:
     problem = asked(LEAVES, "dp=16,tp=2", p2smt.reduce("dp+tp=32MiB"), pipeline=None)
     ranks = scattered(problem)
@@ -212,6 +213,7 @@ def test_ranks_that_do_not_fit() -> None:
         with_programs(replace(problem, topology=bare), by_devices(problem))
 
 
+@pytest.mark.exhaustive
 def test_a_sorted_order_that_is_better_with_programs_is_told() -> None:
     """The best order of single collectives need not be that of programs."""
     problem = asked(LEAVES, "dp=16,tp=2", p2smt.reduce("dp+tp=32MiB"))

@@ -90,6 +90,7 @@ def drawn_plan(draw: random.Random) -> RedistributionPlan | None:
         return None
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_whatever_is_solved_is_valid_and_proved_again() -> None:
     draw, found = random.Random(7), 0

@@ -88,9 +88,9 @@ def best_plan_s(topology: Topology, placement: Placement, payload: int, cuts: Cu
         ("dgx-a100:2", ((2, 8),), True, 64 * KIB),
         pytest.param("azure-ndv4:4", ((2, 4), (2, 2)), False, 256, marks=pytest.mark.exhaustive),
         ("azure-ndv4:4", ((2, 4), (2, 2)), False, 64 * KIB**2),
-        ("dgx-h100:2", ((2, 8),), False, 64 * KIB),
+        pytest.param("dgx-h100:2", ((2, 8),), False, 64 * KIB, marks=pytest.mark.exhaustive),
         pytest.param("dgx-h100:2", ((2, 8),), True, KIB**2, marks=pytest.mark.exhaustive),
-        pytest.param("mi300x:4", ((4, 2), (1, 4)), True, 64 * KIB**2, marks=pytest.mark.slow),
+        pytest.param("mi300x:4", ((4, 2), (1, 4)), True, 64 * KIB**2, marks=pytest.mark.exhaustive),
     ],
 )
 def test_all_reduces_cost_what_the_best_program_of_these_instructions_does(

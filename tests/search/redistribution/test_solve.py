@@ -98,6 +98,7 @@ def test_caps_are_kept_and_the_least_one_is_known(
     assert least_s(replace(asked, memory_bytes=lowest - 1)) is None
 
 
+@pytest.mark.exhaustive
 @given(LAYOUTS, LAYOUTS, st.integers(1, 3), st.booleans())
 def test_the_least_cap_of_few_steps(source: str, target: str, most: int, keep: bool) -> None:
     base = question(source, target, max_steps=most, keep_source=keep)
@@ -151,6 +152,7 @@ def test_orders_of_the_primes_that_were_left_out_are_not_proved() -> None:
         assert (never.plan, never.status) == (None, Status.UNKNOWN)
 
 
+@pytest.mark.exhaustive
 @given(LAYOUTS, LAYOUTS, st.permutations(range(8)), st.permutations(range(8)))
 def test_orders_of_devices(source: str, target: str, one: list[int], other: list[int]) -> None:
     kinds = [

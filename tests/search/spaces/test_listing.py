@@ -35,6 +35,7 @@ def test_all_are_listed(sized: Sized) -> None:
     assert list(found.matrices) == sorted(every_matrix(levels, axes, rules))
 
 
+@pytest.mark.exhaustive
 def test_two_processes_list_the_same() -> None:
     found = list_by_cubes(PROBLEM, NAMES, SearchLimits(), Spread(processes=2))
     assert found == list_placements(PROBLEM, SearchLimits())

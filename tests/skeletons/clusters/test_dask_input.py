@@ -118,6 +118,7 @@ def test_a_worker_with_other_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_a_worker_that_joins_later_is_asked_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """It gets no cube if it differs; the search goes on with the others."""
     with (
@@ -131,6 +132,7 @@ def test_a_worker_that_joins_later_is_asked_as_well(monkeypatch: pytest.MonkeyPa
         assert one.workers == 1
 
 
+@pytest.mark.exhaustive
 def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask, "CONNECT_S", 1.0)
     with (

@@ -38,6 +38,7 @@ def refusal(path: Path, text: str, *more: str) -> str:
     return done.err
 
 
+@pytest.mark.exhaustive
 def test_the_efficiency_that_ships_is_found_again(published: Path) -> None:
     done = cli("calibrate", "--runs", str(published), "--json")
     assert done.code == 0, done.err
@@ -52,6 +53,7 @@ def test_the_efficiency_that_ships_is_found_again(published: Path) -> None:
     assert [one["run"] for one in done.json()["refused"]] == ["r0150"]
 
 
+@pytest.mark.exhaustive
 def test_an_efficiency_is_written(published: Path, tmp_path: Path) -> None:
     path = tmp_path / "ours.yaml"
     done = cli("calibrate", "--runs", str(published), "-o", str(path))

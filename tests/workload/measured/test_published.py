@@ -37,11 +37,13 @@ def fitted(runs: tuple[MeasuredRun, ...]) -> dict[str, EfficiencyFit]:
     return {one.efficiency.name: one for one in found}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MOST)
 def test_groups_left_out_are_predicted(name: str, fitted: dict[str, EfficiencyFit]) -> None:
     assert mean_error(fitted[name].errors) <= MOST[name]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MOST)
 def test_the_shipped_constants_are_the_fitted(name: str, fitted: dict[str, EfficiencyFit]) -> None:
     found, shipped = fitted[name].efficiency, read_efficiency(name)

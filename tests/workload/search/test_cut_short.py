@@ -113,6 +113,7 @@ def test_programs_matter_here() -> None:
     assert near[0] != others[0]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("interrupts", but_the_first(False, True))
 @pytest.mark.parametrize("prices", BOTH)
 def test_a_limit_at_any_look_at_the_watch(

@@ -175,6 +175,7 @@ def test_answers_are_those_of_plain_enumeration(question: PlanQuestion) -> None:
     is_that_of_enumeration(question)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @settings(max_examples=examples_of(100))
 @given(questions([*SIZES, (2, 2, 2)]))

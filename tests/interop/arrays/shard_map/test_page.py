@@ -12,6 +12,7 @@ from tests.pages import blocks, commands, printed, with_programs
 PAGE = ROOT / "docs" / "redistribution-jax.md"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_reader_exports_a_plan(tmp_path: Path) -> None:
     pytest.importorskip("jax")

@@ -79,6 +79,7 @@ def some_plans() -> list[RedistributionPlan]:
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_blocks_on_eight_devices(tmp_path: Path) -> None:
     plans = some_plans()
@@ -87,6 +88,7 @@ def test_blocks_on_eight_devices(tmp_path: Path) -> None:
     check(tmp_path, plans, 8)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_blocks_where_primes_differ(tmp_path: Path) -> None:
     plans = [walked("a=6", (12, 6), "S(a:(1)2),R;P(a:(2)3)", 4, seed) for seed in range(4)]

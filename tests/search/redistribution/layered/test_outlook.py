@@ -48,6 +48,7 @@ def cost(
     return best_cost(ends, lambda step: prices.step(step).seconds, memory, steps)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("ports", "steps", "kinds"), [(1, 1, 1), (2, 1, 1), (2, 2, 2), (2, 3, 2)])
 def test_digits_of_one_role_may_be_exchanged(ports: int, steps: int, kinds: int) -> None:
     ends = exchange()
@@ -76,6 +77,7 @@ def bounds(question: LayeredQuestion) -> list[float]:
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", [0, 1])
 def test_bounds_are_no_dearer_than_the_best_plan(seed: int) -> None:
     """No plan of brute force is cheaper than the bounds of its ends."""

@@ -44,6 +44,7 @@ def told(found: PlanAnswer) -> object:
     return found.status, found.ranking, found.bound_s, top, programs, found.near, found.measured
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(questions(SIZES), st.sampled_from([None, 1e-6]))
 def test_parts_answer_as_enumeration_does(question: PlanQuestion, budget: float | None) -> None:
