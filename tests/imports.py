@@ -53,10 +53,16 @@ def imported_names(tree: ast.AST) -> Iterator[str]:
             yield from (f"{start}.{alias.name}" for alias in node.names)
 
 
+@cache
+def names_imported(source: str) -> tuple[str, ...]:
+    """:func:`imported_names` of a source, read once: several rules look at the same modules."""
+    return tuple(imported_names(parsed(source)))
+
+
 def own_imports(module: str, sources: Sources) -> set[str]:
     """The modules of the package that a module imports."""
     found = set()
-    for name in imported_names(parsed(sources[module])):
+    for name in names_imported(sources[module]):
         top, _, inside = name.partition(".")
         if top == "p2smt":
             found.add(_known(inside, sources) or (inside if "." in inside else "p2smt"))
@@ -72,5 +78,5 @@ def _known(name: str, sources: Sources) -> str:
 
 def outside_imports(module: str, sources: Sources) -> set[str]:
     """The third-party packages that a module imports."""
-    tops = {name.split(".")[0] for name in imported_names(parsed(sources[module]))}
+    tops = {name.split(".")[0] for name in names_imported(sources[module])}
     return tops - sys.stdlib_module_names - {"p2smt"}

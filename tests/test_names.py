@@ -6,11 +6,12 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 
 import pytest
 
 import p2smt
-from tests.imports import Sources
+from tests.imports import Sources, parsed
 from tests.test_layering import SOURCES
 
 MOST_ALLOWED = 8
@@ -23,17 +24,19 @@ ALLOWED: Mapping[str, str] = {
 }
 
 
-def public_classes(source: str) -> set[str]:
+@cache
+def public_classes(source: str) -> frozenset[str]:
     """Names of the classes that a module defines for others."""
-    names = {node.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)}
-    return {name for name in names if not name.startswith("_")}
+    names = {node.name for node in ast.walk(parsed(source)) if isinstance(node, ast.ClassDef)}
+    return frozenset(name for name in names if not name.startswith("_"))
 
 
-def type_names(source: str) -> set[str]:
+@cache
+def type_names(source: str) -> frozenset[str]:
     """Names that a module gives to types that it puts together: ``Matrix = tuple[..]``."""
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assign)]
+    nodes = [node for node in ast.walk(parsed(source)) if isinstance(node, ast.Assign)]
     names = {target.id for node in nodes for target in node.targets if isinstance(target, ast.Name)}
-    return {name for name in names if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name)}
+    return frozenset(name for name in names if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name))
 
 
 def doubles(sources: Sources) -> dict[str, list[str]]:

@@ -29,7 +29,8 @@ Constraints
 Objective: minimise the sum of c (without costs: the length); ties (within the problem's
     slack): shortest, then smallest x.
 
-Every variable is a function of x, so that an enumeration meets each program once.
+Every variable is a function of x.  An enumeration has a model of its own over the same layers, of
+literals (``cpsat_arcs.py``).
 
 Size: one tuple per arc of each layer; at L = 5, 4 levels have about 1,200, 6 levels 5,300.
 """
@@ -42,6 +43,7 @@ from dataclasses import dataclass, replace
 from ortools.sat.python import cp_model
 
 from p2smt.encodings import run_cpsat
+from p2smt.encodings.program.cpsat_arcs import PathCollector, arc_model
 from p2smt.encodings.program.cpsat_layers import LayerRow, layers_of
 from p2smt.encodings.program.reachable import ReachableTable, build_table
 from p2smt.errors import OutOfTimeError
@@ -120,21 +122,6 @@ def decode(word: Sequence[int]) -> Indices:
     return tuple(x - 1 for x in word if x > 0)
 
 
-class _Collector(cp_model.CpSolverSolutionCallback):
-    """Collects every solution's program, up to a number."""
-
-    def __init__(self, x: Sequence[cp_model.IntVar], limit: int | None) -> None:
-        super().__init__()
-        self._x, self._limit = list(x), limit
-        self.found: list[Indices] = []
-
-    def on_solution_callback(self) -> None:
-        """Called by the solver for each solution."""
-        self.found.append(decode([self.value(v) for v in self._x]))
-        if self._limit is not None and len(self.found) > self._limit:
-            self.stop_search()
-
-
 def _order(program: Indices) -> tuple[int, Indices]:
     return len(program), program
 
@@ -158,12 +145,11 @@ def enumerate_programs(
         table = build_table(problem, watch)
     except OutOfTimeError:
         return Result(Status.TRUNCATED, (), stats=SolveStats("cpsat", watch.elapsed_s()))
-    built = _build(problem, table)
-    if built is None:
+    layers = layers_of(problem, table)
+    if not all(layers):
         return Result(Status.COMPLETE, (), stats=_stats(watch, table))
-    model, vs = built
-    collector = _Collector(vs.x, limits.max_answers)
-    model.add_decision_strategy(list(vs.x), cp_model.CHOOSE_FIRST, cp_model.SELECT_MIN_VALUE)
+    model, arcs = arc_model(problem, layers)
+    collector = PathCollector(arcs, limits.max_answers)
     _, status = run_cpsat.run(model, watch.left(), collector, every=True, plainly=True)
     programs = tuple(sorted(collector.found, key=_order)[: limits.max_answers])
     whole = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)

@@ -20,14 +20,18 @@ from p2smt.cli.codes import (
 )
 from p2smt.cli.signals import Interrupts
 
-COLLECT_AFTER = 50_000
+COLLECT_AFTER = 300_000
 """Containers made between two searches for unreachable cycles.  While its modules load a command
-makes as many, and nearly all of them stay: Python's own 700 would search a hundred times."""
+makes half as many, and nearly all of them stay: Python's own 700 would search a hundred times."""
+
+NO_PLUGINS = ("PYDANTIC_DISABLE_PLUGINS", "__all__")
+"""Watchers of validation, for which pydantic reads the metadata of every installed package."""
 
 
 def main() -> None:
     """Run the command line; every error is one line on stderr and an exit code."""
     gc.set_threshold(COLLECT_AFTER)
+    os.environ.setdefault(*NO_PLUGINS)
     interrupts = Interrupts()
     try:
         interrupts.install()
@@ -41,6 +45,7 @@ def main() -> None:
     # a thread that lives is a rank that waits in a library, which would abort the process.
     if interrupts.number is not None or threading.active_count() > 1:
         _end_now(code)
+    gc.freeze()  # all that is left ends with the process: no cycle in it is worth finding
     sys.exit(code)
 
 

@@ -47,7 +47,7 @@ def _chosen(fits: Sequence[EfficiencyFit], name: str | None, one: bool) -> Seque
         InputError: there is none of that name, or one is needed and there are several.
     """
     from p2smt.errors import InputError
-    from p2smt.files.validation import did_you_mean
+    from p2smt.files.suggest import did_you_mean
 
     names = [fit.efficiency.name for fit in fits]
     if name is not None:

@@ -39,13 +39,14 @@ def show_table(
     from p2smt.cli import restrictions
     from p2smt.cli.codes import NOT_SETTLED, OK
     from p2smt.cli.output import note, print_json
-    from p2smt.report.costs.sweep_plot import plot_format
     from p2smt.report.crossings.cell_tables import crossing_data, crossing_tables
     from p2smt.report.tables import show
     from p2smt.report.text import printable
     from p2smt.search.crossings.cells import crossing_table
 
     if plot is not None:
+        from p2smt.report.costs.sweep_plot import plot_format
+
         restrictions.writable(plot)
         plot_format(plot)
     found = crossing_table(setting, rows, limits)

@@ -31,7 +31,8 @@ from p2smt.cluster.file_model import TopologyModel, build_topology, dump_topolog
 from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Level, Piece, Topology
 from p2smt.cluster.vendor import default_library
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean, validated
+from p2smt.files.suggest import did_you_mean
+from p2smt.files.validation import validated
 from p2smt.files.yaml_text import load_yaml, read_text
 from p2smt.units import parse_count
 

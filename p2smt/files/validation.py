@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from p2smt.errors import InputError
+from p2smt.files.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,12 +67,6 @@ def key_path(loc: Iterable[int | str]) -> str:
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc if part != "[key]"
     )
     return path.lstrip(".")
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``did you mean 'x'?`` for the known word nearest to ``word``, or an empty text."""
-    near = difflib.get_close_matches(word[:60], list(known), n=1)
-    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def _input_error(model: type[BaseModel], detail: ErrorDetails, source: str) -> InputError:

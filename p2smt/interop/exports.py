@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.interop.arrays.shard_map.writer import write_shard_map
 from p2smt.interop.exported import ArrayWriter, Writer
 from p2smt.interop.launchers.rankfile import write_rankfile

@@ -1,26 +1,13 @@
-"""The restrictions of a problem as data, each with its text, and back."""
+"""The restrictions of a problem as data, each with its text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, assert_never
 
-from p2smt.cluster.topology import Algorithm
-from p2smt.collectives.names import Form
 from p2smt.cost.pipeline import chunk_counts
-from p2smt.errors import InputError
-from p2smt.parallelism.placement import AxisRule, FixedEntry
+from p2smt.parallelism.placement import FixedEntry
 from p2smt.parallelism.request import Problem
-from p2smt.plans.file_model import (
-    AlgorithmsModel,
-    AxisRuleModel,
-    FixedEntryModel,
-    ForbiddenFormModel,
-    MaxLengthModel,
-    PipelineModel,
-    Restriction,
-    StepLimitModel,
-)
 
 _Kind = Literal[
     "axis-rule",
@@ -31,7 +18,6 @@ _Kind = Literal[
     "algorithms",
     "pipeline",
 ]
-_ONCE = ("max-length", "algorithms", "pipeline")
 
 
 def restriction_data(problem: Problem) -> list[dict[str, Any]]:
@@ -92,87 +78,3 @@ def conflict_text(restrictions: Sequence[str], what: str = "restriction") -> str
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
-
-
-def restricted(
-    restrictions: Sequence[Restriction],
-    axes: Sequence[str],
-    levels: Sequence[str],
-    source: str,
-) -> dict[str, Any]:
-    """What restrictions say, as fields of :class:`Problem`.
-
-    Raises:
-        InputError: an axis or level that there is not, a text that does not say what the data
-            say, a restriction that can stand once and stands twice, or no length.
-    """
-    rules: list[AxisRule | FixedEntry] = []
-    found: dict[str, Any] = {"rules": rules, "algorithms": None, "pipeline": 1}
-    forms: list[Form] = []
-    limits: list[tuple[str, int]] = []
-    _check_once([one.kind for one in restrictions], source)
-    for number, one in enumerate(restrictions):
-        where = f"{source}: restrictions[{number}]"
-        _check_text(one, where)
-        match one:
-            case AxisRuleModel():
-                rules.append(AxisRule(*_indices(one, axes, levels, where), one.within))
-            case FixedEntryModel():
-                rules.append(FixedEntry(*_indices(one, axes, levels, where), one.entry))
-            case MaxLengthModel():
-                found["max_length"] = one.instructions
-            case ForbiddenFormModel():
-                forms.append(one.form)
-            case StepLimitModel():
-                limits.append((levels[_index("level", one.level, levels, where)], one.at_most))
-            case AlgorithmsModel():
-                found["algorithms"] = _algorithms(one.algorithms, where)
-            case PipelineModel():
-                found["pipeline"] = one.chunks
-            case _:
-                assert_never(one)
-    return {
-        **found,
-        "rules": tuple(rules),
-        "forbidden_forms": frozenset(forms),
-        "step_limits": tuple(limits),
-    }
-
-
-def _check_once(kinds: Sequence[str], source: str) -> None:
-    for kind in _ONCE:
-        if kinds.count(kind) > 1:
-            raise InputError(f"{source}: restrictions", f"have {kind} twice", "keep one")
-    if "max-length" not in kinds:
-        rule = "lack max-length, which every plan has"
-        raise InputError(f"{source}: restrictions", rule, "solve again")
-
-
-def _check_text(one: Restriction, where: str) -> None:
-    wanted = restriction_text(one.model_dump(mode="json"))
-    if one.text != wanted:
-        rule = f"does not say what its data say: {wanted!r}"
-        raise InputError(f"{where}.text {one.text[:60]!r}", rule, "correct one of the two")
-
-
-def _algorithms(named: list[Algorithm], where: str) -> tuple[Algorithm, ...]:
-    if len(set(named)) != len(named):
-        raise InputError(f"{where}.algorithms", "name one twice", "give each once")
-    return tuple(named)
-
-
-def _indices(
-    rule: AxisRuleModel | FixedEntryModel,
-    axes: Sequence[str],
-    levels: Sequence[str],
-    where: str,
-) -> tuple[int, int]:
-    return _index("axis", rule.axis, axes, where), _index("level", rule.level, levels, where)
-
-
-def _index(kind: str, name: str, names: Iterable[str], where: str) -> int:
-    known = list(names)
-    if name not in known:
-        rule = f"there is no such {kind}"
-        raise InputError(f"{where}.{kind} {name[:40]!r}", rule, f"use one of {', '.join(known)}")
-    return known.index(name)

@@ -1,9 +1,10 @@
-"""The public function `solve`."""
+"""The public function `solve`; what few answers need is imported where they need it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import TYPE_CHECKING
 
 from p2smt.cluster.nodes.even import check_even
 from p2smt.collectives.names import DIRECT
@@ -15,17 +16,15 @@ from p2smt.plans.answers import named_steps
 from p2smt.plans.solution import Solution
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.conflict import conflict
-from p2smt.search.explain.explain import explanation
 from p2smt.search.gain import with_gain
-from p2smt.search.joint import JointSearch, ProgressCallback
+from p2smt.search.joint import JointSearch, ProgressCallback, Rank
 from p2smt.search.order.near import Nearness
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.rank_orders import GivenRanks, given_ranks, rank_order, with_default
-from p2smt.search.sensitivity import changes, perturbations
-from p2smt.search.spaces.wide import WideRank
-from p2smt.skeletons.spread import Spread
 from p2smt.solvers.solver import Solver, solver_of
+
+if TYPE_CHECKING:
+    from p2smt.skeletons.spread import Spread
 
 MAX_TOP = 1000
 
@@ -89,7 +88,7 @@ def solve(
     listings = Listings()
     chosen = solver_of(solver)
     known = tuple(orders.values())
-    rank = None if spread is None else WideRank(problem, spread)
+    rank = None if spread is None else _in_parts(problem, spread)
     search = JointSearch(problem, watch.left(), chosen, progress, listings, known, near, rank)
     found = search.run(top)
     found = replace(with_default(found, costed["default"], top), compared=costed.get("given"))
@@ -99,6 +98,12 @@ def solve(
     if sensitivity:
         found = _with_sensitivity(found, watch, chosen, listings)
     return _with_explanation(found, watch, chosen, listings) if explain else found
+
+
+def _in_parts(problem: Problem, spread: Spread) -> Rank:
+    from p2smt.search.spaces.wide import WideRank
+
+    return WideRank(problem, spread)
 
 
 def as_named(problem: Problem) -> Problem:
@@ -124,6 +129,8 @@ def _with_notes(found: Solution) -> Solution:
 
 def _with_conflict(found: Solution, watch: StopWatch, solver: Solver) -> Solution:
     """The solution with the restrictions that leave no answer; an interrupt keeps the proof."""
+    from p2smt.search.conflict import conflict
+
     try:
         return replace(found, conflict=conflict(found.problem, watch.left(), solver))
     except KeyboardInterrupt:
@@ -134,6 +141,8 @@ def _with_sensitivity(
     found: Solution, watch: StopWatch, solver: Solver, listings: Listings
 ) -> Solution:
     """The solution with its sensitivity; an interrupt keeps what was found before it."""
+    from p2smt.search.sensitivity import changes, perturbations
+
     if found.best is None or found.interrupted:
         return found
     try:
@@ -148,6 +157,8 @@ def _with_explanation(
     found: Solution, watch: StopWatch, solver: Solver, listings: Listings
 ) -> Solution:
     """The solution with what it rests on; an interrupt keeps what was found before it."""
+    from p2smt.search.explain.explain import explanation
+
     if found.interrupted:
         return found
     try:

@@ -26,7 +26,7 @@ def parameters(command: Any, path: tuple[str, ...] = ()) -> Iterator[Parameter]:
             yield path, parameter
 
 
-EVERY = list(parameters(typer.main.get_command(app)))
+EVERY = list(parameters(typer.main.get_command(app())))
 OPTIONS = [(path, option) for path, option in EVERY if isinstance(option, TyperOption)]
 ONE_VALUE = [(p, o) for p, o in OPTIONS if not (o.multiple or o.is_flag or o.count)]
 

@@ -11,7 +11,7 @@ from typing import Any
 from p2smt.api.journals.shares import matrix_share, strategy_share
 from p2smt.api.planning import launcher_lacks
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.search.spaces.placements import placement_space
 from p2smt.search.spaces.solve import solve_space
 from p2smt.skeletons.journal.record import JournalHeader

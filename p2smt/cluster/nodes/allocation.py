@@ -10,7 +10,7 @@ from dataclasses import replace
 from p2smt.cluster.nodes.hosts import Hosts, Uplink
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 
 
 def allocated(topology: Topology, names: Sequence[str]) -> Topology:

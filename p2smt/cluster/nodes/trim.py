@@ -16,7 +16,7 @@ import numpy as np
 from p2smt.cluster.link import LinkKind
 from p2smt.cluster.topology import Level, Topology
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.units import parse_count
 
 _EXAMPLE = "write it like gpu=6"

@@ -15,7 +15,7 @@ from p2smt.cost.algorithms import Operation
 from p2smt.cost.library.rules import LibraryRule
 from p2smt.cost.loads.level_use import Footprint
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 
 POINT_TO_POINT = "p2p"
 """How libraries name messages from peer to peer, which are no algorithm, and their hops."""

@@ -1,6 +1,7 @@
 """Libraries by name: those of the package, and others that a program adds.
 
-A program's own library may run algorithms of its own: ``register_algorithm`` comes first.
+A program's own library may run algorithms of its own: ``register_algorithm`` comes first.  Files
+are read where a library is asked for: what runs by none needs no YAML.
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ from functools import lru_cache
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.library.checks import check_library
-from p2smt.cost.library.file import packaged_library, packaged_names
 from p2smt.cost.library.model import Library
 from p2smt.cost.library.outside import register_algorithm
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 
 __all__ = ["library_names", "library_of", "register_algorithm", "register_library", "under_library"]
 
@@ -22,6 +22,8 @@ _ADDED: dict[str, Library] = {}
 
 def library_names() -> tuple[str, ...]:
     """Every name that :func:`library_of` knows, sorted."""
+    from p2smt.cost.library.file import packaged_names
+
     return tuple(sorted({*packaged_names(), *_ADDED}))
 
 
@@ -49,6 +51,8 @@ def register_library(library: Library) -> None:
     Raises:
         InputError: another library has that name, or the library cannot be chosen by.
     """
+    from p2smt.cost.library.file import packaged_names
+
     check_library(library, f"library {library.name}")
     taken = library.name in packaged_names() or library.name in _ADDED
     if taken and library_of(library.name) != library:
@@ -59,6 +63,8 @@ def register_library(library: Library) -> None:
 
 @lru_cache
 def _packaged(name: str) -> Library:
+    from p2smt.cost.library.file import packaged_library, packaged_names
+
     known = library_names()
     if name not in packaged_names():
         remedy = did_you_mean(name, known) or f"the libraries are {', '.join(known)}, or none"

@@ -16,7 +16,7 @@ from p2smt.cluster.nodes.blocking import blocking_levels
 from p2smt.cluster.nodes.hosts import Hosts, Uplink
 from p2smt.cluster.topology import MAX_DEVICES, Level, Topology
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.interop.clusters.facts import InsideFacts, OutsideFacts
 from p2smt.interop.clusters.tree import HostTree, Path, listed
 from p2smt.interop.clusters.uplinks import UplinkRates

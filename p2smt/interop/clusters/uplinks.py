@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.units import parse_bandwidth
 
 _TIMES = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)(?::1)?")

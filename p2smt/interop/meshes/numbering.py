@@ -18,7 +18,7 @@ import numpy as np
 
 from p2smt.cluster.nodes.host_file import read_hosts
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.interop.launchers.places import PlacedPlan
 from p2smt.parallelism.placement import IntArray
 

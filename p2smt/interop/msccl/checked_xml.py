@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from xml.sax.handler import ContentHandler
 
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.interop.safe_xml import error_at, feed_xml
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from p2smt.collectives.contract import contract
 from p2smt.collectives.names import CUSTOM, MSCCL_NAMES
 from p2smt.errors import TooLarge
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.interop.msccl.announcements import announced_by, announcements_of, says_announcements
 from p2smt.interop.msccl.elements import STEP_TYPES
 from p2smt.interop.msccl.parse import parse_msccl

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from p2smt.collectives.names import Form
 from p2smt.cost.pipeline import chunk_counts
@@ -11,11 +12,13 @@ from p2smt.parallelism.expressed import inside_matrix
 from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Placement
 from p2smt.parallelism.rank_list import RankMap
 from p2smt.parallelism.request import Problem
-from p2smt.plans.file_model import RequestModel
 from p2smt.plans.rank_scene import RankScene
 from p2smt.plans.restrictions import restriction_text
 from p2smt.programs.parts import common_hierarchy
 from p2smt.programs.program import Hierarchy, Program, parse_program
+
+if TYPE_CHECKING:
+    from p2smt.plans.file_model import RequestModel
 
 
 def broken_rules(problem: Problem, where: RankMap) -> Iterator[str]:

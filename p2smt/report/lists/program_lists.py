@@ -9,7 +9,6 @@ from typing import Any
 from p2smt.parallelism.request import Request
 from p2smt.plans.solution import ProgramGain
 from p2smt.report.costs.gain_lines import choice_lines
-from p2smt.report.solution_data import named_data
 from p2smt.result import Status
 from p2smt.search.gain import SinglePrice
 from p2smt.search.programs import ListedProgram, ProgramList
@@ -42,6 +41,8 @@ def list_data(listing: Listing, best: bool) -> dict[str, Any]:
 
 def _compared(listing: Listing) -> dict[str, Any]:
     """The single collective, and what the best program and naming an algorithm gain over it."""
+    from p2smt.report.solution_data import named_data  # with all that a plan's file knows
+
     single, gain = listing.single, listing.gain
     named = gain.named if gain is not None else ()
     return {

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.problems.claim import Term, named, whole
 from p2smt.schedules.language.expression import TokenStream, take_atom, take_term
 from p2smt.schedules.language.words import CLAUSES, CONTROLS, VERBS, DataActions, fits, needs

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.parallelism.request import Problem
 from p2smt.search.allocation.grids import inner_sizes

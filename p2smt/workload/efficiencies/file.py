@@ -8,7 +8,8 @@ from importlib.resources import files
 
 from p2smt.cluster.device import Device
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean, validated
+from p2smt.files.suggest import did_you_mean
+from p2smt.files.validation import validated
 from p2smt.files.yaml_text import dump_yaml, load_yaml, read_text
 from p2smt.workload.efficiencies.file_model import EfficiencyModel
 from p2smt.workload.efficiencies.frameworks import FOLDER, framework

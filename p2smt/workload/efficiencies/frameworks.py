@@ -6,7 +6,8 @@ from functools import cache
 from importlib.resources import files
 
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean, validated
+from p2smt.files.suggest import did_you_mean
+from p2smt.files.validation import validated
 from p2smt.files.yaml_text import load_yaml
 from p2smt.workload.efficiencies.file_model import FrameworkModel, FrameworksModel
 from p2smt.workload.efficiency import Framework

@@ -10,7 +10,8 @@ from p2smt.cluster.device_model import build_device
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean, validated
+from p2smt.files.suggest import did_you_mean
+from p2smt.files.validation import validated
 from p2smt.files.yaml_text import load_yaml
 from p2smt.workload.efficiencies.file_model import RunHardwareModel, RunHardwaresModel
 from p2smt.workload.efficiencies.frameworks import FOLDER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 
 NEEDED = (
     *("id", "group", "model", "layers", "hidden", "heads", "kv_heads", "ffn", "gated", "vocab"),

@@ -7,7 +7,7 @@ import re
 
 from p2smt.cluster.topology import MAX_DEVICES, MAX_LEVELS
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.files.yaml_text import Plain, load_yaml
 from p2smt.interop.clusters.astra_sim.dimensions import KINDS, Dimension, level_of
 from p2smt.interop.clusters.facts import ClusterFormat, Facts

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.files.yaml_text import load_yaml
 from p2smt.interop.clusters.facts import BLOCK_TIERS, Facts, Holder, OutsideFacts
 from p2smt.interop.clusters.slurm.conf import blocks_lost

@@ -1,0 +1,1 @@
+"""What all commands share: one value an option, texts as they are given, loaded when called."""
