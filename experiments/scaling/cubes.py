@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+from experiments.scaling import store
 from experiments.scaling.simulate import MeasuredCube
 from experiments.scaling.store import HERE
 from experiments.testbed.script import ended
@@ -31,10 +32,13 @@ from p2smt.workload.search.cubes.space import plan_space
 T = TypeVar("T")
 CUBES = HERE / "cubes.json"
 QUESTION = (
-    *("plan", "--model", "llama-3-8b", "--topology", "dgx-h100:4", "--prices", "programs"),
-    *("--global-batch", "64", "--seq", "8192"),
+    *("plan", "--model", "llama-3-405b", "--topology", "experiments/scaling/pods.yaml"),
+    *("--prices", "programs", "--global-batch", "2048", "--seq", "8192", "--within", "20%"),
 )
-SPLIT_FROM_S = 0.05
+"""About a minute of one core: less would time the start of the workers.  Its paths are relative to
+``ROOT``."""
+ROOT = HERE.parents[1]
+SPLIT_FROM_S = 0.25
 """Children are timed of cubes that take at least so long."""
 
 
@@ -55,7 +59,7 @@ def space_of_question() -> Space:
         journal = str(Path(folder) / "journal.jsonl")
         options = ("--engine", "in-process", "--journal", journal)
         command = [sys.executable, "-m", "p2smt.cli", *QUESTION, *options]
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True, cwd=ROOT)
         header = read_journal(journal).header
     if header is None:
         raise InputError("the journal of the question", "has no header")
@@ -97,7 +101,7 @@ def measured(space: Space) -> list[MeasuredCube]:
     found = []
     for ((bound, cube), parts), (seconds, value) in zip(frame, warm, strict=True):
         ((first_s, _),) = apart(timed, space, [cube])
-        children = _children(space, parts) if first_s >= SPLIT_FROM_S else ()
+        children = _children(space, parts) if seconds >= SPLIT_FROM_S else ()
         found.append(MeasuredCube(seconds, first_s, bound, value, children))
     return found
 
@@ -140,6 +144,7 @@ def main(arguments: Sequence[str]) -> None:
     if arguments:
         raise InputError(f"{len(arguments)} arguments", "none is expected")
     write(measured(space_of_question()))
+    store.write("question", list(QUESTION))
 
 
 if __name__ == "__main__":

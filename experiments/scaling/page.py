@@ -22,12 +22,15 @@ NOT_YET = "Not measured yet: `make scaling`."
 def page(data: dict[str, Any]) -> str:
     """The page."""
     return TEMPLATE.read_text(encoding="utf-8").format(
-        cubes_text=cubes_text(cubes.read() if cubes.CUBES.exists() else []),
+        cubes_text=cubes_text(
+            data.get("question", []), cubes.read() if cubes.CUBES.exists() else []
+        ),
         overhead_cubes=overhead.CUBES,
         length_ms=1e3 * overhead.LENGTH_S,
         runs=overhead.RUNS,
         overhead_table=overhead_table(data.get("overhead")),
         two_text=two_text(data.get("two")),
+        plans_text=plans_text(data.get("plans")),
         waited_table=waited_table(data.get("waited")),
         drawn=study.DRAWN,
         resamplings=study.RESAMPLINGS,
@@ -38,8 +41,8 @@ def page(data: dict[str, Any]) -> str:
     )
 
 
-def cubes_text(measured: Sequence[MeasuredCube]) -> str:
-    """What was timed."""
+def cubes_text(question: Sequence[str], measured: Sequence[MeasuredCube]) -> str:
+    """What was timed, of which question."""
     if not measured:
         return NOT_YET
     children = sum(len(cube.children) for cube in measured)
@@ -47,7 +50,7 @@ def cubes_text(measured: Sequence[MeasuredCube]) -> str:
     longest = max(cube.seconds for cube in measured)
     first_s = sum(cube.first_s for cube in measured)
     return (
-        f"`p2smt {' '.join(cubes.QUESTION)}`: {len(measured)} first cubes, {children} children\n"
+        f"`p2smt {' '.join(question)}`: {len(measured)} first cubes, {children} children\n"
         "of the longer ones. Each is closed to its end without any incumbent, in CPU seconds:\n"
         f"{work_of(measured):.2f} s together in one process that keeps its tables, the median "
         f"{middle:.4f} s, the longest\n{longest:.2f} s; {first_s:.2f} s if each has a process of "
@@ -99,6 +102,17 @@ def two_text(found: dict[str, Any] | None) -> str:
         f"{rows}\n\n{speedup:.2f}x from one to two processes, on {found['cores']} cores that had "
         f"{found['load']} processes to run before (load average): above 0 these say as much of "
         "the others as of this."
+    )
+
+
+def plans_text(found: dict[str, Any] | None) -> str:
+    """The whole command on one and two processes."""
+    if found is None:
+        return NOT_YET
+    one, two = (found["wall_s"][workers] for workers in ("1", "2"))
+    return (
+        f"{one:.1f} s with one process, {two:.1f} s with two: {one / two:.2f}x; medians of "
+        f"{found['runs']} runs on {found['cores']} cores, load average {found['load']} before."
     )
 
 

@@ -2,15 +2,17 @@
 
     python -m experiments.scaling.two
 
-``measured``: the cubes of ``cubes.json`` closed by the real engine, all of them without any
-incumbent.  ``waited``: cubes that wait as long as those took, on 1 to 16 workers; waiting needs no
-core, so it tries the simulation beyond the cores that there are.
+``plans``: the whole command of the question.  ``real``: the cubes of ``cubes.json`` closed by the
+real engine, all of them without any incumbent.  ``waited``: cubes that wait as long as those took,
+on 1 to 16 workers; waiting needs no core, so it tries the simulation beyond the cores there are.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -98,19 +100,37 @@ def real(measured: Sequence[MeasuredCube]) -> list[dict[str, Any]]:
     return found
 
 
+def plans() -> dict[str, Any]:
+    """The whole command, with its start and its incumbents, on one and two processes; medians."""
+    load = round(os.getloadavg()[0], 1)
+    walls = {str(workers): median(_plan_s(workers) for _ in range(RUNS)) for workers in (1, 2)}
+    wall_s = {workers: round(seconds, 2) for workers, seconds in walls.items()}
+    return {"load": load, "cores": os.cpu_count(), "runs": RUNS, "wall_s": wall_s}
+
+
+def _plan_s(workers: int) -> float:
+    spread = ("--engine", "processes", "--processes", str(workers))
+    command = [sys.executable, "-m", "p2smt.cli", *cubes.QUESTION, *spread]
+    started_s = time.monotonic()
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, cwd=cubes.ROOT)
+    return time.monotonic() - started_s
+
+
 def main(arguments: Sequence[str]) -> None:
     """Run all of it, or one part, and store it with the load of the machine before.
 
     Raises:
         InputError: an argument is none of the parts.
     """
-    if set(arguments) - {"real", "waited"}:
-        raise InputError(f"arguments {list(arguments)}", "must be of real and waited")
+    if set(arguments) - {"real", "waited", "plans"}:
+        raise InputError(f"arguments {list(arguments)}", "must be of real, waited and plans")
     measured = cubes.read()
     if "waited" in (arguments or ("waited",)):
         store.write(
             "waited", [row for name in ("processes", "dask") for row in waited(measured, name)]
         )
+    if "plans" in (arguments or ("plans",)):
+        store.write("plans", plans())
     if "real" in (arguments or ("real",)):
         load = round(os.getloadavg()[0], 1)
         store.write("two", {"load": load, "cores": os.cpu_count(), "rows": real(measured)})

@@ -26,8 +26,10 @@ HeldRuns = tuple[Run, ...]
 """Runs of a device in row order: disjoint, none empty, none mergeable with the next."""
 
 
-def run_on_runs(demand: Demand, devices: int, steps: Sequence[Step]) -> Trace:
-    """The trace of a program on ``devices`` devices; its shards are left out."""
+def run_on_runs(
+    demand: Demand, devices: int, steps: Sequence[Step], *, shards: bool = False
+) -> Trace:
+    """The trace of a program on ``devices`` devices; its shards only if they are asked for."""
     state = initial_runs(demand, devices)
     payloads: list[int] = []
     peak = max(map(row_count, state))
@@ -49,7 +51,13 @@ def run_on_runs(demand: Demand, devices: int, steps: Sequence[Step]) -> Trace:
         payloads.append(payload)
         peak = max(peak, max(map(row_count, state)))
     missed = None if runs_are_goal(demand, state) else goal_missed(len(steps))
-    return Trace(missed, tuple(payloads), peak)
+    kept = shards and missed is None and demand.goal.chunks is Chunks.ONE_EACH
+    return Trace(missed, tuple(payloads), peak, _shards(state) if kept else None)
+
+
+def _shards(state: Sequence[HeldRuns]) -> tuple[int, ...]:
+    """The row of each device, of which it has one."""
+    return tuple(held[0][0] for held in state)
 
 
 def initial_runs(demand: Demand, devices: int) -> list[HeldRuns]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from p2smt.errors import EncodingBug, InputError
 from p2smt.skeletons.cube import Member
@@ -37,23 +37,24 @@ class BestMembers:
             return () if self._cutoff is None else (self._cutoff,)
         return self.members
 
-    def offer(self, member: Member) -> bool:
-        """Take a member if it is sought; whether it was.
+    def offer(self, members: Iterable[Member]) -> tuple[Member, ...]:
+        """Take those members that are new and sought, all at once; which they were, in order.
 
         Raises:
-            EncodingBug: the space makes another member, or none, of its witness.
+            EncodingBug: the space makes another member, or none, of a witness.
         """
-        if member in self._members:
-            return False
-        check_member(self._space, member)
-        if self._cutoff is not None and member > self._cutoff:
-            return False
+        new = set(members).difference(self._members)
+        for member in sorted(new):
+            check_member(self._space, member)
+        taken = sought(sorted(new), self._cutoff)
+        if not taken:
+            return ()
         # the cutoff changes last: an interrupt leaves one that is too late, never one too early
-        members = sorted([*self._members, member])
-        cutoff = cutoff_of(self._space, members, self._top)
-        self._members = sought(members, cutoff)
+        known = sorted([*self._members, *taken])
+        cutoff = cutoff_of(self._space, known, self._top)
+        self._members = sought(known, cutoff)
         self._cutoff = cutoff
-        return True
+        return tuple(sought(taken, cutoff))
 
 
 def cutoff_of(space: Space, members: Sequence[Member], top: int) -> Member | None:

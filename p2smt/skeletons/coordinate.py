@@ -174,7 +174,7 @@ class _Run:
     def _over_budget(self, ended: OverBudget) -> None:
         """A cube took too long: its children take its place, or it goes out without a budget."""
         self.state.offer(ended.best)
-        if not self.state.split(ended.cube):
+        if not self.state.split(ended.cube, ended.seconds, ended.worker):
             self._whole.add(ended.cube)
             self.state.frontier.again(ended.cube)
 

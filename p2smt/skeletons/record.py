@@ -35,8 +35,8 @@ class Record(Protocol):
         """What an earlier run of the same search has left, None if this is the first."""
         ...
 
-    def split(self, cube: Cube, children: tuple[Cube, ...]) -> None:
-        """A cube was replaced by all its children."""
+    def split(self, cube: Cube, children: tuple[Cube, ...], seconds: float, worker: str) -> None:
+        """A cube was replaced by all its children; a worker had it for so many seconds."""
         ...
 
     def closed(self, closure: Closure) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
 from p2smt.problems.program import InstructionSet
-from p2smt.programs import runs, semantics
-from p2smt.programs.check import check_program
+from p2smt.programs import check, runs, semantics
+from p2smt.programs.check import Checked, check_program
 from p2smt.programs.preconditions import Violation, ViolationKind
 from p2smt.programs.program import Hierarchy, local_groups, parse_program
 from p2smt.programs.quotient import steps_of
@@ -131,3 +131,29 @@ def test_steps_that_tell_five_levels_apart_are_checked_device_by_device() -> Non
     broken = check_program(demand, DEEP, twice).trace.violation
     assert broken is not None
     assert (broken.kind, broken.step) == (ViolationKind.DOUBLED, 5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (RequestKind.ALL_REDUCE, "all-reduce inside l1; all-reduce parallel l1 in root"),
+        (
+            RequestKind.REDUCE_SCATTER,
+            "reduce-scatter inside l1; reduce-scatter parallel l1 in root",
+        ),
+        (RequestKind.ALL_GATHER, "all-gather parallel l1 in root; all-gather inside l1"),
+        (RequestKind.ALL_REDUCE, "all-reduce inside l1"),
+        (RequestKind.ALL_REDUCE, "all-reduce inside root; all-reduce inside l1"),
+    ],
+)
+def test_large_groups_are_checked_as_by_the_semantics(
+    kind: RequestKind, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On runs where the program is valid, and with the same words where it is not."""
+    factors = (3, 4)
+    hierarchy = Hierarchy.plain(factors)
+    program = hierarchy.canonical(parse_program(text))
+    monkeypatch.setattr(check, "MAX_MATRICES", 11)
+    found = check_program(demand_of(kind), hierarchy, program)
+    steps = steps_of(hierarchy, program, factors)
+    assert found == Checked(semantics.run(demand_of(kind), 12, steps), factors, True)

@@ -67,6 +67,15 @@ def test_a_worker_s_time_is_all_accounted_for() -> None:
         assert lost.busy_s + lost.queueing_s + lost.idling_s == pytest.approx(timeline.end_s)
 
 
+def test_time_before_a_split_is_work() -> None:
+    """Of the cube's seven seconds two were a wait: it was open from the start."""
+    parent = Cube(("d",))
+    split = SplitRecord(parent, (parent.under("x"),), 5.0, "one")
+    timeline = timeline_of(journal((7.0, split), (9.0, closed("d", 2.0, "one", None, "x"))))
+    assert timeline.bars[0] == CubeBar("one", 2.0, 7.0, None)
+    assert timeline.lost() == (LostTime("one", 7.0, 2.0, 0.0, 0.0),)
+
+
 def test_a_search_that_goes_on_follows_what_was_before() -> None:
     parts = [*[(e.at_s, e.record) for e in SEARCH.entries], (0.0, Continuation({}, {}))]
     timeline = timeline_of(journal(*parts, (3.0, closed("f", 1.0, "three"))))

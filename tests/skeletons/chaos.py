@@ -88,7 +88,7 @@ class Notes:
     members: list[Member] = field(default_factory=list)
     resumed: Notes | None = None
 
-    def split(self, cube: Cube, children: tuple[Cube, ...]) -> None:
+    def split(self, cube: Cube, children: tuple[Cube, ...], seconds: float, worker: str) -> None:  # noqa: ARG002 (of the protocol)
         self._perhaps_interrupt(lambda: self.splits.append((cube, children)))
 
     def closed(self, closure: Closure) -> None:

@@ -56,7 +56,7 @@ class KillsOne:
         if self._after == 0:
             self.killer.start()
 
-    def split(self, _cube: Cube, _children: tuple[Cube, ...]) -> None:
+    def split(self, *_: object) -> None:
         raise AssertionError("nothing is split")
 
     def incumbent(self, _member: Member) -> None:

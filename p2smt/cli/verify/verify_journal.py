@@ -7,6 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 
 import typer
 
+_SAMPLE_S = 300.0
+"""Wall seconds in which a sample is solved again, unless others are given: z3 may take for ever."""
+
 
 def is_journal_file(file: str) -> bool:
     """Whether a file is a journal by its name, or by how it starts."""
@@ -27,8 +30,9 @@ def verify_journal_file(
     from p2smt.report.text import printable
 
     many, limits = sample_of(sample, every), given.limits_of(time_limit, "0")
+    limit_s = _SAMPLE_S if time_limit is None and not every else limits.time_limit_s
     with _told() as told:
-        report = verify_journal(file, sample=many, time_limit_s=limits.time_limit_s, told=told)
+        report = verify_journal(file, sample=many, time_limit_s=limit_s, told=told)
     if json:
         print_json(journal_data(report))
     else:

@@ -18,6 +18,7 @@ COLOURS = {
     CubeVerdict.EMPTY: "#56B4E9",
     CubeVerdict.BOUNDED: "#E69F00",
     CubeVerdict.UNKNOWN: "#999999",
+    None: "#CC79A7",  # it was split
 }
 """Okabe and Ito's."""
 STALE = "#D55E00"
@@ -82,7 +83,8 @@ def _legends(left: Axes, right: Axes) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    names = {colour: verdict.value for verdict, colour in reversed(COLOURS.items())}
+    shown = reversed(COLOURS.items())
+    names = {colour: verdict.value if verdict else "split" for verdict, colour in shown}
     names[COLOURS[CubeVerdict.SOLVED]] = "solved or listed"
     patches = [Patch(color=colour, label=name) for colour, name in names.items()]
     splits = Line2D([], [], color="#CC79A7", lw=1, label="a cube is split")

@@ -1,8 +1,8 @@
 """Which worker closed which cube when, from a journal, and where workers lost time.
 
 A journal has the moment at which the coordinator wrote a closure and the seconds that its worker
-took; a cube so seems to begin as much too late as its messages took.  What was worked on a cube
-before it was split is not on record, and looks like time without a cube.
+took; a cube so seems to begin as much too late as its messages took.  A cube that was split has a
+bar for the time before, unless its journal is one of before that was on record.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CubeSpan = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class CubeBar:
-    """A cube on its worker, which had it open since ``opened_s``.
+    """A cube on its worker, open since ``opened_s``; ``verdict`` None: it was split.
 
     ``stale_s``: from then on an incumbent was on record that excluded the cube; None: never.
     """
@@ -28,7 +28,7 @@ class CubeBar:
     worker: str
     start_s: float
     end_s: float
-    verdict: CubeVerdict
+    verdict: CubeVerdict | None
     opened_s: float = 0.0
     stale_s: float | None = None
 
@@ -88,9 +88,13 @@ def timeline_of(journal: JournalText) -> Timeline:
             run_s = now_s
         now_s = max(now_s, run_s + entry.at_s)
         match entry.record:
-            case SplitRecord(_, children):
+            case SplitRecord(cube, children) as split:
                 splits.append(now_s)
                 opened |= dict.fromkeys(children, now_s)
+                if split.seconds > 0:
+                    start_s = max(run_s, now_s - split.seconds)
+                    since_s = max(run_s, opened.get(cube, 0.0))
+                    bars.append(CubeBar(split.worker, start_s, now_s, None, since_s))
             case Member() as member:
                 members.add(member)
                 if len(members) >= top:

@@ -46,8 +46,8 @@ class SearchState:
 
     def offer(self, members: Iterable[Member]) -> None:
         """Take members that a worker found, those that are among the best."""
-        for member in members:
-            if self.best.offer(member) and self._record:
+        for member in self.best.offer(members):
+            if self._record:
                 self._record.incumbent(member)
 
     def close(self, closure: Closure) -> None:
@@ -68,12 +68,15 @@ class SearchState:
         """Close an open cube without proof."""
         self.close(Closure(cube, CubeVerdict.UNKNOWN, seconds=seconds, worker=worker))
 
-    def split(self, cube: Cube) -> bool:
-        """Replace an open cube by all its children; whether it has any."""
+    def split(self, cube: Cube, seconds: float = 0.0, worker: str = "") -> bool:
+        """Replace an open cube by all its children; whether it has any.
+
+        A worker had it for so many seconds.
+        """
         children = self._space.split(cube)
         if children:
             if self._record:
-                self._record.split(cube, children)
+                self._record.split(cube, children, seconds, worker)
             self._replace(cube, children)
         return bool(children)
 
@@ -164,11 +167,8 @@ class SearchState:
     def _resume(self, recorded: Recorded) -> None:
         """Go down from the roots as far as the record does."""
         closures = _proofs_last(recorded.closures)
-        for member in recorded.members:
-            self.best.offer(member)
-        for closure in closures.values():
-            for member in closure.best:
-                self.best.offer(member)
+        found = [member for closure in closures.values() for member in closure.best]
+        self.best.offer([*recorded.members, *found])
         splits, cubes = dict(recorded.splits), list(self._space.roots())
         for cube in cubes:
             self.frontier.add(cube)

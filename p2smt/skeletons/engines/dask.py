@@ -7,51 +7,59 @@ coordinator's back.  Cutoffs and the end of the search go to all workers by
 dies, the scheduler gives up its cubes, and the workers see that (``_Signals``); the
 processes of a cluster on this machine end with it, by Dask's own watch on the parent.
 
-dask.distributed is the extra ``cluster``.  This file alone imports it, when an engine starts.
+Results come by Dask's events, ahead of the future that has them too: fetching that takes two more
+round trips.  And futures are let go a while later, since what is sent first makes the next message
+wait (Dask sends to a scheduler every 10 ms, to a worker every 5 ms).
+
+dask.distributed is the extra ``cluster``.  This file, when an engine starts, and ``dask_worker``
+alone import it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import pickle
 import queue
-import signal
-import socket
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from p2smt.errors import BackendError, ExecutionError, InputError
-from p2smt.skeletons.closing import close_cube
-from p2smt.skeletons.cube import Closure, Member, OverBudget
+from p2smt.skeletons.cube import Member
 from p2smt.skeletons.engine import Ended, WorkerDied
 from p2smt.skeletons.engines.broadcast import sent
-from p2smt.skeletons.engines.heard import forget, hear, heard
-from p2smt.skeletons.engines.versions import require_one_thread, require_same, worker_versions
+from p2smt.skeletons.engines.dask_worker import Worked, closed_there, greeting, result_of
+from p2smt.skeletons.engines.heard import forget, hear
+from p2smt.skeletons.engines.tracker import start_tracker
+from p2smt.skeletons.engines.versions import require_one_thread, require_same
 from p2smt.skeletons.space import CubeTask, Space
 
 if TYPE_CHECKING:
     from distributed import Client, Future
-    from distributed.worker_state_machine import TaskState
 
 HERE = "127.0.0.1"
 """All servers of a local cluster listen on this address: who reaches one can run any code."""
 CONNECT_S = 10.0
 """Seconds in which a scheduler must answer and have a worker."""
-LOOK_S = 0.25
-"""Seconds between two looks at which workers there are."""
+LOOK_S = 1.0
+"""Seconds between two looks at which workers there are; each is a round trip to the scheduler."""
 FETCH_S = 1.0
 """Seconds in which a result arrives that a worker has, or else it is looked for."""
+SPARING = {
+    "distributed.worker.multiprocessing-method": "spawn",
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""A local cluster's own work: by default it samples stacks and clocks a hundred times a second in
+each process, which costs the coordinator alone 5 % of a core."""
 
 
 class DaskEngine:
@@ -74,7 +82,8 @@ class DaskEngine:
         self._checked: dict[str, bool] = {}  # the workers there are: whether each is used
         self._waiting: deque[CubeTask] = deque()
         self._given: dict[str, _Given] = {}  # by the key of the future
-        self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[str, Worked | None]] = queue.SimpleQueue()
+        self._spent: list[_Given] = []  # came back, and their futures are not let go yet
         self._looked_s = 0.0
         self._stopping = False
         self._stack = ExitStack()
@@ -92,10 +101,12 @@ class DaskEngine:
     def __enter__(self) -> DaskEngine:
         """Connect, and ask every worker for its versions."""
         _require_distributed()
+        start_tracker()
         with ExitStack() as stack:
             self._address = self._scheduler or stack.enter_context(_local(self._processes))
             self._client = stack.enter_context(_client(self._address, not self._scheduler))
             stack.callback(self._leave)
+            self._client.subscribe_topic(self._client.id, self._result)
             self._messages = stack.enter_context(sent(self._tell_all, CONNECT_S))
             self._look(first=True)
             stack.callback(self._drop)
@@ -140,21 +151,28 @@ class DaskEngine:
     def _give(self, task: CubeTask, worker: str) -> None:
         self._numbers += 1
         key = f"{self._search}-{self._numbers}"
+        arguments = (self._space, task, self._search, self._client.id)
         future = self._client.submit(
-            *(_close, self._space, task, self._search), key=key, pure=False, workers=[worker]
+            closed_there, *arguments, key=key, pure=False, workers=[worker]
         )
         self._given[key] = _Given(task, worker, future)
-        future.add_done_callback(lambda done: self._done.put(done.key))
+        future.add_done_callback(lambda done: self._done.put((done.key, None)))
 
     def _arrived(self, end_s: float) -> Iterator[Ended]:
         """What workers gave back; waits for the first until then, or for the next look."""
         wait_s: float = min(LOOK_S, max(0.0, end_s - time.monotonic()))
         with suppress(queue.Empty):
             while True:
-                key = self._done.get(timeout=wait_s) if wait_s else self._done.get_nowait()
+                key, ended = self._done.get(wait_s > 0, wait_s or None)
                 if given := self._given.pop(key, None):
-                    yield self._outcome(given)
+                    self._spent.append(given)
+                    yield ended or self._outcome(given)
                 wait_s = 0.0
+
+    def _result(self, event: tuple[float, object]) -> None:
+        """An event of this client: a result, or one of Dask's own."""
+        if (found := result_of(event[1])) is not None:
+            self._done.put(found)
 
     def _lost(self) -> Iterator[Ended]:
         """The cubes of workers that are gone; every quarter of a second."""
@@ -192,6 +210,7 @@ class DaskEngine:
         """Which workers there are; those that are new are asked for their versions."""
         self._looked_s = time.monotonic()
         threads = self._threads()
+        self._let_go(threads)
         new = [worker for worker in threads if worker not in self._checked]
         self._checked = {w: used for w, used in self._checked.items() if w in threads}
         theirs = _asked(self._client, new) if new else {}
@@ -205,6 +224,14 @@ class DaskEngine:
                 self._checked[worker] = False  # it came later, and gets no cube
             else:
                 self._checked[worker] = True
+
+    def _let_go(self, workers: Collection[str]) -> None:
+        """Forget futures of cubes that came back, once their workers have said that they did."""
+        still = [one for one in self._spent if not one.future.done()]
+        self._spent = [one for one in still if one.worker in workers]
+        for given in still:
+            if given.worker not in workers:
+                given.future.cancel()
 
     def _threads(self) -> dict[str, int]:
         """How many threads each worker has, by its address."""
@@ -225,14 +252,17 @@ class DaskEngine:
     def _drop(self) -> None:
         """Let go of every cube that is still out."""
         self.stop()
-        for given in self._given.values():
+        for given in (*self._given.values(), *self._spent):
             given.future.cancel()
+        self._spent.clear()
 
     def _tell_all(self, cutoff: Member | None, stopped: bool) -> None:
         _told(self._client, hear, self._search, cutoff, stopped)
 
     def _leave(self) -> None:
         """Leave nothing of this search behind on the workers."""
+        with suppress(Exception):  # Dask has a bare one for a scheduler that is no more
+            self._client.unsubscribe_topic(self._client.id)
         _told(self._client, forget, self._search)
 
 
@@ -243,57 +273,6 @@ class _Given:
     task: CubeTask
     worker: str
     future: Future
-
-
-# On the workers.
-
-
-def _close(space: bytes, task: CubeTask, search: str) -> Closure | OverBudget:
-    """Close a cube."""
-    from distributed import get_worker
-
-    worker = get_worker()
-    signals = _Signals(search, str(worker.get_current_task()), worker.state.tasks)
-    return close_cube(_unpacked(space), task, signals, f"{socket.gethostname()}:{os.getpid()}")
-
-
-@lru_cache(maxsize=2)
-def _unpacked(space: bytes) -> Space:
-    """The space, made once for all cubes of it: it may keep tables.
-
-    The bytes came with the task, over the connection by which Dask sends code as well.
-    """
-    unpacked: Space = pickle.loads(space)
-    return unpacked
-
-
-@dataclass(frozen=True, slots=True)
-class _Signals:
-    """What a worker hears of a search, and whether the scheduler still wants the cube.
-
-    The scheduler drops the cubes of a coordinator that has gone, and Dask marks them in the
-    worker's own table of tasks: ``cancelled`` until the thread is through with it.
-    """
-
-    search: str
-    key: str
-    tasks: Mapping[object, TaskState]
-
-    def stopped(self) -> bool:
-        """Whether the search has ended, or its coordinator is gone."""
-        task = self.tasks.get(self.key)
-        return heard(self.search).stopped or task is None or task.state == "cancelled"
-
-    def cutoff(self) -> Member | None:
-        """The best cutoff that has arrived."""
-        return heard(self.search).cutoff
-
-
-def _greeting() -> dict[str, str]:
-    """The versions here; of Ctrl-C in a terminal only the coordinator takes notice from now on."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return worker_versions()
 
 
 # The cluster.
@@ -317,7 +296,7 @@ def _local(processes: int) -> Iterator[str]:
     from distributed import LocalCluster
 
     with (
-        dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}),
+        dask.config.set(SPARING),
         LocalCluster(
             n_workers=processes,
             threads_per_worker=1,
@@ -393,4 +372,4 @@ def _told(client: Client, function: Callable[..., None], *arguments: object) -> 
 
 def _asked(client: Client, workers: list[str]) -> dict[str, dict[str, str] | BaseException]:
     """The versions of these workers, or why they could not tell them."""
-    return dict(client.run(_greeting, workers=workers, on_error="return"))
+    return dict(client.run(greeting, workers=workers, on_error="return"))

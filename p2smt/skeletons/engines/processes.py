@@ -13,6 +13,7 @@ from p2smt.skeletons.cube import Member
 from p2smt.skeletons.engine import Ended, WorkerDied
 from p2smt.skeletons.engines.board import BoardWriter, new_board
 from p2smt.skeletons.engines.lane import Lane, NotedProcesses, Worked
+from p2smt.skeletons.engines.tracker import start_tracker
 from p2smt.skeletons.space import CubeTask, Space
 
 _STARTS = 3
@@ -70,6 +71,7 @@ class Processes:
         Raises:
             ExecutionError: they end before.
         """
+        start_tracker()
         memory = new_board(NotedProcesses())
         self._board, space = BoardWriter(memory), pickle.dumps(self._space)
         try:

@@ -58,7 +58,8 @@ def solved_again(
     """Solve ``sample`` of an answer's verdicts again, or all of them (None).
 
     Which ones is drawn by the question's digest, so the same command tries the same.  Each gets
-    the time that ``watch`` leaves.  ``told``: is told how many of how many are done.
+    an equal part of the time that ``watch`` leaves.  ``told``: is told how many of how many are
+    done.
     """
     verdicts = answer.verdicts
     count = len(verdicts) if sample is None else min(sample, len(verdicts))
@@ -68,7 +69,7 @@ def solved_again(
     for done, number in enumerate(sorted(chosen)):
         if told is not None:
             told(done, count)
-        answers.append((verdicts[number], asking.again(verdicts[number])))
+        answers.append((verdicts[number], asking.again(verdicts[number], count - done)))
     settled = [(claim, second) for claim, second in answers if second is not None]
     faults = ((claim, asking.disagreement(claim, second)) for claim, second in settled)
     found = tuple(f"{shown(claim.cube)}: {fault}" for claim, fault in faults if fault)
@@ -82,16 +83,17 @@ class _Asking:
     remade: RemadeSpace
     watch: StopWatch
 
-    def again(self, claim: Closure) -> Closure | None:
-        """A second answer on the claim's cube; None: there is none in time."""
+    def again(self, claim: Closure, left: int) -> Closure | None:
+        """A second answer on the claim's cube, one of ``left``; None: there is none in time."""
         space = self.remade.other or self.remade.space
         if self.watch.expired():
             return None
+        remaining_s = self.watch.remaining_s()
         task = CubeTask(
             claim.cube,
             self.header.top,
             self._known(claim),
-            deadline_s=self.watch.remaining_s(),
+            deadline_s=None if remaining_s is None else remaining_s / left,
             seed=claim.seed + 1,
         )
         found = space.close(task, _NobodyElse())

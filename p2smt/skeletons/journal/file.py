@@ -9,7 +9,8 @@ from typing import Any, assert_never
 
 from p2smt.errors import InputError
 from p2smt.files.json_text import parse_json
-from p2smt.files.validation import did_you_mean, validated
+from p2smt.files.suggest import did_you_mean
+from p2smt.files.validation import validated
 from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member
 from p2smt.skeletons.journal.file_model import (
     JOURNAL_VERSION,
@@ -72,8 +73,9 @@ def _line(data: dict[str, Any]) -> bytes:
 def _data(record: JournalRecord, at_s: float) -> dict[str, Any]:
     data: dict[str, Any]
     match record:
-        case SplitRecord(cube, children):
+        case SplitRecord(cube, children, seconds, worker):
             data = {"record": "split", "cube": list(cube.path), "children": _paths(children)}
+            data |= {"seconds": seconds, "worker": worker}
         case Continuation(options, versions):
             data = {"record": "continued", "options": options, "versions": dict(versions)}
         case Member():
@@ -198,7 +200,9 @@ def _record(found: AnyLine) -> JournalRecord:
         case ContinuedLine():
             return Continuation(found.options, found.versions)
         case SplitLine():
-            return SplitRecord(_cube(found.cube), _cubes(found.children))
+            return SplitRecord(
+                _cube(found.cube), _cubes(found.children), found.seconds, found.worker
+            )
         case IncumbentLine():
             return _member(found.member)
         case ClosedLine():

@@ -70,6 +70,8 @@ class SplitLine(StrictModel):
     at_s: WallSeconds
     cube: Path
     children: list[Path]
+    seconds: Annotated[WallSeconds, Field(description="That a worker had the cube before.")] = 0.0
+    worker: str = ""
 
 
 class ClosedLine(StrictModel):

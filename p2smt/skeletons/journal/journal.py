@@ -107,9 +107,11 @@ class Journal:
         text = f"{self._source}: goes on from {closed:,} closed cubes and {members:,} members"
         return f"{text}; {torn}" if torn else text
 
-    def split(self, cube: Cube, children: Sequence[Cube]) -> None:
-        """A cube is replaced by all its children."""
-        self._append(SplitRecord(cube, tuple(children)))
+    def split(
+        self, cube: Cube, children: Sequence[Cube], seconds: float = 0.0, worker: str = ""
+    ) -> None:
+        """A cube is replaced by all its children; a worker had it for so many seconds."""
+        self._append(SplitRecord(cube, tuple(children), seconds, worker))
 
     def closed(self, closure: Closure) -> None:
         """A cube is closed."""

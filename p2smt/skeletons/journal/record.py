@@ -97,10 +97,15 @@ def header_of(
 
 @dataclass(frozen=True, slots=True)
 class SplitRecord:
-    """A cube was replaced by all its children."""
+    """A cube was replaced by all its children, after ``worker`` had it for so many ``seconds``.
+
+    Journals of before this was noted say 0 and "".
+    """
 
     cube: Cube
     children: tuple[Cube, ...]
+    seconds: float = 0.0
+    worker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
