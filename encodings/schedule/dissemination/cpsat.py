@@ -18,6 +18,8 @@ Constraints
     C3 goal      h[c, v, S] for every goal v of c
     C4 capacity  the x that load a capacity in step s are at most its bandwidth times r[s]
     C5 rounds    the r sum up to R
+    C6 fullness  where counting shows that a capacity is full in every step, its x are no less than
+                 its bandwidth times r[s]; that follows from the others
 
 Objective: none; any schedule will do.
 
@@ -25,39 +27,54 @@ A variable is left out where it must be 0: x where a chunk cannot be at the sour
 the target on no longer reach a goal, h likewise.  The linear relaxation says little here and costs
 much, so it is left out.  Chunks with the same root and goals are not put in an order.
 
+Chunks with one goal each are first looked for on routes that load the fabric evenly, which makes
+the model small; where that finds nothing, the whole model is solved.
+
 Size: chunks x edges x steps Booleans, divided by the order of the group that the symmetries make.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
 
+import numpy as np
 from ortools.sat.python import cp_model
 
 from p2smt.encodings.run_cpsat import run
-from p2smt.encodings.schedule.orbits import Pair, hold_orbits, send_orbits, spell
+from p2smt.encodings.schedule.orbits import Firsts, hold_firsts, send_firsts, spell
+from p2smt.encodings.schedule.routes import even_routes
+from p2smt.encodings.schedule.saturation import full_capacities
 from p2smt.errors import TooLarge
 from p2smt.problems.schedule import DisseminationProblem, StepSends
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
 MAX_VARIABLES = 1_000_000
+MAX_PAIRS = 20_000_000
+FIRST_LOOK_S = 10.0
+"""Wall seconds, at most, of the search on even routes."""
 _SOLVER = "cpsat"
+
+Distances = tuple[tuple[int | None, ...], tuple[int | None, ...]]
+StepRanges = Mapping[tuple[int, int], range]
+"""Pairs (chunk, rank or edge), first of their orbit, and the steps of their Booleans."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vars:
-    """x and h by representative (chunk, edge or rank) and step; r by step.
+    """x and h by the number of the first pair (chunk, edge or rank) and step; r by step.
 
-    ``send_of`` and ``hold_of`` lead from every pair to its representative.
+    ``send_of`` and ``hold_of`` lead from every pair to that number.
     """
 
-    send: Mapping[tuple[Pair, int], cp_model.IntVar]
-    hold: Mapping[tuple[Pair, int], cp_model.IntVar]
+    send: Mapping[tuple[int, int], cp_model.IntVar]
+    hold: Mapping[tuple[int, int], cp_model.IntVar]
     rounds: tuple[cp_model.IntVar, ...]
-    send_of: Mapping[Pair, Pair]
-    hold_of: Mapping[Pair, Pair]
+    send_of: Firsts
+    hold_of: Firsts
 
 
 def any_schedule(
@@ -69,22 +86,20 @@ def any_schedule(
         TooLarge: more variables than MAX_VARIABLES.
     """
     watch, model = StopWatch.start(limits), cp_model.CpModel()
-    size = len(problem.chunks) * len(problem.edges) * problem.steps
-    if size > MAX_VARIABLES * (1 + len(problem.symmetries)):
-        raise TooLarge(
-            f"{len(problem.chunks)} chunks, {len(problem.edges)} edges, {problem.steps} steps",
-            f"make more than {MAX_VARIABLES} variables",
-            "ask for fewer chunks or steps",
-        )
-    found = _variables(model, problem)
-    if found is None:
+    if len(problem.chunks) * len(problem.edges) > MAX_PAIRS:
+        raise _too_large(problem, "have more than", MAX_PAIRS, "pairs of a chunk and an edge")
+    if not _reachable(problem):
         return Result(Status.INFEASIBLE, stats=SolveStats(_SOLVER, watch.elapsed_s(), calls=0))
+    found = _variables(model, problem)
     c1_held(model, problem, found)
     c2_arrival(model, problem, found)
     c3_goal(model, problem, found)
     c4_capacity(model, problem, found)
     c5_rounds(model, problem, found)
-    solver, verdict = run(model, watch.left(), linear=False)
+    c6_fullness(model, problem, found)
+    solver, verdict = _on_even_routes(model, problem, found, watch)
+    if verdict not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        solver, verdict = run(model, watch.left(), linear=False)
     counters = (("variables", len(found.send) + len(found.hold)),)
     stats = SolveStats(_SOLVER, watch.elapsed_s(), 1, counters)
     if verdict in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -93,30 +108,90 @@ def any_schedule(
     return Result(Status.INFEASIBLE if proved else Status.UNKNOWN, stats=stats)
 
 
-def _variables(model: cp_model.CpModel, problem: DisseminationProblem) -> Vars | None:
-    """The variables; None where some goal cannot be reached in the steps there are."""
-    send_of = send_orbits(problem)
-    hold_of = hold_orbits(problem)
-    send: dict[tuple[Pair, int], cp_model.IntVar] = {}
-    hold: dict[tuple[Pair, int], cp_model.IntVar] = {}
-    for c, chunk in enumerate(problem.chunks):
-        near, left = problem.distances([chunk.root]), problem.distances(chunk.goals, back=True)
-        if any((d := near[goal]) is None or d > problem.steps for goal in chunk.goals):
-            return None
-        for v in range(problem.ranks):
-            if hold_of[c, v] == (c, v):
-                for s in spell(near[v], left[v], problem.steps):
-                    hold[(c, v), s] = model.new_bool_var("")
-        for e, (source, target, _) in enumerate(problem.edges):
-            if send_of[c, e] == (c, e):
-                leaving = spell(near[source], None if left[target] is None else 0, problem.steps)
-                arriving = spell(near[target], left[target], problem.steps)
-                for s in leaving:
-                    if s + 1 in arriving and target != chunk.root:
-                        send[(c, e), s] = model.new_bool_var("")
+def _on_even_routes(
+    model: cp_model.CpModel, problem: DisseminationProblem, found: Vars, watch: StopWatch
+) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
+    """A short search in which chunks of one goal each take routes that load the fabric evenly.
+
+    That it finds nothing says nothing.
+    """
+    kept = even_routes(problem, found.send_of)
+    if kept is None:
+        return cp_model.CpSolver(), cp_model.UNKNOWN
+    few = model.clone()
+    for (number, _), x in found.send.items():
+        if number not in kept:
+            few.add(x == 0)
+    left = watch.remaining_s()
+    short = FIRST_LOOK_S if left is None else min(FIRST_LOOK_S, left / 4)
+    return run(few, replace(watch.left(), time_limit_s=short), linear=False)
+
+
+def _too_large(problem: DisseminationProblem, verb: str, most: int, what: str) -> TooLarge:
+    size = f"{len(problem.chunks)} chunks, {len(problem.edges)} edges, {problem.steps} steps"
+    return TooLarge(size, f"{verb} {most} {what}", "ask for fewer chunks or steps")
+
+
+def _reachable(problem: DisseminationProblem) -> bool:
+    """Whether the steps are enough to come from every root to its goals."""
+    near = cache(lambda root: problem.distances([root]))
+    return all(
+        (d := near(chunk.root)[goal]) is not None and d <= problem.steps
+        for chunk in problem.chunks
+        for goal in chunk.goals
+    )
+
+
+def _variables(model: cp_model.CpModel, problem: DisseminationProblem) -> Vars:
+    """The variables, one for each orbit and step at which they need not be 0."""
+    send_of, hold_of = send_firsts(problem), hold_firsts(problem)
+    holds, sends = _hold_times(problem, hold_of), _send_times(problem, send_of)
+    if sum(map(len, holds.values())) + sum(map(len, sends.values())) > MAX_VARIABLES:
+        raise _too_large(problem, "make more than", MAX_VARIABLES, "variables")
     most = problem.rounds - problem.steps + 1
-    rounds = tuple(model.new_int_var(1, most, "") for _ in range(problem.steps))
-    return Vars(send, hold, rounds, send_of, hold_of)
+    return Vars(
+        _booleans(model, sends, len(problem.edges)),
+        _booleans(model, holds, problem.ranks),
+        tuple(model.new_int_var(1, most, "") for _ in range(problem.steps)),
+        send_of,
+        hold_of,
+    )
+
+
+def _booleans(
+    model: cp_model.CpModel, times: StepRanges, size: int
+) -> Mapping[tuple[int, int], cp_model.IntVar]:
+    return {(c * size + n, s): model.new_bool_var("") for (c, n), at in times.items() for s in at}
+
+
+def _distances(problem: DisseminationProblem) -> Mapping[int, Distances]:
+    """Of every chunk: steps from its root to each rank, and from each to the nearest goal."""
+    near = cache(lambda root: problem.distances([root]))
+    left = cache(lambda goals: problem.distances(goals, back=True))
+    return {c: (near(one.root), left(one.goals)) for c, one in enumerate(problem.chunks)}
+
+
+def _own(firsts: Firsts) -> list[tuple[int, int]]:
+    """The pairs that are the first of their orbit."""
+    numbers = np.arange(firsts.size).reshape(firsts.shape)
+    return [(int(c), int(n)) for c, n in np.argwhere(firsts == numbers)]
+
+
+def _hold_times(problem: DisseminationProblem, hold_of: Firsts) -> StepRanges:
+    spans = _distances(problem)
+    return {(c, v): spell(spans[c][0][v], spans[c][1][v], problem.steps) for c, v in _own(hold_of)}
+
+
+def _send_times(problem: DisseminationProblem, send_of: Firsts) -> StepRanges:
+    """Steps in which a message can leave where the chunk is, and help where it comes to."""
+    spans, found = _distances(problem), {}
+    for c, e in _own(send_of):
+        (near, left), (source, target, _) = spans[c], problem.edges[e]
+        if target != problem.chunks[c].root:
+            at = spell(near[source], None if left[target] is None else 0, problem.steps)
+            there = spell(near[target], left[target], problem.steps)
+            found[c, e] = range(max(at.start, there.start - 1), min(at.stop, there.stop - 1))
+    return found
 
 
 def _edge_ends(problem: DisseminationProblem) -> Mapping[int, list[int]]:
@@ -129,62 +204,60 @@ def _edge_ends(problem: DisseminationProblem) -> Mapping[int, list[int]]:
 
 def c1_held(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
     """C1: a rank sends what it held before the step."""
-    for ((c, e), s), x in found.send.items():
-        held = found.hold[found.hold_of[c, problem.edges[e][0]], s]
+    for (number, s), x in found.send.items():
+        c, e = divmod(number, len(problem.edges))
+        held = found.hold[int(found.hold_of[c, problem.edges[e][0]]), s]
         model.add_implication(x, held)
 
 
 def c2_arrival(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
     """C2: what is held is what was held before, and what arrived."""
     into = _edge_ends(problem)
-    for ((c, v), s), after in found.hold.items():
+    for (number, s), after in found.hold.items():
+        c, v = divmod(number, problem.ranks)
         if v == problem.chunks[c].root:
             model.add(after == 1)
             continue
-        sent = (found.send.get((found.send_of[c, e], s - 1)) for e in into[v])
+        sent = (found.send.get((int(found.send_of[c, e]), s - 1)) for e in into[v])
         terms = [x for x in sent if x is not None]
-        before = found.hold.get(((c, v), s - 1))
+        before = found.hold.get((number, s - 1))
         terms += [] if before is None else [before]
         model.add(after == cp_model.LinearExpr.sum(terms))
 
 
 def c3_goal(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
     """C3: at last every goal holds its chunk."""
-    for c, chunk in enumerate(problem.chunks):
-        for v in chunk.goals:
-            if found.hold_of[c, v] == (c, v):
-                model.add(found.hold[(c, v), problem.steps] == 1)
+    goals = {int(found.hold_of[c, v]) for c, one in enumerate(problem.chunks) for v in one.goals}
+    for number in sorted(goals):
+        model.add(found.hold[number, problem.steps] == 1)
 
 
 def c4_capacity(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
     """C4: what loads a capacity in a step fits into its rounds."""
-    loading = defaultdict(list)
+    for rate, s, load in _loads(problem, found, range(len(problem.capacities))):
+        model.add(load * rate.denominator <= rate.numerator * found.rounds[s])
+
+
+def _loads(
+    problem: DisseminationProblem, found: Vars, capacities: Iterable[int]
+) -> Iterator[tuple[Fraction, int, cp_model.LinearExprT]]:
+    """Of each capacity in each step: its bandwidth, the step, its load; what is alike once."""
+    loading: Mapping[int, list[int]] = {k: [] for k in capacities}
     for e, (_, _, loads) in enumerate(problem.edges):
         for k in loads:
-            loading[k].append(e)
+            if k in loading:
+                loading[k].append(e)
     stated = set()
     for k, edges in loading.items():
-        counts = Counter(found.send_of[c, e] for c in range(len(problem.chunks)) for e in edges)
-        same = (problem.capacities[k], frozenset(counts.items()))
+        numbers, counts = np.unique(found.send_of[:, edges], return_counts=True)
+        same = (problem.capacities[k], numbers.tobytes(), counts.tobytes())
         if same not in stated:
             stated.add(same)
-            _one_capacity(model, problem, found, k, counts)
-
-
-def _one_capacity(
-    model: cp_model.CpModel,
-    problem: DisseminationProblem,
-    found: Vars,
-    capacity: int,
-    counts: Mapping[Pair, int],
-) -> None:
-    """A capacity in every step; ``counts``: how many messages of an orbit load it."""
-    rate = problem.capacities[capacity]
-    for s, rounds in enumerate(found.rounds):
-        sent = [(found.send[pair, s], n) for pair, n in counts.items() if (pair, s) in found.send]
-        weights = [n * rate.denominator for _, n in sent]
-        load = cp_model.LinearExpr.weighted_sum([x for x, _ in sent], weights)
-        model.add(load <= rate.numerator * rounds)
+            for s in range(problem.steps):
+                rows = zip(numbers.tolist(), counts.tolist(), strict=True)
+                sent = [(found.send[at, s], n) for at, n in rows if (at, s) in found.send]
+                load = cp_model.LinearExpr.weighted_sum([x for x, _ in sent], [n for _, n in sent])
+                yield problem.capacities[k], s, load
 
 
 def c5_rounds(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
@@ -192,11 +265,17 @@ def c5_rounds(model: cp_model.CpModel, problem: DisseminationProblem, found: Var
     model.add(cp_model.LinearExpr.sum(list(found.rounds)) == problem.rounds)
 
 
+def c6_fullness(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
+    """C6: where all that can be carried is needed, nothing stays empty."""
+    for rate, s, load in _loads(problem, found, sorted(full_capacities(problem))):
+        model.add(load * rate.denominator >= rate.numerator * found.rounds[s])
+
+
 def decode(found: Vars, solver: cp_model.CpSolver) -> tuple[StepSends, ...]:
     """The steps of the solver's schedule, lifted to all messages of every orbit."""
     steps = []
     for s, rounds in enumerate(found.rounds):
-        chosen = {pair for (pair, at), x in found.send.items() if at == s and solver.value(x)}
-        sends = tuple(sorted(pair for pair, first in found.send_of.items() if first in chosen))
-        steps.append(StepSends(solver.value(rounds), sends))
+        chosen = [at for (at, step), x in found.send.items() if step == s and solver.value(x)]
+        sent = np.argwhere(np.isin(found.send_of, chosen)).tolist()
+        steps.append(StepSends(solver.value(rounds), tuple((c, e) for c, e in sent)))
     return tuple(steps)

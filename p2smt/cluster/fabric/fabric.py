@@ -47,7 +47,7 @@ class Fabric:
     """Ranks 0, 1, .., the capacities and the edges between the ranks, sorted.
 
     ``unit``: bytes per second of one unit of bandwidth, exactly; None where no bandwidth has a
-    unit of its own.
+    unit of its own.  ``symmetries``: where some that the fabric is said to have take its ranks.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Fabric:
     unit: Fraction | None = None
     description: str = ""
     sources: tuple[str, ...] = ()
+    symmetries: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.ranks <= MAX_RANKS:

@@ -11,6 +11,8 @@ A file describes one node, and how nodes of its kind are joined (all keys:
       ports:
         - {ranks: [0, 1], bandwidth: 100 Gb/s}  # a card that both share, each way
     nodes: 2
+    symmetries:                                 # where they take ranks 0, 1, ..; each is checked
+      - [1, 0]                                  # of a node: done in each; or of all ranks
 
 Bandwidths are rates, or all of them whole numbers without a unit.
 """
@@ -29,7 +31,8 @@ from p2smt.cluster.fabric.levels import fabric_of_levels
 from p2smt.cluster.fabric.wiring import WiredNodes, fabric_of
 from p2smt.cluster.file import load_topology, preset_names
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean, validated
+from p2smt.files.suggest import did_you_mean
+from p2smt.files.validation import validated
 from p2smt.files.yaml_text import load_yaml, read_text
 from p2smt.units import parse_count
 

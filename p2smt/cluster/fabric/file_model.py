@@ -25,6 +25,7 @@ def _rate(value: object) -> object:
 
 Rate = Annotated[str | int, BeforeValidator(_rate)]
 Rank = Annotated[int, Field(ge=0, lt=MAX_RANKS, strict=True)]
+MAX_SYMMETRIES = 100
 Ranks = Annotated[list[Rank], Field(min_length=1, max_length=MAX_RANKS)]
 
 
@@ -68,6 +69,7 @@ class FabricModel(StrictModel):
     switches: Annotated[list[PortedSwitchModel], Field(default_factory=list)]
     network: NetworkModel | None = None
     nodes: Annotated[int, Field(ge=1, le=MAX_RANKS, strict=True)] = 1
+    symmetries: Annotated[list[Ranks], Field(default_factory=list, max_length=MAX_SYMMETRIES)]
 
 
 def build_wiring(model: FabricModel, source: str) -> WiredNodes:
@@ -97,6 +99,7 @@ def build_wiring(model: FabricModel, source: str) -> WiredNodes:
         kinds != {False},
         model.description,
         tuple(model.sources),
+        tuple(tuple(image) for image in model.symmetries),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge, unit_of
+from p2smt.cluster.fabric.maps.named import named_symmetry
 from p2smt.errors import InputError
 
 
@@ -41,6 +42,7 @@ class WiredNodes:
     """Nodes of ``ranks`` ranks each, joined by a network that does not block.
 
     Bandwidths are in bytes per second, or all without a unit (``measured`` is False).
+    ``symmetries``: where some take the ranks of a node, in all nodes alike, or all ranks there are.
     """
 
     name: str
@@ -52,6 +54,7 @@ class WiredNodes:
     measured: bool = True
     description: str = ""
     sources: tuple[str, ...] = ()
+    symmetries: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         joined = [(w.source, w.target) for w in self.wires]
@@ -76,7 +79,7 @@ def fabric_of(wiring: WiredNodes, unit: Fraction | None = None) -> Fabric:
     ``unit``: bytes per second of one unit; None: the greatest common one of all bandwidths.
 
     Raises:
-        InputError: the bandwidths have no unit of use, or a rank no link.
+        InputError: the bandwidths have no unit of use, a rank has no link, or a symmetry is none.
     """
     made = _Making(wiring.ranks)
     for node in range(wiring.nodes):
@@ -97,9 +100,20 @@ def fabric_of(wiring: WiredNodes, unit: Fraction | None = None) -> Fabric:
         scale if wiring.measured else None,
         wiring.description,
         wiring.sources,
+        tuple(_of_all_nodes(wiring, image) for image in wiring.symmetries),
     )
     found.check_connected()
+    for image in found.symmetries:
+        named_symmetry(found, image)
     return found
+
+
+def _of_all_nodes(wiring: WiredNodes, image: tuple[int, ...]) -> tuple[int, ...]:
+    """Where a symmetry takes all ranks: as it is, or what it does to a node done in each."""
+    if len(image) != wiring.ranks:
+        return image
+    firsts = range(0, wiring.ranks * wiring.nodes, wiring.ranks)
+    return tuple(first + rank for first in firsts for rank in image)
 
 
 @dataclass(slots=True)

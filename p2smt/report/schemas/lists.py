@@ -47,6 +47,9 @@ class TopologyFabricOutput(Output):
     unit: Annotated[str | None, Field(description="Of bandwidth; null: they have none.")]
     capacities: list[FabricCapacity]
     edges: Annotated[list[FabricWay], Field(description="Sorted.")]
+    symmetries: Annotated[
+        list[list[int]], Field(description="Those the file names: where each rank goes.")
+    ]
 
 
 class TopologyShowOutput(Output):

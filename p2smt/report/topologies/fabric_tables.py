@@ -39,7 +39,8 @@ def fabric_tables(fabric: Fabric) -> RenderableType:
     about = [printable(fabric.description)] if fabric.description else []
     sources = [f"source: {printable(source)}" for source in fabric.sources]
     shared = table("capacities, in chunks a round", columns, rows)
-    return Group(printable(head), *about, f"unit: {unit}", "", shared, *sources)
+    named = [f"symmetry: {_cycles(image)}" for image in fabric.symmetries]
+    return Group(printable(head), *about, f"unit: {unit}", "", shared, *named, *sources)
 
 
 def fabric_data(fabric: Fabric) -> dict[str, object]:
@@ -52,7 +53,23 @@ def fabric_data(fabric: Fabric) -> dict[str, object]:
         "edges": [
             {"source": e.source, "target": e.target, "loads": list(e.loads)} for e in fabric.edges
         ],
+        "symmetries": [list(image) for image in fabric.symmetries],
     }
+
+
+def _cycles(image: Sequence[int]) -> str:
+    """A permutation in cycles, such as (0 1)(2 3); what stays is left out."""
+    seen: set[int] = set()
+    cycles = []
+    for start in range(len(image)):
+        cycle, at = list[int](), start
+        while at not in seen:
+            seen.add(at)
+            cycle.append(at)
+            at = image[at]
+        if len(cycle) > 1:
+            cycles.append("(" + " ".join(map(str, cycle)) + ")")
+    return "".join(cycles) or "none moves"
 
 
 def _rate(unit: Fraction | None, units: Fraction) -> str:

@@ -21,10 +21,10 @@ def test_commands_print_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (text,) = blocks(PAGE, "yaml")
-    (tmp_path / "pairs.yaml").write_text(text)
+    for text in blocks(PAGE, "yaml"):
+        (tmp_path / f"{text.split()[1]}.yaml").write_text(text)
     shown = list(commands(PAGE))
-    assert len(shown) == 2
+    assert len(shown) == 3
     for command, lines in shown:
         done = cli(*shlex.split(command)[1:])
         assert done.code == 0

@@ -1,0 +1,175 @@
+"""Groups and how they move chunks: actions of groups on the demand, from the largest to none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from p2smt.cluster.fabric.fabric import Fabric
+from p2smt.cluster.fabric.file import load_fabric
+from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry, check_symmetry
+from p2smt.errors import InputError
+from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
+from p2smt.result import SearchLimits, Status
+from p2smt.search.schedule.dissemination import disseminate, dissemination_problem, spreads
+from p2smt.search.schedule.groups.ladder import LadderRung, ladder
+from p2smt.search.schedule.replay import broken_rule
+from p2smt.solvers.solver import Solver
+from tests.cluster.fabric.maps.oracle import small_fabrics
+
+Moves = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], bool]
+
+
+def moved(one: ScheduleSymmetry, first: Moves) -> Moves:
+    """What is moved as by ``first``, and then by a symmetry."""
+    ranks, edges, chunks, reverses = first
+    return (
+        tuple(one.ranks[n] for n in ranks),
+        tuple(one.edges[n] for n in edges),
+        tuple(one.chunks[n] for n in chunks),
+        reverses != one.reverses,
+    )
+
+
+def elements(fabric: Fabric, chunks: int, generators: Iterable[ScheduleSymmetry]) -> set[Moves]:
+    """All products of symmetries of a schedule."""
+    generators = list(generators)
+    start = (tuple(range(fabric.ranks)), tuple(range(len(fabric.edges))), tuple(range(chunks)))
+    found: list[Moves] = [(*start, False)]
+    known = set(found)
+    for element in found:
+        for image in (moved(one, element) for one in generators):
+            if image not in known:
+                known.add(image)
+                found.append(image)
+    return known
+
+
+def check_rungs(
+    fabric: Fabric, rungs: list[LadderRung], routes: tuple[ChunkRoute, ...] | None, chunks: int
+) -> None:
+    """Every rung is an action of its group that keeps fabric and demand; the last is trivial."""
+    orders = [group.order for group, _ in rungs]
+    assert orders == sorted(orders, reverse=True)
+    assert rungs[-1][0].order == 1
+    assert rungs[-1][1] == ()
+    for group, lifted in rungs:
+        every = elements(fabric, chunks, lifted)
+        assert len(every) == group.order
+        assert len({(ranks, edges, turns) for ranks, edges, _, turns in every}) == group.order
+        for one, base in zip(lifted, group.generators, strict=True):
+            check_symmetry(fabric, base)
+            assert FabricSymmetry(one.ranks, one.edges, one.reverses) == base
+            assert sorted(one.chunks) == list(range(chunks))
+            if routes is not None:
+                assert not one.reverses
+                check_demand(routes, one)
+
+
+def check_demand(routes: tuple[ChunkRoute, ...], one: ScheduleSymmetry) -> None:
+    for number, chunk in enumerate(routes):
+        image = routes[one.chunks[number]]
+        assert image.root == one.ranks[chunk.root]
+        assert set(image.goals) == {one.ranks[goal] for goal in chunk.goals}
+
+
+@pytest.mark.parametrize(
+    ("name", "collective", "chunks", "root", "largest"),
+    [
+        ("dgx1", "allgather", 6, 0, 4),
+        ("dgx1", "alltoall", 2, 0, 4),
+        ("dgx1:2", "allgather", 7, 0, 32),
+        ("dgx2", "allgather", 1, 0, 16),
+        ("dgx2", "broadcast", 5, 3, 15),
+        ("torus:4x4", "allgather", 4, 0, 64),
+        ("torus:4x4", "alltoall", 1, 0, 16),
+        ("torus:4x4", "broadcast", 4, 5, 4),
+        ("ring:6", "scatter", 2, 2, 2),
+        ("cube:3", "gather", 1, 7, 1),
+        ("cube:3", "reduce_scatter", 3, 0, 24),
+        ("ring:5", "reduce", 2, 1, 2),
+    ],
+)
+def test_every_rung_moves_chunks_as_the_demand_allows(
+    name: str, collective: str, chunks: int, root: int, largest: int
+) -> None:
+    fabric = load_fabric(name)
+    copied = {"reduce_scatter": "allgather", "reduce": "broadcast"}.get(collective, collective)
+    routes = spreads(copied, fabric.ranks, chunks, root)
+    rungs = list(ladder(fabric, collective, chunks, root))
+    assert rungs[0][0].order == largest
+    check_rungs(fabric, rungs, routes, len(routes))
+
+
+@settings(max_examples=20)
+@given(small_fabrics(), st.sampled_from(["allgather", "alltoall"]), st.integers(1, 3))
+def test_every_rung_on_small_fabrics(fabric: Fabric, collective: str, chunks: int) -> None:
+    routes = spreads(collective, fabric.ranks, chunks)
+    check_rungs(fabric, list(ladder(fabric, collective, chunks)), routes, len(routes))
+
+
+@settings(max_examples=20)
+@given(small_fabrics(), st.integers(1, 4))
+def test_every_rung_of_all_reduce_on_small_fabrics(fabric: Fabric, chunks: int) -> None:
+    check_rungs(fabric, list(ladder(fabric, "allreduce", chunks)), None, chunks)
+
+
+@pytest.mark.parametrize(("chunks", "orders"), [(2, {8, 4, 2, 1}), (12, {8, 4, 2, 1})])
+def test_all_reduce_on_a_dgx1_has_groups_that_reverse_time(chunks: int, orders: set[int]) -> None:
+    fabric = load_fabric("dgx1")
+    rungs = list(ladder(fabric, "allreduce", chunks))
+    check_rungs(fabric, rungs, None, chunks)
+    assert {group.order for group, _ in rungs} == orders
+    assert {any(one.reverses for one in lifted) for group, lifted in rungs if group.order == 4} == {
+        True,
+        False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "collective", "steps", "rounds", "chunks"),
+    [
+        ("dgx1", "allgather", 3, 7, 6),
+        ("dgx1", "alltoall", 3, 3, 1),
+        ("torus:4x4", "allgather", 4, 15, 4),
+        ("torus:4x4", "alltoall", 4, 8, 1),
+    ],
+)
+def test_the_orbit_of_a_large_group_is_lifted(
+    name: str, collective: str, steps: int, rounds: int, chunks: int
+) -> None:
+    fabric = load_fabric(name)
+    plain = dissemination_problem(fabric, spreads(collective, fabric.ranks, chunks), steps, rounds)
+    for group, lifted in ladder(fabric, collective, chunks):
+        found = disseminate(replace(plain, symmetries=lifted), SearchLimits(60))
+        if found.value is not None:
+            assert group.order > 1
+            assert broken_rule(plain, found.value) is None
+            return
+    raise AssertionError("none found")
+
+
+@settings(max_examples=20)
+@given(small_fabrics(), st.sampled_from(["allgather", "alltoall"]), st.integers(1, 2), st.data())
+def test_solvers_agree_under_symmetries(
+    fabric: Fabric, collective: str, steps: int, data: st.DataObject
+) -> None:
+    chunks = data.draw(st.integers(1, 2))
+    plain = dissemination_problem(
+        fabric, spreads(collective, fabric.ranks, chunks), steps, data.draw(st.integers(steps, 4))
+    )
+    without = disseminate(plain).status
+    for _, lifted in ladder(fabric, collective, chunks):
+        problem = replace(plain, symmetries=lifted)
+        found = disseminate(problem)
+        assert found.status is disseminate(problem, solver=Solver.Z3).status
+        assert without is Status.FEASIBLE or found.status is Status.INFEASIBLE
+
+
+def test_a_collective_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match="is none of"):
+        list(ladder(load_fabric("dgx1"), "allsorts", 1))
