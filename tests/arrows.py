@@ -36,7 +36,7 @@ INSIDE: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("schedules.order", "schedules.classics", "schedules.unused_messages"),
         ("schedules.races", "schedules.lower"),
         ("schedules.verify",),
-        ("schedules.cost", "schedules.families"),
+        ("schedules.cost", "schedules.families", "schedules.certificate"),
     ),
     "runtime": (
         ("runtime.groups", "runtime.payload", "runtime.unwritten"),
@@ -80,6 +80,11 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
             "the specification takes states and steps as data, and moves index maps by itself",
         )
         for name in ("semantics", "index_maps", "index_groups")
+    ),
+    (
+        "schedules.certificate",
+        ("errors", "schedules.certificate"),
+        "the check of a bound shares nothing with what found it",
     ),
     (
         "schedules.races.replay",
@@ -179,6 +184,7 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "numpy": None,
     "ortools": ("encodings",),
     "z3": ("encodings",),
+    "pandas": ("encodings.cpsat_library",),  # which puts it off: OR-Tools imports it
     # and file.py, file_model.py of every package; cluster.error_model is the part of
     # cluster.file_model that files of accuracies (cost.library.accuracy) have as well,
     # cluster.device_model its block of devices: together they would be more than one file holds
@@ -195,7 +201,7 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "torch": ("runtime", "interop.arrays.torch_spec", "interop.arrays.peers", "api.tensors"),
     "matplotlib": ("report",),
     "dask": ("skeletons.engines.dask",),  # the extra "cluster"
-    "distributed": ("skeletons.engines.dask",),
+    "distributed": ("skeletons.engines.dask", "skeletons.engines.dask_worker"),
 }
 
 PRINTS = ("cli", "report")

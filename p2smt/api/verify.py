@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import overload
 
+from p2smt.api.certificates import is_certificate, verify_bound
 from p2smt.api.files import StrPath, read_plan
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
@@ -19,6 +20,8 @@ from p2smt.plans.redistribution.check import RedistributionReport, check_redistr
 from p2smt.plans.redistribution.file import is_redistribution, read_redistribution
 from p2smt.plans.redistribution.file_model import RedistributionModel
 from p2smt.programs.program import Program
+from p2smt.schedules.certificate.certificate import ScheduleCertificate
+from p2smt.schedules.certificate.check import CertificateReport
 from p2smt.schedules.families.family import ParametricReport, prove_family
 from p2smt.schedules.families.program_family import prove_program
 from p2smt.schedules.language.file import parse_symbolic
@@ -36,6 +39,8 @@ def verify(subject: AnyPlan) -> PlanReport: ...
 @overload
 def verify(subject: RedistributionModel) -> RedistributionReport: ...
 @overload
+def verify(subject: ScheduleCertificate) -> CertificateReport: ...
+@overload
 def verify(
     subject: Schedule,
     *,
@@ -50,15 +55,15 @@ def verify(
     fifo_depth: int = DEFAULT_DEPTH,
     time_limit_s: float | None = None,
     effort: int | None = DEFAULT_EFFORT,
-) -> PlanReport | RedistributionReport | Report: ...
+) -> PlanReport | RedistributionReport | CertificateReport | Report: ...
 def verify(
-    subject: AnyPlan | RedistributionModel | Schedule | StrPath,
+    subject: AnyPlan | RedistributionModel | ScheduleCertificate | Schedule | StrPath,
     *,
     fifo_depth: int = DEFAULT_DEPTH,
     time_limit_s: float | None = None,
     effort: int | None = DEFAULT_EFFORT,
-) -> PlanReport | RedistributionReport | Report:
-    """Check a plan (also of a redistribution), a schedule in every interleaving, or their file.
+) -> PlanReport | RedistributionReport | CertificateReport | Report:
+    """Check a plan, a bound, a schedule in every interleaving, or the file of one of these.
 
     Args:
         subject: what is checked, or the path of its file.
@@ -74,6 +79,8 @@ def verify(
         return check_training_plan(subject, "plan")
     if isinstance(subject, RedistributionModel):
         return check_redistribution(subject, "plan")
+    if isinstance(subject, ScheduleCertificate):
+        return verify_bound(subject)
     if isinstance(subject, Schedule):
         return schedule_checks.verify(subject, fifo_depth, time_limit_s, effort)
     path = os.fspath(subject)
@@ -83,6 +90,8 @@ def verify(
     text = schedule_files.schedule_text(path)
     if text is None:
         schedule_files.require_json(path)
+        if is_certificate(path):
+            return verify_bound(path)
         if is_redistribution(path):
             return check_redistribution(read_redistribution(path), f"plan {path[:200]!r}")
         return check_training_plan(read_plan(path), f"plan {path[:200]!r}")

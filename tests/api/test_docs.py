@@ -34,6 +34,8 @@ UNSHOWN = {
     # docs/redistribution-training.md and docs/redistribution-jax.md run these
     *("torch_function", "TensorFunction", "backward_plan", "read_redistribution"),
     *("shard_map_text", "LeastSet"),
+    # docs/bounds.md
+    *("ScheduleCertificate", "CertificateReport", "distance_bound"),
     # of training runs
     *("Device", "Efficiency", "Framework", "Planned", "PlanAnswer", "Prediction", "Prices"),
     *("RunEstimate", "Strategy", "TrainingPlan", "Transformer"),

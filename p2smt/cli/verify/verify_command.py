@@ -20,8 +20,8 @@ def verify(
         str | None,
         typer.Argument(
             metavar="FILE",
-            help="A plan, a certificate of crossings, the journal of a search, or a schedule: "
-            "MSCCL XML, MSCCL++ JSON, or YAML.",
+            help="A plan, a certificate (of crossings, of a bound on schedules), the journal of a "
+            "search, or a schedule: MSCCL XML, MSCCL++ JSON, or YAML.",
         ),
     ] = None,
     fifo_depth: so.DepthOption = None,
@@ -53,6 +53,14 @@ def verify(
     every: Annotated[
         bool, typer.Option("--all", help="Journals: solve every verdict again.")
     ] = False,
+    fabric: Annotated[
+        str | None,
+        typer.Option(
+            "--fabric",
+            metavar="NAME",
+            help="Certificates of bounds on schedules: whether they are about this fabric.",
+        ),
+    ] = None,
     time_limit: o.TimeOption = None,
     json: o.JsonOption = False,
 ) -> int:
@@ -82,20 +90,34 @@ def verify(
     if file is not None and is_journal_file(file):
         asked.refuse_for_journal()
         _refuse_proof(prove)
+        _refuse_fabric(fabric)
         return verify_journal_file(file, json, sample, every, time_limit)
     refuse_journal_options(sample, every)
     if file is not None:
-        return _verify_file(file, asked, prove, json)
+        return _verify_file(file, asked, prove, json, fabric)
     _refuse_proof(prove)
+    _refuse_fabric(fabric)
     from p2smt.cli.verify.verify_program import verify_program
 
     return verify_program(program or "", levels, kind, algorithm, asked, json)
 
 
-def _verify_file(file: str, asked: so.ScheduleOptions, prove: bool, json: bool) -> int:
+def _refuse_fabric(fabric: str | None) -> None:
+    """Only certificates of bounds on schedules are about a fabric."""
+    from p2smt.errors import InputError
+
+    if fabric is not None:
+        raise InputError("--fabric", "goes with the certificate of a bound on schedules", "drop it")
+
+
+def _verify_file(
+    file: str, asked: so.ScheduleOptions, prove: bool, json: bool, fabric: str | None
+) -> int:
     from dataclasses import replace
 
+    from p2smt.api.certificates import is_certificate
     from p2smt.cli.arrays.verify_redistribution import verify_redistribution
+    from p2smt.cli.verify.verify_certificate import verify_certificate
     from p2smt.cli.verify.verify_least_set import verify_least_set
     from p2smt.cli.verify.verify_schedule import check_family, verify_schedule
     from p2smt.errors import InputError
@@ -109,12 +131,17 @@ def _verify_file(file: str, asked: so.ScheduleOptions, prove: bool, json: bool) 
         if asked.time_limit is not None and not prove:
             raise InputError("--time-limit", "of a plan goes with --prove", "add that, or drop it")
         replace(asked, time_limit=None).refuse_for_plan()
+        if is_certificate(file):
+            _refuse_proof(prove)
+            return verify_certificate(file, json, fabric)
+        _refuse_fabric(fabric)
         if is_least_set(file):
             return verify_least_set(file, json, prove, asked.time_limit)
         if is_redistribution(file):
             return verify_redistribution(file, json, prove, asked.time_limit)
         return verify_plan(file, json, prove, asked.time_limit)
     _refuse_proof(prove)
+    _refuse_fabric(fabric)
     return (verify_schedule if asked.upto is None else check_family)(text, file, asked, json)
 
 

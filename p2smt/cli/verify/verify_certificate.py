@@ -1,0 +1,21 @@
+"""`p2smt verify` of the certificate of a bound on schedules."""
+
+from __future__ import annotations
+
+import typer
+
+
+def verify_certificate(file: str, json: bool, fabric: str | None) -> int:
+    """Derive a bound again by fractions alone; ``fabric``: whether it is about that one."""
+    from p2smt.api.certificates import verify_bound
+    from p2smt.cli.codes import OK, REFUTED
+    from p2smt.cli.output import print_json
+    from p2smt.cluster.fabric.file import load_fabric
+    from p2smt.report.schedules.certificate_data import certificate_data, certificate_lines
+
+    report = verify_bound(file, None if fabric is None else load_fabric(fabric))
+    if json:
+        print_json(certificate_data(report, fabric))
+    else:
+        typer.echo("\n".join(certificate_lines(report, fabric)))
+    return OK if report.valid else REFUTED

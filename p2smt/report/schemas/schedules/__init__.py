@@ -1,0 +1,1 @@
+"""Files and outputs of the synthesis of schedules."""

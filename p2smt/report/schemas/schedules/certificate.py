@@ -1,0 +1,117 @@
+"""The file of a schedule bound's certificate, and what `verify --json` says of it.
+
+The file is read by :mod:`p2smt.schedules.certificate.plain`, which needs no library; this is its
+shape for others.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from p2smt.report.schemas.base import Count, Output, Rank
+from p2smt.schedules.certificate.certificate import BoundedCollective, BoundKind
+
+Exact = Annotated[
+    str,
+    Field(
+        pattern=r"^(0|[1-9][0-9]*)(/[1-9][0-9]*)?$", description="A fraction of 0 or more: 7/24."
+    ),
+]
+Numbered = Annotated[int, Field(ge=0)]
+OpenStep = Annotated[int | None, Field(ge=0, description="From 0; null: of any number of steps.")]
+
+
+class CertificatePart(BaseModel):
+    """A part of the file: every key is there, and no other."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class CertifiedFabricModel(CertificatePart):
+    """The fabric: capacities and their bandwidths in units, edges between ranks."""
+
+    name: str
+    ranks: Annotated[int, Field(ge=0, le=1024)]
+    capacities: list[Exact]
+    edges: Annotated[
+        list[tuple[Numbered, Numbered, list[Numbered]]],
+        Field(description="From, to, and the capacities that a message loads."),
+    ]
+
+
+class CertifiedMapModel(CertificatePart):
+    """A generator of symmetries."""
+
+    ranks: Annotated[list[Numbered], Field(description="Where it takes rank 0, 1, ..")]
+    edges: Annotated[list[Numbered], Field(description="Where it takes edge 0, 1, ..")]
+
+
+class CutPriceModel(CertificatePart):
+    """The price of a chunk's message into some ranks."""
+
+    ranks: list[Numbered]
+    price: Exact
+
+
+class PartitionPriceModel(CertificatePart):
+    """The price of a chunk's message between parts of the ranks."""
+
+    parts: list[list[Numbered]]
+    price: Exact
+
+
+class BoundPricesModel(CertificatePart):
+    """What proves the bound; each price is also that of what generators make of the named."""
+
+    pair: Annotated[list[Numbered] | None, Field(description="By distance: from where to where.")]
+    capacities: Annotated[
+        list[tuple[Numbered, OpenStep, Exact]],
+        Field(description="Capacity, step, price of a round."),
+    ]
+    shares: Annotated[
+        list[tuple[Numbered, Numbered, Numbered, OpenStep, Exact]],
+        Field(description="From, to, edge, step: what this pair pays of the edge's price."),
+    ]
+    cuts: list[CutPriceModel]
+    partitions: list[PartitionPriceModel]
+
+
+class ScheduleCertificateModel(CertificatePart):
+    """A bound that every schedule meets, with what proves it by exact arithmetic."""
+
+    schema_version: Literal[1]
+    kind: Literal["schedule-certificate"]
+    bound_kind: BoundKind
+    collective: BoundedCollective
+    root: Rank | None
+    steps: Annotated[
+        int | None, Field(ge=1, description="Of schedules of so many steps; null: of any number.")
+    ]
+    bound: Annotated[
+        Exact,
+        Field(description="Rounds a chunk at least; of bound_kind distance, steps at least."),
+    ]
+    fabric: CertifiedFabricModel
+    generators: list[CertifiedMapModel]
+    prices: BoundPricesModel
+
+
+class VerifyCertificateOutput(Output):
+    """The verdict on the certificate of a bound."""
+
+    verdict: Literal["valid", "invalid"]
+    violations: list[str]
+    claim: Annotated[str, Field(description="What it claims, in words.")]
+    collective: BoundedCollective
+    root: Annotated[Rank | None, Field(description="null: the collective has none.")]
+    fabric: Annotated[str, Field(description="Its name in the file.")]
+    ranks: Count
+    steps: Annotated[int | None, Field(ge=1, description="null: any number of steps.")]
+    bound_kind: BoundKind
+    bound: Annotated[Exact, Field(description="What is claimed.")]
+    proved: Annotated[Exact | None, Field(description="What the prices prove; null: nothing.")]
+    generators: Count
+    checked: Annotated[list[str], Field(description="What was held against the certificate.")]
+    not_checked: Annotated[list[str], Field(description="What nothing has looked at.")]

@@ -1,0 +1,204 @@
+"""Derives a bound from prices, by weak duality, in exact arithmetic.
+
+In every step the capacities cost 1 a round, bandwidth times price together.  So the rounds of a
+schedule are at least what its messages cost, each the prices of the capacities that its edge loads;
+and of each chunk these cost at least the ways of its pairs, each pair paying its shares, and the
+crossings, each paying its price.  Prices that the symmetries keep need no look at a group of pairs
+that they make of one that was looked at.  Nothing is assumed of the schedule but that messages of
+different chunks are not mixed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+
+from p2smt.schedules.certificate.certificate import (
+    BoundedCollective,
+    BoundKind,
+    BoundPrices,
+    CertifiedMap,
+    ScheduleCertificate,
+)
+from p2smt.schedules.certificate.demand import ChunkPairs
+from p2smt.schedules.certificate.symmetry import capacity_images, image_of_pairs, orbit
+from p2smt.schedules.certificate.ways import cheapest
+
+Step = int | None
+
+
+class NoProof(Exception):
+    """The prices prove nothing; the text says why.  Never reaches a user."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """In whole numbers of 1/unit: ``edges`` by (edge, step), after the crossings; ``shares`` by
+    (from, to, edge, step)."""
+
+    unit: int
+    edges: Mapping[tuple[int, Step], int]
+    shares: Mapping[tuple[int, int, int, Step], int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Crossing:
+    """Over ``edges`` go at least ``messages`` messages, a chunk of each group together."""
+
+    edges: tuple[int, ...]
+    messages: int
+    price: Fraction
+
+
+def proved_bound(claim: ScheduleCertificate, groups: Sequence[ChunkPairs]) -> Fraction:
+    """The rounds a chunk that the prices prove; the generators must be verified.
+
+    Raises:
+        NoProof: the prices break a rule, which it names.
+    """
+    crossings = list(_crossings(claim, groups))
+    costs = _costs(claim, crossings)
+    total = sum((one.price * one.messages for one in crossings), Fraction(0))
+    if claim.kind is BoundKind.FLOW:
+        for pairs, count in _represented(claim.generators, groups):
+            total += Fraction(count * _group(claim, costs, pairs), costs.unit)
+    return total
+
+
+def _steps(claim: ScheduleCertificate) -> list[Step]:
+    return [None] if claim.steps is None else list(range(claim.steps))
+
+
+def _costs(claim: ScheduleCertificate, crossings: Sequence[_Crossing]) -> _Costs:
+    """What edges cost and pairs pay, all generators applied."""
+    capacities, shares = _capacity_prices(claim), _share_prices(claim)
+    crossed: dict[int, Fraction] = defaultdict(Fraction)
+    for one in crossings:
+        for e in one.edges:
+            crossed[e] += one.price
+    every = [*capacities.values(), *shares.values(), *crossed.values()]
+    unit = lcm(*{price.denominator for price in every})
+    edges = {}
+    for s in _steps(claim):
+        for e, (_, _, loads) in enumerate(claim.fabric.edges):
+            price = sum((capacities.get((k, s), Fraction(0)) for k in loads), -crossed[e])
+            if price < 0:
+                raise NoProof(f"the crossings of edge {e} cost more than the edge")
+            edges[e, s] = int(price * unit)
+    return _Costs(unit, edges, {at: int(price * unit) for at, price in shares.items()})
+
+
+def _capacity_prices(claim: ScheduleCertificate) -> dict[tuple[int, Step], Fraction]:
+    """Prices of all capacities, which cost 1 together in every step."""
+    images = [capacity_images(claim.fabric, one) for one in claim.generators]
+    maps = [lambda k, image=image: image[k] for image in images]
+    found: dict[tuple[int, Step], Fraction] = {}
+    for k, s, price in claim.prices.capacities:
+        if (k, s) in found:
+            raise NoProof(f"capacity {k} has two prices in a step")
+        found.update({(other, s): price for other in orbit(k, maps)})
+    rates = claim.fabric.capacities
+    for s in _steps(claim):
+        spent = sum((rates[k] * price for (k, at), price in found.items() if at == s), Fraction(0))
+        if spent != 1:
+            where = "" if s is None else f" of step {s + 1}"
+            raise NoProof(f"a round{where} costs {spent}, and must cost 1")
+    return found
+
+
+def _share_prices(claim: ScheduleCertificate) -> dict[tuple[int, int, int, Step], Fraction]:
+    """Shares of all pairs."""
+    maps = [
+        lambda at, one=one: (one.ranks[at[0]], one.ranks[at[1]], one.edges[at[2]], at[3])
+        for one in claim.generators
+    ]
+    found: dict[tuple[int, int, int, Step], Fraction] = {}
+    for a, b, e, s, price in claim.prices.shares:
+        if (a, b, e, s) in found:
+            raise NoProof(f"the way from {a} to {b} has two shares in edge {e} in a step")
+        found.update(dict.fromkeys(orbit((a, b, e, s), maps), price))
+    return found
+
+
+def _crossings(claim: ScheduleCertificate, groups: Sequence[ChunkPairs]) -> Iterator[_Crossing]:
+    """Cuts and partitions; together the generators take them to themselves."""
+    prices, edges = claim.prices, claim.fabric.edges
+    _check_kept(prices, claim.generators)
+    for cut in prices.cuts:
+        inside = set(cut.ranks)
+        into = tuple(e for e, (a, b, _) in enumerate(edges) if a not in inside and b in inside)
+        needed = sum(any(a not in inside and b in inside for a, b in pairs) for pairs in groups)
+        yield _Crossing(into, needed, cut.price)
+    for one in prices.partitions:
+        if claim.collective is not BoundedCollective.ALL_REDUCE:
+            raise NoProof("partitions are for all-reduce")
+        if sorted(r for part in one.parts for r in part) != list(range(claim.fabric.ranks)):
+            raise NoProof("the parts of a partition do not hold every rank once")
+        part = {rank: n for n, ranks in enumerate(one.parts) for rank in ranks}
+        between = tuple(e for e, (a, b, _) in enumerate(edges) if part[a] != part[b])
+        count = sum(bool(ranks) for ranks in one.parts)
+        yield _Crossing(between, 2 * (count - 1), one.price)
+
+
+def _check_kept(prices: BoundPrices, generators: Sequence[CertifiedMap]) -> None:
+    cuts = {(frozenset(cut.ranks), cut.price) for cut in prices.cuts}
+    parts = {(frozenset(map(frozenset, p.parts)), p.price) for p in prices.partitions}
+    for one in generators:
+        at = one.ranks
+        moved = {(frozenset(at[r] for r in ranks), price) for ranks, price in cuts}
+        if moved != cuts:
+            raise NoProof("a generator does not take the cuts to themselves")
+        turned = {
+            (frozenset(frozenset(at[r] for r in part) for part in whole), price)
+            for whole, price in parts
+        }
+        if turned != parts:
+            raise NoProof("a generator does not take the partitions to themselves")
+
+
+def _represented(
+    generators: Sequence[CertifiedMap], groups: Sequence[ChunkPairs]
+) -> Iterator[tuple[ChunkPairs, int]]:
+    """One group of those that generators take to each other, with their number."""
+    maps = [lambda pairs, one=one: image_of_pairs(one, pairs) for one in generators]
+    seen: set[ChunkPairs] = set()
+    for pairs in groups:
+        if pairs not in seen:
+            alike = set(orbit(pairs, maps))
+            seen |= alike
+            yield pairs, len(alike)
+
+
+def _group(claim: ScheduleCertificate, costs: _Costs, pairs: ChunkPairs) -> int:
+    """What the ways of a group cost at least, together."""
+    fabric, alone = claim.fabric, len(pairs) == 1
+    if not alone:
+        _check_split(costs, pairs)
+    total = 0
+    for a, b in sorted(pairs):
+
+        def cost(e: int, s: Step, a: int = a, b: int = b) -> int:
+            return costs.edges[e, s] if alone else costs.shares.get((a, b, e, s), 0)
+
+        way = cheapest(fabric.ranks, fabric.edges, a, cost, claim.steps)[b]
+        if way is None:
+            raise NoProof(f"rank {b} cannot be reached from rank {a} in time")
+        total += way
+    return total
+
+
+def _check_split(costs: _Costs, pairs: ChunkPairs) -> None:
+    """The shares of a group's pairs in an edge are together what it costs."""
+    paid: dict[tuple[int, Step], int] = defaultdict(int)
+    for (a, b, e, s), price in costs.shares.items():
+        if (a, b) in pairs:
+            paid[e, s] += price
+    for (e, s), price in costs.edges.items():
+        if paid[e, s] != price:
+            raise NoProof(
+                f"the shares in edge {e} are {Fraction(paid[e, s], costs.unit)}, "
+                f"and it costs {Fraction(price, costs.unit)}"
+            )
