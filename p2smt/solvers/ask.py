@@ -17,8 +17,10 @@ from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.problems.race import RaceAnswer, RaceProblem
 from p2smt.problems.redistribution import Moves, RedistributionProblem
 from p2smt.problems.schedule import DisseminationProblem, StepSends
+from p2smt.problems.sums import AllReduceProblem, SumSchedule
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.solvers.load import (
+    all_reduce_encoding,
     allocation_encoding,
     claim_encoding,
     crossing_encoding,
@@ -50,6 +52,7 @@ AnyProblem = (
     | RedistributionProblem
     | CrossingProblem
     | DisseminationProblem
+    | AllReduceProblem
 )
 
 
@@ -134,6 +137,12 @@ def ask(
 ) -> Result[tuple[StepSends, ...]]: ...
 
 
+@overload
+def ask(
+    problem: AllReduceProblem, question: Witness, solver: Solver, limits: SearchLimits
+) -> Result[SumSchedule]: ...
+
+
 def ask(
     problem: AnyProblem, question: Question, solver: Solver, limits: SearchLimits
 ) -> Result[Any]:
@@ -162,6 +171,8 @@ def ask(
             return _crossing(problem, question, solver, limits)
         case DisseminationProblem():
             return _dissemination(problem, question, solver, limits)
+        case AllReduceProblem():
+            return _all_reduce(problem, question, solver, limits)
         case _:
             assert_never(problem)
 
@@ -275,6 +286,18 @@ def _dissemination(
             return dissemination_encoding(solver).any_schedule(problem, limits)
         case Optimum() | Every() | Best() | CostKeys() | Conflict() | Proof() | Multipliers():
             raise _no_question(question, "a dissemination", "Witness")
+        case _:
+            assert_never(question)
+
+
+def _all_reduce(
+    problem: AllReduceProblem, question: Question, solver: Solver, limits: SearchLimits
+) -> Result[Any]:
+    match question:
+        case Witness():
+            return all_reduce_encoding(problem.family, solver).any_schedule(problem, limits)
+        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Proof() | Multipliers():
+            raise _no_question(question, "an all-reduce", "Witness")
         case _:
             assert_never(question)
 

@@ -16,6 +16,7 @@ from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.problems.race import RaceAnswer, RaceProblem
 from p2smt.problems.redistribution import Moves, RedistributionProblem
 from p2smt.problems.schedule import DisseminationProblem, StepSends
+from p2smt.problems.sums import AllReduceProblem, SumSchedule
 from p2smt.result import Result, SearchLimits
 
 
@@ -99,3 +100,27 @@ class DisseminationEncoding(Protocol):
     def any_schedule(
         self, problem: DisseminationProblem, limits: SearchLimits
     ) -> Result[tuple[StepSends, ...]]: ...
+
+
+class TreesEncoding(Protocol):
+    """``encodings/schedule/trees/``: all-reduces, each chunk over two trees."""
+
+    def any_schedule(
+        self, problem: AllReduceProblem, limits: SearchLimits
+    ) -> Result[SumSchedule]: ...
+
+
+class AccumulatorsEncoding(Protocol):
+    """``encodings/schedule/accumulators/``: all-reduces, one sum of a chunk on every rank."""
+
+    def any_schedule(
+        self, problem: AllReduceProblem, limits: SearchLimits
+    ) -> Result[SumSchedule]: ...
+
+
+class PartialsEncoding(Protocol):
+    """``encodings/schedule/partials/``: all-reduces with any partial sums."""
+
+    def any_schedule(
+        self, problem: AllReduceProblem, limits: SearchLimits
+    ) -> Result[SumSchedule]: ...

@@ -1,0 +1,222 @@
+"""All-reduce over trees, with CP-SAT: each chunk is added up to a root of its own, then copied.
+
+Problem: an :class:`~p2smt.problems.sums.AllReduceProblem`, its class that of trees: a chunk is
+added up over a tree that leads to its root, any rank, and copied from there over another tree.
+Every message has a step of its own choice, so trees of different chunks overlap in time.
+
+Where the problem has symmetries, messages that they take to each other share a variable, and what
+must hold is stated for one chunk of each orbit.  A symmetry that reverses time takes the first tree
+of a chunk to the second one of another, or of the same.
+
+Variables
+    a[c, e, s]  Boolean: a partial sum of chunk c goes over edge e in step s
+    b[c, e, s]  Boolean: the whole sum of chunk c goes over edge e in step s
+    t[c, v]     Boolean: rank v is the root of chunk c
+    o[c, v, s]  Boolean: rank v has not sent its partial sum of c before step s, s = 0..S
+    d[c, v, s]  Boolean: rank v is the root, or holds the whole sum of c before step s
+    p[c, s]     Boolean: partial sums of c may be sent in step s
+    q[c, s]     Boolean: whole sums of c may be sent in step s
+    r[s]        rounds of step s, 1..R - S + 1
+
+Constraints
+    C1 root      every chunk has one root
+    C2 upward    o[c, v, s + 1] is o[c, v, s] less the a that leave v in step s; at first it is 1,
+                 at last t[c, v]: every other rank sends once
+    C3 downward  d[c, v, s + 1] is d[c, v, s] plus the b that arrive at v in step s; at first it is
+                 t[c, v], at last 1: every other rank gets one
+    C4 order     an a arrives only where o still holds after its step; a b leaves only where d holds
+    C5 turn      a implies p, b implies q; never both; p never comes again, q never goes
+    C6 capacity  the a and b that load a capacity in step s are at most its bandwidth times r[s];
+                 as many, where all messages that are needed fill it
+    C7 rounds    the r sum up to R
+
+Objective: none; any schedule will do.
+
+C5 makes the sum whole before it is copied.  It excludes nothing: the last partial sum of a chunk
+goes to its root, for any other rank would still have to send, and the first copy comes from there.
+
+Size: 2 x chunks x edges x steps Booleans, divided by the order of the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ortools.sat.python import cp_model
+
+from p2smt.encodings.run_cpsat import run
+from p2smt.encodings.schedule.cpsat_rounds import (
+    check_size,
+    new_rounds,
+    state_capacity,
+    state_rounds,
+)
+from p2smt.encodings.schedule.part_lists import kept_schedule
+from p2smt.encodings.schedule.points import edges_into, edges_out, first_chunks, orbits
+from p2smt.problems.schedule import ScheduleSymmetry
+from p2smt.problems.sums import AllReduceProblem, SumSchedule
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+
+_SOLVER = "cpsat"
+_UP, _DOWN = 0, 1
+
+TreeSend = tuple[int, int, int, int]
+"""(0: to the root, 1: from it; chunk; edge; step): a message that may be sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vars:
+    """a and b as ``send``, by the first message of an orbit; ``first``: from every message to it.
+
+    The others by chunk, the first of its orbit, and rank or step; o and d by (0 or 1, c, v, s), p
+    and q by (0 or 1, c, s).
+    """
+
+    send: Mapping[TreeSend, cp_model.IntVar]
+    first: Mapping[TreeSend, TreeSend]
+    root: Mapping[tuple[int, int], cp_model.IntVar]
+    state: Mapping[TreeSend, cp_model.IntVar]
+    phase: Mapping[tuple[int, int, int], cp_model.IntVar]
+    rounds: tuple[cp_model.IntVar, ...]
+    chunks: tuple[int, ...]
+
+    def sent(self, half: int, chunk: int, edge: int, step: int) -> cp_model.IntVar:
+        """The variable of a message."""
+        return self.send[self.first[half, chunk, edge, step]]
+
+
+def any_schedule(problem: AllReduceProblem, limits: SearchLimits) -> Result[SumSchedule]:
+    """A schedule: FEASIBLE; INFEASIBLE: no trees have these symmetries; UNKNOWN.
+
+    Raises:
+        TooLarge: the model would be too large.
+    """
+    watch, model = StopWatch.start(limits), cp_model.CpModel()
+    check_size(problem, *(2 * problem.steps * n for n in (len(problem.edges), problem.ranks)))
+    found = _variables(model, problem)
+    c1_root(model, problem, found)
+    c2_upward(model, problem, found)
+    c3_downward(model, problem, found)
+    c4_order(model, problem, found)
+    c5_turn(model, problem, found)
+    c6_capacity(model, problem, found)
+    c7_rounds(model, problem, found)
+    solver, verdict = run(model, watch.left(), linear=False)
+    counters = (("variables", len(model.proto.variables)),)
+    stats = SolveStats(_SOLVER, watch.elapsed_s(), 1, counters)
+    if verdict in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Result(Status.FEASIBLE, decode(problem, found, solver), stats=stats)
+    proved = verdict == cp_model.INFEASIBLE
+    return Result(Status.INFEASIBLE if proved else Status.UNKNOWN, stats=stats)
+
+
+def _variables(model: cp_model.CpModel, problem: AllReduceProblem) -> Vars:
+    steps, chunks, halves = range(problem.steps), first_chunks(problem), (_UP, _DOWN)
+    first = orbits(
+        (
+            (h, c, e, s)
+            for h in halves
+            for c in range(problem.chunks)
+            for e in range(len(problem.edges))
+            for s in steps
+        ),
+        [_image(one, problem.steps) for one in problem.symmetries],
+    )
+    places = [(c, v) for c in chunks for v in range(problem.ranks)]
+    states = [(h, c, v, s) for h in halves for c, v in places for s in range(problem.steps + 1)]
+    return Vars(
+        {point: model.new_bool_var("") for point in dict.fromkeys(first.values())},
+        first,
+        {place: model.new_bool_var("") for place in places},
+        {state: model.new_bool_var("") for state in states},
+        {(h, c, s): model.new_bool_var("") for h in halves for c in chunks for s in steps},
+        new_rounds(model, problem),
+        chunks,
+    )
+
+
+def _image(symmetry: ScheduleSymmetry, steps: int) -> Callable[[TreeSend], TreeSend]:
+    """Where a symmetry takes messages."""
+
+    def image(point: TreeSend) -> TreeSend:
+        half, chunk, edge, step = point
+        if symmetry.reverses:
+            return 1 - half, symmetry.chunks[chunk], symmetry.edges[edge], steps - 1 - step
+        return half, symmetry.chunks[chunk], symmetry.edges[edge], step
+
+    return image
+
+
+def c1_root(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
+    """C1: every chunk has one root."""
+    for c in found.chunks:
+        model.add_exactly_one(found.root[c, v] for v in range(problem.ranks))
+
+
+def c2_upward(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
+    """C2: every rank but the root sends one partial sum."""
+    out = edges_out(problem)
+    for (c, v), root in found.root.items():
+        model.add(found.state[_UP, c, v, 0] == 1)
+        model.add(found.state[_UP, c, v, problem.steps] == root)
+        for s in range(problem.steps):
+            before, after = found.state[_UP, c, v, s], found.state[_UP, c, v, s + 1]
+            model.add(before == after + sum(found.sent(_UP, c, e, s) for e in out[v]))
+
+
+def c3_downward(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
+    """C3: every rank but the root gets one whole sum."""
+    into = edges_into(problem)
+    for (c, v), root in found.root.items():
+        model.add(found.state[_DOWN, c, v, 0] == root)
+        model.add(found.state[_DOWN, c, v, problem.steps] == 1)
+        for s in range(problem.steps):
+            before, after = found.state[_DOWN, c, v, s], found.state[_DOWN, c, v, s + 1]
+            model.add(after == before + sum(found.sent(_DOWN, c, e, s) for e in into[v]))
+
+
+def c4_order(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
+    """C4: what comes too late for a rank's own message does not come; no rank copies too early."""
+    for c in found.chunks:
+        for e, (source, target, _) in enumerate(problem.edges):
+            for s in range(problem.steps):
+                up, down = found.sent(_UP, c, e, s), found.sent(_DOWN, c, e, s)
+                model.add_implication(up, found.state[_UP, c, target, s + 1])
+                model.add_implication(down, found.state[_DOWN, c, source, s])
+
+
+def c5_turn(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
+    """C5: all partial sums of a chunk are sent before all whole ones."""
+    for c in found.chunks:
+        for s in range(problem.steps):
+            up, down = found.phase[_UP, c, s], found.phase[_DOWN, c, s]
+            model.add_bool_or(~up, ~down)
+            for e in range(len(problem.edges)):
+                model.add_implication(found.sent(_UP, c, e, s), up)
+                model.add_implication(found.sent(_DOWN, c, e, s), down)
+            if s + 1 < problem.steps:
+                model.add_implication(found.phase[_UP, c, s + 1], up)
+                model.add_implication(down, found.phase[_DOWN, c, s + 1])
+
+
+def c6_capacity(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
+    """C6: what loads a capacity in a step fits into its rounds."""
+    sent: dict[tuple[int, int], list[TreeSend]] = {}
+    for (_, _, e, s), first in found.first.items():
+        sent.setdefault((e, s), []).append(first)
+    state_capacity(model, problem, found.rounds, sent, found.send.__getitem__)
+
+
+def c7_rounds(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
+    """C7: the steps take all rounds together."""
+    state_rounds(model, problem, found.rounds)
+
+
+def decode(problem: AllReduceProblem, found: Vars, solver: cp_model.CpSolver) -> SumSchedule:
+    """The solver's trees, lifted: a rank copies what came last, and adds up before that."""
+    chosen = {point for point, x in found.send.items() if solver.value(x)}
+    lifted = [point for point, first in found.first.items() if first in chosen]
+    sends = {(c, e, s) for _, c, e, s in lifted}
+    drops = {(c, problem.edges[e][1], s) for half, c, e, s in lifted if half == _DOWN}
+    return kept_schedule(problem, [solver.value(r) for r in found.rounds], sends, drops)
