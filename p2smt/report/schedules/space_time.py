@@ -1,0 +1,241 @@
+"""A space-time picture (SVG) of a synthesized schedule: ranks down, steps across.
+
+A column is a step, as wide as its rounds.  An arrow is a message from sender to receiver, and takes
+about a round; what an edge carries in a step is spread over the column.  Colours tell chunks apart,
+or their roots.  A message of one rank's input is a thin line, a sum that is not whole a dashed one,
+a whole sum a thick one.  With very many messages, those of an edge in a step are one grey arrow,
+the wider the more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from colorsys import hls_to_rgb
+from dataclasses import dataclass
+from html import escape
+from itertools import accumulate
+from math import hypot
+
+from p2smt.problems.sums import Arrival, SumSchedule
+
+MOST_ARROWS = 3000
+MOST_NAMED = 16
+"""Colours that the legend names, if the page is wide enough."""
+_MORE = 90
+_ROUND, _LEAST, _GAP, _LEFT, _TOP, _BELOW = 60, 140, 14, 74, 78, 40
+_SHARE_OF_ROUND = 0.8
+_ROW, _LOW_ROW, _MANY_RANKS = 44, 16, 24
+_FONT = "font-family='Helvetica,Arial,sans-serif'"
+_INK, _GREY, _LINE = "#222222", "#777777", "#d8d8d8"
+# Okabe and Ito's, without black and the yellow that a white ground swallows.
+_FEW = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F3C8D", "#666666")
+
+Edge = tuple[int, int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrow:
+    """From one rank to another in a step.
+
+    share: where it stands among what its edge carries, 0 to 1.  lean: how much of the column it
+    crosses.
+    """
+
+    step: int
+    source: int
+    target: int
+    share: float
+    lean: float
+    colour: str
+    width: float = 1.3
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Where ranks and steps stand; ``ends``: left and right of each column."""
+
+    rows: tuple[int, ...]
+    ends: tuple[tuple[int, int], ...]
+    width: int
+    height: int
+
+    @staticmethod
+    def of(ranks: int, rounds: Sequence[int], least_width: int) -> _Page:
+        row = _ROW if ranks <= _MANY_RANKS else _LOW_ROW
+        widths = [max(_LEAST, _ROUND * count) for count in rounds]
+        lefts = accumulate((width + _GAP for width in widths), initial=_LEFT)
+        ends = tuple((left, left + width) for left, width in zip(lefts, widths, strict=False))
+        rows = tuple(_TOP + row * rank for rank in range(ranks))
+        right = ends[-1][1] if ends else _LEFT
+        return _Page(rows, ends, max(right + 24, least_width), rows[-1] + _BELOW + 18)
+
+
+def space_time_svg(
+    schedule: SumSchedule,
+    *,
+    edges: Sequence[Edge],
+    ranks: int,
+    roots: Sequence[int] | None = None,
+    title: str = "",
+) -> str:
+    """The schedule as SVG.
+
+    edges: of the fabric: source, target, loaded capacities.
+    roots: of each chunk the rank to which it belongs, which gives its colour; None: each chunk
+        has its own.
+    """
+    arrows = list(_arrows(schedule, edges, ranks, roots))
+    bundled = len(arrows) > MOST_ARROWS
+    if bundled:
+        arrows = list(_bundles(schedule, edges))
+    lines = _title(schedule, title, bundled)
+    widest = max(int(7.4 * len(line)) for line in lines) + 32
+    page = _Page.of(ranks, [step.rounds for step in schedule.steps], widest)
+    body = [
+        *_opening(page.width, page.height),
+        *(_text(16, 22 + 18 * n, line, 13 - n, n == 0) for n, line in enumerate(lines)),
+        *_grid(page, schedule),
+        *(line for arrow in arrows for line in _drawn(page, arrow)),
+        *([] if bundled else _legend(page, schedule, roots)),
+        "</svg>",
+    ]
+    return "\n".join(body) + "\n"
+
+
+def _title(schedule: SumSchedule, title: str, bundled: bool) -> list[str]:
+    rounds = sum(step.rounds for step in schedule.steps)
+    sent = sum(len(step.sends) for step in schedule.steps)
+    size = f"{len(schedule.steps)} steps, {rounds} rounds, {sent} messages"
+    seen = "thin: a rank's input; dashed: a sum of some inputs; thick: the whole sum"
+    if bundled:
+        seen = "an arrow is all that an edge carries in a step, the wider the more"
+    return [f"{title}: {size}" if title else size, seen]
+
+
+def _arrows(
+    schedule: SumSchedule, edges: Sequence[Edge], ranks: int, roots: Sequence[int] | None
+) -> Iterator[_Arrow]:
+    colours = _colours(_keys(schedule, roots))
+    inside = _inputs(schedule)
+    for number, step in enumerate(schedule.steps):
+        carried = Counter(send.edge for send in step.sends)
+        passed: Counter[int] = Counter()
+        for send in step.sends:
+            source, target, _ = edges[send.edge]
+            share = passed[send.edge] / max(1, carried[send.edge] - 1)
+            passed[send.edge] += 1
+            count = inside[send.chunk, Arrival(number, send.edge, send.slot)]
+            width = 2.6 if 1 < count == ranks else 1.3
+            key = send.chunk if roots is None else roots[send.chunk]
+            dashed = 1 < count < ranks
+            lean = _SHARE_OF_ROUND / step.rounds
+            yield _Arrow(number, source, target, share, lean, colours[key], width, dashed)
+
+
+def _inputs(schedule: SumSchedule) -> Mapping[tuple[int, Arrival], int]:
+    """Of how many inputs each message is the sum."""
+    found: dict[tuple[int, Arrival], int] = {}
+    for number, step in enumerate(schedule.steps):
+        for send in step.sends:
+            parts = (1 if part is None else found[send.chunk, part] for part in send.parts)
+            found[send.chunk, Arrival(number, send.edge, send.slot)] = sum(parts)
+    return found
+
+
+def _bundles(schedule: SumSchedule, edges: Sequence[Edge]) -> Iterator[_Arrow]:
+    most = max(
+        max(Counter(s.edge for s in step.sends).values(), default=1) for step in schedule.steps
+    )
+    for number, step in enumerate(schedule.steps):
+        for edge, count in sorted(Counter(send.edge for send in step.sends).items()):
+            source, target, _ = edges[edge]
+            yield _Arrow(number, source, target, 0.0, 1.0, _GREY, 0.4 + 2.0 * count / most)
+
+
+def _keys(schedule: SumSchedule, roots: Sequence[int] | None) -> list[int]:
+    """What has a colour: chunks, or their roots."""
+    chunks = {send.chunk for step in schedule.steps for send in step.sends}
+    return sorted(chunks if roots is None else {roots[chunk] for chunk in chunks})
+
+
+def _colours(keys: Sequence[int]) -> Mapping[int, str]:
+    """Colours easy to tell apart while they are few; then round the circle, light and dark."""
+    if len(keys) <= len(_FEW):
+        return dict(zip(keys, _FEW, strict=False))
+    found: dict[int, str] = {}
+    for place, key in enumerate(keys):
+        light = (0.36, 0.52)[place % 2]
+        parts = hls_to_rgb(place / len(keys), light, 0.75)
+        found[key] = "#" + "".join(f"{round(255 * part):02x}" for part in parts)
+    return found
+
+
+def _grid(page: _Page, schedule: SumSchedule) -> Iterator[str]:
+    """Columns with their headings, and a line for each rank."""
+    top, bottom = page.rows[0] - 12, page.rows[-1] + 12
+    for number, (step, (left, right)) in enumerate(zip(schedule.steps, page.ends, strict=True)):
+        size = f"width='{right - left}' height='{bottom - top}'"
+        yield f"<rect x='{left}' y='{top}' {size} fill='#f6f6f6'/>"
+        rounds = "1 round" if step.rounds == 1 else f"{step.rounds} rounds"
+        yield _text(left, top - 6, f"{number + 1}: {rounds}", 11)
+    for rank, row in enumerate(page.rows):
+        right = page.ends[-1][1] if page.ends else _LEFT
+        ends = f"x1='{_LEFT - 8}' y1='{row}' x2='{right + 8}' y2='{row}'"
+        yield f"<line {ends} stroke='{_LINE}' stroke-width='1'/>"
+        yield _text(16, row + 4, f"rank {rank}", 11)
+
+
+def _drawn(page: _Page, arrow: _Arrow) -> Iterator[str]:
+    """A line and its head."""
+    left, right = page.ends[arrow.step]
+    lean = arrow.lean * (right - left - 8)
+    x1 = left + 4 + arrow.share * (right - left - 8 - lean)
+    x2, y1, y2 = x1 + lean, page.rows[arrow.source], page.rows[arrow.target]
+    length = hypot(x2 - x1, y2 - y1)
+    dx, dy = (x2 - x1) / length, (y2 - y1) / length
+    size = 4 + arrow.width
+    bx, by = x2 - size * dx, y2 - size * dy
+    stroke = f"stroke='{arrow.colour}' stroke-width='{arrow.width:.2f}'"
+    dashes = " stroke-dasharray='4,3'" if arrow.dashed else ""
+    ends = f"x1='{x1:.1f}' y1='{y1}' x2='{bx:.1f}' y2='{by:.1f}'"
+    yield f"<line {ends} {stroke}{dashes}/>"
+    sides = [
+        (bx - 0.45 * size * dy, by + 0.45 * size * dx),
+        (bx + 0.45 * size * dy, by - 0.45 * size * dx),
+    ]
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in [(x2, y2), *sides])
+    yield f"<polygon points='{points}' fill='{arrow.colour}'/>"
+
+
+def _legend(page: _Page, schedule: SumSchedule, roots: Sequence[int] | None) -> Iterator[str]:
+    """The first colours."""
+    keys, at = _keys(schedule, roots), 16
+    colours, y = _colours(keys), page.height - 16
+    what = "chunk" if roots is None else "chunks of rank"
+    yield _text(at, y, what, 11)
+    at += 8 + int(6.2 * len(what))
+    for named, key in enumerate(keys):
+        if named == MOST_NAMED or at > page.width - _MORE:
+            yield _text(at, y, f"and {len(keys) - named} more", 11)
+            return
+        yield f"<rect x='{at}' y='{y - 9}' width='10' height='10' fill='{colours[key]}'/>"
+        yield _text(at + 13, y, str(key), 11)
+        at += 24 + 7 * len(str(key))
+
+
+def _opening(width: int, height: int) -> list[str]:
+    size = f"width='{width}' height='{height}' viewBox='0 0 {width} {height}'"
+    return [
+        f"<svg xmlns='http://www.w3.org/2000/svg' {size}>",
+        f"<rect width='{width}' height='{height}' fill='#ffffff'/>",
+    ]
+
+
+def _text(x: int, y: int, text: str, size: int, bold: bool = False) -> str:
+    weight = " font-weight='bold'" if bold else ""
+    return (
+        f"<text x='{x}' y='{y}' {_FONT} font-size='{size}'{weight} fill='{_INK}'>"
+        f"{escape(text)}</text>"
+    )
