@@ -11,6 +11,8 @@ from p2smt.errors import EncodingBug
 from p2smt.result import SearchLimits
 
 _SEED_RANGE = 2**31
+EFFORT_OF_ONE = 1000
+"""Effort (:class:`~p2smt.result.SearchLimits`) of one unit of CP-SAT's deterministic time."""
 
 
 def run(
@@ -106,4 +108,6 @@ def _solver(limits: SearchLimits, every: bool) -> cp_model.CpSolver:
     parameters.relative_gap_limit = 0.0
     if limits.time_limit_s is not None:
         parameters.max_time_in_seconds = limits.time_limit_s
+    if limits.effort is not None:
+        parameters.max_deterministic_time = limits.effort / EFFORT_OF_ONE
     return solver

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from p2smt.api.planning import write_training_plan as write_training_plan
     from p2smt.api.run import run as run
     from p2smt.api.run import run_programs as run_programs
+    from p2smt.api.synthesis import synthesize as synthesize
+    from p2smt.api.synthesis import synthesize_frontier as synthesize_frontier
     from p2smt.api.tensors.function import TensorFunction as TensorFunction
     from p2smt.api.tensors.function import torch_function as torch_function
     from p2smt.api.verify import verify as verify
@@ -116,6 +118,8 @@ if TYPE_CHECKING:
     from p2smt.runtime.options import RunOptions as RunOptions
     from p2smt.runtime.ranks.run_schedule import ScheduleResult as ScheduleResult
     from p2smt.runtime.summary import RunResult as RunResult
+    from p2smt.schedules.certificate.certificate import ScheduleCertificate as ScheduleCertificate
+    from p2smt.schedules.certificate.check import CertificateReport as CertificateReport
     from p2smt.schedules.classics import classic as classic
     from p2smt.schedules.cost.predict import schedule_cost as schedule_cost
     from p2smt.schedules.families.family import ParametricReport as ParametricReport
@@ -134,6 +138,12 @@ if TYPE_CHECKING:
     from p2smt.search.programs import request_programs as request_programs
     from p2smt.search.prove import prove as prove
     from p2smt.search.redistribution.backward import backward_plan as backward_plan
+    from p2smt.search.schedule.bounds.rate import RateBound as RateBound
+    from p2smt.search.schedule.bounds.rate import distance_bound as distance_bound
+    from p2smt.search.schedule.bounds.rate import rate_bound as rate_bound
+    from p2smt.search.schedule.frontier import ScheduleFrontier as ScheduleFrontier
+    from p2smt.search.schedule.synthesis.answer import Answer as Answer
+    from p2smt.search.schedule.synthesis.answer import Synthesis as Synthesis
     from p2smt.search.solve import solve as solve
     from p2smt.skeletons.journal.verify import JournalReport as JournalReport
     from p2smt.skeletons.spread import Spread as Spread
@@ -246,6 +256,9 @@ _HOMES = {
     "p2smt.schedules.cost.predict": ("schedule_cost",),
     "p2smt.schedules.families.family": ("ParametricReport",),
     "p2smt.schedules.model": ("Runnable", "Schedule"),
+    "p2smt.search.schedule.bounds.rate": ("RateBound", "distance_bound", "rate_bound"),
+    "p2smt.schedules.certificate.certificate": ("ScheduleCertificate",),
+    "p2smt.schedules.certificate.check": ("CertificateReport",),
     "p2smt.schedules.verify.repair": ("find_repair",),
     "p2smt.schedules.verify.report": ("Report", "Verdict"),
     "p2smt.skeletons.spread": ("Spread",),
@@ -281,6 +294,15 @@ _HOMES = {
         "write_plan_schedules",
         "write_schedule",
         "write_topology",
+    ),
+    "p2smt.api.synthesis": (
+        "synthesize",
+        "synthesize_frontier",
+    ),
+    "p2smt.search.schedule.frontier": ("ScheduleFrontier",),
+    "p2smt.search.schedule.synthesis.answer": (
+        "Answer",
+        "Synthesis",
     ),
     "p2smt.api.run": (
         "run",

@@ -66,8 +66,9 @@ class SearchLimits:
 
     ``time_limit_s`` bounds the wall time in seconds (None: no bound), ``max_answers`` an
     enumeration, ``seed`` and ``workers`` go to the solver and never change a proved optimum.
-    ``effort`` bounds what the solver spends in units of its own, which do not depend on the
-    machine; encodings that call z3 once know it.
+    ``effort`` bounds what each call of a solver spends in units of its own, which do not depend on
+    the machine: thousandths of CP-SAT's deterministic time; z3's resource count, for encodings that
+    call z3 once.
     """
 
     time_limit_s: float | None = None

@@ -25,11 +25,16 @@ class ChunkRoute:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSymmetry:
-    """A symmetry: where it takes every rank, every edge, every chunk, by their numbers."""
+    """A symmetry: where it takes every rank, every edge, every chunk, by their numbers.
+
+    One that ``reverses`` takes an edge to one that leads the other way, and the first step to the
+    last; only an all-reduce can have it.
+    """
 
     ranks: tuple[int, ...]
     edges: tuple[int, ...]
     chunks: tuple[int, ...]
+    reverses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ class DisseminationProblem:
         if min(self.capacities, default=Fraction(1)) <= 0:
             raise InputError(f"capacity {min(self.capacities)}", "must be positive")
         for one in self.symmetries:
+            if one.reverses:
+                raise InputError("a symmetry that reverses time", "is one of all-reduce only")
             for image, size in (
                 (one.ranks, self.ranks),
                 (one.edges, len(self.edges)),

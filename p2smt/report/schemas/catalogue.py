@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from p2smt.cluster.file_model import TopologyModel
 from p2smt.errors import InputError
-from p2smt.files.validation import did_you_mean
+from p2smt.files.suggest import did_you_mean
 from p2smt.plans.crossings.file_model import LeastSetModel
 from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.plans.redistribution.file_model import RedistributionModel
@@ -39,8 +39,16 @@ from p2smt.report.schemas.lists import (
 from p2smt.report.schemas.orders import CompareOutput
 from p2smt.report.schemas.run_plan import RunPlanOutput
 from p2smt.report.schemas.run_schedule import RunScheduleOutput
+from p2smt.report.schemas.schedules.certificate import (
+    ScheduleCertificateModel,
+    VerifyCertificateOutput,
+)
 from p2smt.report.schemas.search import PlacementsOutput, ProgramsOutput
 from p2smt.report.schemas.solve import SolveOutput
+from p2smt.report.schemas.synthesis.synthesize import (
+    SynthesizeOutput,
+    SynthesizeParetoOutput,
+)
 from p2smt.report.schemas.verify_family import VerifyFamilyOutput
 from p2smt.report.schemas.verify_plan import VerifyPlanOutput
 from p2smt.report.schemas.verify_redistribution import (
@@ -64,6 +72,7 @@ FILES: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "plan-1": (OldPlanModel, "plan files of version 1"),
         "redistribution": (RedistributionModel, "plan files of redistributions"),
         "sufficient": (LeastSetModel, "certificates of crossings --sufficient"),
+        "schedule-certificate": (ScheduleCertificateModel, "certificates of bounds on schedules"),
         "topology": (TopologyModel, "topology files"),
         "model": (TransformerModel, "model files, of what is trained"),
         "schedule": (FileModel, "schedule files (YAML)"),
@@ -78,6 +87,8 @@ OUTPUTS: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         "placements": (PlacementsOutput, "placements --json"),
         "programs": (ProgramsOutput, "programs --json"),
         "compare": (CompareOutput, "compare --json"),
+        "synthesize": (SynthesizeOutput, "synthesize --json"),
+        "synthesize-pareto": (SynthesizeParetoOutput, "synthesize --pareto --json"),
         "redistribute": (RedistributeOutput, "redistribute --json"),
         "estimate": (EstimateOutput, "estimate --json"),
         "plan-training": (PlanOutput, "plan --json"),
@@ -93,6 +104,10 @@ OUTPUTS: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
         ),
         "crossings-sufficient": (LeastSetOutput, "crossings --sufficient --json"),
         "verify-sufficient": (VerifyLeastSetOutput, "verify CERTIFICATE --json"),
+        "verify-certificate": (
+            VerifyCertificateOutput,
+            "verify CERTIFICATE --json of a bound on schedules",
+        ),
         "verify-journal": (VerifyJournalOutput, "verify JOURNAL --json"),
         "verify-plan": (VerifyPlanOutput, "verify PLAN --json"),
         "verify-redistribution": (

@@ -1,0 +1,99 @@
+"""The public functions on schedules over fabrics: one question, and the frontier."""
+
+from __future__ import annotations
+
+from p2smt.cluster.fabric.fabric import Fabric
+from p2smt.interop.fabrics.read import read_fabric
+from p2smt.result import SearchLimits
+from p2smt.search.schedule import frontier as search_frontier
+from p2smt.search.schedule import synthesize as search_one
+from p2smt.search.schedule.frontier import ScheduleFrontier
+from p2smt.search.schedule.synthesis.answer import Synthesis
+from p2smt.search.schedule.synthesis.question import (
+    ScheduleSize,
+    SynthesisSetting,
+    collective_named,
+)
+from p2smt.search.schedule.synthesis.state import Tell, tell_nobody
+from p2smt.solvers.solver import Solver, solver_of
+
+
+def synthesize(
+    fabric: Fabric | str,
+    collective: str,
+    *,
+    steps: int,
+    rounds: int,
+    chunks: int,
+    root: int = 0,
+    symmetry: bool = True,
+    messages: int = 1,
+    limits: SearchLimits | None = None,
+    solver: Solver | str = Solver.CPSAT,
+    progress: Tell = tell_nobody,
+) -> Synthesis:
+    """A schedule of so many steps, rounds and chunks, or a proof that there is none.
+
+    Args:
+        fabric: ranks, edges and capacities; or the name of one, such as ``dgx1``.
+        collective: such as ``all-gather``.
+        steps: one after the other; what a rank sends it held before the step.
+        rounds: of all steps together; in a round a capacity of bandwidth b carries b chunks.
+        chunks: per rank (all-gather, reduce-scatter), per pair (all-to-all, scatter, gather) or in
+            all (all-reduce, broadcast, reduce).
+        root: of the collectives that have one.
+        symmetry: try schedules with symmetries first.
+        messages: of an all-reduce, of a chunk over an edge in a step, at most.
+        limits: wall-clock limit, seed, workers.
+        solver: ``cpsat`` or ``z3``.
+        progress: told what is tried.
+
+    Raises:
+        InputError: what is asked cannot be.
+
+    On KeyboardInterrupt what is known by then is returned, ``interrupted`` set.
+    """
+    setting = _setting(fabric, collective, root, symmetry, messages)
+    size = ScheduleSize(steps, rounds, chunks)
+    return search_one.synthesize(setting, size, limits, _solver(solver), progress)
+
+
+def synthesize_frontier(
+    fabric: Fabric | str,
+    collective: str,
+    *,
+    max_steps: int | None = None,
+    max_chunks: int | None = None,
+    root: int = 0,
+    symmetry: bool = True,
+    messages: int = 1,
+    limits: SearchLimits | None = None,
+    solver: Solver | str = Solver.CPSAT,
+    progress: Tell = tell_nobody,
+) -> ScheduleFrontier:
+    """For every number of steps the fewest rounds a chunk that were found, with proof or gap.
+
+    Args:
+        max_steps: the most steps; None: 4 more than the fewest.
+        max_chunks: as the collective counts them; None: 24 a rank, a pair, or from the root.
+
+    The others are as for :func:`synthesize`.
+
+    Raises:
+        InputError: what is asked cannot be.
+    """
+    setting = _setting(fabric, collective, root, symmetry, messages)
+    return search_frontier.frontier(
+        setting, max_steps, max_chunks, limits, _solver(solver), progress
+    )
+
+
+def _setting(
+    fabric: Fabric | str, collective: str, root: int, symmetry: bool, messages: int
+) -> SynthesisSetting:
+    found = read_fabric(fabric) if isinstance(fabric, str) else fabric
+    return SynthesisSetting(found, collective_named(collective), root, symmetry, messages)
+
+
+def _solver(solver: Solver | str) -> Solver:
+    return solver if isinstance(solver, Solver) else solver_of(solver)

@@ -1,0 +1,1 @@
+"""`p2smt synthesize`: its options, and the files that it writes."""

@@ -1,0 +1,118 @@
+"""What the options of `p2smt synthesize` ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
+
+_MOST_STEPS, _MOST_ROUNDS, _MOST_CHUNKS, _MOST_MESSAGES = 1_000, 100_000, 10_000, 100
+
+
+@dataclass(frozen=True, slots=True)
+class SettingTexts:
+    """The options that say what is asked about, as given."""
+
+    fabric: str | None
+    collective: str | None
+    root: str | None
+    symmetry: str
+    messages: str | None
+    unit: str | None
+    link_bandwidth: str | None
+
+
+def setting_of(texts: SettingTexts) -> SynthesisSetting:
+    """What is asked about.
+
+    Raises:
+        InputError: an option is missing or not understood, or they do not go together.
+    """
+    from p2smt.cli import given
+    from p2smt.errors import InputError
+    from p2smt.interop.fabrics.read import read_fabric
+    from p2smt.search.schedule.synthesis.question import SynthesisSetting, collective_named
+    from p2smt.units import exact_rate
+
+    if texts.fabric is None:
+        raise InputError("--fabric", "is missing", "give --fabric dgx1, or another")
+    if texts.collective is None:
+        raise InputError("--collective", "is missing", "give --collective all-gather, or another")
+    if texts.symmetry not in ("auto", "none"):
+        raise InputError(f"--symmetry {texts.symmetry[:40]!r}", "must be auto or none")
+    unit, bandwidth = texts.unit, texts.link_bandwidth
+    messages = texts.messages
+    collective = collective_named(texts.collective)
+    return SynthesisSetting(
+        read_fabric(
+            texts.fabric,
+            unit=None if unit is None else exact_rate(unit, "--unit"),
+            link_bandwidth=None if bandwidth is None else exact_rate(bandwidth, "--link-bandwidth"),
+        ),
+        collective,
+        0 if texts.root is None else given.count_of(texts.root, "root", least=0),
+        texts.symmetry == "auto",
+        1 if messages is None else given.count_of(messages, "messages", _MOST_MESSAGES),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SizeTexts:
+    """The options that say how much, as given."""
+
+    steps: str | None
+    rounds: str | None
+    chunks: str | None
+    max_steps: str | None
+    max_chunks: str | None
+
+    def size(self) -> ScheduleSize:
+        """The steps, rounds and chunks of one question.
+
+        Raises:
+            InputError: one is missing or no number, or one was given that goes with --pareto.
+        """
+        from p2smt.cli import given
+        from p2smt.errors import InputError
+        from p2smt.search.schedule.synthesis.question import ScheduleSize
+
+        for name, text in (("--max-steps", self.max_steps), ("--max-chunks", self.max_chunks)):
+            if text is not None:
+                raise InputError(name, "goes with --pareto", "add that, or drop it")
+        if self.steps is None or self.rounds is None or self.chunks is None:
+            rule = "are all needed for one schedule"
+            raise InputError("--steps, --rounds and --chunks", rule, "give them, or --pareto")
+        return ScheduleSize(
+            given.count_of(self.steps, "steps", _MOST_STEPS),
+            given.count_of(self.rounds, "rounds", _MOST_ROUNDS),
+            given.count_of(self.chunks, "chunks", _MOST_CHUNKS),
+        )
+
+    def refuse_for_frontier(self) -> None:
+        """The frontier chooses sizes itself.
+
+        Raises:
+            InputError: one was given.
+        """
+        from p2smt.errors import InputError
+
+        named = {"--steps": self.steps, "--rounds": self.rounds, "--chunks": self.chunks}
+        for name, text in named.items():
+            if text is not None:
+                raise InputError(name, "is found by --pareto", "drop one of them")
+
+    def most_steps(self) -> int | None:
+        """The most steps of a frontier; None: as many as it looks at by itself."""
+        from p2smt.cli import given
+
+        text = self.max_steps
+        return None if text is None else given.count_of(text, "max-steps", _MOST_STEPS)
+
+    def most_chunks(self) -> int | None:
+        """The most chunks of a frontier, as its collective counts them; None: the default."""
+        from p2smt.cli import given
+
+        text = self.max_chunks
+        return None if text is None else given.count_of(text, "max-chunks", _MOST_CHUNKS)

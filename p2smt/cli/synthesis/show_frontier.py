@@ -1,0 +1,51 @@
+"""`p2smt synthesize --pareto`: search, write, show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from p2smt.cli.synthesis.given_question import SizeTexts
+    from p2smt.cli.synthesis.written_files import FileTexts, Written
+    from p2smt.result import SearchLimits
+    from p2smt.search.schedule.synthesis.question import SynthesisSetting
+    from p2smt.solvers.solver import Solver
+
+
+def show_frontier(
+    setting: SynthesisSetting,
+    asked: SizeTexts,
+    limits: SearchLimits,
+    solver: Solver,
+    files: FileTexts,
+    as_json: bool,
+) -> int:
+    """The exit code; files are written first, one of each kind for every point."""
+    from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK
+    from p2smt.cli.output import print_json
+    from p2smt.cli.synthesis.live import live
+    from p2smt.cli.synthesis.written_files import written_lines
+    from p2smt.report.schedules.synthesis_data import frontier_data
+    from p2smt.report.schedules.synthesis_text import frontier_tables
+    from p2smt.report.tables import show
+    from p2smt.search.schedule.frontier import Ending, frontier
+
+    with live() as tell:
+        found = frontier(setting, asked.most_steps(), asked.most_chunks(), limits, solver, tell)
+    written: dict[int, Written] = {}
+    try:
+        for one in found.schedules:
+            written[one.size.steps] = files.of(one.size).write(one)
+    finally:  # what was found is shown also where a runtime would not run its file
+        if as_json:
+            print_json(frontier_data(found, written))
+        else:
+            show(frontier_tables(found))
+            for each in written.values():
+                for line in written_lines(each):
+                    typer.echo(line)
+    if found.ending is Ending.STOPPED:
+        return INTERRUPTED
+    return OK if found.proved else NOT_SETTLED

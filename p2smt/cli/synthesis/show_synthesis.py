@@ -1,0 +1,61 @@
+"""One question of `p2smt synthesize`: search, write, show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from p2smt.cli.synthesis.written_files import FileTexts, Written
+    from p2smt.result import SearchLimits
+    from p2smt.search.schedule.synthesis.answer import Answer
+    from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
+    from p2smt.solvers.solver import Solver
+
+
+def show_synthesis(
+    setting: SynthesisSetting,
+    size: ScheduleSize,
+    limits: SearchLimits,
+    solver: Solver,
+    files: FileTexts,
+    as_json: bool,
+) -> int:
+    """The exit code; files are written first, as what is shown may go to a closed pipe."""
+    from p2smt.cli.codes import INTERRUPTED
+    from p2smt.cli.output import print_json
+    from p2smt.cli.synthesis.live import live
+    from p2smt.cli.synthesis.written_files import written_lines
+    from p2smt.report.schedules.synthesis_data import synthesis_data
+    from p2smt.report.schedules.synthesis_text import synthesis_tables
+    from p2smt.report.tables import show
+    from p2smt.search.schedule.synthesize import synthesize
+
+    with live() as tell:
+        found = synthesize(setting, size, limits, solver, tell)
+    written: Written = {}
+    try:
+        written = files.write(found)
+    finally:  # what was found is shown also where a runtime would not run its file
+        if as_json:
+            print_json(synthesis_data(found, written))
+        else:
+            show(synthesis_tables(found))
+            for line in written_lines(written):
+                typer.echo(line)
+    return INTERRUPTED if found.interrupted else answer_code(found.status)
+
+
+def answer_code(answer: Answer) -> int:
+    """The exit code of an answer."""
+    from p2smt.cli.codes import INFEASIBLE, NOT_SETTLED, OK
+    from p2smt.search.schedule.synthesis.answer import Answer
+
+    match answer:
+        case Answer.SCHEDULE:
+            return OK
+        case Answer.NO_SCHEDULE:
+            return INFEASIBLE
+        case Answer.NO_SYMMETRIC | Answer.UNKNOWN:
+            return NOT_SETTLED

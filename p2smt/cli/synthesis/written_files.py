@@ -1,0 +1,124 @@
+"""The files that `p2smt synthesize` writes: schedule, certificate, picture."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from p2smt.search.schedule.synthesis.answer import Synthesis
+    from p2smt.search.schedule.synthesis.question import ScheduleSize
+
+Written = dict[str, str | None]
+"""Paths by kind (output, certificate, svg); None: nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileTexts:
+    """Where to write what, as given."""
+
+    output: str | None
+    certificate: str | None
+    svg: str | None
+    force: bool
+
+    def check(self, collective: str) -> None:
+        """Refuse early what could not be written.
+
+        Raises:
+            InputError: no file can be there, or no format is named so, or it lacks the collective.
+        """
+        from p2smt.cli import restrictions
+        from p2smt.errors import InputError
+        from p2smt.interop.schedule_files import format_named
+        from p2smt.report.workload.picture import check_svg_name
+
+        for path in (self.output, self.certificate, self.svg):
+            restrictions.writable(path)
+        if self.output is not None and format_named(self.output).syntax == "XML":
+            _check_known(self.output, collective)
+        if self.svg is not None:
+            check_svg_name(self.svg)
+        if self.certificate is not None and not self.certificate.endswith(".json"):
+            raise InputError(f"certificate {self.certificate[:200]!r}", "must end in .json")
+        if self.force and self.output is None:
+            raise InputError("--force", "goes with --output", "add that, or drop it")
+
+    def of(self, size: ScheduleSize) -> FileTexts:
+        """The files of a point of a frontier: its steps, rounds and chunks before the ending."""
+        return replace(
+            self,
+            output=_named(self.output, size),
+            certificate=_named(self.certificate, size),
+            svg=_named(self.svg, size),
+        )
+
+    def write(self, found: Synthesis) -> Written:
+        """Write what there is to write."""
+        return {
+            "output": self._schedule(found),
+            "certificate": self._certificate(found),
+            "svg": self._picture(found),
+        }
+
+    def _schedule(self, found: Synthesis) -> str | None:
+        from p2smt.files.write import write_atomically
+        from p2smt.interop.schedule_files import written
+
+        if self.output is None or found.schedule is None:
+            return None
+        text = written(found.schedule, self.output, force=self.force)
+        write_atomically(self.output, text)
+        return self.output
+
+    def _certificate(self, found: Synthesis) -> str | None:
+        from p2smt.files.write import write_atomically
+
+        if self.certificate is None or found.bound is None:
+            return None
+        write_atomically(self.certificate, found.bound.certificate.text())
+        return self.certificate
+
+    def _picture(self, found: Synthesis) -> str | None:
+        from p2smt.files.write import write_atomically
+        from p2smt.report.schedules.space_time import space_time_svg
+        from p2smt.search.schedule.synthesis.copied import owners
+        from p2smt.search.schedule.synthesis.lowering import schedule_name
+
+        if self.svg is None or found.sums is None:
+            return None
+        text = space_time_svg(
+            found.sums,
+            edges=found.setting.edges,
+            ranks=found.setting.fabric.ranks,
+            roots=owners(found.setting, found.size),
+            title=schedule_name(found.setting, found.size),
+        )
+        write_atomically(self.svg, text)
+        return self.svg
+
+
+def _check_known(path: str, collective: str) -> None:
+    from p2smt.collectives.names import MSCCL_NAMES
+    from p2smt.errors import InputError
+
+    if collective not in MSCCL_NAMES:
+        known = ", ".join(MSCCL_NAMES)
+        rule = f"MSCCL XML has no {collective}; it has {known}"
+        raise InputError(f"output {path[:200]!r}", rule, "name a file .json or .yaml")
+
+
+def _named(path: str | None, size: ScheduleSize) -> str | None:
+    if path is None:
+        return None
+    stem, ending = os.path.splitext(path)
+    return f"{stem}-{size.steps}-{size.rounds}-{size.chunks}{ending}"
+
+
+def written_lines(written: Written) -> list[str]:
+    """What to say of the files."""
+    from p2smt.report.text import printable
+
+    names = {"output": "schedule", "certificate": "certificate", "svg": "picture"}
+    return [f"{names[kind]} written to {printable(path)}" for kind, path in written.items() if path]

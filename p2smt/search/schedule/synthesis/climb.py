@@ -1,0 +1,187 @@
+"""Tries groups from the largest down, classes from the narrowest up, in growing slices of effort.
+
+A turn gives every search that is open a slice; the next turn gives all that are still open a longer
+one.  Wider classes and small groups, which cost more and seldom find what the others cannot, begin
+in later turns.  Slices are of the solver's own effort, so that answers do not depend on the
+machine.  The last search that is open has no slice, but all the time that is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from p2smt.errors import TooLarge
+from p2smt.problems.sums import ScheduleClass, SumSchedule
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.search.schedule.synthesis.answer import Attempt
+from p2smt.search.schedule.synthesis.copied import copied
+from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
+from p2smt.search.schedule.synthesis.rungs import GroupRung, rungs
+from p2smt.search.schedule.synthesis.summed import CLASSES, summed
+from p2smt.solvers.solver import Solver
+
+FIRST_SLICE: Mapping[Solver, int] = {Solver.CPSAT: 1000, Solver.Z3: 5_000_000}
+"""Effort (:class:`~p2smt.result.SearchLimits`) of the first slice: about a second."""
+GROWTH = 4
+"""How many times longer each slice is than the one before."""
+SMALLER = 4
+"""Groups so many times smaller than the largest begin a turn later, and so on."""
+WIDER = (ScheduleClass.ACCUMULATORS, ScheduleClass.PARTIAL_SUMS)
+"""Classes that begin in the second turn, with slices of a part of it."""
+WIDER_PART = 4
+
+
+class Trial(NamedTuple):
+    """A group and a class to try, from which turn on."""
+
+    rung: GroupRung
+    family: ScheduleClass | None
+    start: int = 0
+
+    def __str__(self) -> str:
+        order = self.rung.order
+        how = "without symmetry" if order == 1 else f"with a group of {order}"
+        return how if self.family is None else f"{how}, {self.family.value}"
+
+
+TrialSearch = Callable[[Trial, SearchLimits], Result[SumSchedule]]
+
+
+@dataclass(slots=True)
+class ScheduleClimb:
+    """What is known of one size: ``sums`` once found; of every trial the last attempt.
+
+    ``waiting`` are the trials that are open; ``spent``: effort of searches that came to no end.
+    """
+
+    waiting: Iterable[Trial]
+    search: TrialSearch
+    first_slice: int
+    turns: int = 0
+    spent: int = 0
+    known: dict[Trial, Attempt] = field(default_factory=dict)
+    sums: SumSchedule | None = None
+    over: bool = False
+    interrupted: bool = False
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """The last attempt of every trial, in the order in which they ended."""
+        return tuple(self.known.values())
+
+    @property
+    def refuted(self) -> bool:
+        """Whether it is proved that there is no schedule."""
+        return any(attempt.refutes_all for attempt in self.known.values())
+
+    def finish(self, watch: StopWatch) -> None:
+        """Turn after turn, until a schedule is found, nothing is open, or the time is over."""
+        while not self.over and not watch.expired():
+            self.turn(watch, to_the_end=True)
+
+    def turn(
+        self,
+        watch: StopWatch,
+        enough: Callable[[], bool] = lambda: False,
+        *,
+        to_the_end: bool = False,
+    ) -> None:
+        """One slice for every trial that is open; ``to_the_end``: all the time for the last one.
+
+        No search is begun after the time is over, or ``enough`` was tried.
+        On KeyboardInterrupt it is ``over`` and ``interrupted``.
+        """
+        try:
+            again = self._tried(watch, enough, to_the_end)
+        except KeyboardInterrupt:
+            self.over = self.interrupted = True
+            return
+        self.over = self.over or not again
+        self.waiting, self.turns = again, self.turns + 1
+
+    def _tried(self, watch: StopWatch, enough: Callable[[], bool], to_the_end: bool) -> list[Trial]:
+        """The trials that are open still."""
+        again: list[Trial] = []
+        for trial, last in with_last(self.waiting):
+            alone = last and not again and to_the_end
+            effort = self._slice(trial)
+            if watch.expired() or enough() or (effort is None and not alone):
+                again.append(trial)
+                continue
+            limits = replace(watch.left(), effort=None if alone else effort)
+            found, late = self._try(trial, limits)
+            if found.value is not None or self.known[trial].refutes_all:
+                self.sums, self.over = found.value, True
+                return []
+            if late:
+                again.append(trial)
+                self.spent += limits.effort or 0
+        return again
+
+    def _slice(self, trial: Trial) -> int | None:
+        """The effort of a trial in this turn; None: it is not its turn."""
+        part = WIDER_PART if trial.family in WIDER else 1
+        turns = self.turns - trial.start
+        return None if turns < 0 else int(self.first_slice // part * GROWTH**turns)
+
+    def _try(self, trial: Trial, limits: SearchLimits) -> tuple[Result[SumSchedule], bool]:
+        """The answer of one search, and whether more time could give another one."""
+        self.known.pop(trial, None)
+        found: Result[SumSchedule]
+        try:
+            found = self.search(trial, limits)
+            late = found.status is Status.UNKNOWN
+        except TooLarge as error:
+            found = Result(Status.UNKNOWN, stats=SolveStats("none", reason=str(error)))
+            late = False
+        self.known[trial] = _attempt(trial, found)
+        return found, late
+
+
+def climb_of(
+    setting: SynthesisSetting,
+    size: ScheduleSize,
+    solver: Solver,
+    tell: Callable[[str], None],
+) -> ScheduleClimb:
+    """The trials of one size; ``tell``: what is tried."""
+
+    def search(trial: Trial, limits: SearchLimits) -> Result[SumSchedule]:
+        tell(str(trial))
+        if trial.family is None:
+            return copied(setting, size, trial.rung.symmetries, limits, solver)
+        return summed(setting, size, trial.family, trial.rung.symmetries, limits, solver)
+
+    return ScheduleClimb(trials(setting, size, solver), search, FIRST_SLICE[solver])
+
+
+def trials(setting: SynthesisSetting, size: ScheduleSize, solver: Solver) -> Iterator[Trial]:
+    """Every group with the first class, then with the next."""
+    families = CLASSES[solver] if setting.adds else (None,)
+    groups: list[tuple[GroupRung, int]] = []
+    largest = 1
+    for rung in rungs(setting, size.chunks):
+        largest = max(largest, rung.order)
+        later = int(math.log(largest / rung.order, SMALLER) + 1e-9)
+        groups.append((rung, later))
+        yield Trial(rung, families[0], later)
+    for family in families[1:]:
+        yield from (Trial(rung, family, max(1, later)) for rung, later in groups)
+
+
+def with_last(every: Iterable[Trial]) -> Iterator[tuple[Trial, bool]]:
+    """Each trial, and whether it is the last."""
+    waiting = iter(every)
+    one = next(waiting, None)
+    while one is not None:
+        after = next(waiting, None)
+        yield one, after is None
+        one = after
+
+
+def _attempt(trial: Trial, found: Result[SumSchedule]) -> Attempt:
+    order, stats = trial.rung.order, found.stats
+    return Attempt(order, trial.family, found.status, stats.wall_s, stats.reason)

@@ -1,0 +1,34 @@
+"""Groups of symmetries to try, from the largest of use down to none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from p2smt.problems.schedule import ScheduleSymmetry
+from p2smt.search.schedule.groups.ladder import ladder
+from p2smt.search.schedule.synthesis.question import SynthesisSetting
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRung:
+    """A group by its order, and its generators as symmetries of a question's chunks."""
+
+    order: int
+    symmetries: tuple[ScheduleSymmetry, ...] = ()
+
+
+NO_SYMMETRY = GroupRung(1)
+
+
+def rungs(setting: SynthesisSetting, chunks: int) -> Iterator[GroupRung]:
+    """The groups, the one without symmetries last; it alone if symmetry is not wanted.
+
+    They move the edges and chunks of ``setting.copying``.
+    """
+    if not setting.symmetry:
+        yield NO_SYMMETRY
+        return
+    fabric, collective = setting.copying
+    for group, symmetries in ladder(fabric, collective, chunks, setting.root):
+        yield GroupRung(group.order, symmetries)

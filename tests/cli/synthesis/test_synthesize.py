@@ -1,0 +1,144 @@
+"""`p2smt synthesize`: answers by exit code, files, JSON, bad input, interrupts."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from p2smt.search.schedule.synthesis import climb, copied
+from tests.cli.tools import assert_one_error, cli
+
+RING = "--fabric ring:4 --collective all-gather"
+
+
+def synthesize(arguments: str) -> tuple[int, list[str]]:
+    done = cli("synthesize", *shlex.split(arguments))
+    assert done.err == ""
+    return done.code, done.out.splitlines()
+
+
+def test_a_schedule_with_its_files(tmp_path: Path) -> None:
+    names = {"-o": "algo.xml", "--certificate": "cert.json", "--svg": "picture.svg"}
+    options = " ".join(f"{option} {tmp_path / name}" for option, name in names.items())
+    code, lines = synthesize(f"{RING} --steps 2 --rounds 3 --chunks 2 {options}")
+    assert (code, lines[0]) == (0, "schedule")
+    assert "optimal: R/C is at least 3/2 in 2 steps, whatever the chunks (degree)" in lines
+    assert "verified: right in every interleaving" in lines
+    assert cli("verify", str(tmp_path / "algo.xml")).code == 0
+    assert cli("verify", str(tmp_path / "cert.json")).code == 0
+    assert (tmp_path / "picture.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("size", "code", "reason"),
+    [
+        ("--steps 1 --rounds 2 --chunks 1", 4, "no schedule (bound)"),
+        ("--steps 2 --rounds 2 --chunks 2", 4, "no schedule (bound)"),
+        ("--steps 2 --rounds 3 --chunks 2", 0, "schedule"),
+        ("--steps 2 --rounds 3 --chunks 2 --time-limit 0", 3, "unknown"),
+    ],
+)
+def test_exit_codes_and_reasons(size: str, code: int, reason: str) -> None:
+    done = cli("synthesize", *shlex.split(f"{RING} {size} --json"))
+    assert (done.code, done.json()["reason"]) == (code, reason)
+
+
+def test_a_complete_search_says_in_which_class() -> None:
+    """The bound allows it; nothing that is no sum of disjoint values was looked at."""
+    done = cli(
+        *("synthesize", "--fabric", "cube:2", "--collective", "all-reduce", "--symmetry", "none"),
+        *("--steps", "2", "--rounds", "2", "--chunks", "2", "--json"),
+    )
+    found = done.json()
+    assert found["searches"][-1]["group_order"] == 1
+    expected = {0: "schedule", 4: "no schedule in class G with 1 message (complete search)"}
+    assert found["reason"] == expected[done.code]
+
+
+def test_json_has_the_schedule_unless_it_is_written(tmp_path: Path) -> None:
+    asked = shlex.split(f"{RING} --steps 2 --rounds 3 --chunks 2 --json")
+    found = cli("synthesize", *asked).json()
+    assert (found["bound"], found["rate"], found["optimal"]) == ("3/2", "3/2", True)
+    assert found["schedule"]["collective"]["kind"] == "allgather"
+    output = tmp_path / "algo.yaml"
+    found = cli("synthesize", *asked, "-o", str(output)).json()
+    assert (found["schedule"], found["files"]["output"]) == (None, str(output))
+    assert cli("verify", str(output)).code == 0
+
+
+def test_a_frontier_writes_a_file_for_every_point(tmp_path: Path) -> None:
+    code, lines = synthesize(f"{RING} --pareto -o {tmp_path / 'algo.xml'}")
+    assert code == 0
+    assert "ends: no number of steps has a better rate (bound)" in lines
+    assert [path.name for path in tmp_path.iterdir()] == ["algo-2-3-2.xml"]
+    assert cli("verify", str(tmp_path / "algo-2-3-2.xml")).code == 0
+
+
+def test_an_open_gap_is_not_settled() -> None:
+    done = cli("synthesize", *shlex.split(f"{RING} --pareto --max-chunks 1 --json"))
+    assert (done.code, done.json()["status"]) == (3, "open")
+    assert {point["proved"] for point in done.json()["points"]} == {False}
+
+
+def test_an_interrupt_writes_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the search of the second point: the first one is there."""
+    asked: list[int] = []
+    before = copied.copied
+
+    def interrupted(*given: object) -> object:
+        asked.append(1)
+        if len(asked) > 1:
+            raise KeyboardInterrupt
+        return before(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(f"{climb.__name__}.copied", interrupted)
+    done = cli(
+        *("synthesize", "--fabric", "dgx1", "--collective", "all-gather", "--pareto", "--json"),
+        *("-o", str(tmp_path / "algo.xml")),
+    )
+    assert (done.code, done.json()["ending"]) == (130, "it was stopped")
+    assert [point["best"] for point in done.json()["points"]] == ["3/2", "3/2"]
+    assert [path.name for path in tmp_path.iterdir()] == ["algo-2-3-2.xml"]
+
+
+def test_an_interrupt_of_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"{climb.__name__}.copied", interrupted)
+    done = cli("synthesize", *shlex.split(f"{RING} --steps 2 --rounds 3 --chunks 2 --json"))
+    found = done.json()
+    assert (done.code, found["reason"], found["detail"]) == (130, "unknown", "it was stopped")
+    assert found["bound"] == "3/2"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--collective all-gather", "--fabric: is missing"),
+        ("--fabric ring:4", "--collective: is missing"),
+        ("--fabric ring:4 --collective all-sum", "is none of all-gather, all-reduce"),
+        (f"{RING} --steps 2 --rounds 3", "--steps, --rounds and --chunks"),
+        (f"{RING} --steps 2 --rounds 1 --chunks 1", "1 rounds in 2 steps"),
+        (f"{RING} --steps 2 --rounds 2 --chunks 0", "is not a whole number from 1"),
+        (f"{RING} --steps two --rounds 2 --chunks 1", "is not a whole number from 1"),
+        (f"{RING} --pareto --steps 2", "--steps: is found by --pareto"),
+        (f"{RING} --pareto --max-steps 1", "every schedule has at least 2"),
+        (f"{RING} --steps 2 --rounds 2 --chunks 1 --max-steps 4", "goes with --pareto"),
+        (f"{RING} --steps 2 --rounds 2 --chunks 1 --symmetry all", "must be auto or none"),
+        (f"{RING} --steps 2 --rounds 2 --chunks 1 --root 1", "it has no root"),
+        (f"{RING} --steps 2 --rounds 2 --chunks 1 --messages 2", "2 messages of all-gather"),
+        (f"{RING} --steps 2 --rounds 2 --chunks 1 -o algo.txt", "formats are"),
+        (f"{RING} --steps 2 --rounds 2 --chunks 1 --certificate cert.xml", "must end in .json"),
+        (f"{RING} --steps 2 --rounds 2 --chunks 1 --force", "goes with --output"),
+        ("--fabric ring:4 --collective scatter --pareto -o a.xml", "MSCCL XML has no scatter"),
+        ("--fabric ring:1 --collective all-gather --pareto", "must have sizes"),
+        ("--fabric ring:4 --unit 1GB/s --collective all-gather --pareto", "have no unit"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: str, words: str) -> None:
+    done = cli("synthesize", *shlex.split(arguments))
+    assert_one_error(done)
+    assert words in done.err

@@ -1,0 +1,194 @@
+"""The commands whose JSON is held against its schema, by the name of the schema."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from p2smt.report.schemas.catalogue import OUTPUTS
+from tests.cli.tools import EVERY_KIND
+
+SYMBOLIC = Path(__file__).parent.parent / "schedules" / "symbolic"
+SCENE = "-t tiny.yaml --axes dp=2,tp=4 --placement '[[1,2],[2,2]]' --reduce"
+MI300X = "-t mi300x:2 --axes dp=8,tp=2 --placement '[[2,4],[1,2]]' --reduce dp=16MiB"
+ARRAY = "-t tiny.yaml --mesh dp=2,tp=4 --shape 64,64 --from 'S(dp),S(tp)'"
+TRAINED = "--model small.yaml --global-batch 144 --seq 1024"
+TWO_STEPS = "--program 'reduce inside root; broadcast inside root'"
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "solve": (
+        f"-t tiny.yaml {shlex.join(EVERY_KIND)}",
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --compare '[0,4,1,5,2,6,3,7]' --sensitivity",
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --reduce tp=1GiB --within 1000%",
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --nominal --algorithm ring --explain",
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --objective max --pipeline auto --solver z3",
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --require 'dp within node' --fix dp=node:2",
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --time-limit 0.0001",
+        "-t mi300x:2 -a dp=8,tp=2 --reduce dp=16MiB --fix dp=node:2",
+        "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB",
+        "-t unstated.yaml --hosts n[1-5] -a dp=5,tp=2 --reduce dp=1GiB",
+        "-t tiny.yaml --use gpu=2 -a dp=2,tp=2 --reduce dp=1GiB",
+    ),
+    "compare": (
+        "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB --send tp=1MiB",
+        "-t tiny.yaml -a dp=4,tp=2 --reduce dp=1GiB default '[0,4,1,5,2,6,3,7]' tp-dp",
+        "-t racks.yaml --hosts n[1-4] -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB",
+        "-t unstated.yaml -a dp=2,pp=2,tp=2 --reduce dp=1GiB --send pp=1MiB --hosts n[1-4]",
+    ),
+    "synthesize": (
+        "--fabric ring:4 --collective all-reduce --steps 2 --rounds 2 --chunks 2",
+        "--fabric ring:4 --collective broadcast --steps 2 --rounds 2 --chunks 2 --svg made.svg",
+        "--fabric ring:4 --collective all-gather --steps 1 --rounds 2 --chunks 1",
+        "--fabric ring:4 --collective all-gather --steps 2 --rounds 3 --chunks 2 --time-limit 0",
+    ),
+    "synthesize-pareto": (
+        "--fabric ring:4 --collective all-reduce --max-steps 3",
+        "--fabric ring:4 --collective all-gather --time-limit 0",
+    ),
+    "redistribute": (
+        f"{ARRAY} --to 'R,S(dp,tp)' --compare dtensor",
+        f"{ARRAY} --to 'R,S(dp,tp)' --backward",
+        f"{ARRAY} --to 'R,S(dp,tp)' --memory 2KiB",
+        f"{ARRAY} --to 'S(dp),S(tp)'",
+    ),
+    "estimate": (
+        f"{TRAINED} -t gpus.yaml --strategy tp=2,pp=2,dp=2,zero=1",
+        f"{TRAINED} -t gpus.yaml --strategy tp=4,pp=2,split=1/3 --efficiency fsdp-h100",
+        f"{TRAINED} -t six.yaml --strategy pp=4,dp=9 --memory 1MB",
+    ),
+    "plan-training": (
+        f"{TRAINED} -t gpus.yaml",
+        f"{TRAINED} -t gpus.yaml --fix tp=4 --launcher torchtitan --prices programs",
+        "--model llama-3-8b -t dgx-h100:1 --global-batch 64 --seq 8192 --fix tp=1 --fix pp=1",
+        f"{TRAINED} -t gpus.yaml --memory 1MB",
+        f"{TRAINED} -t gpus.yaml --time-limit 0.0001",
+    ),
+    "placements": ("--levels 4,16 --axes 4,16", "--levels 4,16 --axes 4,16 --limit 1"),
+    "programs": (
+        "--factors 2,2 --length 2",
+        "--factors 4,2 --kind all-gather --top 2",
+        f"{SCENE} tp --limit 3",
+        f"{SCENE} tp=1GiB --top 2",
+        f"{SCENE} tp --all-gather tp --length 2",
+        f"{SCENE} tp=1MiB --all-gather tp=1MiB --send dp=1MiB --top 1",
+        f"{MI300X} --top 1",
+        f"{MI300X} --reduce tp=1MiB --top 1",
+    ),
+    "cost": (
+        f"{SCENE} tp=1GiB*2",
+        f"{SCENE} tp=1MiB --pipeline auto {TWO_STEPS}",
+        f"{SCENE} tp=1MiB {TWO_STEPS} --program single",
+        f"{SCENE} tp=1MiB --all-to-all dp=1MiB",
+        f"{SCENE} tp --sizes 1MiB,1GiB",
+        f"{SCENE} tp {TWO_STEPS} --program single --sizes 1MiB,1GiB",
+        f"{SCENE} tp --send dp --sizes 1MiB,1GiB",
+    ),
+    "cost-symbolic": (
+        f"{SCENE} tp=1MiB {TWO_STEPS} --program single --nominal --algorithm ring --symbolic",
+        f"{SCENE} tp --all-to-all dp --nominal --algorithm ring --symbolic",
+        "-t azure-ndv4 --axes dp=16 --placement [[2,8]] --reduce dp --symbolic",
+        f"{SCENE} tp --nominal --algorithm tree --program single --symbolic",
+    ),
+    "crossings": (
+        "--factors 4,8 --latency-ratio 4 --ports 8,1",
+        "--factors 2,3 --bandwidth-ratio 2 --cost-per-call 1/2 --kind all-gather",
+        "--factors 2,3 --time-limit 0.0001",
+    ),
+    "crossings-payload": (
+        f"{SCENE} tp --nominal --algorithm ring",
+        "-t azure-ndv4 --axes dp=16 --reduce dp --length 1",
+        "-t azure-ndv4 --axes dp=16 --reduce dp --time-limit 0.0001",
+    ),
+    "crossings-placement": (
+        "-t tiny.yaml --axes dp=2,tp=4 --reduce dp --reduce tp=1MiB*3",
+        "-t tiny.yaml --axes dp=2,tp=4 --reduce dp --reduce tp --time-limit 0.0001",
+    ),
+    "crossings-sufficient": (
+        "--factors 2,3 --sufficient",
+        "--factors 2,3 --sufficient -o made.json",
+        "--factors 2,3 --sufficient --time-limit 0.0001",
+    ),
+    "verify-certificate": ("rounds.json --fabric ring:5", "wrong_rounds.json", "rounds.json"),
+    "verify-sufficient": ("set.json", "wrong_set.json", "set.json --prove"),
+    "cost-plan": ("plan.json", "wrong_plan.json", "unstated_plan.json"),
+    "verify-plan": (
+        "plan.json",
+        "wrong_plan.json",
+        "wrong_times.json",
+        "plan.json --prove",
+        "slow_plan.json --prove",
+        "unstated_plan.json --prove",
+    ),
+    "verify-journal": ("list.jsonl", "best.jsonl --all", "cut.jsonl", "wrong.jsonl"),
+    "cost-redistribution": ("swap.json", "wrong_swap.json"),
+    "verify-redistribution": (
+        "swap.json",
+        "wrong_swap.json",
+        "swap.json --prove",
+        "slow_swap.json --prove",
+    ),
+    "verify-schedule": (
+        "ring.xml",
+        "pairs.yaml",
+        "plan_of_mscclpp.json",
+        "ring.yaml",
+        "wrong.xml --fix",
+        "racy.yaml",
+        "ring.xml -t tiny.yaml --cost 1MiB --fifo-depth 2",
+        f"{SYMBOLIC / 'ring_all_reduce.yaml'} --set n=4",
+    ),
+    "verify-family": (
+        f"{SYMBOLIC / 'ring_all_reduce.yaml'} --upto 4",
+        "wrong_family.yaml --upto 4",
+        "--program 'all-reduce inside root' --levels 2,2",
+        "--program 'all-reduce inside root' --levels 2,2 --upto 4",
+    ),
+    "run-plan": (
+        "plan.json --backend reference --payload 64KiB",
+        f"{SCENE} tp=1MiB --backend reference --repeat 0",
+    ),
+    "run-schedule": (
+        "ring.xml --backend reference --payload 64KiB",
+        "wrong.xml --backend reference --payload 64KiB --unverified",
+    ),
+    "run-redistribution": (
+        "swap.json --backend reference",
+        "wrong_swap.json --backend reference",
+        "pair.json --repeat 1",
+    ),
+    "calibrate": (
+        "--from-nccl-tests inside.txt across.json",
+        "--from-nccl-tests --topology derived.yaml wrong.txt",
+        "--from-nccl-tests --topology dgx-h100:2 one.txt two.txt",
+    ),
+    "calibrate-runs": ("--runs runs.csv",),
+    "topology-list": ("",),
+    "topology-show": ("dgx-a100:4", "tiny.yaml"),
+    "topology-check": ("tiny.yaml",),
+    "topology-fabric": ("dgx1:2", "ring:5"),
+    "topology-import": (
+        "twice.conf --node dgx-h100 --uplink leaf=400GB/s",
+        "deep.conf --node dgx1-v100 --oversubscription leaf=2",
+    ),
+    "classics": ("",),
+    "classics-name": ("ring-all-reduce --ranks 3", "ring-all-reduce --ranks 3 -o made.xml"),
+    "schema": ("",),
+}
+"""The commands of each schema, without their names and --json."""
+
+WORDS = {
+    "cost-plan": ("cost",),
+    "cost-symbolic": ("cost",),
+    "crossings-payload": ("crossings",),
+    "crossings-placement": ("crossings",),
+    "crossings-sufficient": ("crossings",),
+    "cost-redistribution": ("cost",),
+    "classics-name": ("classics",),
+    "calibrate-runs": ("calibrate",),
+    "plan-training": ("plan",),
+    "synthesize-pareto": ("synthesize", "--pareto"),
+    **{name: (name.partition("-")[0],) for name in OUTPUTS if name[:4] in ("veri", "run-")},
+    **{name: tuple(name.split("-")) for name in OUTPUTS if name.startswith("topology-")},
+}
+"""The words of the command, where they are not the schema's name."""

@@ -1,0 +1,146 @@
+"""Groups and classes in turn: what is tried in which order, and what an answer rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from p2smt.cluster.fabric.file import load_fabric
+from p2smt.errors import TooLarge
+from p2smt.problems.schedule import ScheduleSymmetry
+from p2smt.problems.sums import ScheduleClass, SumSchedule
+from p2smt.result import Result, SearchLimits, Status, StopWatch
+from p2smt.search.schedule.synthesis.answer import Answer
+from p2smt.search.schedule.synthesis.climb import ScheduleClimb, Trial, with_last
+from p2smt.search.schedule.synthesis.proved import least_rate
+from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
+from p2smt.search.schedule.synthesis.rungs import GroupRung
+from p2smt.search.schedule.synthesize import answered
+
+EMPTY = SumSchedule((), ())
+NO, OPEN, YES = Status.INFEASIBLE, Status.UNKNOWN, Status.FEASIBLE
+SIZE = ScheduleSize(2, 2, 1)
+
+
+def groups(*orders: int) -> list[GroupRung]:
+    """Groups of these orders, told apart by a symmetry that nobody looks at."""
+    return [
+        GroupRung(order, () if order == 1 else (ScheduleSymmetry((n,), (), ()),))
+        for n, order in enumerate(orders)
+    ]
+
+
+class Fake:
+    """Answers by order of the group and class; keeps what it was asked, with which effort."""
+
+    def __init__(
+        self, answers: Mapping[tuple[int, ScheduleClass | None], Sequence[Status]]
+    ) -> None:
+        self.answers = {key: list(each) for key, each in answers.items()}
+        self.asked: list[tuple[int, ScheduleClass | None, int | None]] = []
+
+    def __call__(self, trial: Trial, limits: SearchLimits) -> Result[SumSchedule]:
+        key = (trial.rung.order, trial.family)
+        self.asked.append((*key, limits.effort))
+        status = self.answers[key].pop(0)
+        return Result(status, EMPTY if status is YES else None)
+
+
+def climbed(fake: Fake, trials: Sequence[Trial]) -> ScheduleClimb:
+    climb = ScheduleClimb(iter(trials), fake, 1000)
+    climb.finish(StopWatch.start(SearchLimits()))
+    return climb
+
+
+def words(climb: ScheduleClimb, collective: str = "allgather") -> tuple[Answer, str]:
+    setting = SynthesisSetting(load_fabric("ring:3"), collective)
+    watch = StopWatch.start(SearchLimits())
+    found = answered(setting, SIZE, least_rate(setting, 2, watch), climb, watch)
+    return found.status, found.reason
+
+
+def test_larger_groups_first_and_open_ones_again_with_more() -> None:
+    fake = Fake({(4, None): [OPEN, OPEN, YES], (2, None): [NO], (1, None): [OPEN, OPEN]})
+    climb = climbed(fake, [Trial(rung, None) for rung in groups(4, 2, 1)])
+    assert fake.asked == [
+        *((4, None, 1000), (2, None, 1000), (1, None, 1000)),
+        *((4, None, 4000), (1, None, 4000), (4, None, 16000)),
+    ]
+    assert climb.sums is EMPTY
+    assert climb.attempts[-1].order == 4
+    assert climb.spent == 2 * 5000
+
+
+def test_the_last_one_that_is_open_has_all_the_time() -> None:
+    fake = Fake({(2, None): [NO], (1, None): [NO]})
+    climb = climbed(fake, [Trial(rung, None) for rung in groups(2, 1)])
+    assert fake.asked[-1] == (1, None, None)
+    assert words(climb) == (Answer.NO_SCHEDULE, "no schedule (complete search)")
+
+
+def test_no_class_but_the_widest_refutes_an_all_reduce() -> None:
+    trees, sums = ScheduleClass.TREES, ScheduleClass.PARTIAL_SUMS
+    (one,) = groups(1)
+    fake = Fake({(1, trees): [NO], (1, sums): [NO]})
+    climb = ScheduleClimb(iter([Trial(one, trees), Trial(one, sums, 1)]), fake, 1000)
+    watch = StopWatch.start(SearchLimits())
+    climb.turn(watch)
+    assert not climb.refuted
+    assert words(climb, "allreduce")[0] is Answer.UNKNOWN
+    climb.finish(watch)
+    reason = "no schedule in class G with 1 message (complete search)"
+    assert words(climb, "allreduce") == (Answer.NO_SCHEDULE, reason)
+
+
+def test_none_with_symmetries_is_not_none() -> None:
+    fake = Fake({(2, None): [NO], (1, None): [OPEN]})
+    climb = ScheduleClimb([Trial(rung, None) for rung in groups(2, 1)], fake, 1000)
+    climb.turn(StopWatch.start(SearchLimits()))
+    assert words(climb) == (Answer.NO_SYMMETRIC, "no symmetric schedule")
+
+
+def test_one_open_group_leaves_it_unknown() -> None:
+    fake = Fake({(4, None): [OPEN], (2, None): [NO], (1, None): [OPEN]})
+    climb = ScheduleClimb([Trial(rung, None) for rung in groups(4, 2, 1)], fake, 1000)
+    climb.turn(StopWatch.start(SearchLimits()))
+    assert words(climb) == (Answer.UNKNOWN, "unknown")
+
+
+def test_what_is_too_large_is_tried_once_and_says_so() -> None:
+    def search(trial: Trial, _: SearchLimits) -> Result[SumSchedule]:
+        raise TooLarge(f"order {trial.rung.order}", "is more than a million variables")
+
+    climb = ScheduleClimb(iter([Trial(rung, None) for rung in groups(2, 1)]), search, 1000)
+    watch = StopWatch.start(SearchLimits())
+    climb.finish(watch)
+    setting = SynthesisSetting(load_fabric("ring:3"), "allgather")
+    found = answered(setting, SIZE, least_rate(setting, 2, watch), climb, watch)
+    assert found.status is Answer.UNKNOWN
+    assert found.detail == "order 1: is more than a million variables"
+
+
+def test_an_interrupt_keeps_what_is_known() -> None:
+    def search(trial: Trial, _: SearchLimits) -> Result[SumSchedule]:
+        if trial.rung.order == 1:
+            raise KeyboardInterrupt
+        return Result(NO)
+
+    climb = ScheduleClimb(iter([Trial(rung, None) for rung in groups(2, 1)]), search, 1000)
+    climb.finish(StopWatch.start(SearchLimits()))
+    assert climb.interrupted
+    assert [attempt.order for attempt in climb.attempts] == [2]
+
+
+def test_nothing_begins_after_the_time() -> None:
+    fake = Fake({})
+    climb = ScheduleClimb([Trial(rung, None) for rung in groups(2, 1)], fake, 1000)
+    climb.finish(StopWatch.start(SearchLimits(0.0)))
+    assert fake.asked == []
+    assert words(climb) == (Answer.UNKNOWN, "unknown")
+
+
+@pytest.mark.parametrize("count", range(4))
+def test_the_last_is_known(count: int) -> None:
+    every = [Trial(rung, None) for rung in groups(*range(1, count + 1))]
+    assert list(with_last(iter(every))) == [(one, one is every[-1]) for one in every]

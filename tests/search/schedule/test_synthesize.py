@@ -1,0 +1,180 @@
+"""Synthesis end to end: answers against searches without symmetry, and against published ones."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import p2smt
+from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge
+from p2smt.errors import InputError
+from p2smt.problems.sums import ScheduleClass
+from p2smt.result import SearchLimits
+from p2smt.schedules.certificate.certificate import BoundKind
+from p2smt.schedules.certificate.check import check_certificate
+from p2smt.schedules.verify.report import Verdict
+from p2smt.search.schedule.frontier import Ending
+from p2smt.search.schedule.synthesis.answer import Answer
+from p2smt.search.schedule.synthesis.question import NAMES, collective_named, shown_collective
+from p2smt.search.schedule.synthesis.sizes import sizes
+
+
+@pytest.mark.parametrize("collective", NAMES)
+def test_every_collective_has_a_schedule_that_is_right(collective: str) -> None:
+    found = p2smt.synthesize("ring:4", collective, steps=3, rounds=6, chunks=2)
+    assert found.status is Answer.SCHEDULE
+    assert found.report is not None
+    assert found.report.verdict is Verdict.VALID
+    assert found.schedule is not None
+    assert found.schedule.contract.collective == NAMES[collective]
+    assert found.bound is not None
+    assert found.bound.value <= found.rate
+
+
+@pytest.mark.parametrize(
+    ("fabric", "size", "family"),
+    [
+        ("mesh:4", (2, 2, 4), ScheduleClass.TREES),
+        ("dgx1", (4, 4, 8), ScheduleClass.TREES),
+        ("ring:5", (2, 2, 1), ScheduleClass.PARTIAL_SUMS),
+    ],
+)
+def test_all_reduces_that_msccl_tools_calls_unsatisfiable(
+    fabric: str, size: tuple[int, int, int], family: ScheduleClass
+) -> None:
+    steps, rounds, chunks = size
+    found = p2smt.synthesize(fabric, "all-reduce", steps=steps, rounds=rounds, chunks=chunks)
+    assert (found.status, found.family) == (Answer.SCHEDULE, family)
+
+
+def test_what_a_bound_refutes_is_not_searched() -> None:
+    found = p2smt.synthesize("dgx1", "all-gather", steps=2, rounds=4, chunks=3)
+    assert (found.status, found.reason) == (Answer.NO_SCHEDULE, "no schedule (bound)")
+    assert found.attempts == ()
+    assert found.bound is not None
+    assert found.bound.value == Fraction(3, 2)
+    assert check_certificate(found.bound.certificate).valid
+
+
+def test_too_few_steps_are_refuted_by_distance() -> None:
+    found = p2smt.synthesize("ring:6", "all-gather", steps=2, rounds=9, chunks=1)
+    assert (found.status, found.reason) == (Answer.NO_SCHEDULE, "no schedule (bound)")
+    assert found.bound is not None
+    assert (found.bound.kind, found.bound.value) == (BoundKind.DISTANCE, Fraction(3))
+    assert not found.optimal
+
+
+@st.composite
+def fabrics(draw: st.DrawFn) -> Fabric:
+    """A ring of three or four ranks both ways, and some more edges, of bandwidth 1 or 2."""
+    ranks = draw(st.integers(3, 4))
+    pairs = {(a, (a + turn) % ranks) for a in range(ranks) for turn in (1, -1)}
+    pairs |= draw(
+        st.sets(st.tuples(*[st.integers(0, ranks - 1)] * 2).filter(lambda p: p[0] != p[1]))
+    )
+    edges = tuple(FabricEdge(a, b, (n,)) for n, (a, b) in enumerate(sorted(pairs)))
+    rates = [Fraction(draw(st.integers(1, 2))) for _ in edges]
+    return Fabric("drawn", ranks, tuple(Capacity("", rate) for rate in rates), edges)
+
+
+@given(
+    fabrics(),
+    st.sampled_from(["all-gather", "all-reduce", "reduce-scatter", "broadcast"]),
+    st.integers(1, 2),
+    st.integers(0, 1),
+    st.integers(1, 3),
+)
+@settings(max_examples=15, deadline=None)
+def test_with_symmetry_and_without_the_answer_is_the_same(
+    fabric: Fabric, collective: str, steps: int, more: int, chunks: int
+) -> None:
+    answers = {
+        p2smt.synthesize(
+            *(fabric, collective),
+            steps=steps,
+            rounds=steps + more,
+            chunks=chunks,
+            symmetry=symmetry,
+            solver=solver,
+        ).status
+        for symmetry, solver in ((True, "cpsat"), (False, "cpsat"))
+    }
+    assert len(answers) == 1
+    assert answers <= {Answer.SCHEDULE, Answer.NO_SCHEDULE}
+
+
+@pytest.mark.parametrize("collective", ["all-gather", "all-to-all"])
+def test_the_frontier_of_a_dgx1_is_proved(collective: str) -> None:
+    found = p2smt.synthesize_frontier("dgx1", collective)
+    points = [(p.steps, p.best) for p in found.points]
+    published = {
+        "all-gather": [(2, Fraction(3, 2)), (3, Fraction(7, 6))],
+        "all-to-all": [(2, Fraction(8, 3))],
+    }
+    assert points == published[collective]
+    assert found.proved
+    assert found.ending is Ending.LIMIT
+
+
+def test_a_frontier_ends_where_it_is_told_to() -> None:
+    found = p2smt.synthesize_frontier("ring:4", "broadcast", max_steps=3)
+    assert [point.steps for point in found.points] == [2, 3]
+    assert found.ending is Ending.STEPS
+    late = p2smt.synthesize_frontier("ring:4", "broadcast", limits=SearchLimits(0.0))
+    assert (late.points, late.ending, late.proved) == ((), Ending.TIME, False)
+
+
+def test_no_point_of_a_frontier_can_be_beaten_with_few_chunks() -> None:
+    """Against every smaller size of at most three chunks, by a search without symmetry."""
+    found = p2smt.synthesize_frontier("ring:4", "all-gather", max_chunks=6)
+    for point in found.points:
+        for chunks in (1, 2, 3):
+            for rounds in range(point.steps, 8):
+                if point.best is None or Fraction(rounds, chunks) < point.best:
+                    one = p2smt.synthesize(
+                        *("ring:4", "all-gather"),
+                        steps=point.steps,
+                        rounds=rounds,
+                        chunks=chunks,
+                        symmetry=False,
+                    )
+                    assert one.status is Answer.NO_SCHEDULE
+
+
+@given(st.integers(1, 5), st.fractions(Fraction(1, 6), 3, max_denominator=8), st.integers(1, 30))
+def test_sizes_lie_between_bound_and_best(steps: int, bound: Fraction, most: int) -> None:
+    best = bound * Fraction(3, 2)
+    first, later = sizes(steps, bound, best, most)
+    assert len({*first, *later}) == len(first) + len(later)
+    for size in (*first, *later):
+        assert bound <= size.rate < best
+        assert size.steps == steps <= size.rounds
+        assert size.chunks <= most
+    assert all(size.rate == bound for size in later)
+
+
+@pytest.mark.parametrize("name", ["all-gather", "allgather", "all_gather"])
+def test_collectives_are_named_in_any_way(name: str) -> None:
+    assert shown_collective(collective_named(name)) == "all-gather"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"rounds": 1}, "1 rounds in 2 steps"),
+        ({"chunks": 0}, "0 chunks"),
+        ({"steps": 0}, "0 steps"),
+        ({"root": 1}, "root 1 of all-gather: it has no root"),
+        ({"messages": 2}, "2 messages of all-gather"),
+        ({"collective": "sendrecv"}, "is none of"),
+        ({"fabric": Fabric("one", 1, (), ())}, "of one rank: sends nothing"),
+        ({"fabric": Fabric("apart", 2, (), ())}, "has no way to rank 1"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(change: dict[str, object], words: str) -> None:
+    asked = {"fabric": "ring:4", "collective": "all-gather", "steps": 2, "rounds": 2, "chunks": 1}
+    with pytest.raises(InputError, match=words):
+        p2smt.synthesize(**{**asked, **change})  # type: ignore[arg-type]
