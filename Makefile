@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive and not evidence
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings scaling setup setup-dev lock clean
+.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings scaling large-plan published-schedules schedule-synthesis setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -103,6 +103,9 @@ crossings: setup ## prove the least sufficient sets of all small sizes again (tw
 	$(BIN)/python -m experiments.crossings.study
 	$(BIN)/python -m experiments.crossings.page
 
+large-plan: setup-dev ## plan 405B on 16,384 GPUs over two Dask workers, kill one, verify the journal (idle cores, minutes)
+	$(BIN)/python -m experiments.scaling.large_plan
+
 scaling: setup-dev ## measure searches in parts again, kill their workers, simulate clusters (idle cores, half an hour)
 	$(BIN)/python -m experiments.scaling.cubes
 	$(BIN)/python -m experiments.scaling.overhead
@@ -110,6 +113,19 @@ scaling: setup-dev ## measure searches in parts again, kill their workers, simul
 	$(BIN)/python -m experiments.scaling.two
 	$(BIN)/python -m experiments.scaling.deaths
 	$(BIN)/python -m experiments.scaling.page
+
+# CLONES: a folder of clones of the repositories that experiments/published_schedules/sources.py lists;
+# PYTHON_OF_CLONES: an interpreter with what their programs import (the study's README.md says what).
+published-schedules: setup $(VENV)/.stamp-dev ## verify the schedules in clones of public repositories again (minutes)
+	$(BIN)/python -m experiments.published_schedules.study $(CLONES) $(PYTHON_OF_CLONES)
+	$(BIN)/python -m experiments.published_schedules.page
+
+# MSCCL_TOOLS: a clone of microsoft/msccl-tools at the commit of the study.
+schedule-synthesis: setup $(VENV)/.stamp-dev ## synthesize schedules beside msccl-tools, and the DGX-1 frontier (idle cores, an hour)
+	$(BIN)/python -m experiments.schedule_synthesis.compare $(MSCCL_TOOLS) $(PYTHON_OF_CLONES)
+	$(BIN)/python -m experiments.schedule_synthesis.frontier
+	$(BIN)/python -m experiments.schedule_synthesis.draw
+	$(BIN)/python -m experiments.schedule_synthesis.page
 
 setup: $(VENV)/.stamp-package
 

@@ -41,6 +41,13 @@ ROOT = Path(__file__).parents[2]
         ("redistribution.page", ["x"], "error: 1 arguments: none is expected"),
         ("crossings.study", ["5"], "error: levels ['5']: must be 2, 3 or 4"),
         ("crossings.page", ["x"], "error: 1 arguments: none is expected"),
+        ("published_schedules.study", [], "error: 0 arguments: CLONES [PYTHON] is expected"),
+        ("published_schedules.study", ["none"], "error: folder 'none': does not exist"),
+        ("published_schedules.page", ["x"], "error: 1 arguments: none is expected"),
+        ("schedule_synthesis.compare", ["x"], "error: 1 arguments: MSCCL_TOOLS PYTHON [REPEAT]"),
+        ("schedule_synthesis.compare", ["none", "x"], "error: folder 'none': is not a clone of"),
+        ("schedule_synthesis.frontier", ["x"], "error: 1 arguments: none is expected"),
+        ("schedule_synthesis.page", ["x"], "error: 1 arguments: none is expected"),
         ("unequal_racks.study", ["--rate", "fast"], "error: --rate"),
         ("unequal_racks.page", ["x"], "error: 1 arguments: none is expected"),
         (
