@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 
 from p2smt.api.files import StrPath
 from p2smt.cluster.fabric.fabric import Fabric
-from p2smt.schedules.certificate.certificate import KIND, MAX_BYTES, ScheduleCertificate
+from p2smt.files.json_text import read_json
+from p2smt.plans.file import MAX_PLAN_BYTES
+from p2smt.schedules.certificate.certificate import KIND, ScheduleCertificate
 from p2smt.schedules.certificate.check import CertificateReport, check_certificate
 
 _OTHER = "the certificate is about another fabric than the one that is named"
+_REMEDY = "give a plan, a certificate or a schedule as p2smt wrote it"
 
 
 def is_certificate(path: StrPath) -> bool:
-    """Whether a file is a certificate of a bound, by its ``kind``."""
-    try:
-        if os.path.getsize(path) > MAX_BYTES:
-            return False
-        with open(path, encoding="utf-8") as file:
-            data = json.load(file)
-    except (OSError, ValueError, RecursionError):
-        return False
+    """Whether a file is a certificate of a bound, by its ``kind``.
+
+    Raises:
+        InputError: it is no JSON, so that nobody knows.
+    """
+    name = os.fspath(path)
+    data = read_json(name, f"file {name[:200]!r}", _REMEDY, MAX_PLAN_BYTES)
     return isinstance(data, dict) and data.get("kind") == KIND
 
 
@@ -31,16 +32,19 @@ def verify_bound(
 ) -> CertificateReport:
     """Derive the bound of a certificate, or of its file, again, in exact arithmetic.
 
+    A certificate that is given as a value is held to the rules of its file too.
+
     Args:
         subject: the certificate, or the path of its file.
         fabric: the one that it must be about, edge by edge; None: the one that it holds.
 
     Raises:
-        InputError: the file is no certificate.
+        InputError: the file, or the value, is no certificate.
     """
-    claim = subject
-    if not isinstance(claim, ScheduleCertificate):
-        claim = ScheduleCertificate.load(claim)
+    if isinstance(subject, ScheduleCertificate):
+        claim = ScheduleCertificate.of_text(subject.text())
+    else:
+        claim = ScheduleCertificate.load(subject)
     report = check_certificate(claim)
     if fabric is None or _same(claim, fabric):
         return report

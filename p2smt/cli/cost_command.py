@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -73,6 +74,7 @@ def cost(
         others = (topology, use, axes, placement, kind, program, sizes, plot, objective, algorithm)
         more = (*others, pipeline, library, nominal or None, symbolic or None, latex or None)
         if texts.some or any(given is not None for given in more):
+            _refuse_others(plan, topology)
             raise InputError("a plan file", "stands alone", "drop the other options")
         if is_redistribution(plan):
             return cost_redistribution(plan, json)
@@ -181,15 +183,34 @@ def _read(path: str) -> AnyPlan:
         InputError: there is none; of a schedule it says how to predict its time.
     """
     from p2smt.errors import InputError
-    from p2smt.interop.schedule_files import format_of, schedule_text
     from p2smt.plans.file import read_plan
 
     try:
         return read_plan(path)
-    except InputError as error:
-        found = format_of(schedule_text(path) or "")
-        if found is None:
-            raise
-        remedy = "use `p2smt verify FILE --cost SIZE --topology NAME`"
+    except InputError:
+        _refuse_others(path, None)
+        raise
+
+
+def _refuse_others(path: str, topology: str | None) -> None:
+    """Files that have a time elsewhere, or none.
+
+    Raises:
+        InputError: it is a schedule, or the certificate of a bound.
+    """
+    from p2smt.api.certificates import is_certificate
+    from p2smt.errors import InputError
+    from p2smt.interop.schedule_files import format_of, schedule_text
+
+    given, bound = f"file {path[:200]!r}", False
+    found = format_of(schedule_text(path) or "")
+    if found is not None:
         rule = f"is a schedule ({found.title}), not a plan"
-        raise InputError(error.given, rule, remedy) from None
+        name = "NAME" if topology is None else topology[:60]
+        remedy = f"use `p2smt verify FILE --cost SIZE --topology {name}`"
+        raise InputError(given, rule, remedy)
+    with suppress(InputError):  # what is no JSON is said by those who read it
+        bound = is_certificate(path)
+    if bound:
+        rule = "is the certificate of a bound, which no time goes with"
+        raise InputError(given, rule, "check it with `p2smt verify FILE`")

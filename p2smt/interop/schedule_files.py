@@ -158,21 +158,23 @@ def schedule_text(path: str) -> str | None:
 
 
 def require_json(path: str) -> None:
-    """A file that is no schedule may be a plan, if it is JSON.
+    """A file that is no schedule may be a plan or a certificate, if it is JSON.
 
     Raises:
-        InputError: it is missing, not a regular file, or begins like neither.
+        InputError: it is missing, not a regular file, empty, or begins like neither.
     """
     given = f"file {path!r}"
     if not os.path.exists(path):
         raise InputError(given, "does not exist", "check the path")
     if not os.path.isfile(path):
-        raise InputError(given, "is not a regular file", "name a plan or a schedule")
+        raise InputError(given, "is not a regular file", "name a plan, a certificate or a schedule")
     with open(path, "rb") as file:
         start = file.read(1024).lstrip()[:1]
+    if not start:
+        raise InputError(given, "is empty", "name a plan, a certificate or a schedule")
     if start != b"{":
         known = ", ".join(row.title for row in FORMATS)
-        rule = f"is neither a plan (JSON) nor a schedule ({known})"
+        rule = f"is neither a plan or certificate (JSON) nor a schedule ({known})"
         raise InputError(given, rule, "see docs/schedules.md")
 
 

@@ -312,3 +312,6 @@ def test_cost_of_a_schedule_says_where_it_is_predicted(
     assert_one_error(outcome)
     assert f"is a schedule ({title}), not a plan" in outcome.err
     assert "`p2smt verify FILE --cost SIZE --topology NAME`" in outcome.err
+    outcome = cli("cost", path, "-t", "dgx1-v100", *more)
+    assert_one_error(outcome)
+    assert "`p2smt verify FILE --cost SIZE --topology dgx1-v100`" in outcome.err

@@ -13,9 +13,10 @@ def verify_certificate(file: str, json: bool, fabric: str | None) -> int:
     from p2smt.cluster.fabric.file import load_fabric
     from p2smt.report.schedules.certificate_data import certificate_data, certificate_lines
 
-    report = verify_bound(file, None if fabric is None else load_fabric(fabric))
+    known = None if fabric is None else load_fabric(fabric)
+    report, name = verify_bound(file, known), None if known is None else known.name
     if json:
-        print_json(certificate_data(report, fabric))
+        print_json(certificate_data(report, name))
     else:
-        typer.echo("\n".join(certificate_lines(report, fabric)))
+        typer.echo("\n".join(certificate_lines(report, name)))
     return OK if report.valid else REFUTED

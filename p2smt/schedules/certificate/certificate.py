@@ -242,6 +242,8 @@ def _fabric(data: Any, source: str) -> CertifiedFabric:
         data, ("name", "ranks", "capacities", "edges"), source
     )
     count = plain.whole(ranks, MAX_RANKS + 1, source, "ranks")
+    if count < 1:
+        raise plain.refused(source, "ranks", "must be at least 1")
     rates = plain.items(
         capacities, lambda one: plain.fraction(one, source, "a capacity"), source, "capacities"
     )
@@ -301,6 +303,8 @@ def _prices(data: Any, fabric: CertifiedFabric, steps: int | None, source: str) 
     def cut(one: Any) -> CutPrice:
         members, price = plain.keys(one, ("ranks", "price"), source)
         inside = _numbers(members, ranks, source, "rank")
+        if len(set(inside)) < len(inside):
+            raise plain.refused(source, "a cut", "names a rank twice")
         return CutPrice(inside, plain.fraction(price, source, "price"))
 
     def partition(one: Any) -> PartitionPrice:

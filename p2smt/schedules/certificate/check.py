@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from p2smt.schedules.certificate import plain
 from p2smt.schedules.certificate.certificate import (
     BoundedCollective,
     BoundKind,
@@ -16,7 +17,9 @@ from p2smt.schedules.certificate.duality import NoProof, proved_bound
 from p2smt.schedules.certificate.symmetry import fault_of_generator
 from p2smt.schedules.certificate.ways import cheapest
 
-CHECKED = ("generators", "prices", "bound")
+MAX_BITS = 4000
+"""Of a proved bound, above and below the stroke: a longer one is rounded down."""
+_DECIMALS = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,9 @@ def check_certificate(claim: ScheduleCertificate) -> CertificateReport:
         return CertificateReport(claim, None, (str(fault),))
     faults = []
     if claim.bound > proved:
-        faults.append(f"the bound {claim.bound} is claimed, and {proved} is proved")
+        faults.append(
+            f"the bound {plain.words(claim.bound)} is claimed, and {plain.words(proved)} is proved"
+        )
     if proved == 0:
         faults.append("nothing is proved: every schedule has that much")
     return CertificateReport(claim, proved, tuple(faults))
@@ -61,7 +66,20 @@ def derived_bound(claim: ScheduleCertificate) -> Fraction:
         raise NoProof(fault)
     if claim.kind is BoundKind.DISTANCE:
         return Fraction(_distance(claim, groups))
-    return proved_bound(claim, groups)
+    return _rounded(proved_bound(claim, groups))
+
+
+def _rounded(bound: Fraction) -> Fraction:
+    """A bound that can be written down: itself, or a little less."""
+    if max(bound.numerator.bit_length(), bound.denominator.bit_length()) <= MAX_BITS:
+        return bound
+    return Fraction(bound.numerator * _DECIMALS // bound.denominator, _DECIMALS)
+
+
+def checked_of(claim: ScheduleCertificate) -> tuple[str, ...]:
+    """What the check of a certificate holds against it, in words."""
+    generators = ("generators",) if claim.generators else ()
+    return (*generators, "distance" if claim.kind is BoundKind.DISTANCE else "prices", "bound")
 
 
 def _misfits(claim: ScheduleCertificate) -> Iterator[str]:
@@ -98,10 +116,12 @@ def _distance(claim: ScheduleCertificate, groups: Sequence[ChunkPairs]) -> int:
     return way
 
 
-def claim_words(claim: ScheduleCertificate) -> str:
-    """The claim as a sentence."""
+def claim_words(claim: ScheduleCertificate, name: str | None = None) -> str:
+    """The claim as a sentence; ``name``: of the fabric, if not as the certificate calls it."""
     root = "" if claim.root is None else f" with root {claim.root}"
-    fabric = f"{claim.fabric.name} ({claim.fabric.ranks} ranks, {len(claim.fabric.edges)} edges)"
+    fabric = (
+        f"{name or claim.fabric.name} ({claim.fabric.ranks} ranks, {len(claim.fabric.edges)} edges)"
+    )
     scene = f"{claim.collective}{root} on {fabric}"
     if claim.kind is BoundKind.DISTANCE:
         return f"{scene}: every schedule has {claim.bound} steps or more, by {claim.kind}"

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from p2smt.errors import InputError
 
 MAX_DIGITS = 4000
+MAX_SHOWN_BITS = 256
 _FRACTION = re.compile(r"(0|[1-9][0-9]*)(?:/([1-9][0-9]*))?", re.ASCII)
 _REMEDY = "give a file that synthesize --certificate wrote"
 T = TypeVar("T")
@@ -85,6 +86,12 @@ def fraction(data: Any, source: str, what: str) -> Fraction:
         rule = "must be a text such as 7/24: whole numbers from 0, none of them 0 below the stroke"
         raise refused(source, f"{what} {str(data)[:20]!r}", rule)
     return Fraction(int(found[1]), int(found[2] or 1))
+
+
+def words(number: Fraction) -> str:
+    """A number as a message shows it: that of a long one says how long it is."""
+    bits = max(number.numerator.bit_length(), number.denominator.bit_length())
+    return str(number) if bits <= MAX_SHOWN_BITS else f"a fraction of {bits} bits"
 
 
 def items(data: Any, read: Callable[[Any], T], source: str, what: str) -> tuple[T, ...]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import p2smt
+from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.cluster.fabric.file import load_fabric
-from p2smt.search.schedule.bounds.rate import distance_bound, rate_bound
+from p2smt.search.schedule.bounds.rate import RateBound, distance_bound, rate_bound
 from tests.cli.tools import cli
+from tests.search.schedule.bounds.maps import maps_of
 
 
 @pytest.fixture
@@ -28,7 +31,7 @@ def test_the_claim_is_said_in_words(file: Path) -> None:
         "or more, rounds a chunk in all, by flow",
         "it holds for every number of chunks and every schedule that does not mix chunks; switches "
         "that copy or add are outside",
-        "checked: generators, prices, bound",
+        "checked: prices, bound",
         "not checked: that the fabric in the file is dgx1 (add --fabric)",
     ]
 
@@ -45,12 +48,67 @@ def test_a_distance_is_a_claim_about_steps(tmp_path: Path) -> None:
 
 def test_a_fabric_is_held_against_the_one_that_is_named(file: Path) -> None:
     assert cli("verify", str(file), "--fabric", "dgx1").out.splitlines()[-1] == (
-        "checked: generators, prices, bound, the fabric is dgx1"
+        "checked: prices, bound, the fabric is dgx1"
     )
     done = cli("verify", str(file), "--fabric", "cube:3", "--json")
     assert done.code == 1
     (fault,) = done.json()["violations"]
     assert fault == "the certificate is about another fabric than the one that is named"
+
+
+def test_the_claim_is_about_the_fabric_that_was_named(file: Path) -> None:
+    file.write_text(file.read_text().replace('"name": "dgx1"', '"name": "evil\\nvalid: all"'))
+    lines = cli("verify", str(file), "--fabric", "dgx1").out.splitlines()
+    assert lines[0].startswith("valid: all-reduce on dgx1 (8 ranks, 32 edges): ")
+    assert lines[2:] == [
+        "checked: prices, bound, the fabric is dgx1 (the file calls it 'evil\\nvalid: all')"
+    ]
+    lines = cli("verify", str(file)).out.splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("valid: all-reduce on evil\\nvalid: all (8 ranks, 32 edges): ")
+
+
+@pytest.mark.parametrize(
+    ("make", "checked"),
+    [
+        (lambda ring: distance_bound(ring, "all-gather"), "distance, bound"),
+        (lambda ring: rate_bound(ring, "all-gather", None), "prices, bound"),
+        (
+            lambda ring: rate_bound(ring, "all-to-all", 2, symmetries=tuple(maps_of(ring))),
+            "generators, prices, bound",
+        ),
+    ],
+)
+def test_what_is_not_there_was_not_checked(
+    tmp_path: Path, make: Callable[[Fabric], RateBound], checked: str
+) -> None:
+    path = tmp_path / "cert.json"
+    make(load_fabric("ring:4")).certificate.save(path)
+    done = cli("verify", str(path), "--fabric", "ring:4")
+    assert done.out.splitlines()[-1] == f"checked: {checked}, the fabric is ring:4"
+
+
+@pytest.mark.parametrize("fabric", [(), ("--fabric", "dgx1")])
+def test_a_broken_file_is_called_that(file: Path, fabric: tuple[str, ...]) -> None:
+    deep = '{"a": ' * 60_000
+    for text, message in (
+        (file.read_text()[:500], "is not JSON (Expecting "),
+        (deep, "is nested too deeply; give a plan, a certificate or a schedule"),
+        ("", "is empty; name a plan, a certificate or a schedule"),
+        ("[[[", "is neither a plan or certificate (JSON) nor a schedule ("),
+    ):
+        file.write_text(text)
+        done = cli("verify", str(file), *fabric)
+        assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+        assert message in done.err
+
+
+def test_no_time_goes_with_a_bound(file: Path) -> None:
+    for more in ((), ("-t", "dgx1-v100")):
+        done = cli("cost", str(file), *more)
+        assert (done.code, done.out) == (2, "")
+        assert "is the certificate of a bound" in done.err
+        assert "`p2smt verify FILE`" in done.err
 
 
 def test_too_high_a_bound_is_refuted(file: Path) -> None:

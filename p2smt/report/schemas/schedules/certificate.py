@@ -33,7 +33,7 @@ class CertifiedFabricModel(CertificatePart):
     """The fabric: capacities and their bandwidths in units, edges between ranks."""
 
     name: str
-    ranks: Annotated[int, Field(ge=0, le=1024)]
+    ranks: Annotated[int, Field(ge=1, le=1024)]
     capacities: list[Exact]
     edges: Annotated[
         list[tuple[Numbered, Numbered, list[Numbered]]],
