@@ -49,9 +49,10 @@ from p2smt.encodings.schedule.cpsat_rounds import (
 )
 from p2smt.encodings.schedule.part_lists import kept_schedule
 from p2smt.encodings.schedule.points import distances, edges_into, first_chunks, orbits
+from p2smt.encodings.schedule.stated import stated
 from p2smt.problems.schedule import ScheduleSymmetry
 from p2smt.problems.sums import AllReduceProblem, SumSchedule
-from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import OUT_OF_TIME, Result, SearchLimits, SolveStats, Status, StopWatch
 
 _SOLVER = "cpsat"
 
@@ -86,12 +87,10 @@ def any_schedule(problem: AllReduceProblem, limits: SearchLimits) -> Result[SumS
     places = (len(problem.edges) + problem.ranks) * problem.steps
     check_size(problem, places, places * problem.ranks)
     found = _variables(model, problem)
-    c1_message(model, problem, found)
-    c2_keep(model, problem, found)
-    c3_sum(model, problem, found)
-    c4_ends(model, problem, found)
-    c5_capacity(model, problem, found)
-    c6_rounds(model, problem, found)
+    every = (c1_message, c2_keep, c3_sum, c4_ends, c5_capacity, c6_rounds)
+    if not stated(watch, model, problem, found, every):
+        late = SolveStats(_SOLVER, watch.elapsed_s(), 0, reason=OUT_OF_TIME)
+        return Result(Status.UNKNOWN, stats=late)
     solver, verdict = run(model, watch.left(), linear=False)
     counters = (("variables", len(model.proto.variables)),)
     stats = SolveStats(_SOLVER, watch.elapsed_s(), 1, counters)

@@ -48,9 +48,11 @@ from p2smt.encodings.run_cpsat import run
 from p2smt.encodings.schedule.orbits import Firsts, hold_firsts, send_firsts, spell
 from p2smt.encodings.schedule.routes import even_routes
 from p2smt.encodings.schedule.saturation import full_capacities
+from p2smt.encodings.schedule.stated import stated
+from p2smt.encodings.schedule.variable_count import variable_count
 from p2smt.errors import TooLarge
 from p2smt.problems.schedule import DisseminationProblem, StepSends
-from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import OUT_OF_TIME, Result, SearchLimits, SolveStats, Status, StopWatch
 
 MAX_VARIABLES = 1_000_000
 MAX_PAIRS = 20_000_000
@@ -91,12 +93,10 @@ def any_schedule(
     if not _reachable(problem):
         return Result(Status.INFEASIBLE, stats=SolveStats(_SOLVER, watch.elapsed_s(), calls=0))
     found = _variables(model, problem)
-    c1_held(model, problem, found)
-    c2_arrival(model, problem, found)
-    c3_goal(model, problem, found)
-    c4_capacity(model, problem, found)
-    c5_rounds(model, problem, found)
-    c6_fullness(model, problem, found)
+    every = (c1_held, c2_arrival, c3_goal, c4_capacity, c5_rounds, c6_fullness)
+    if not stated(watch, model, problem, found, every):
+        late = SolveStats(_SOLVER, watch.elapsed_s(), 0, reason=OUT_OF_TIME)
+        return Result(Status.UNKNOWN, stats=late)
     solver, verdict = _on_even_routes(model, problem, found, watch)
     if verdict not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         solver, verdict = run(model, watch.left(), linear=False)
@@ -145,9 +145,9 @@ def _reachable(problem: DisseminationProblem) -> bool:
 def _variables(model: cp_model.CpModel, problem: DisseminationProblem) -> Vars:
     """The variables, one for each orbit and step at which they need not be 0."""
     send_of, hold_of = send_firsts(problem), hold_firsts(problem)
-    holds, sends = _hold_times(problem, hold_of), _send_times(problem, send_of)
-    if sum(map(len, holds.values())) + sum(map(len, sends.values())) > MAX_VARIABLES:
+    if variable_count(problem, send_of, hold_of) > MAX_VARIABLES:
         raise _too_large(problem, "make more than", MAX_VARIABLES, "variables")
+    holds, sends = _hold_times(problem, hold_of), _send_times(problem, send_of)
     most = problem.rounds - problem.steps + 1
     return Vars(
         _booleans(model, sends, len(problem.edges)),

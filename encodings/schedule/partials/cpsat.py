@@ -76,8 +76,9 @@ from p2smt.encodings.schedule.points import (
     parts,
     point_image,
 )
+from p2smt.encodings.schedule.stated import stated
 from p2smt.problems.sums import AllReduceProblem, SumSchedule
-from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import OUT_OF_TIME, Result, SearchLimits, SolveStats, Status, StopWatch
 
 _SOLVER = "cpsat"
 
@@ -107,13 +108,10 @@ def any_schedule(problem: AllReduceProblem, limits: SearchLimits) -> Result[SumS
     watch, model = StopWatch.start(limits), cp_model.CpModel()
     check_size(problem, part_count(problem), part_count(problem) * problem.ranks)
     found = _variables(model, problem)
-    c1_sent(model, problem, found)
-    c2_product(model, problem, found)
-    c3_sum(model, problem, found)
-    c4_use(model, problem, found)
-    c5_slots(model, problem, found)
-    c6_capacity(model, problem, found)
-    c7_rounds(model, problem, found)
+    every = (c1_sent, c2_product, c3_sum, c4_use, c5_slots, c6_capacity, c7_rounds)
+    if not stated(watch, model, problem, found, every):
+        late = SolveStats(_SOLVER, watch.elapsed_s(), 0, reason=OUT_OF_TIME)
+        return Result(Status.UNKNOWN, stats=late)
     solver, verdict = run(model, watch.left(), linear=False)
     counters = (("variables", len(model.proto.variables)),)
     stats = SolveStats(_SOLVER, watch.elapsed_s(), 1, counters)

@@ -54,9 +54,10 @@ from p2smt.encodings.schedule.cpsat_rounds import (
 )
 from p2smt.encodings.schedule.part_lists import kept_schedule
 from p2smt.encodings.schedule.points import edges_into, edges_out, first_chunks, orbits
+from p2smt.encodings.schedule.stated import stated
 from p2smt.problems.schedule import ScheduleSymmetry
 from p2smt.problems.sums import AllReduceProblem, SumSchedule
-from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import OUT_OF_TIME, Result, SearchLimits, SolveStats, Status, StopWatch
 
 _SOLVER = "cpsat"
 _UP, _DOWN = 0, 1
@@ -95,13 +96,10 @@ def any_schedule(problem: AllReduceProblem, limits: SearchLimits) -> Result[SumS
     watch, model = StopWatch.start(limits), cp_model.CpModel()
     check_size(problem, *(2 * problem.steps * n for n in (len(problem.edges), problem.ranks)))
     found = _variables(model, problem)
-    c1_root(model, problem, found)
-    c2_upward(model, problem, found)
-    c3_downward(model, problem, found)
-    c4_order(model, problem, found)
-    c5_turn(model, problem, found)
-    c6_capacity(model, problem, found)
-    c7_rounds(model, problem, found)
+    every = (c1_root, c2_upward, c3_downward, c4_order, c5_turn, c6_capacity, c7_rounds)
+    if not stated(watch, model, problem, found, every):
+        late = SolveStats(_SOLVER, watch.elapsed_s(), 0, reason=OUT_OF_TIME)
+        return Result(Status.UNKNOWN, stats=late)
     solver, verdict = run(model, watch.left(), linear=False)
     counters = (("variables", len(model.proto.variables)),)
     stats = SolveStats(_SOLVER, watch.elapsed_s(), 1, counters)

@@ -126,14 +126,17 @@ def synthesize(
     from p2smt.cli import given
     from p2smt.cli.synthesis import given_question as q
     from p2smt.cli.synthesis.written_files import FileTexts
+    from p2smt.result import StopWatch
     from p2smt.solvers.solver import solver_of
 
     files = FileTexts(output, certificate, svg, force)
+    limits = given.limits_of(time_limit, seed, workers)
+    watch = StopWatch.start(limits)  # a large fabric takes seconds to make
     setting = q.setting_of(
         q.SettingTexts(fabric, collective, root, symmetry, messages, unit, link_bandwidth)
     )
-    files.check(setting.collective)
-    limits = given.limits_of(time_limit, seed, workers)
+    files.check(setting.collective, setting.root)
+    limits = watch.left()
     asked = q.SizeTexts(steps, rounds, chunks, max_steps, max_chunks)
     if pareto:
         from p2smt.cli.synthesis.show_frontier import show_frontier

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 
 from p2smt.errors import InputError
 
@@ -28,7 +29,7 @@ class Capacity:
     bandwidth: Fraction
 
     def __post_init__(self) -> None:
-        if self.bandwidth <= 0:
+        if self.bandwidth.numerator <= 0:
             rule = "must be positive"
             raise InputError(f"bandwidth {self.bandwidth} of {self.name[:60]}", rule)
 
@@ -40,6 +41,11 @@ class FabricEdge:
     source: int
     target: int
     loads: tuple[int, ...]
+
+
+def edge_key(edge: FabricEdge) -> tuple[int, int, tuple[int, ...]]:
+    """What edges are sorted by."""
+    return edge.source, edge.target, edge.loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,36 +70,45 @@ class Fabric:
             raise InputError(f"{self.ranks} ranks", f"a fabric has 1 to {MAX_RANKS}")
         if len(self.edges) > MAX_EDGES:
             raise InputError(f"{len(self.edges)} edges", f"a fabric has at most {MAX_EDGES}")
-        if list(self.edges) != sorted(self.edges):
+        keys = [edge_key(edge) for edge in self.edges]
+        if any(a > b for a, b in pairwise(keys)):
             raise InputError(f"edges of fabric {self.name[:60]}", "must be sorted")
         for edge in self.edges:
             self._check_edge(edge)
 
     def _check_edge(self, edge: FabricEdge) -> None:
-        ends, known = (edge.source, edge.target), range(self.ranks)
-        if edge.source == edge.target or not all(end in known for end in ends):
+        a, b, ranks, loads = edge.source, edge.target, self.ranks, edge.loads
+        if a == b or not (0 <= a < ranks and 0 <= b < ranks):
             rule = f"must join two of the ranks 0 to {self.ranks - 1}"
             raise InputError(f"edge from {edge.source} to {edge.target}", rule)
-        ascending = list(edge.loads) == sorted(set(edge.loads))
-        inside = edge.loads and edge.loads[0] >= 0 and edge.loads[-1] < len(self.capacities)
+        ascending = len(loads) == 1 or list(loads) == sorted(set(loads))
+        inside = loads and loads[0] >= 0 and loads[-1] < len(self.capacities)
         if not (ascending and inside):
             rule = f"must be numbers of the {len(self.capacities)} capacities, ascending"
             raise InputError(f"loads {list(edge.loads)[:8]} of an edge", rule)
 
     def reversed(self) -> Fabric:
         """The fabric with every edge turned round, which loads the same capacities."""
-        turned = sorted(FabricEdge(e.target, e.source, e.loads) for e in self.edges)
+        turned = sorted([FabricEdge(e.target, e.source, e.loads) for e in self.edges], key=edge_key)
         return replace(self, edges=tuple(turned))
 
-    def reached(self, start: int) -> frozenset[int]:
-        """The ranks to which data of one can come, itself among them."""
-        after: dict[int, set[int]] = {rank: set() for rank in range(self.ranks)}
+    def reached(self, start: int, *, back: bool = False) -> frozenset[int]:
+        """The ranks to which data of one can come (``back``: whose data can come to it).
+
+        It is one of them.
+        """
+        after: list[list[int]] = [[] for _ in range(self.ranks)]
         for edge in self.edges:
-            after[edge.source].add(edge.target)
+            if back:
+                after[edge.target].append(edge.source)
+            else:
+                after[edge.source].append(edge.target)
         known, frontier = {start}, [start]
         for rank in frontier:
-            frontier += sorted(after[rank] - known)
-            known |= after[rank]
+            if len(known) == self.ranks:
+                break
+            frontier += sorted(set(after[rank]) - known)
+            known.update(after[rank])
         return frozenset(known)
 
     def check_connected(self) -> None:
@@ -102,11 +117,11 @@ class Fabric:
         Raises:
             InputError: naming two such ranks.
         """
-        for start, fabric, word in ((0, self, "to"), (0, self.reversed(), "from")):
-            if cut_off := set(range(self.ranks)) - fabric.reached(start):
+        for back, word in ((False, "to"), (True, "from")):
+            if cut_off := set(range(self.ranks)) - self.reached(0, back=back):
                 rule = f"has no way {word} rank {min(cut_off)}"
                 remedy = "add a link, or leave the rank out"
-                raise InputError(f"rank {start} of fabric {self.name[:60]}", rule, remedy)
+                raise InputError(f"rank 0 of fabric {self.name[:60]}", rule, remedy)
 
 
 def unit_of(bandwidths: Iterable[Fraction], asked: Fraction | None = None) -> Fraction:

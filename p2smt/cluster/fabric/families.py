@@ -37,7 +37,8 @@ def mesh(ranks: int) -> WiredNodes:
 
 
 def _wired(name: str, ranks: int, pairs: Iterable[tuple[int, int]]) -> WiredNodes:
-    wires = tuple(Wire(a, b, Fraction(1)) for a, b in sorted(set(pairs)))
+    one = Fraction(1)
+    wires = tuple([Wire(a, b, one) for a, b in sorted(set(pairs))])
     return WiredNodes(name, ranks, wires, measured=False)
 
 

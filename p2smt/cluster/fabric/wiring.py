@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge, unit_of
+from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge, edge_key, unit_of
 from p2smt.cluster.fabric.maps.named import named_symmetry
 from p2smt.errors import InputError
 
@@ -60,14 +61,14 @@ class WiredNodes:
         joined = [(w.source, w.target) for w in self.wires]
         if loops := [a for a, b in joined if a == b]:
             raise InputError(f"a link from {loops[0]} to itself", "joins no two ranks", "remove it")
-        if twice := {pair for pair in joined if joined.count(pair) > 1}:
+        if twice := [pair for pair, count in Counter(joined).items() if count > 1]:
             a, b = min(twice)
             raise InputError(f"the link from {a} to {b}", "is named twice", "add their bandwidths")
         named = [rank for pair in joined for rank in pair]
         named += [rank for switch in self.switches for rank in switch.ranks]
         named += [rank for port in self.ports for rank in port.ranks]
-        if outside := [rank for rank in named if not 0 <= rank < self.ranks]:
-            raise InputError(f"rank {outside[0]}", f"is none of 0 to {self.ranks - 1} of a node")
+        if outside := [rank for rank in set(named) if not 0 <= rank < self.ranks]:
+            raise InputError(f"rank {min(outside)}", f"is none of 0 to {self.ranks - 1} of a node")
         if self.nodes > 1 and not self.ports:
             given = f"{self.nodes} nodes of {self.name[:60]}"
             raise InputError(given, "need a network", "add network: ports to the file")
@@ -95,8 +96,10 @@ def fabric_of(wiring: WiredNodes, unit: Fraction | None = None) -> Fabric:
     found = Fabric(
         wiring.name if wiring.nodes == 1 else f"{wiring.name}:{wiring.nodes}",
         wiring.ranks * wiring.nodes,
-        tuple(Capacity(c.name, c.bandwidth / scale) for c in made.capacities),
-        tuple(sorted(made.edges)),
+        tuple(made.capacities)
+        if scale == 1
+        else tuple(Capacity(c.name, c.bandwidth / scale) for c in made.capacities),
+        tuple(sorted(made.edges, key=edge_key)),
         scale if wiring.measured else None,
         wiring.description,
         wiring.sources,

@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from p2smt.problems.sums import SumSchedule
-from p2smt.result import OUT_OF_TIME, STOPPED, SearchLimits, Status, StopWatch
+from p2smt.result import OUT_OF_TIME, STOPPED, SearchLimits, StopWatch
+from p2smt.schedules.certificate.certificate import BoundKind
 from p2smt.search.schedule.bounds.rate import RateBound
 from p2smt.search.schedule.synthesis.answer import Answer, Synthesis
 from p2smt.search.schedule.synthesis.climb import ScheduleClimb, climb_of
 from p2smt.search.schedule.synthesis.lowering import lower
-from p2smt.search.schedule.synthesis.proved import fewest_steps, least_rate
+from p2smt.search.schedule.synthesis.proved import fewest_steps, least_rate, too_late
 from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
 from p2smt.search.schedule.synthesis.state import SynthesisState, Tell, tell_nobody
 from p2smt.solvers.solver import Solver
@@ -41,31 +42,57 @@ def synthesize(
         EncodingBug: what a solver found breaks a rule, or is wrong in some interleaving.
     """
     watch = StopWatch.start(limits or SearchLimits())
+    known: list[RateBound] = []
+    climbs: list[ScheduleClimb] = []
     try:
-        bound, refuted = _bounded(setting, size, watch)
+        return _synthesized(setting, size, watch, solver, tell, known, climbs)
     except KeyboardInterrupt:
-        status, reason = Answer.UNKNOWN, Answer.UNKNOWN.value
-        found = Synthesis(setting, size, status, reason, STOPPED, interrupted=True)
-        return replace(found, wall_s=watch.elapsed_s())
+        unknown = Answer.UNKNOWN
+        found = Synthesis(setting, size, unknown, unknown.value, STOPPED, interrupted=True)
+        attempts = climbs[0].attempts if climbs else ()
+        bound = known[-1] if known else None
+        return replace(found, bound=bound, attempts=attempts, wall_s=watch.elapsed_s())
+
+
+def _synthesized(
+    setting: SynthesisSetting,
+    size: ScheduleSize,
+    watch: StopWatch,
+    solver: Solver,
+    tell: Tell,
+    known: list[RateBound],
+    climbs: list[ScheduleClimb],
+) -> Synthesis:
+    """The answer; ``known`` and ``climbs`` get what is known already, should it be stopped."""
+    bound, refuted = _bounded(setting, size, watch, known)
     if refuted:
         none = Synthesis(setting, size, Answer.NO_SCHEDULE, BY_BOUND, refuted, bound=bound)
         return replace(none, wall_s=watch.elapsed_s())
-    state = SynthesisState(size, bound.value)
-    climb = climb_of(setting, size, solver, lambda doing: tell(replace(state, doing=doing)))
+    value = None if bound.kind is BoundKind.DISTANCE else bound.value
+    state = SynthesisState(size, value)
+    climb = climb_of(setting, size, solver, lambda doing: tell(replace(state, doing=doing)), watch)
+    climbs.append(climb)
     climb.finish(watch)
     return answered(setting, size, bound, climb, watch)
 
 
 def _bounded(
-    setting: SynthesisSetting, size: ScheduleSize, watch: StopWatch
+    setting: SynthesisSetting, size: ScheduleSize, watch: StopWatch, known: list[RateBound]
 ) -> tuple[RateBound, str]:
-    """The bound on the rate, and how the steps or the rate refute the size; empty: they do not."""
+    """The bound on the rate, and how the steps or the rate refute the size; empty: they do not.
+
+    ``known`` gets each bound as it is proved.
+    """
     least = fewest_steps(setting)
+    known.append(least)
     if size.steps < least.value:
         return least, f"some data has {least.value} edges to go, and a step is one"
+    if too_late(setting, watch):
+        return least, ""
     left = watch.remaining_s()
     part = watch if left is None else watch.ending_at(watch.elapsed_s() + left / _BOUND_SHARE)
     bound = least_rate(setting, size.steps, part)
+    known.append(bound)
     if size.rate >= bound.value:
         return bound, ""
     return bound, f"R/C is at least {bound.value} in {size.steps} steps, and {size.rate} was asked"
@@ -103,10 +130,11 @@ def _words(setting: SynthesisSetting, climb: ScheduleClimb) -> tuple[Answer, str
     if climb.refuted:
         return Answer.NO_SCHEDULE, complete_search(setting), ""
     why = _why_open(climb)
-    groups = [a for a in climb.attempts if a.order > 1 and a.complete]
-    if groups and all(a.status is Status.INFEASIBLE for a in groups):
+    if climb.groups_refuted:
+        groups = [a for a in climb.attempts if a.order > 1 and a.complete]
         orders = ", ".join(map(str, dict.fromkeys(a.order for a in groups)))
-        none = f"none with groups of order {orders}" + (" in class G" if setting.adds else "")
+        where = " in class G" if setting.adds else ""
+        none = f"none with any of the groups tried, of order {orders}{where}"
         return Answer.NO_SYMMETRIC, Answer.NO_SYMMETRIC.value, f"{none}; without symmetry: {why}"
     return Answer.UNKNOWN, Answer.UNKNOWN.value, why
 

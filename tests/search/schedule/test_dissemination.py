@@ -8,12 +8,16 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ortools.sat.python import cp_model
 
 from p2smt.cluster.fabric.file import load_fabric
+from p2smt.encodings.schedule.dissemination.cpsat import _variables
+from p2smt.encodings.schedule.variable_count import variable_count
 from p2smt.errors import InputError
 from p2smt.problems.schedule import ChunkRoute, DisseminationProblem, ScheduleSymmetry, StepSends
 from p2smt.result import SearchLimits, Status
 from p2smt.search.schedule.dissemination import disseminate, dissemination_problem, spreads
+from p2smt.search.schedule.groups.ladder import ladder
 from p2smt.search.schedule.replay import broken_rule
 from p2smt.solvers.solver import Solver
 from tests.search.schedule.oracle import has_schedule
@@ -147,3 +151,15 @@ def test_impossible_questions_are_refused() -> None:
         replace(
             problem, symmetries=(ScheduleSymmetry((0, 0, 1, 2), tuple(range(8)), (0, 1, 2, 3)),)
         )
+
+
+@pytest.mark.parametrize("fabric", ["ring:5", "dgx1", "torus:3x4", "mesh:8"])
+@pytest.mark.parametrize("collective", ["allgather", "alltoall", "broadcast", "gather"])
+def test_variables_are_counted_before_they_are_made(fabric: str, collective: str) -> None:
+    made = load_fabric(fabric)
+    routes = spreads(collective, made.ranks, 2)
+    for rung in list(ladder(made, collective, 2))[-2:]:
+        problem = replace(dissemination_problem(made, routes, 4, 6), symmetries=rung[1])
+        found = _variables(cp_model.CpModel(), problem)
+        count = variable_count(problem, found.send_of, found.hold_of)
+        assert count == len(found.send) + len(found.hold)

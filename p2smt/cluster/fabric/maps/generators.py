@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.cluster.fabric.maps.colours import Colours, plain_colours, refined, wires_of
 from p2smt.cluster.fabric.maps.named import named_symmetry
+from p2smt.cluster.fabric.maps.permutations import all_permutations
 from p2smt.cluster.fabric.maps.search import Effort, MarkedChain, chain_of, like, map_from, map_to
 from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry
 
@@ -33,6 +34,9 @@ def fabric_symmetries(
         effort: where it ends, the group is smaller than it could be.
     """
     left = Effort() if effort is None else effort
+    free = not (commuting or fabric.symmetries or left.over)
+    if free and (every := all_permutations(fabric, fixed, reversing=reversing)):
+        return every
     wires = wires_of(fabric, [one.ranks for one in commuting])
     start = plain_colours(wires)
     start.ranks[list(fixed)] = range(1, len(fixed) + 1)
@@ -58,6 +62,8 @@ def _movers(
     able = [one for one in known if all(_image(one, p) == p for p in marked)]
     refuted = set[int]()
     for point in like(link.colours, link.colours, link.point):
+        if effort.over:
+            break
         if point in refuted or point in _orbit([link.point], [*able, *found]):
             continue
         one = map_to(fabric, chain, depth, link.colours, point, effort)

@@ -16,6 +16,7 @@ from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.cluster.fabric.maps.colours import Colours, Hashes, Wires, refined
 from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry, check_symmetry
 from p2smt.errors import InputError
+from p2smt.result import StopWatch
 
 MAX_WORK = 3 * 10**7
 """Edges and ranks that are coloured anew before a search gives up: some seconds."""
@@ -23,9 +24,15 @@ MAX_WORK = 3 * 10**7
 
 @dataclass(slots=True)
 class Effort:
-    """What is left to spend."""
+    """What is left to spend; with a watch also of time."""
 
     left: int = MAX_WORK
+    watch: StopWatch | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left, or the watch's time is over."""
+        return self.left <= 0 or (self.watch is not None and self.watch.expired())
 
     def spend(self, wires: Wires, times: int) -> None:
         """Colours refined so often."""
@@ -60,7 +67,7 @@ def chain_of(wires: Wires, start: Colours, effort: Effort) -> MarkedChain:
     colours, first = refined(wires, start)
     effort.spend(wires, first)
     links: list[MarkedPoint] = []
-    while effort.left > 0 and (point := _shared_point(colours)) is not None:
+    while not effort.over and (point := _shared_point(colours)) is not None:
         finer, times = refined(wires, colours.marked(point))
         effort.spend(wires, times)
         links.append(MarkedPoint(colours, point, times))
@@ -100,7 +107,7 @@ def map_from(
 
     ``reverses``: onto the reverse of the fabric, whose colours ``colours`` are.
     """
-    if effort.left <= 0 or not chain.colours(depth).agree(colours):
+    if effort.over or not chain.colours(depth).agree(colours):
         return None
     guess = _guess(fabric, chain.colours(depth), colours, reverses)
     if guess is not None or depth == len(chain.links):

@@ -47,6 +47,8 @@ _DENOMINATORS = (100, 1000, 10**4, 10**6)
 _CLOSE = 1e-9
 MOST_SHARES = 150_000
 """Flows of more ways, edges and steps, counted up to symmetry, are not asked for."""
+MOST_LOOKS = 20_000_000
+"""Of sets of ranks at edges: of a large fabric only the first sets are looked at."""
 MOST_WAYS = 500_000
 """Nor those of more ways and edges: to see what symmetries make of them takes too long."""
 
@@ -151,7 +153,8 @@ def _usable(scene: _Scene, symmetries: Sequence[FabricMap]) -> list[FabricMap]:
 
 def _by_sets(scene: _Scene) -> Iterator[RateBound]:
     """Bounds by what sets of ranks take, give and exchange; the simplest first."""
-    single, parts = single_cuts(scene.fabric), part_cuts(scene.fabric)
+    most = max(2, MOST_LOOKS // max(1, len(scene.fabric.edges)))
+    single, parts = single_cuts(scene.fabric)[:most], part_cuts(scene.fabric)[:most]
     yield _by_crossings(scene, BoundKind.DEGREE, single, [])
     if parts:
         yield _by_crossings(scene, BoundKind.CUT, single + parts, [])

@@ -7,10 +7,13 @@ from itertools import groupby, islice, zip_longest
 
 from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.cluster.fabric.maps.generators import fabric_symmetries
+from p2smt.cluster.fabric.maps.search import Effort
 from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry
 from p2smt.collectives.contract import RULES
 from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
+from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.schedule.dissemination import spreads
+from p2smt.search.schedule.groups.even import even_groups
 from p2smt.search.schedule.groups.lift import lifts
 from p2smt.search.schedule.groups.regular import commuting_group
 from p2smt.search.schedule.groups.subgroups import (
@@ -30,6 +33,7 @@ from p2smt.search.schedule.groups.table import (
 LadderRung = tuple[SymmetryGroup, tuple[ScheduleSymmetry, ...]]
 """A group, and generators of it that say how it moves chunks."""
 
+_Tabled = tuple[GroupTable, Subgroup]
 MAX_ORDER = 1024
 """Of a group whose elements are listed; of a larger one a part is used."""
 MOST_OF_AN_ORDER = 4
@@ -37,13 +41,20 @@ MOST_WAYS = 3
 _SAME_ROUTES = {"reduce_scatter": "allgather", "reduce": "broadcast"}
 
 
-def ladder(fabric: Fabric, collective: str, chunks: int, root: int = 0) -> Iterator[LadderRung]:
+def ladder(
+    fabric: Fabric,
+    collective: str,
+    chunks: int,
+    root: int = 0,
+    watch: StopWatch | None = None,
+) -> Iterator[LadderRung]:
     """Groups from the largest of use down to that without symmetries, the last one always.
 
     Each comes with symmetries of the chunks as :func:`.spreads` numbers them; those of
     reduce-scatter and reduce are the chunks of all-gather and broadcast, to which they are the
     reverse, on the fabric that is given.  The chunks of an all-reduce are 0, 1, .., and time may
-    be reversed.  A group may come several times, with other ways to move the chunks.
+    be reversed.  A group may come several times, with other ways to move the chunks.  Once the
+    time of ``watch`` is over only that without symmetries comes.
 
     Raises:
         InputError: no collective that is known.
@@ -51,11 +62,13 @@ def ladder(fabric: Fabric, collective: str, chunks: int, root: int = 0) -> Itera
     routes = _routes(fabric, collective, chunks, root)
     adds = collective == "allreduce"
     fixed = [root] if collective in RULES and RULES[collective].rooted else []
-    table = useful_table(fabric, fixed, reversing=adds)
-    traits = traits_of(table, fixed)
-    for groups in _by_order(table, traits):
-        ways = [lifts(fabric, table, group, routes, MOST_WAYS) for group in groups]
-        yield from islice(_in_turn(table, groups, ways), MOST_OF_AN_ORDER)
+    time = watch or StopWatch.start(SearchLimits())
+    tables = useful_tables(fabric, fixed, reversing=adds, watch=time)
+    for groups in [] if time.expired() else _by_order(tables, fixed):
+        if time.expired():
+            break
+        ways = [lifts(fabric, *group, routes, MOST_WAYS) for group in groups]
+        yield from islice(_in_turn(groups, ways), MOST_OF_AN_ORDER)
     yield SymmetryGroup((), 1), ()
 
 
@@ -66,19 +79,24 @@ def _routes(fabric: Fabric, collective: str, chunks: int, root: int) -> Sequence
     return spreads(_SAME_ROUTES.get(collective, collective), fabric.ranks, chunks, root)
 
 
-def useful_table(fabric: Fabric, fixed: Sequence[int], *, reversing: bool) -> GroupTable:
-    """The group of all symmetries that leave ``fixed``, or a part of it that is not too large."""
-    generators = fabric_symmetries(fabric, fixed=fixed, reversing=reversing)
-    whole = group_table(fabric, generators, MAX_ORDER)
+def useful_tables(
+    fabric: Fabric, fixed: Sequence[int], *, reversing: bool, watch: StopWatch | None = None
+) -> tuple[GroupTable, ...]:
+    """The group of all symmetries that leave ``fixed``, or parts of it that are not too large."""
+    if even := even_groups(fabric, fixed, MAX_ORDER, reversing=reversing):
+        return tuple(_largest(fabric, group) for group in even)
+    effort = Effort(watch=watch)
+    generators = fabric_symmetries(fabric, fixed=fixed, reversing=reversing, effort=effort)
+    whole = group_table(fabric, generators, MAX_ORDER, watch)
     if whole is not None:
-        return whole
+        return (whole,)
     part: Sequence[FabricSymmetry] = commuting_group(
-        fabric, [one for one in generators if not one.reverses], fixed
+        fabric, [one for one in generators if not one.reverses], fixed, watch
     )
     if reversing:
-        part = [*part, *(one for one in fabric_symmetries(fabric, commuting=part, reversing=True)
-                         if one.reverses)]  # fmt: skip
-    return _largest(fabric, part)
+        more = fabric_symmetries(fabric, commuting=part, reversing=True, effort=Effort(watch=watch))
+        part = [*part, *(one for one in more if one.reverses)]
+    return (_largest(fabric, part),)
 
 
 def _largest(fabric: Fabric, generators: Sequence[FabricSymmetry]) -> GroupTable:
@@ -87,22 +105,32 @@ def _largest(fabric: Fabric, generators: Sequence[FabricSymmetry]) -> GroupTable
     return _largest(fabric, generators[:-1]) if found is None else found
 
 
-def _by_order(table: GroupTable, traits: Traits) -> Iterator[list[Subgroup]]:
+def _by_order(tables: Sequence[GroupTable], fixed: Sequence[int]) -> Iterator[list[_Tabled]]:
     """The groups of use with more than one element, those of one order together."""
+    found: list[_Tabled] = []
+    known: set[object] = set()
+    for table in tables:
+        traits = traits_of(table, fixed)
+        every = _of_use(table, traits)
+        found += [(table, one) for one in every if traits.kind(one) not in known]
+        known |= {traits.kind(one) for one in every}
+    found.sort(key=lambda one: -len(one[1]))
+    return (list(same) for _, same in groupby(found, key=lambda one: len(one[1])))
+
+
+def _of_use(table: GroupTable, traits: Traits) -> list[Subgroup]:
     found = []
     for group in subgroups_of_use(table, traits):
         found += [*with_reversal(table, traits, group), group]
-    found = sorted((one for one in found if one != TRIVIAL), key=lambda one: -len(one))
-    return (list(same) for _, same in groupby(found, key=len))
+    return [one for one in found if one != TRIVIAL]
 
 
 def _in_turn(
-    table: GroupTable,
-    groups: Sequence[Subgroup],
+    groups: Sequence[_Tabled],
     ways: Sequence[Iterator[tuple[ScheduleSymmetry, ...]]],
 ) -> Iterator[LadderRung]:
     """The first way of each group, then the second of each."""
     for row in zip_longest(*ways):
-        for group, way in zip(groups, row, strict=True):
+        for (table, group), way in zip(groups, row, strict=True):
             if way is not None:
                 yield table.named(group), way

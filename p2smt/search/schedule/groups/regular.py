@@ -13,7 +13,9 @@ from collections.abc import Iterator, Sequence
 from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.cluster.fabric.maps.generators import fabric_symmetries
 from p2smt.cluster.fabric.maps.named import named_symmetry
+from p2smt.cluster.fabric.maps.search import Effort
 from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry
+from p2smt.result import StopWatch
 
 RESTARTS = 6
 TRIES = 60
@@ -23,18 +25,24 @@ RankImage = tuple[int, ...]
 
 
 def commuting_group(
-    fabric: Fabric, generators: Sequence[FabricSymmetry], fixed: Sequence[int] = ()
+    fabric: Fabric,
+    generators: Sequence[FabricSymmetry],
+    fixed: Sequence[int] = (),
+    watch: StopWatch | None = None,
 ) -> tuple[FabricSymmetry, ...]:
     """Generators of a group that commutes, of symmetries that leave ``fixed`` where they are.
 
     Of all elements but the identity, none leaves another rank where it is.  The largest of some
     that were grown at random from a fixed seed; there may be larger ones.  Of the edges, only what
-    follows from the ranks is looked at.
+    follows from the ranks is looked at.  When the time of ``watch`` is over, what was grown.
     """
     best: tuple[FabricSymmetry, ...] = ()
     most = 1
     for seed in range(RESTARTS):
-        found, order = _grown(fabric, generators, fixed, random.Random(seed))
+        effort = Effort(watch=watch)
+        if effort.over:
+            break
+        found, order = _grown(fabric, generators, fixed, random.Random(seed), effort)
         if order > most:
             best, most = found, order
         if most == fabric.ranks - len(fixed):
@@ -47,11 +55,12 @@ def _grown(
     generators: Sequence[FabricSymmetry],
     fixed: Sequence[int],
     drawn: random.Random,
+    effort: Effort,
 ) -> tuple[tuple[FabricSymmetry, ...], int]:
     """A group that commutes, and its order: grown by one of those drawn until none fits."""
     chosen: list[FabricSymmetry] = []
     order, candidates = 1, tuple(generators)
-    while candidates:
+    while candidates and not effort.over:
         known = [one.ranks for one in chosen]
         larger = []
         for image in _drawn([one.ranks for one in candidates], fixed, drawn):
@@ -61,7 +70,9 @@ def _grown(
             break
         image, order = drawn.choice(larger)
         chosen.append(named_symmetry(fabric, image))
-        candidates = fabric_symmetries(fabric, commuting=chosen, fixed=fixed)
+        candidates = fabric_symmetries(
+            fabric, commuting=chosen, fixed=fixed, effort=Effort(watch=effort.watch)
+        )
     return tuple(chosen), order
 
 

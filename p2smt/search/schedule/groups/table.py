@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry, identity_of
+from p2smt.result import StopWatch
 
 Subgroup = frozenset[int]
 """Numbers of elements that are a group."""
@@ -66,10 +67,16 @@ class GroupTable:
 
 
 def group_table(
-    fabric: Fabric, generators: Sequence[FabricSymmetry], most: int
+    fabric: Fabric,
+    generators: Sequence[FabricSymmetry],
+    most: int,
+    watch: StopWatch | None = None,
 ) -> GroupTable | None:
-    """The table of the group that some symmetries generate; None: it has more than ``most``."""
-    elements = _closed(fabric, generators, most)
+    """The table of the group that some symmetries generate.
+
+    None: it has more than ``most``, or the time of ``watch`` was over.
+    """
+    elements = _closed(fabric, generators, most, watch)
     if len(elements) > most:
         return None
     numbers = {element: n for n, element in enumerate(elements)}
@@ -79,9 +86,12 @@ def group_table(
 
 
 def _closed(
-    fabric: Fabric, generators: Sequence[FabricSymmetry], most: int
+    fabric: Fabric,
+    generators: Sequence[FabricSymmetry],
+    most: int,
+    watch: StopWatch | None,
 ) -> list[FabricSymmetry]:
-    """The elements of a group, the identity first; of one with more than ``most``, some more."""
+    """The elements of a group, the identity first; of a longer one ``most`` and some more."""
     elements = [identity_of(fabric)]
     known = set(elements)
     for element in elements:
@@ -92,6 +102,8 @@ def _closed(
                 elements.append(image)
         if len(elements) > most:
             break
+        if watch is not None and watch.expired():
+            return [*elements, *elements[:1] * most]
     return elements
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from p2smt.problems.schedule import ScheduleSymmetry
+from p2smt.result import StopWatch
 from p2smt.search.schedule.groups.ladder import ladder
+from p2smt.search.schedule.synthesis.pairs import too_many_pairs
 from p2smt.search.schedule.synthesis.question import SynthesisSetting
 
 
@@ -21,14 +23,17 @@ class GroupRung:
 NO_SYMMETRY = GroupRung(1)
 
 
-def rungs(setting: SynthesisSetting, chunks: int) -> Iterator[GroupRung]:
+def rungs(
+    setting: SynthesisSetting, chunks: int, watch: StopWatch | None = None
+) -> Iterator[GroupRung]:
     """The groups, the one without symmetries last; it alone if symmetry is not wanted.
 
-    They move the edges and chunks of ``setting.copying``.
+    They move the edges and chunks of ``setting.copying``.  Where every search would be too large
+    no group is made.
     """
-    if not setting.symmetry:
+    if not setting.symmetry or too_many_pairs(setting, chunks):
         yield NO_SYMMETRY
         return
     fabric, collective = setting.copying
-    for group, symmetries in ladder(fabric, collective, chunks, setting.root):
+    for group, symmetries in ladder(fabric, collective, chunks, setting.root, watch):
         yield GroupRung(group.order, symmetries)

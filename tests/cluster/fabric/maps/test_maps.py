@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from fractions import Fraction
 from math import factorial
 
 import pytest
@@ -14,6 +15,7 @@ from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.cluster.fabric.file import load_fabric, parse_wiring
 from p2smt.cluster.fabric.maps.generators import fabric_symmetries
 from p2smt.cluster.fabric.maps.named import symmetry_of_ranks
+from p2smt.cluster.fabric.maps.permutations import all_permutations
 from p2smt.cluster.fabric.maps.search import Effort
 from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry, check_symmetry, identity_of
 from p2smt.cluster.fabric.wiring import fabric_of
@@ -191,3 +193,19 @@ def test_what_is_no_symmetry_is_refused(image: str, message: str) -> None:
     text = SQUARE.replace("[1, 0, 3, 2]", image)
     with pytest.raises(InputError, match=message):
         fabric_of(parse_wiring(text, "square"))
+
+
+def test_all_permutations_are_two_generators_where_edges_are_alike() -> None:
+    found = all_permutations(load_fabric("mesh:5"), reversing=True)
+    assert [one.ranks for one in found] == [(1, 2, 3, 4, 0), (1, 0, 2, 3, 4), (0, 1, 2, 3, 4)]
+    for one in found:
+        check_symmetry(load_fabric("mesh:5"), one)
+    fixed = all_permutations(load_fabric("mesh:5"), [2])
+    assert [one.ranks for one in fixed] == [(1, 3, 2, 4, 0), (1, 0, 2, 3, 4)]
+
+
+def test_not_all_permutations_of_a_fabric_with_unlike_edges() -> None:
+    mesh = load_fabric("mesh:5")
+    uneven = (replace(mesh.capacities[0], bandwidth=Fraction(2)), *mesh.capacities[1:])
+    assert all_permutations(replace(mesh, capacities=uneven)) == ()
+    assert all_permutations(load_fabric("ring:5")) == ()

@@ -14,7 +14,7 @@ from p2smt.cluster.fabric.file import load_fabric
 from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry, check_symmetry
 from p2smt.errors import InputError
 from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
-from p2smt.result import SearchLimits, Status
+from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.schedule.dissemination import disseminate, dissemination_problem, spreads
 from p2smt.search.schedule.groups.ladder import LadderRung, ladder
 from p2smt.search.schedule.replay import broken_rule
@@ -173,3 +173,30 @@ def test_solvers_agree_under_symmetries(
 def test_a_collective_that_is_none_is_refused() -> None:
     with pytest.raises(InputError, match="is none of"):
         list(ladder(load_fabric("dgx1"), "allsorts", 1))
+
+
+def test_where_all_ranks_can_be_permuted_shifts_are_tried() -> None:
+    """All pairs linked alike: all permutations are too many to list, and shifts are not."""
+    fabric, routes = load_fabric("mesh:8"), spreads("alltoall", 8, 1)
+    rungs = list(ladder(fabric, "alltoall", 1))
+    check_rungs(fabric, rungs, routes, len(routes))
+    assert [group.order for group, _ in rungs] == [8, 8, 4, 4, 2, 1]
+    problem = dissemination_problem(fabric, routes, 1, 1)
+    for _, symmetries in rungs[:2]:
+        found = disseminate(replace(problem, symmetries=symmetries))
+        assert found.value is not None
+        assert broken_rule(problem, found.value) is None
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "allreduce", "allgather"])
+def test_shifts_leave_the_root_and_turn_time_round(collective: str) -> None:
+    fabric, chunks = load_fabric("mesh:8"), 2
+    routes = None if collective == "allreduce" else spreads(collective, 8, chunks)
+    rungs = list(ladder(fabric, collective, chunks))
+    check_rungs(fabric, rungs, routes, chunks if routes is None else len(routes))
+    assert rungs[0][0].order == {"broadcast": 7, "allreduce": 16, "allgather": 8}[collective]
+
+
+def test_once_the_time_is_over_no_group_is_made() -> None:
+    watch = StopWatch.start(SearchLimits(time_limit_s=0.0))
+    assert [g.order for g, _ in ladder(load_fabric("torus:4x4"), "allgather", 1, 0, watch)] == [1]
