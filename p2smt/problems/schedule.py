@@ -58,7 +58,7 @@ class DisseminationProblem:
         if self.steps < 1:
             raise InputError(f"{self.steps} steps", "must be at least 1")
         if self.rounds < self.steps:
-            given = f"{self.rounds} rounds in {self.steps} steps"
+            given = f"rounds {self.rounds} in {self.steps} steps"
             raise InputError(given, "a step takes a round or more", "give more rounds")
         if not self.chunks:
             raise InputError("no chunks", "must be at least 1")

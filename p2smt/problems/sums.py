@@ -101,7 +101,7 @@ class AllReduceProblem:
         if self.steps < 1:
             raise InputError(f"{self.steps} steps", "must be at least 1")
         if self.rounds < self.steps:
-            given = f"{self.rounds} rounds in {self.steps} steps"
+            given = f"rounds {self.rounds} in {self.steps} steps"
             raise InputError(given, "a step takes a round or more", "give more rounds")
         if self.chunks < 1:
             raise InputError(f"{self.chunks} chunks", "must be at least 1")

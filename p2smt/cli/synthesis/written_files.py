@@ -23,21 +23,25 @@ class FileTexts:
     svg: str | None
     force: bool
 
-    def check(self, collective: str) -> None:
+    def check(self, collective: str, root: int) -> None:
         """Refuse early what could not be written.
 
         Raises:
-            InputError: no file can be there, or no format is named so, or it lacks the collective.
+            InputError: no file can be there, or no format is named so, or it lacks the collective,
+                or two files have one name.
         """
         from p2smt.cli import restrictions
         from p2smt.errors import InputError
         from p2smt.interop.schedule_files import format_named
         from p2smt.report.workload.picture import check_svg_name
 
-        for path in (self.output, self.certificate, self.svg):
+        named = [path for path in (self.output, self.certificate, self.svg) if path is not None]
+        for path in named:
             restrictions.writable(path)
+        if len({os.path.realpath(path) for path in named}) < len(named):
+            raise InputError("two outputs of one name", "would overwrite each other", "rename one")
         if self.output is not None and format_named(self.output).syntax == "XML":
-            _check_known(self.output, collective)
+            _check_known(self.output, collective, root)
         if self.svg is not None:
             check_svg_name(self.svg)
         if self.certificate is not None and not self.certificate.endswith(".json"):
@@ -55,12 +59,9 @@ class FileTexts:
         )
 
     def write(self, found: Synthesis) -> Written:
-        """Write what there is to write."""
-        return {
-            "output": self._schedule(found),
-            "certificate": self._certificate(found),
-            "svg": self._picture(found),
-        }
+        """Write what there is to write, the schedule last: its format may refuse it."""
+        certificate, svg = self._certificate(found), self._picture(found)
+        return {"output": self._schedule(found), "certificate": certificate, "svg": svg}
 
     def _schedule(self, found: Synthesis) -> str | None:
         from p2smt.files.write import write_atomically
@@ -99,7 +100,7 @@ class FileTexts:
         return self.svg
 
 
-def _check_known(path: str, collective: str) -> None:
+def _check_known(path: str, collective: str, root: int) -> None:
     from p2smt.collectives.names import MSCCL_NAMES
     from p2smt.errors import InputError
 
@@ -107,6 +108,9 @@ def _check_known(path: str, collective: str) -> None:
         known = ", ".join(MSCCL_NAMES)
         rule = f"MSCCL XML has no {collective}; it has {known}"
         raise InputError(f"output {path[:200]!r}", rule, "name a file .json or .yaml")
+    if root:
+        rule = f"is rank 0 where MSCCL XML says {collective}"
+        raise InputError(f"root {root}", rule, "name a file .json or .yaml, or root 0")
 
 
 def _named(path: str | None, size: ScheduleSize) -> str | None:

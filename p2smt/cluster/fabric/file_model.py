@@ -19,7 +19,8 @@ def _rate(value: object) -> object:
     if isinstance(value, str):
         exact_rate(value, "value")
     elif not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 10**9:
-        raise ValueError("a rate such as 25 GB/s, or a whole number of units from 1")
+        rule = "must be a rate such as 25 GB/s, or a whole number of units from 1"
+        raise InputError(f"value {str(value)[:40]}", rule)
     return value
 
 

@@ -30,12 +30,17 @@ def read_fabric(
     Raises:
         InputError: no such fabric or file, or it cannot be read.
     """
+    if link_bandwidth is not None and not _is_other_text(spec):
+        rule = "goes with what nvidia-smi topo -m printed: others say their bandwidths"
+        raise InputError("--link-bandwidth", rule, "drop it")
     if not os.path.isfile(spec) or spec.endswith((".yaml", ".yml")):
         return load_fabric(spec, unit)
     source = Path(spec).name[:60]
     if spec.endswith(".json"):
         data = read_json(spec, source, "see docs/fabrics.md", MAX_BYTES)
         if is_msccl_topology(data):
+            if unit is not None:
+                raise InputError("--unit", f"bandwidths of {source} have no unit", "drop it")
             return fabric_of_msccl(data, source)
         raise InputError(source, 'is no topology of msccl-tools ("msccl_type": "topology")')
     text = read_text(spec, "fabric file", MAX_BYTES)
@@ -43,3 +48,8 @@ def read_fabric(
         rule = "is neither YAML, nor JSON of msccl-tools, nor what nvidia-smi topo -m prints"
         raise InputError(source, rule, "see docs/fabrics.md")
     return fabric_of(wiring_of_smi(text, link_bandwidth, source), unit)
+
+
+def _is_other_text(spec: str) -> bool:
+    """Whether it is a file that is neither YAML nor JSON by its name."""
+    return os.path.isfile(spec) and not spec.endswith((".yaml", ".yml", ".json"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from p2smt.report.text import printable
 from p2smt.result import Status
 from p2smt.schedules.certificate.certificate import BoundKind
 from p2smt.schedules.verify.report import Verdict
-from p2smt.search.schedule.synthesis.answer import LETTERS, Answer, Attempt, Synthesis
+from p2smt.search.schedule.synthesis.answer import LETTERS, Answer, Synthesis
 from p2smt.search.schedule.synthesis.question import CHUNKS_OF, SynthesisSetting, shown_collective
 from p2smt.units import format_time
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from p2smt.search.schedule.bounds.rate import RateBound
     from p2smt.search.schedule.frontier import FrontierPoint, ScheduleFrontier
 
+OTHER_SIZES = "more chunks at the same R/C, or more rounds, may still have a schedule"
 OUTSIDE = "switches that copy or add (NVLS, SHARP) and coding across chunks are outside every bound"
 _WORDS = {
     Status.FEASIBLE: "schedule",
@@ -31,9 +33,10 @@ _WORDS = {
 
 def synthesis_tables(found: Synthesis) -> RenderableType:
     """The answer, what proves it, and what was searched."""
+    alike = Counter((a.order, a.family, a.status, a.why) for a in found.attempts)
     rows = [
-        [_group(attempt), _family(attempt.family), _WORDS[attempt.status], attempt.why]
-        for attempt in found.attempts
+        [_groups(order, count), _family(family), _WORDS[status], why]
+        for (order, family, status, why), count in alike.items()
     ]
     searches = table("searches", ["symmetries", "class", "answer", ""], rows)
     shown: list[RenderableType] = ["", searches] if rows else []
@@ -77,6 +80,8 @@ def _bound_lines(found: Synthesis) -> Iterator[str]:
         return
     word = "optimal" if found.optimal else "bound"
     yield f"{word}: {bound_words(found.bound, found.size.steps)}"
+    if found.status is Answer.NO_SCHEDULE and found.rate == found.bound.value:
+        yield OTHER_SIZES
     yield OUTSIDE
 
 
@@ -102,8 +107,11 @@ def verdict_words(found: Synthesis) -> str:
     return f"not settled whether it is right in every interleaving: {found.report.reason}"
 
 
-def _group(attempt: Attempt) -> str:
-    return "none" if attempt.order == 1 else f"group of {attempt.order}"
+def _groups(order: int, count: int) -> str:
+    """So many groups of an order, or ways in which they move chunks."""
+    if order == 1:
+        return "none"
+    return f"group of {order}" if count == 1 else f"{count} groups of {order}"
 
 
 def _family(family: ScheduleClass | None) -> str:

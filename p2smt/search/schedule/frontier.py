@@ -1,9 +1,10 @@
 """The frontier of a collective over a fabric: for so many steps, the fewest rounds a chunk.
 
 For steps from the fewest on, a bound says which rate no schedule is below, whatever its chunks.
-Sizes that meet it are tried first, the one of fewest chunks before all; then those of fewer rounds.
-The chunks of a point are the fewest that were found, which is not claimed to be the least.  The
-frontier ends where a rate is met that no number of steps can improve, or at so many steps.
+Sizes that could meet it are tried, and sizes between it and the best rate that is known
+(:mod:`.best_rate`).  The chunks of a point are the fewest that were found, which is not claimed to
+be the least.  The frontier ends where a rate is met that no number of steps can improve, or at so
+many steps.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.schedule.best_rate import RateQuestion, best_rate
 from p2smt.search.schedule.bounds.rate import RateBound
 from p2smt.search.schedule.synthesis.answer import Synthesis
-from p2smt.search.schedule.synthesis.proved import fewest_steps, least_rate
+from p2smt.search.schedule.synthesis.proved import fewest_steps, least_rate, too_late
 from p2smt.search.schedule.synthesis.question import SynthesisSetting
 from p2smt.search.schedule.synthesis.state import Tell, tell_nobody
 from p2smt.solvers.solver import Solver
@@ -26,6 +27,8 @@ MORE_STEPS = 4
 """So many steps beyond the fewest are looked at, unless somebody says how many."""
 MOST_CHUNKS = 24
 """Per rank, per pair, or from the root."""
+BOUND_PART = 4
+"""A bound has so small a part of the time of its point."""
 
 
 class Ending(StrEnum):
@@ -104,19 +107,27 @@ def frontier(
     watch = StopWatch.start(limits or SearchLimits())
     most_chunks = MOST_CHUNKS * (setting.fabric.ranks if setting.adds else 1)
     question = RateQuestion(setting, max_chunks or most_chunks, solver, tell)
+    points: list[FrontierPoint] = []
+    limit, ending = None, Ending.STOPPED
+    try:
+        every = _steps(setting, max_steps)
+        if too_late(setting, watch):
+            return ScheduleFrontier(setting, (), None, Ending.TIME, watch.elapsed_s())
+        limit = least_rate(setting, None, _part(watch, BOUND_PART))
+        ending = _fill(question, every, limit, watch, points)
+    except KeyboardInterrupt:
+        pass
+    return ScheduleFrontier(setting, tuple(points), limit, ending, watch.elapsed_s())
+
+
+def _steps(setting: SynthesisSetting, max_steps: int | None) -> range:
+    """The numbers of steps to look at."""
     least = int(fewest_steps(setting).value)
     most = least + MORE_STEPS if max_steps is None else max_steps
     if most < least:
         remedy = f"allow {least} or more"
         raise InputError(f"at most {most} steps", f"every schedule has at least {least}", remedy)
-    points: list[FrontierPoint] = []
-    limit, ending = None, Ending.STOPPED
-    try:
-        limit = least_rate(setting, None, watch)
-        ending = _fill(question, range(least, most + 1), limit, watch, points)
-    except KeyboardInterrupt:
-        pass
-    return ScheduleFrontier(setting, tuple(points), limit, ending, watch.elapsed_s())
+    return range(least, most + 1)
 
 
 def _fill(
@@ -131,10 +142,11 @@ def _fill(
     for steps in every:
         if watch.expired():
             return Ending.TIME
-        bound = least_rate(question.setting, steps, watch)
+        part = _part(watch, every.stop - steps)
+        bound = least_rate(question.setting, steps, _part(part, BOUND_PART))
         found = None
         if best is None or best > bound.value:
-            found = best_rate(question, steps, bound, best, _share(watch, every.stop - steps))
+            found = best_rate(question, steps, bound, best, part)
         best = best if found is None or found.sums is None else found.rate
         points.append(FrontierPoint(steps, bound, _scheduled(found), best))
         if found is not None and found.interrupted:
@@ -144,12 +156,12 @@ def _fill(
     return Ending.TIME if watch.expired() else Ending.STEPS
 
 
-def _share(watch: StopWatch, points: int) -> StopWatch:
-    """The watch of a point, of so many that are left."""
+def _part(watch: StopWatch, parts: int) -> StopWatch:
+    """The watch of one of so many parts of the time that is left."""
     remaining = watch.remaining_s()
     if remaining is None:
         return watch
-    return watch.ending_at(watch.elapsed_s() + remaining / points)
+    return watch.ending_at(watch.elapsed_s() + remaining / parts)
 
 
 def _scheduled(found: Synthesis | None) -> Synthesis | None:

@@ -57,6 +57,24 @@ def test_a_complete_search_says_in_which_class() -> None:
     assert found["reason"] == expected[done.code]
 
 
+ONE_WAY = "name: one-way\nranks: 3\nlinks:\n" + "".join(
+    f"  - {{ranks: [{a}, {(a + 1) % 3}], bandwidth: 1, one_way: true}}\n" for a in range(3)
+)
+MAY = "more chunks at the same R/C, or more rounds, may still have a schedule"
+
+
+@pytest.mark.parametrize(("rounds", "chunks", "said"), [(3, 2, True), (4, 3, False)])
+def test_a_refuted_size_that_meets_the_bound_leaves_others_open(
+    tmp_path: Path, rounds: int, chunks: int, said: bool
+) -> None:
+    """R/C is at least 3/2 in three steps: the one is refuted by search, the other by the bound."""
+    path = tmp_path / "ring.yaml"
+    path.write_text(ONE_WAY)
+    asked = f"--fabric {path} --collective all-reduce --steps 3 --rounds {rounds}"
+    code, lines = synthesize(f"{asked} --chunks {chunks}")
+    assert (code, MAY in lines) == (4, said)
+
+
 def test_json_has_the_schedule_unless_it_is_written(tmp_path: Path) -> None:
     asked = shlex.split(f"{RING} --steps 2 --rounds 3 --chunks 2 --json")
     found = cli("synthesize", *asked).json()
@@ -83,13 +101,13 @@ def test_an_open_gap_is_not_settled() -> None:
 
 
 def test_an_interrupt_writes_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C in the search of the second point: the first one is there."""
+    """Ctrl-C in the first search of the second point: the first one is there, after two."""
     asked: list[int] = []
     before = copied.copied
 
     def interrupted(*given: object) -> object:
         asked.append(1)
-        if len(asked) > 1:
+        if len(asked) > 2:
             raise KeyboardInterrupt
         return before(*given)  # type: ignore[arg-type]
 
@@ -121,7 +139,7 @@ def test_an_interrupt_of_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--fabric ring:4", "--collective: is missing"),
         ("--fabric ring:4 --collective all-sum", "is none of all-gather, all-reduce"),
         (f"{RING} --steps 2 --rounds 3", "--steps, --rounds and --chunks"),
-        (f"{RING} --steps 2 --rounds 1 --chunks 1", "1 rounds in 2 steps"),
+        (f"{RING} --steps 2 --rounds 1 --chunks 1", "rounds 1 in 2 steps"),
         (f"{RING} --steps 2 --rounds 2 --chunks 0", "is not a whole number from 1"),
         (f"{RING} --steps two --rounds 2 --chunks 1", "is not a whole number from 1"),
         (f"{RING} --pareto --steps 2", "--steps: is found by --pareto"),
@@ -134,6 +152,13 @@ def test_an_interrupt_of_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
         (f"{RING} --steps 2 --rounds 2 --chunks 1 --certificate cert.xml", "must end in .json"),
         (f"{RING} --steps 2 --rounds 2 --chunks 1 --force", "goes with --output"),
         ("--fabric ring:4 --collective scatter --pareto -o a.xml", "MSCCL XML has no scatter"),
+        ("--fabric dgx1 --collective broadcast --root 9 --pareto", "the ranks are 0 to 7"),
+        (
+            "--fabric dgx1 --collective broadcast --root 3 --pareto -o a.xml",
+            "is rank 0 where",
+        ),
+        ("--fabric dgx1 --collective all-gather --pareto --link-bandwidth 25GB/s", "drop it"),
+        (f"{RING} --pareto -o a.json --certificate a.json", "would overwrite each other"),
         ("--fabric ring:1 --collective all-gather --pareto", "must have sizes"),
         ("--fabric ring:4 --unit 1GB/s --collective all-gather --pareto", "have no unit"),
     ],
@@ -142,3 +167,30 @@ def test_bad_input_is_one_line(arguments: str, words: str) -> None:
     done = cli("synthesize", *shlex.split(arguments))
     assert_one_error(done)
     assert words in done.err
+
+
+def test_an_interrupt_between_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While groups are made the bound is known already, and while it is sought the fewest steps."""
+
+    def interrupted(*_: object, **__: object) -> object:
+        raise KeyboardInterrupt
+
+    asked = shlex.split(f"{RING} --steps 2 --rounds 3 --chunks 2 --json")
+    monkeypatch.setattr(f"{climb.__name__}.rungs", interrupted)
+    done = cli("synthesize", *asked)
+    assert (done.code, done.json()["detail"], done.json()["bound"]) == (
+        130,
+        "it was stopped",
+        "3/2",
+    )
+    monkeypatch.setattr("p2smt.search.schedule.synthesize.least_rate", interrupted)
+    done = cli("synthesize", *asked)
+    assert (done.code, done.json()["detail"]) == (130, "it was stopped")
+    assert done.json()["bound_kind"] == "distance"
+
+
+def test_what_is_too_large_is_said_before_anything_is_built() -> None:
+    size = "--steps 2 --rounds 100 --chunks 100"
+    done = cli("synthesize", *shlex.split(f"--fabric mesh:32 --collective all-to-all {size}"))
+    assert done.code == 3
+    assert "more than 20000000 pairs of a chunk and an edge" in done.out.replace("\n", " ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
@@ -72,6 +72,22 @@ def test_larger_groups_first_and_open_ones_again_with_more() -> None:
     assert climb.spent == 2 * 5000
 
 
+def test_without_time_no_group_is_made_and_what_was_left_comes_first_later() -> None:
+    made: list[int] = []
+
+    def trials() -> Iterator[Trial]:
+        for rung in groups(8, 4, 2, 1):
+            made.append(rung.order)
+            yield Trial(rung, None)
+
+    fake = Fake({(8, None): [OPEN], (4, None): [NO], (2, None): [NO], (1, None): [NO]})
+    climb = ScheduleClimb(trials(), fake, 1000)
+    climb.turn(StopWatch.start(SearchLimits(0.0)))
+    assert (made, fake.asked, climb.over) == ([8, 4], [], False)
+    climb.turn(StopWatch.start(SearchLimits()))
+    assert [order for order, *_ in fake.asked] == [8, 4, 2, 1]
+
+
 def test_the_last_one_that_is_open_has_all_the_time() -> None:
     fake = Fake({(2, None): [NO], (1, None): [NO]})
     climb = climbed(fake, [Trial(rung, None) for rung in groups(2, 1)])
@@ -104,6 +120,32 @@ def test_one_open_group_leaves_it_unknown() -> None:
     fake = Fake({(4, None): [OPEN], (2, None): [NO], (1, None): [OPEN]})
     climb = ScheduleClimb([Trial(rung, None) for rung in groups(4, 2, 1)], fake, 1000)
     climb.turn(StopWatch.start(SearchLimits()))
+    assert words(climb) == (Answer.UNKNOWN, "unknown")
+
+
+def test_an_interrupt_before_all_groups_are_seen_leaves_it_unknown() -> None:
+    def search(trial: Trial, _: SearchLimits) -> Result[SumSchedule]:
+        if trial.rung.order == 4:
+            raise KeyboardInterrupt
+        return Result(NO)
+
+    climb = ScheduleClimb(iter([Trial(rung, None) for rung in groups(8, 4, 2, 1)]), search, 1000)
+    climb.finish(StopWatch.start(SearchLimits()))
+    assert climb.interrupted
+    assert words(climb) == (Answer.UNKNOWN, "unknown")
+
+
+def test_groups_that_time_left_out_leave_it_unknown() -> None:
+    watch = StopWatch.start(SearchLimits(time_limit_s=0.05))
+
+    def search(_: Trial, __: SearchLimits) -> Result[SumSchedule]:
+        while not watch.expired():
+            pass
+        return Result(NO)
+
+    climb = ScheduleClimb(iter([Trial(rung, None) for rung in groups(4, 2, 1)]), search, 1000)
+    climb.finish(watch)
+    assert [attempt.order for attempt in climb.attempts] == [4]
     assert words(climb) == (Answer.UNKNOWN, "unknown")
 
 

@@ -19,7 +19,7 @@ from p2smt.schedules.verify.report import Verdict
 from p2smt.search.schedule.frontier import Ending
 from p2smt.search.schedule.synthesis.answer import Answer
 from p2smt.search.schedule.synthesis.question import NAMES, collective_named, shown_collective
-from p2smt.search.schedule.synthesis.sizes import sizes
+from p2smt.search.schedule.synthesis.sizes import easy, halfway, inside, meeting
 
 
 @pytest.mark.parametrize("collective", NAMES)
@@ -146,14 +146,41 @@ def test_no_point_of_a_frontier_can_be_beaten_with_few_chunks() -> None:
 
 @given(st.integers(1, 5), st.fractions(Fraction(1, 6), 3, max_denominator=8), st.integers(1, 30))
 def test_sizes_lie_between_bound_and_best(steps: int, bound: Fraction, most: int) -> None:
+    """All of them, against every pair of rounds and chunks."""
     best = bound * Fraction(3, 2)
-    first, later = sizes(steps, bound, best, most)
-    assert len({*first, *later}) == len(first) + len(later)
-    for size in (*first, *later):
-        assert bound <= size.rate < best
-        assert size.steps == steps <= size.rounds
-        assert size.chunks <= most
-    assert all(size.rate == bound for size in later)
+    exact, between = list(meeting(steps, bound, most)), list(inside(steps, bound, best, most))
+    every = [(r, c) for c in range(1, most + 1) for r in range(steps, 5 * most + 6)]
+    assert [(s.rounds, s.chunks) for s in between] == [
+        (r, c) for r, c in every if bound < Fraction(r, c) < best
+    ]
+    assert {(s.rounds, s.chunks) for s in exact} <= {p for p in every if Fraction(*p) == bound}
+    assert all(s.steps == steps and s.rate >= bound for s in easy(steps, bound))
+
+
+@given(st.integers(1, 4), st.fractions(Fraction(1, 6), 3, max_denominator=8), st.integers(1, 20))
+def test_rates_are_halved_until_nothing_is_left(steps: int, low: Fraction, most: int) -> None:
+    high = 2 * low
+    left = set(inside(steps, low, high, most))
+    while left:
+        size = halfway(steps, low, high, most, left.__contains__)
+        assert size in left
+        middle = [s for s in left if abs(s.rate - (low + high) / 2) <= (high - low) / 4]
+        assert size.chunks == min(s.chunks for s in middle or left)
+        left.discard(size)
+    assert halfway(steps, low, high, most, left.__contains__) is None
+
+
+def one_way_ring() -> Fabric:
+    """Three ranks; each sends to the next alone."""
+    edges = tuple(FabricEdge(a, (a + 1) % 3, (a,)) for a in range(3))
+    return Fabric("one-way", 3, (Capacity("", Fraction(1)),) * 3, edges)
+
+
+def test_a_bound_that_no_schedule_meets_does_not_end_a_point() -> None:
+    """In three steps 3/2 is refuted for 2 and for 4 chunks; 5/3 is better than two steps' 2."""
+    found = p2smt.synthesize_frontier(one_way_ring(), "all-reduce", max_steps=3, max_chunks=4)
+    assert [(p.best, p.proved) for p in found.points] == [(2, True), (Fraction(5, 3), False)]
+    assert [str(one.size) for one in found.schedules] == ["(2,2,1)", "(3,5,3)"]
 
 
 @pytest.mark.parametrize("name", ["all-gather", "allgather", "all_gather"])
@@ -164,7 +191,7 @@ def test_collectives_are_named_in_any_way(name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"rounds": 1}, "1 rounds in 2 steps"),
+        ({"rounds": 1}, "rounds 1 in 2 steps"),
         ({"chunks": 0}, "0 chunks"),
         ({"steps": 0}, "0 steps"),
         ({"root": 1}, "root 1 of all-gather: it has no root"),

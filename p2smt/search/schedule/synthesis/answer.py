@@ -19,7 +19,8 @@ class Answer(StrEnum):
     """What became of a question.
 
     No schedule: none at all, by a bound or by a search that is complete in the class it names.
-    No symmetric schedule: none that a group takes to itself; without symmetry it is open.
+    No symmetric schedule: none that any of the groups tried takes to itself; without symmetry it is
+    open.
     """
 
     SCHEDULE = "schedule"

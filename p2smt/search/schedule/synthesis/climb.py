@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
 from p2smt.errors import TooLarge
@@ -18,6 +19,7 @@ from p2smt.problems.sums import ScheduleClass, SumSchedule
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.schedule.synthesis.answer import Attempt
 from p2smt.search.schedule.synthesis.copied import copied
+from p2smt.search.schedule.synthesis.pairs import too_many_pairs
 from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
 from p2smt.search.schedule.synthesis.rungs import GroupRung, rungs
 from p2smt.search.schedule.synthesis.summed import CLASSES, summed
@@ -41,6 +43,11 @@ class Trial(NamedTuple):
     family: ScheduleClass | None
     start: int = 0
 
+    @property
+    def complete(self) -> bool:
+        """Whether all schedules with the group that are asked about are in the class."""
+        return self.family in (None, ScheduleClass.PARTIAL_SUMS)
+
     def __str__(self) -> str:
         order = self.rung.order
         how = "without symmetry" if order == 1 else f"with a group of {order}"
@@ -55,6 +62,8 @@ class ScheduleClimb:
     """What is known of one size: ``sums`` once found; of every trial the last attempt.
 
     ``waiting`` are the trials that are open; ``spent``: effort of searches that came to no end.
+    ``unsettled``: groups that are not refuted in the widest class, of those seen so far;
+    ``listed``: whether all were seen.
     """
 
     waiting: Iterable[Trial]
@@ -63,6 +72,8 @@ class ScheduleClimb:
     turns: int = 0
     spent: int = 0
     known: dict[Trial, Attempt] = field(default_factory=dict)
+    unsettled: set[Trial] = field(default_factory=set)
+    listed: bool = False
     sums: SumSchedule | None = None
     over: bool = False
     interrupted: bool = False
@@ -76,6 +87,12 @@ class ScheduleClimb:
     def refuted(self) -> bool:
         """Whether it is proved that there is no schedule."""
         return any(attempt.refutes_all for attempt in self.known.values())
+
+    @property
+    def groups_refuted(self) -> bool:
+        """Whether every group was searched to the end, in the widest class, and has no schedule."""
+        groups = [a for a in self.known.values() if a.order > 1 and a.complete]
+        return self.listed and not self.unsettled and bool(groups)
 
     def finish(self, watch: StopWatch) -> None:
         """Turn after turn, until a schedule is found, nothing is open, or the time is over."""
@@ -102,13 +119,21 @@ class ScheduleClimb:
         self.over = self.over or not again
         self.waiting, self.turns = again, self.turns + 1
 
-    def _tried(self, watch: StopWatch, enough: Callable[[], bool], to_the_end: bool) -> list[Trial]:
-        """The trials that are open still."""
+    def _tried(
+        self, watch: StopWatch, enough: Callable[[], bool], to_the_end: bool
+    ) -> Iterable[Trial]:
+        """The trials that are open still; first those that no time was left for, not made yet."""
         again: list[Trial] = []
-        for trial, last in with_last(self.waiting):
+        waiting = with_last(self.waiting)
+        for trial, last in waiting:
+            if watch.expired():
+                return chain([trial], (one for one, _ in waiting), again)
             alone = last and not again and to_the_end
+            self.listed = self.listed or last
+            if trial.rung.order > 1 and trial.complete:
+                self.unsettled.add(trial)
             effort = self._slice(trial)
-            if watch.expired() or enough() or (effort is None and not alone):
+            if enough() or (effort is None and not alone):
                 again.append(trial)
                 continue
             limits = replace(watch.left(), effort=None if alone else effort)
@@ -138,6 +163,8 @@ class ScheduleClimb:
             found = Result(Status.UNKNOWN, stats=SolveStats("none", reason=str(error)))
             late = False
         self.known[trial] = _attempt(trial, found)
+        if found.status is Status.INFEASIBLE:
+            self.unsettled.discard(trial)
         return found, late
 
 
@@ -146,24 +173,34 @@ def climb_of(
     size: ScheduleSize,
     solver: Solver,
     tell: Callable[[str], None],
+    watch: StopWatch | None = None,
 ) -> ScheduleClimb:
-    """The trials of one size; ``tell``: what is tried."""
+    """The trials of one size; ``tell``: what is tried; ``watch``: of the groups."""
+    large = too_many_pairs(setting, size.chunks)
 
     def search(trial: Trial, limits: SearchLimits) -> Result[SumSchedule]:
         tell(str(trial))
+        if large:
+            raise TooLarge(*large)
         if trial.family is None:
             return copied(setting, size, trial.rung.symmetries, limits, solver)
         return summed(setting, size, trial.family, trial.rung.symmetries, limits, solver)
 
-    return ScheduleClimb(trials(setting, size, solver), search, FIRST_SLICE[solver])
+    waiting = trials(setting, size, solver, watch)
+    return ScheduleClimb(waiting, search, FIRST_SLICE[solver])
 
 
-def trials(setting: SynthesisSetting, size: ScheduleSize, solver: Solver) -> Iterator[Trial]:
+def trials(
+    setting: SynthesisSetting,
+    size: ScheduleSize,
+    solver: Solver,
+    watch: StopWatch | None = None,
+) -> Iterator[Trial]:
     """Every group with the first class, then with the next."""
     families = CLASSES[solver] if setting.adds else (None,)
     groups: list[tuple[GroupRung, int]] = []
     largest = 1
-    for rung in rungs(setting, size.chunks):
+    for rung in rungs(setting, size.chunks, watch):
         largest = max(largest, rung.order)
         later = int(math.log(largest / rung.order, SMALLER) + 1e-9)
         groups.append((rung, later))

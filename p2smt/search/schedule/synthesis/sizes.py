@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 from p2smt.search.schedule.synthesis.question import ScheduleSize
 
 MULTIPLES = 2
 """Of the least chunks at which a schedule could meet the bound, so many multiples are tried."""
+EASY = 3
+"""So many sizes of one chunk, each with twice the rounds of the one before."""
 
 
-def sizes(
-    steps: int, bound: Fraction, best: Fraction | None, most_chunks: int
-) -> tuple[tuple[ScheduleSize, ...], tuple[ScheduleSize, ...]]:
-    """What to try first: the fewest chunks that could meet the bound, then sizes above it.
-
-    And what to try when that has had its turn: more chunks that could meet the bound.
-    """
-    exact = tuple(meeting(steps, bound, most_chunks))
-    return (*exact[:1], *between(steps, bound, best, most_chunks)), exact[1:]
+def easy(steps: int, bound: Fraction) -> tuple[ScheduleSize, ...]:
+    """Sizes of one chunk: the fewest rounds that the bound allows, twice as many, and so on."""
+    least = max(steps, -(-bound.numerator // bound.denominator))
+    return tuple(ScheduleSize(steps, least * 2**n, 1) for n in range(EASY))
 
 
 def meeting(steps: int, bound: Fraction, most_chunks: int) -> Iterator[ScheduleSize]:
@@ -30,18 +27,30 @@ def meeting(steps: int, bound: Fraction, most_chunks: int) -> Iterator[ScheduleS
             yield ScheduleSize(steps, times * bound.numerator, times * bound.denominator)
 
 
-def between(
-    steps: int, bound: Fraction, best: Fraction | None, most_chunks: int
-) -> Iterator[ScheduleSize]:
-    """Sizes better than ``best`` that cannot meet the bound, up to the first that could.
+def halfway(
+    steps: int,
+    low: Fraction,
+    high: Fraction,
+    most_chunks: int,
+    wanted: Callable[[ScheduleSize], bool] = lambda _: True,
+) -> ScheduleSize | None:
+    """The wanted size of fewest chunks whose rate is in the middle half between two rates.
 
-    For rounds from the fewest on, the most chunks that the bound allows.
+    Where that has none, one anywhere between them, both left out; None: there is none either.
     """
-    rounds, chunks = steps, 0
-    while chunks < most_chunks:
-        chunks = min(int(rounds / bound), most_chunks)
-        if chunks and Fraction(rounds, chunks) == bound:
-            return
-        if chunks and (best is None or Fraction(rounds, chunks) < best):
+    quarter = (high - low) / 4
+    for least, most in ((low + quarter, high - quarter), (low, high)):
+        sizes = (s for s in inside(steps, low, high, most_chunks) if least <= s.rate <= most)
+        found = next((size for size in sizes if wanted(size)), None)
+        if found is not None:
+            return found
+    return None
+
+
+def inside(steps: int, low: Fraction, high: Fraction, most_chunks: int) -> Iterator[ScheduleSize]:
+    """All sizes of a rate above ``low`` and below ``high``: fewest chunks, fewest rounds first."""
+    for chunks in range(1, most_chunks + 1):
+        rounds = max(steps, int(low * chunks) + 1)
+        while rounds < high * chunks:
             yield ScheduleSize(steps, rounds, chunks)
-        rounds += 1
+            rounds += 1
