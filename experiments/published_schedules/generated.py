@@ -40,8 +40,9 @@ def generate(python: str, tree: Path, repository: Repository, program: Program) 
     """
     folders = ":".join(str(tree / one) for one in repository.imports)
     script = ["-c", program.code] if program.code else [program.path, *program.arguments.split()]
-    command = [python, str(LAUNCH), folders, repository.bare, *script]
+    command = [python, "-P", str(LAUNCH), folders, repository.bare, *script]
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    kept["PYTHONPATH"] = folders
     kept["PYTHONHASHSEED"] = "0"  # msccl-tools goes through sets: its schedules depend on it
     try:
         done = subprocess.run(

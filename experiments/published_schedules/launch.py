@@ -2,9 +2,9 @@
 
 python launch.py FOLDERS PACKAGE SCRIPT [ARGUMENT ..]
 
-FOLDERS (joined by ``:``) are imported from.  PACKAGE, if not empty, stands for itself without its
-``__init__``: MSCCL++'s needs a GPU's libraries, and its language does not.  SCRIPT ``-c`` runs the
-code in the argument behind it.
+PACKAGE, if not empty, stands for itself in FOLDERS (joined by ``:``) without its ``__init__``:
+MSCCL++'s needs a GPU's libraries, and its language does not.  SCRIPT ``-c`` runs the code in the
+argument behind it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from types import ModuleType
 
 def launch(folders: list[str], package: str, script: str, arguments: list[str]) -> None:
     """Run a script, or code, as ``python`` would."""
-    sys.path[:0] = folders
     if package:
         stand_in = ModuleType(package)
         stand_in.__path__ = [f"{folder}/{package}" for folder in folders]

@@ -36,6 +36,8 @@ UNSHOWN = {
     *("shard_map_text", "LeastSet"),
     # docs/bounds.md
     *("ScheduleCertificate", "CertificateReport", "distance_bound"),
+    # docs/synthesis.md
+    "ScheduleFrontier",
     # of training runs
     *("Device", "Efficiency", "Framework", "Planned", "PlanAnswer", "Prediction", "Prices"),
     *("RunEstimate", "Strategy", "TrainingPlan", "Transformer"),

@@ -63,7 +63,7 @@ def test_calibrate_measures_real_ranks(tmp_path: Path, capsys: pytest.CaptureFix
     (table,) = data["tables"]
     assert table["times"] == 4 * len(Collective) * 4  # groupings, collectives, sizes
     fitted = {row["name"] for row in data["constants"] if row["fitted"]}
-    assert {"all-reduce", "broadcast"} & fitted
+    assert any(name.startswith(("all-reduce", "broadcast")) for name in fitted)
     found = load_topology(str(written))
     assert found.sizes == (2, 2)
     assert found.library == "gloo"
