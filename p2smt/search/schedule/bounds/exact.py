@@ -62,12 +62,16 @@ def _in_units(value: float, unit: _Unit, denominator: int) -> Fraction:
     return _near(value / given, denominator) * exact
 
 
+_NOTHING = 1e-12
+"""A price below it is none: a solution's rounding is larger."""
+
+
 def _dearest(problem: FlowProblem, given: FlowPrices) -> list[float]:
-    """The price of the dearest capacity of every step; 1 where all cost nothing."""
+    """The price of the dearest capacity of every step; 1 where all cost next to nothing."""
     found = [0.0] * (problem.steps or 1)
     for (_, s), value in given.capacities:
         found[s] = max(found[s], value)
-    return [value or 1.0 for value in found]
+    return [value if value > _NOTHING else 1.0 for value in found]
 
 
 def _of_unit(
