@@ -80,6 +80,7 @@ def recovered() -> Calibration:
     return calibrate(NODES, three_tables(with_constants(NODES, TRUE)))
 
 
+@pytest.mark.exhaustive
 def test_true_constants_are_recovered() -> None:
     samples, found = three_tables(with_constants(NODES, TRUE)), recovered()
     values = found_values(found)

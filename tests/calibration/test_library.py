@@ -31,6 +31,7 @@ def samples(topology: Topology, collective: Collective, noise: float = 0.0) -> l
     ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("collective", "algorithm"),
     [

@@ -75,6 +75,7 @@ def test_each_different_group_comes_first() -> None:
     assert counted[1] == "all requests"
 
 
+@pytest.mark.exhaustive
 def test_the_rule_says_rightly_which_requests_gain() -> None:
     rows = [row.strip("| ").split(" | ") for row in speedups.rule_table(load())][2:]
     assert len(rows) >= 8

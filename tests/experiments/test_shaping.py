@@ -67,6 +67,7 @@ def test_every_end_of_a_link_has_a_shaper_of_its_own() -> None:
             assert shaper(end) == ("tbf", 100 * MBIT)
 
 
+@pytest.mark.exhaustive
 def test_the_uplinks_of_nodes_are_shaped_in_both_directions() -> None:
     spec = regular(3, 100 * MBIT)
     with cluster(spec) as (a, b, c):

@@ -202,6 +202,7 @@ def test_nothing_is_left_by_a_signal(number: signal.Signals, code: int, mark: st
     assert_nothing_left(name, mark)
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_left_by_ctrl_c_again_and_again(mark: str) -> None:
     name = unique_name()
     with running(name, mark, trap="trap '' INT TERM;") as process:

@@ -98,6 +98,7 @@ def test_every_rank_has_the_right_result(plan: Plan, tmp_path: Path) -> None:
     assert outcome.code == 0
 
 
+@pytest.mark.exhaustive
 def test_predictions_of_a_run_are_those_of_the_plan(plan: Plan, tmp_path: Path) -> None:
     outcome = cli("run", written(plan, tmp_path), "--backend", "reference", "--json")
     for ran, request in zip(outcome.json()["requests"], plan["requests"], strict=True):

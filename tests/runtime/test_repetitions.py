@@ -90,6 +90,7 @@ def test_a_fault_in_one_repetition(
     assert all(f" (in {where}" in error for error in found.errors), found.errors
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 def test_a_fault_in_a_schedule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Six receptions in a run of a ring of four; two checks and a warm-up come first."""

@@ -124,6 +124,7 @@ def test_cpsat_agrees_with_brute_force(problem: Problem) -> None:
     agrees(p2smt.solve(problem, top=4), problem)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=examples_of(12))
 @given(problems(devices=8))
 def test_z3_agrees_with_cpsat(problem: Problem) -> None:

@@ -114,6 +114,7 @@ def test_a_cutoff_reaches_a_worker_at_its_cube() -> None:
         assert {e.worker for e in ended if isinstance(e, Closure)} == {"process 1", "process 2"}
 
 
+@pytest.mark.exhaustive
 def test_workers_that_are_told_to_stop_give_up() -> None:
     with Processes(Watching(), 1) as engine:
         engine.submit(CubeTask(CUBE))

@@ -43,6 +43,7 @@ def closed_cubes(journal: Path) -> Counter[str]:
     return Counter(str(r["cube"]) for r in records if r.get("record") == "closed")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kills", "pause_s"), [(3, 0.005), pytest.param(20, 0.05, marks=pytest.mark.exhaustive)]
 )

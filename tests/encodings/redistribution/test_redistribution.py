@@ -365,6 +365,7 @@ def noticed(solver: Solver) -> Callable[[Asked], bool]:
     return look
 
 
+@pytest.mark.exhaustive
 @BOTH
 def test_the_cases_are_answered_as_they_stand(solver: Solver) -> None:
     assert not any(map(noticed(solver), cases()))

@@ -212,6 +212,7 @@ def test_broken_programs_are_caught() -> None:
         assert of.errors[0] == expected.errors[0]
 
 
+@pytest.mark.exhaustive
 def test_named_mistakes() -> None:
     """Each names the rank; wrong values also the element, what was expected and what was found."""
     blue, right = list(steps_of(BLUE, (2, 2))), whole(4)

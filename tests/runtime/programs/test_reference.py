@@ -101,6 +101,7 @@ def distinct(kind: RequestKind, factors: tuple[int, ...], length: int) -> Iterat
         layer = longer
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("factors", "length"),

@@ -43,6 +43,7 @@ def failed(running: Running) -> Outcome:
     return outcome
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("rank", but_the_first(2, 0))
 def test_a_rank_that_is_killed(busy: Running, rank: int) -> None:
     os.kill(busy.ranks()[rank], signal.SIGKILL)
@@ -138,6 +139,7 @@ def test_a_rank_that_is_stopped(tmp_path: Path) -> None:
     assert "request 1 (all-reduce dp), " in error
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("limit", but_the_first("1", "0.1"))
 def test_a_limit_that_ends_before_the_ranks_have_started(tmp_path: Path, limit: str) -> None:
     outcome = run_to_end(*on_pairs(tmp_path, "--time-limit", limit))

@@ -105,6 +105,7 @@ def test_a_rank_that_is_killed(tmp_path: Path, place: tuple[int, int]) -> None:
         assert "request 1 (all-reduce dp)" in outcome.err
 
 
+@pytest.mark.exhaustive
 def test_ctrl_c(tmp_path: Path) -> None:
     with by_hand(range(2), *on_two(tmp_path, *ENDLESS, "--time-limit", "50"), size=2) as ranks:
         wait_until_busy(ranks, groups=1)

@@ -103,6 +103,7 @@ def test_options_of_schedules_are_not_for_programs(more: tuple[str, ...]) -> Non
     assert_one_error(cli("run", "--topology", "dgx-a100:2", "--axes", "dp=16", *more))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_on_real_ranks(tmp_path: Path) -> None:

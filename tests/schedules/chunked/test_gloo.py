@@ -24,6 +24,7 @@ CASES = but_the_first(
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[1]} on {case[0]}")

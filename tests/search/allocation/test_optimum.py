@@ -128,6 +128,7 @@ def problems(draw: st.DrawFn, shapes: Sequence[str] = SHAPES) -> Problem:
     return Problem(topology, p2smt.parse_axes(axes), tuple(requests), objective=objective)
 
 
+@pytest.mark.exhaustive
 @given(problems())
 @settings(deadline=None)
 def test_brute_force_agrees(problem: Problem) -> None:

@@ -67,6 +67,7 @@ def flips(problem: Problem, dice: random.Random, request: int | None) -> Iterato
             yield _program(land, number, request, Solver.CPSAT)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=examples_of(40))
 @given(ring_problems(), st.integers(0, 2**16))
 def test_the_placement_flips_where_it_is_said_to(problem: Problem, seed: int) -> None:

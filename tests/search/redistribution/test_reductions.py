@@ -82,6 +82,7 @@ def best_plan_s(topology: Topology, placement: Placement, payload: int, cuts: Cu
     return plan.objective_s
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("preset", "matrix", "nominal", "payload"),
     [

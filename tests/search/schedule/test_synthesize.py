@@ -157,6 +157,7 @@ def test_sizes_lie_between_bound_and_best(steps: int, bound: Fraction, most: int
     assert all(s.steps == steps and s.rate >= bound for s in easy(steps, bound))
 
 
+@pytest.mark.exhaustive
 @given(st.integers(1, 4), st.fractions(Fraction(1, 6), 3, max_denominator=8), st.integers(1, 20))
 def test_rates_are_halved_until_nothing_is_left(steps: int, low: Fraction, most: int) -> None:
     high = 2 * low

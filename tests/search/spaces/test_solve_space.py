@@ -80,6 +80,7 @@ def test_parts_answer_as_the_whole_does(problem: Problem, top: int, budget: floa
     assert parts.conflict == whole.conflict
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", [1, 2, 19])
 def test_processes_and_seeds_do_not_change_the_plan(seed: int) -> None:
     whole, limits = solve(PROBLEM), SearchLimits(seed=seed)

@@ -52,6 +52,7 @@ def test_the_shipped_constants_are_the_fitted(name: str, fitted: dict[str, Effic
     assert (shipped.runs, shipped.layer_s) == (found.runs, found.layer_s)
 
 
+@pytest.mark.exhaustive
 def test_runs_of_table_5(fitted: dict[str, EfficiencyFit]) -> None:
     runs = fitted["megatron-a100"].runs
     errors = [one.left_out_error for one in runs if one.run.group.startswith("k22-")]

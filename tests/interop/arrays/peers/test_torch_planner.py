@@ -97,6 +97,7 @@ def layout_of(letters: tuple[str, ...]) -> str:
     return ",".join(f"S({','.join(dim)})" if dim else "R" for dim in dims) + partial
 
 
+@pytest.mark.exhaustive
 def test_all_pairs_of_torchs_own_test_are_within_the_six_steps() -> None:
     sources = [pair for pair in itertools.product("R01P", repeat=2) if pair != ("R", "R")]
     found: Counter[str] = Counter()

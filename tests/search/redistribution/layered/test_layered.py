@@ -112,6 +112,7 @@ def test_answers_are_those_of_brute_force(seed: int) -> None:
     agrees(seed)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", [1, 3])
 def test_another_order_of_devices(seed: int) -> None:
     agrees(seed, turns=True)

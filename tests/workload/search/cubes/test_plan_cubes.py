@@ -64,6 +64,7 @@ def test_parts_answer_as_the_whole_does(question: PlanQuestion, budget: float | 
     assert told(whole) == told(plan(question, spread=Spread(budget_s=budget)))
 
 
+@pytest.mark.exhaustive
 def test_two_processes_write_the_same_plan() -> None:
     files = []
     for spread in (None, Spread(processes=2)):
