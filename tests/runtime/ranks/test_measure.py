@@ -63,7 +63,8 @@ def test_calibrate_measures_real_ranks(tmp_path: Path, capsys: pytest.CaptureFix
     (table,) = data["tables"]
     assert table["times"] == 4 * len(Collective) * 4  # groupings, collectives, sizes
     fitted = {row["name"] for row in data["constants"] if row["fitted"]}
-    assert any(name.startswith(("all-reduce", "broadcast")) for name in fitted)
+    rows = {f"{name}{part}" for name in ("all-reduce", "broadcast") for part in ("", "-simple")}
+    assert rows & fitted  # which of its rows a few repetitions settle depends on their noise
     found = load_topology(str(written))
     assert found.sizes == (2, 2)
     assert found.library == "gloo"
