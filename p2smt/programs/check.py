@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from p2smt.collectives.demand import Demand
 from p2smt.errors import TooLarge
@@ -38,8 +39,9 @@ class Checked:
         return "devices" if self.exact else "quotient " + "x".join(map(str, self.factors))
 
 
+@lru_cache(maxsize=1024)
 def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Checked:
-    """Run a program device by device, or on the quotient where that takes less.
+    """Run a program device by device, or on the quotient where that takes less; once each.
 
     Device by device means whole matrices, and from 257 devices on runs of rows first, which say the
     same of a valid program.

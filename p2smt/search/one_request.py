@@ -8,8 +8,8 @@ from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.pipeline import Pipelined
 from p2smt.cost.scene import Scene
-from p2smt.errors import OutOfTimeError, TooLarge
-from p2smt.parallelism.request import Problem, Request
+from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
+from p2smt.parallelism.request import DEFAULT_LENGTH, Problem, Request
 from p2smt.plans.answers import fixed_answer, program_answer
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import (
@@ -18,6 +18,7 @@ from p2smt.programs.program import (
     Hierarchy,
     Instruction,
     Program,
+    parse_program,
 )
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, best_program, price
@@ -89,6 +90,26 @@ def answer_request(
     if best is None:
         raise OutOfTimeError
     return _searched(request, scene, best, found)
+
+
+def known_answer(
+    request: Request, scene: Scene, text: str, status: Status, bound_s: float
+) -> RequestAnswer:
+    """The answer that a search elsewhere came to, with no restrictions: checked and timed anew.
+
+    That nothing takes less than ``bound_s`` is taken over.
+
+    Raises:
+        InputError: the text is no program of these levels.
+        EncodingBug: the program is not valid, or takes less than its bound.
+    """
+    hierarchy = scene.hierarchy
+    task = Task(request.kind, hierarchy, DEFAULT_LENGTH)
+    program = hierarchy.canonical(parse_program(text))
+    best = price(task, program, scene, request.payload_bytes)
+    if best.seconds < bound_s:
+        raise EncodingBug(f"a program takes less than its bound {bound_s} s", str(scene), text)
+    return _searched(request, scene, best, Found(status, best, bound_s, SolveStats(task.solver)))
 
 
 def single_answer(

@@ -24,7 +24,9 @@ class CubeTask:
 
     ``top`` best members are sought in the whole space; ``known`` are the best so far, at most
     ``top`` of them, in order.  Above ``budget_s`` seconds the worker gives the cube back, if it
-    can be split; above ``deadline_s`` in any case, as unknown.  None: no limit.
+    can be split; above ``deadline_s`` in any case, as unknown.  None: no limit.  ``table`` is the
+    path of a :class:`~p2smt.skeletons.shared_table.SharedTable` of the workers of this machine;
+    None: there is none.
     """
 
     cube: Cube
@@ -34,6 +36,7 @@ class CubeTask:
     deadline_s: float | None = None
     seed: int = 0
     threads: int = 1
+    table: str | None = None
 
 
 class Signals(Protocol):

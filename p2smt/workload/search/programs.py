@@ -7,7 +7,7 @@ is the best of its strategy.  Programs are shared by all strategies whose reques
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,6 +51,10 @@ class SceneRequest:
     payload_bytes: int
 
 
+Sought = tuple[SceneRequest, Scene]
+"""A request with its scene."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProgramShelf:
     """The best programs of requests on scenes, each sought once and ``kept``."""
@@ -72,6 +76,10 @@ class ProgramShelf:
     def known(self, asked: SceneRequest) -> RequestAnswer | None:
         """The answer of a request, if it was sought."""
         return self.kept.get((asked.number, asked.kind, asked.payload_bytes))
+
+    def turns(self, asked: Sequence[Sought]) -> Iterator[Sought]:
+        """Requests with their scenes in the order in which they are best sought."""
+        return iter(asked)
 
     def seek(self, asked: SceneRequest, scene: Scene, watch: StopWatch) -> RequestAnswer:
         """The answer of a request on a scene.
@@ -108,7 +116,8 @@ class ProgramTiming:
     def of(singles: PlacedCandidates) -> ProgramTiming:
         """Nothing sought so far; the placements are those of single collectives."""
         programs = ProgramShelf.of(singles.shelf.topology)
-        return ProgramTiming(singles.at(bound_s), singles.at(bound_s), programs)
+        least = singles.shelf.at(bound_s)
+        return ProgramTiming(singles.at(least.above()), singles.at(least), programs)
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -140,9 +149,10 @@ class ProgramTiming:
 
     def _refined(self, asked: Sequence[SceneRequest], watch: StopWatch) -> bool:
         """Whether all have their programs; if not, they get them, which may change what is best."""
-        unknown = [one for one in asked if self.programs.known(one) is None]
-        for one in unknown:
-            answer = self.programs.seek(one, self.pricing.shelf.scene(one.number), watch)
+        shelf, known = self.pricing.shelf, self.programs.known
+        unknown = [(one, shelf.scene(one.number)) for one in asked if known(one) is None]
+        for one, scene in self.programs.turns(unknown):
+            answer = self.programs.seek(one, scene, watch)
             proved = answer.status is Status.OPTIMAL
             low_s = answer.seconds if proved else answer.bound_s
             self.pricing.improve(one.number, one.kind, one.payload_bytes, low_s)

@@ -7,21 +7,20 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from p2smt.cost.scene import Scene
-from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.placement import IntArray, Matrix
-from p2smt.plans.solution import RequestAnswer
-from p2smt.result import SearchLimits, StopWatch
+from p2smt.result import StopWatch
 from p2smt.search.spaces.rows import MatrixRules
+from p2smt.skeletons.shared_table import SharedTable
 from p2smt.workload.search.branch import StrategyTiming, close
 from p2smt.workload.search.collectives import CollectiveTiming
-from p2smt.workload.search.cubes.shelf import PlanShelf, ProgramTexts, at, placed
+from p2smt.workload.search.cubes.patient import PatientShelf
+from p2smt.workload.search.cubes.shelf import PlanShelf, ProgramTexts, placed
 from p2smt.workload.search.ledger import Closed, Ledger
 from p2smt.workload.search.planned import exact
 from p2smt.workload.search.pricing.candidates import Candidates
 from p2smt.workload.search.pricing.placed import PlacedCandidates
 from p2smt.workload.search.pricing.prices import as_matrix
-from p2smt.workload.search.programs import ProgramShelf, ProgramTiming, SceneRequest
+from p2smt.workload.search.programs import ProgramTiming
 from p2smt.workload.search.question import Prices
 from p2smt.workload.strategy import Strategy
 
@@ -46,21 +45,6 @@ class CubeWatch(StopWatch):
     def expired(self) -> bool:
         """Whether no time is left, or none is needed."""
         return self.stopped() or self.remaining_s() == 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class PatientShelf(ProgramShelf):
-    """Programs that only the deadline cuts short: they serve later cubes, a budget's end does not
-    make them worse.
-    """
-
-    deadline: StopWatch = field(default_factory=lambda: StopWatch.start(SearchLimits()))
-
-    def seek(self, asked: SceneRequest, scene: Scene, watch: StopWatch) -> RequestAnswer:
-        """As the base class does, once the budget allows it to begin."""
-        if watch.expired():
-            raise OutOfTimeError
-        return ProgramShelf.seek(self, asked, scene, self.deadline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +80,7 @@ class PlanCube:
         ceiling_s: Callable[[], float],
         budget: CubeWatch,
         deadline: StopWatch,
+        table: SharedTable | None = None,
     ) -> PlanCube:
         """Nothing timed so far; ``candidates`` are those rows, with the rules of the cube."""
         low_s = shelf.known.low_s[rows].copy()
@@ -103,7 +88,7 @@ class PlanCube:
         singles = placed(candidates, shelf.singles, budget)
         timing: StrategyTiming = CollectiveTiming(singles)
         if shelf.question.prices is Prices.PROGRAMS:
-            timing = _with_programs(shelf, singles, deadline)
+            timing = _with_programs(shelf, singles, deadline, table)
         return PlanCube(shelf, rows, ledger, timing, budget, deadline)
 
     def close(self) -> None:
@@ -168,8 +153,8 @@ def narrow(shelf: PlanShelf, rows: IntArray, rules: MatrixRules) -> Candidates:
 
 
 def _with_programs(
-    shelf: PlanShelf, singles: PlacedCandidates, deadline: StopWatch
+    shelf: PlanShelf, singles: PlacedCandidates, deadline: StopWatch, table: SharedTable | None
 ) -> ProgramTiming:
     """Programs are those of the process: what one cube finds, the next one knows."""
-    programs = PatientShelf(shelf.programs.answers, shelf.programs.kept, deadline)
-    return ProgramTiming(at(singles, shelf.refined), at(singles, shelf.least), programs)
+    programs = PatientShelf(shelf.programs.answers, shelf.programs.kept, deadline, table)
+    return ProgramTiming(singles.at(shelf.refined), singles.at(shelf.least), programs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -57,11 +57,12 @@ class PlanShelf:
         if candidates is None:
             candidates = Candidates.of(question, space_of(question, Choices.of(question)))
         singles = SceneShelf(question.topology)
+        least = singles.at(bound_s)
         return PlanShelf(
             Ledger.of(candidates),
             singles,
-            singles.at(bound_s),
-            singles.at(bound_s),
+            least,
+            least.above(),
             ProgramShelf.of(question.topology),
             {sizes_text(sizes): at for at, sizes in enumerate(candidates.sizes.tolist())},
         )
@@ -159,8 +160,3 @@ def placed(
 ) -> PlacedCandidates:
     """Candidates on their placements at the prices of a shelf."""
     return PlacedCandidates.of(candidates, shelf, watch or StopWatch.start(SearchLimits()))
-
-
-def at(pricing: PlacedCandidates, shelf: SceneShelf) -> PlacedCandidates:
-    """The same candidates and placements at the prices of another shelf of the same scenes."""
-    return replace(pricing, shelf=shelf, _seconds={}, _fronts={})

@@ -30,6 +30,7 @@ from p2smt.search.placements import obeys
 from p2smt.search.spaces.rows import MatrixCubes
 from p2smt.search.spaces.texts import matrix_of
 from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
+from p2smt.skeletons.shared_table import shared_table
 from p2smt.skeletons.space import CubeTask, Signals, Skeleton
 from p2smt.solvers.stopping import stopping_when
 from p2smt.workload.batch import Batch
@@ -118,7 +119,8 @@ class PlanSpace:
         )
         mine = narrow(shelf, rows, cubes.fixed(task.cube))
         told = self._told_s(task, signals)
-        search = PlanCube.of(shelf, rows, mine, told, budget, deadline)
+        table = None if task.table is None else shared_table(task.table)
+        search = PlanCube.of(shelf, rows, mine, told, budget, deadline, table)
         try:
             with stopping_when(lambda _: signals.stopped()):
                 search.close()

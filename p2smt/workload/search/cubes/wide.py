@@ -20,7 +20,7 @@ from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.skeletons.outcome import SearchOutcome
 from p2smt.skeletons.spread import SearchTerms, Spread, run_spread
 from p2smt.workload.search.answer import StrategyRun
-from p2smt.workload.search.branch import StrategyTiming, close, runnable
+from p2smt.workload.search.branch import StrategyTiming, runnable
 from p2smt.workload.search.collectives import CollectiveTiming
 from p2smt.workload.search.cubes.shelf import PlanShelf
 from p2smt.workload.search.cubes.space import PlanSpace, keep_plan_shelf, member_parts, scale_of
@@ -31,6 +31,8 @@ from p2smt.workload.search.question import PlanQuestion, Prices
 from p2smt.workload.search.verdict import listed_rows
 
 SCALE = "a tick is tick_s seconds of an iteration, a power of two: times are whole numbers of ticks"
+_FIRST = 64
+"""So many strategies, those of the least bounds, set the first cutoff."""
 CUBE_RULE = "sizes of pp, dp, cp, tp, then rows of the parallelism matrix in this order"
 
 
@@ -71,6 +73,8 @@ class WidePlan:
     def _reached_s(self, watch: StopWatch) -> float:
         """With programs, a cutoff that single collectives reach; else infinite.
 
+        Those of few strategies: what the others reach is for the workers to find.
+
         Raises:
             OutOfTimeError: the watch expired.
         """
@@ -78,8 +82,9 @@ class WidePlan:
         if question.prices is Prices.COLLECTIVES:
             return math.inf
         first = Ledger.of(self.ledger.candidates)
-        for within in (0.0, question.within):
-            close(first, self.singles, within, question.top, watch)
+        rows = runnable(first, first.open_rows(math.inf)[: max(_FIRST, question.top)])
+        if len(rows):
+            self.singles.settle(first, rows, math.inf, watch)
         return first.cutoff_s(question.within, question.top)
 
     def _retimed(self) -> StrategyTiming:

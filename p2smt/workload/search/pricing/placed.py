@@ -15,7 +15,7 @@ from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.placement import BoolArray, IntArray
 from p2smt.result import StopWatch
 from p2smt.workload.search.pricing.candidates import AxisSet, Candidates, axis_set
-from p2smt.workload.search.pricing.prices import PlacedAxes, SceneShelf, Seconds, SecondsOf
+from p2smt.workload.search.pricing.prices import PlacedAxes, SceneShelf, Seconds
 from p2smt.workload.timing.combine import combine
 
 PriceKey = tuple[AxisSet, RequestKind, int]
@@ -50,9 +50,8 @@ class PlacedCandidates:
         payloads = np.stack([column.payload_bytes for column in columns])
         return PlacedCandidates(candidates, shelf, called, payloads, watch)
 
-    def at(self, seconds_of: SecondsOf) -> PlacedCandidates:
-        """The same candidates and placements at other prices."""
-        shelf = self.shelf.at(seconds_of)
+    def at(self, shelf: SceneShelf) -> PlacedCandidates:
+        """The same candidates and placements at the prices of a shelf of the same scenes."""
         return replace(self, shelf=shelf, _seconds={}, _fronts={})
 
     def placed(self, block: int) -> PlacedAxes:

@@ -33,21 +33,34 @@ def collective_s(scene: Scene, kind: RequestKind, payload_bytes: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SceneShelf:
-    """Scenes of a topology by number, and the seconds of requests on them, each found once."""
+    """Scenes of a topology by number, and the seconds of requests on them, each found once.
+
+    ``below``: a shelf of the same scenes whose prices hold where this one has no better ones.
+    """
 
     topology: Topology
     seconds_of: SecondsOf = collective_s
+    below: SceneShelf | None = None
     _scenes: list[Scene] = field(default_factory=list)
     _numbers: dict[tuple[Digits, ...], int] = field(default_factory=dict)
     _by_key: dict[tuple[int, bytes], int] = field(default_factory=dict)
     _seconds: dict[tuple[int, RequestKind, int], float] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self._seconds)
+        below = () if self.below is None else self.below._seconds
+        return len({*self._seconds, *below})
 
     def at(self, seconds_of: SecondsOf) -> SceneShelf:
         """The same scenes by the same numbers, at other prices."""
-        return SceneShelf(self.topology, seconds_of, self._scenes, self._numbers, self._by_key)
+        return self._of_scenes(seconds_of, None)
+
+    def above(self) -> SceneShelf:
+        """The same scenes at the same prices, some of which may be replaced there."""
+        return self._of_scenes(self.seconds_of, self)
+
+    def _of_scenes(self, seconds_of: SecondsOf, below: SceneShelf | None) -> SceneShelf:
+        known = self._scenes, self._numbers, self._by_key
+        return SceneShelf(self.topology, seconds_of, below, *known)
 
     @property
     def by_position(self) -> tuple[bool, ...]:
@@ -69,8 +82,11 @@ class SceneShelf:
     def seconds(self, number: int, kind: RequestKind, payload_bytes: int) -> float:
         """Seconds of one execution of a request on a scene."""
         key = number, kind, payload_bytes
-        if key not in self._seconds:
-            self._seconds[key] = self.seconds_of(self._scenes[number], kind, payload_bytes)
+        if key in self._seconds:
+            return self._seconds[key]
+        if self.below is not None:
+            return self.below.seconds(number, kind, payload_bytes)
+        self._seconds[key] = self.seconds_of(self._scenes[number], kind, payload_bytes)
         return self._seconds[key]
 
     def replace(self, number: int, kind: RequestKind, payload_bytes: int, seconds: float) -> None:
