@@ -59,7 +59,8 @@ class Whole:
         return 0
 
     def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:  # noqa: ARG002
-        return self.space.close(CubeTask(task.cube, seed=task.seed), Undisturbed())
+        mine = CubeTask(task.cube, seed=task.seed, table=task.table)
+        return self.space.close(mine, Undisturbed())
 
     def member(self, witness: str) -> Member:
         return self.space.member(witness)
