@@ -39,9 +39,8 @@ class Checked:
         return "devices" if self.exact else "quotient " + "x".join(map(str, self.factors))
 
 
-@lru_cache(maxsize=1024)
 def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Checked:
-    """Run a program device by device, or on the quotient where that takes less; once each.
+    """Run a program device by device, or on the quotient where that takes less.
 
     Device by device means whole matrices, and from 257 devices on runs of rows first, which say the
     same of a valid program.
@@ -71,6 +70,16 @@ def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Che
         )
     trace = run_on_runs(demand, size, steps_of(hierarchy, program, factors))
     return Checked(trace, factors, True)
+
+
+@lru_cache(maxsize=1024)
+def checked_once(demand: Demand, hierarchy: Hierarchy, program: Program) -> Checked:
+    """:func:`check_program`, kept: it knows nothing of links and bytes, which differ more often.
+
+    Raises:
+        TooLarge: as there.
+    """
+    return check_program(demand, hierarchy, program)
 
 
 def _simulated(demand: Demand, hierarchy: Hierarchy, program: Program) -> Trace:

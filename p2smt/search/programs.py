@@ -19,7 +19,7 @@ from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request
 from p2smt.problems.program import Indices, InstructionSet, ProgramProblem, StepLimit
-from p2smt.programs.check import Checked, ListChecker, check_program
+from p2smt.programs.check import Checked, ListChecker, checked_once
 from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.weaker.sufficient_first import bounded
@@ -170,7 +170,7 @@ def price(
     Raises:
         EncodingBug: the program breaks a rule of the semantics.
     """
-    checked = check_program(demand_of(task.kind), task.hierarchy, program)
+    checked = checked_once(demand_of(task.kind), task.hierarchy, program)
     if checked.trace.violation is not None:
         raise EncodingBug(checked.trace.violation.message, _describe(task), str(program))
     if scene is None:

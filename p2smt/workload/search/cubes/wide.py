@@ -31,7 +31,7 @@ from p2smt.workload.search.question import PlanQuestion, Prices
 from p2smt.workload.search.verdict import listed_rows
 
 SCALE = "a tick is tick_s seconds of an iteration, a power of two: times are whole numbers of ticks"
-_FIRST = 64
+_FIRST = 8
 """So many strategies, those of the least bounds, set the first cutoff."""
 CUBE_RULE = "sizes of pp, dp, cp, tp, then rows of the parallelism matrix in this order"
 
