@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from errno import EACCES, EAGAIN
 from hashlib import blake2b
 from tempfile import mkstemp
 
@@ -68,8 +69,8 @@ class SharedTable:
         byte = _byte(key)
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-        except OSError:
-            yield False
+        except OSError as error:
+            yield error.errno not in (EACCES, EAGAIN)  # where nothing can be locked, all may seek
             return
         try:
             yield True

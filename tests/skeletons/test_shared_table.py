@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENOLCK
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -111,6 +112,17 @@ def test_without_a_file_there_is_only_this_process(tmp_path: Path) -> None:
     assert table.found_or_sought("a", lambda: "1", nothing) == "1"
     assert not table.waits("a")
     assert table.get("a") == "1"
+
+
+def test_where_nothing_can_be_locked_all_may_seek(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(ENOLCK, "no locks available")
+
+    monkeypatch.setattr("fcntl.lockf", refused)
+    assert not SharedTable(path).waits("a")
+    assert SharedTable(path).found_or_sought("a", lambda: "1", nothing) == "1"
 
 
 def test_a_table_goes_with_its_search(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
