@@ -43,7 +43,7 @@ from p2smt.skeletons.shared_table import new_table
 from p2smt.skeletons.space import CubeTask, Space
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, LocalCluster
 
 HERE = "127.0.0.1"
 """All servers of a local cluster listen on this address: who reaches one can run any code."""
@@ -294,13 +294,21 @@ def _local(processes: int) -> Iterator[str]:
     """Address of a scheduler with so many workers of one thread, all on the loopback address.
 
     The first death of a worker is told, not tried again: the coordinator counts deaths.
+
+    Raises:
+        ExecutionError: it does not start in the time that Dask gives it.
     """
     import dask
+
+    with dask.config.set(SPARING), _cluster(processes) as cluster:
+        yield cluster.scheduler_address
+
+
+def _cluster(processes: int) -> LocalCluster:
     from distributed import LocalCluster
 
-    with (
-        dask.config.set(SPARING),
-        LocalCluster(
+    try:
+        return LocalCluster(
             n_workers=processes,
             threads_per_worker=1,
             processes=True,
@@ -310,9 +318,11 @@ def _local(processes: int) -> Iterator[str]:
             worker_dashboard_address=f"{HERE}:0",
             scheduler_kwargs={"allowed_failures": 0},
             silence_logs=logging.CRITICAL,
-        ) as cluster,
-    ):
-        yield cluster.scheduler_address
+        )
+    except (OSError, RuntimeError) as error:  # a TimeoutError is an OSError
+        reason = str(error) or type(error).__name__
+        text = f"a Dask cluster of {processes} workers does not start on this machine ({reason})"
+        raise ExecutionError(f"{text}: ask for fewer, or give --engine processes") from error
 
 
 @contextmanager

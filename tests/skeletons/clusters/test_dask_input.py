@@ -51,6 +51,18 @@ def test_no_processes(processes: int) -> None:
         DaskEngine(SPACE, processes)
 
 
+def test_a_local_cluster_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+
+    def late(**_: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(distributed, "LocalCluster", late)
+    words = r"^a Dask cluster of 3 workers does not start on this machine \(TimeoutError\): ask for"
+    with pytest.raises(ExecutionError, match=words), DaskEngine(SPACE, 3):
+        pass
+
+
 def test_dask_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
