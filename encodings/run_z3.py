@@ -14,6 +14,8 @@ _SEED_RANGE = 2**31
 _QUICK = 1_000_000
 """Effort that a check may take in the caller's thread, where no signal reaches Python meanwhile:
 less than about a second.  Most checks take far less, and would take longer in a thread."""
+_MOST = 2**32 - 1
+"""The greatest limit of effort that z3 takes; of a greater one it would keep the last 32 bits."""
 
 
 # Python drops terms in whatever thread its garbage collector happens to run, also while a check
@@ -67,7 +69,8 @@ def solution(solver: z3.Solver, watch: StopWatch, *, resumes: bool = True) -> z3
 
 def _checked(solver: z3.Solver, effort: int | None, resumes: bool) -> z3.CheckSatResult:
     """The verdict of a check of so much effort (None: of any), begun in the caller's thread."""
-    limit = 0 if effort is None else max(1, effort)  # to z3, 0 means that there is no limit
+    # to z3, 0 means that there is no limit
+    limit = 0 if effort is None else min(max(1, effort), _MOST)
     if resumes:
         quick = min(limit, _QUICK) if limit else _QUICK
         solver.set("rlimit", quick)

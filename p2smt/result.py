@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import islice
 from typing import Generic, TypeVar
+
+from p2smt.errors import OutOfTimeError
 
 T = TypeVar("T")
 
@@ -103,6 +107,15 @@ class StopWatch:
         """Whether no time is left."""
         return self.remaining_s() == 0.0
 
+    def check(self) -> None:
+        """Go on only where time is left.
+
+        Raises:
+            OutOfTimeError: none is.
+        """
+        if self.expired():
+            raise OutOfTimeError(OUT_OF_TIME)
+
     def ending_at(self, limit_s: float) -> StopWatch:
         """The same watch with another time limit, in seconds from its start."""
         return replace(self, limits=replace(self.limits, time_limit_s=limit_s))
@@ -110,6 +123,23 @@ class StopWatch:
     def left(self) -> SearchLimits:
         """The same limits with the time that is left."""
         return replace(self.limits, time_limit_s=self.remaining_s())
+
+
+LOOK_EVERY = 1024
+"""Items of :func:`timely` between two looks at the watch."""
+
+
+def timely(items: Iterable[T], watch: StopWatch | None) -> Iterator[T]:
+    """The items one by one, as long as there is time: the first ``LOOK_EVERY`` always.
+
+    Raises:
+        OutOfTimeError: the time came.
+    """
+    waiting = iter(items)
+    while some := tuple(islice(waiting, LOOK_EVERY)):
+        yield from some
+        if watch is not None and len(some) == LOOK_EVERY and watch.expired():
+            raise OutOfTimeError(OUT_OF_TIME)
 
 
 def known_bound(bound_s: float, objective_s: float | None) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ortools.sat.python import cp_model
 
 from p2smt.encodings.schedule.points import P, first_chunks, full_capacities, loads
+from p2smt.encodings.schedule.small_rates import check_rounds, small_rate
 from p2smt.errors import TooLarge
 from p2smt.problems.sums import AllReduceProblem
 
@@ -20,8 +21,10 @@ def check_size(problem: AllReduceProblem, shared: int, stated: int) -> None:
     which constraints are stated.
 
     Raises:
-        TooLarge: more variables than MAX_VARIABLES, or four times as many points to be joined.
+        TooLarge: more variables than MAX_VARIABLES, or four times as many points to be joined, or
+            too many rounds.
     """
+    check_rounds(problem.rounds)
     lead = len(first_chunks(problem))
     variables = max(lead * (shared + stated), shared * problem.chunks // 4)
     if variables > MAX_VARIABLES:
@@ -58,9 +61,9 @@ def state_capacity(
 
     Where counting shows that it is full, it is stated: that follows, and saves the solver time.
     """
-    full = full_capacities(problem)
+    full, longest = full_capacities(problem), problem.rounds - problem.steps + 1
     for k, step, counts in loads(problem, sent):
-        rate = problem.capacities[k]
+        rate = small_rate(problem.capacities[k], longest, counts.total())
         weights = [count * rate.denominator for count in counts.values()]
         load = cp_model.LinearExpr.weighted_sum([variable(one) for one in counts], weights)
         most = rate.numerator * rounds[step]

@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from itertools import chain
 from typing import TypeVar
 
+from p2smt.problems.edge_ways import edge_distances
 from p2smt.problems.schedule import ScheduleSymmetry
 from p2smt.problems.sums import AllReduceProblem
 
@@ -116,18 +117,9 @@ def part_image(
 
 def distances(problem: AllReduceProblem) -> tuple[tuple[int, ...], ...]:
     """[u][v]: the steps that data of rank u needs to v, at least; S + 1: more than there are."""
-    out = edges_out(problem)
-    rows = []
-    for start in range(problem.ranks):
-        row, frontier = [problem.steps + 1] * problem.ranks, [start]
-        row[start] = 0
-        for rank in frontier:
-            for target in (problem.edges[e][1] for e in out[rank]):
-                if row[target] > row[rank] + 1:
-                    row[target] = row[rank] + 1
-                    frontier.append(target)
-        rows.append(tuple(row))
-    return tuple(rows)
+    far = problem.steps + 1
+    rows = (edge_distances(problem.ranks, problem.edges, [u]) for u in range(problem.ranks))
+    return tuple(tuple(far if d is None else min(d, far) for d in row) for row in rows)
 
 
 def edges_into(problem: AllReduceProblem) -> Mapping[int, list[int]]:

@@ -55,6 +55,6 @@ def _same(claim: ScheduleCertificate, fabric: Fabric) -> bool:
     held = claim.fabric
     return (
         held.ranks == fabric.ranks
-        and held.capacities == tuple(capacity.bandwidth for capacity in fabric.capacities)
-        and held.edges == tuple((e.source, e.target, e.loads) for e in fabric.edges)
+        and held.capacities == fabric.bandwidths
+        and held.edges == fabric.edge_rows
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.interop.fabrics.read import read_fabric
-from p2smt.result import SearchLimits
+from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.schedule import frontier as search_frontier
 from p2smt.search.schedule import synthesize as search_one
 from p2smt.search.schedule.frontier import ScheduleFrontier
@@ -44,7 +44,7 @@ def synthesize(
         root: of the collectives that have one.
         symmetry: try schedules with symmetries first.
         messages: of an all-reduce, of a chunk over an edge in a step, at most.
-        limits: wall-clock limit, seed, workers.
+        limits: wall-clock limit (of the making of the fabric too), seed, workers.
         solver: ``cpsat`` or ``z3``.
         progress: told what is tried.
 
@@ -53,9 +53,10 @@ def synthesize(
 
     On KeyboardInterrupt what is known by then is returned, ``interrupted`` set.
     """
+    watch = StopWatch.start(limits or SearchLimits())
     setting = _setting(fabric, collective, root, symmetry, messages)
     size = ScheduleSize(steps, rounds, chunks)
-    return search_one.synthesize(setting, size, limits, _solver(solver), progress)
+    return search_one.synthesize(setting, size, watch.left(), _solver(solver), progress)
 
 
 def synthesize_frontier(
@@ -82,9 +83,10 @@ def synthesize_frontier(
     Raises:
         InputError: what is asked cannot be.
     """
+    watch = StopWatch.start(limits or SearchLimits())
     setting = _setting(fabric, collective, root, symmetry, messages)
     return search_frontier.frontier(
-        setting, max_steps, max_chunks, limits, _solver(solver), progress
+        setting, max_steps, max_chunks, watch.left(), _solver(solver), progress
     )
 
 

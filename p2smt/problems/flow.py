@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from p2smt.errors import InputError
+from p2smt.problems.edge_ways import EdgeRow, edge_distances
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -43,7 +44,7 @@ class FlowProblem:
     """
 
     ranks: int
-    edges: tuple[tuple[int, int, tuple[int, ...]], ...]
+    edges: tuple[EdgeRow, ...]
     capacities: tuple[Fraction, ...]
     groups: tuple[Pairs, ...]
     crossings: tuple[FlowCrossing, ...] = ()
@@ -58,17 +59,7 @@ class FlowProblem:
 
     def distances(self, start: int, *, back: bool = False) -> tuple[int | None, ...]:
         """Steps from ``start`` to each rank (``back``: to it); None: no way."""
-        after: list[list[int]] = [[] for _ in range(self.ranks)]
-        for source, target, _ in self.edges:
-            after[target if back else source].append(source if back else target)
-        found: list[int | None] = [None] * self.ranks
-        found[start], frontier = 0, [start]
-        for rank in frontier:
-            for other in after[rank]:
-                if found[other] is None:
-                    found[other] = (found[rank] or 0) + 1
-                    frontier.append(other)
-        return tuple(found)
+        return edge_distances(self.ranks, self.edges, [start], back=back)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from p2smt.errors import InputError
+from p2smt.problems.edge_ways import EdgeRow, edge_distances
+
+
+def check_steps(steps: int, rounds: int) -> None:
+    """Refuse what no schedule can have.
+
+    Raises:
+        InputError: no steps, or fewer rounds than steps.
+    """
+    if steps < 1:
+        raise InputError(f"{steps} steps", "must be at least 1")
+    if rounds < steps:
+        given = f"rounds {rounds} in {steps} steps"
+        raise InputError(given, "a step takes a round or more", "give more rounds")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -47,7 +61,7 @@ class DisseminationProblem:
     """
 
     ranks: int
-    edges: tuple[tuple[int, int, tuple[int, ...]], ...]
+    edges: tuple[EdgeRow, ...]
     capacities: tuple[Fraction, ...]
     chunks: tuple[ChunkRoute, ...]
     steps: int
@@ -55,11 +69,7 @@ class DisseminationProblem:
     symmetries: tuple[ScheduleSymmetry, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise InputError(f"{self.steps} steps", "must be at least 1")
-        if self.rounds < self.steps:
-            given = f"rounds {self.rounds} in {self.steps} steps"
-            raise InputError(given, "a step takes a round or more", "give more rounds")
+        check_steps(self.steps, self.rounds)
         if not self.chunks:
             raise InputError("no chunks", "must be at least 1")
         ends = {end for source, target, _ in self.edges for end in (source, target)}
@@ -81,17 +91,7 @@ class DisseminationProblem:
 
     def distances(self, sources: Sequence[int], *, back: bool = False) -> tuple[int | None, ...]:
         """Steps from the nearest of ``sources`` to each rank (``back``: to it); None: no way."""
-        after: list[set[int]] = [set() for _ in range(self.ranks)]
-        for source, target, _ in self.edges:
-            after[target if back else source].add(source if back else target)
-        found: list[int | None] = [0 if r in set(sources) else None for r in range(self.ranks)]
-        frontier = list(dict.fromkeys(sources))
-        for rank in frontier:
-            for other in sorted(after[rank]):
-                if found[other] is None:
-                    found[other] = (found[rank] or 0) + 1
-                    frontier.append(other)
-        return tuple(found)
+        return edge_distances(self.ranks, self.edges, sources, back=back)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from enum import StrEnum
 from fractions import Fraction
 
 from p2smt.errors import InputError
-from p2smt.problems.schedule import ScheduleSymmetry
+from p2smt.problems.edge_ways import EdgeRow
+from p2smt.problems.schedule import ScheduleSymmetry, check_steps
 
 
 class ScheduleClass(StrEnum):
@@ -88,7 +89,7 @@ class AllReduceProblem:
     """
 
     ranks: int
-    edges: tuple[tuple[int, int, tuple[int, ...]], ...]
+    edges: tuple[EdgeRow, ...]
     capacities: tuple[Fraction, ...]
     chunks: int
     steps: int
@@ -98,11 +99,7 @@ class AllReduceProblem:
     symmetries: tuple[ScheduleSymmetry, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise InputError(f"{self.steps} steps", "must be at least 1")
-        if self.rounds < self.steps:
-            given = f"rounds {self.rounds} in {self.steps} steps"
-            raise InputError(given, "a step takes a round or more", "give more rounds")
+        check_steps(self.steps, self.rounds)
         if self.chunks < 1:
             raise InputError(f"{self.chunks} chunks", "must be at least 1")
         if self.messages < 1:

@@ -41,10 +41,12 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "--fabric ring:4 --collective broadcast --steps 2 --rounds 2 --chunks 2 --svg made.svg",
         "--fabric ring:4 --collective all-gather --steps 1 --rounds 2 --chunks 1",
         "--fabric ring:4 --collective all-gather --steps 2 --rounds 3 --chunks 2 --time-limit 0",
+        "--fabric mesh:60 --collective broadcast --steps 1 --rounds 1 --chunks 1 --time-limit 0",
     ),
     "synthesize-pareto": (
         "--fabric ring:4 --collective all-reduce --max-steps 3",
         "--fabric ring:4 --collective all-gather --time-limit 0",
+        "--fabric mesh:60 --collective broadcast --time-limit 0",
     ),
     "redistribute": (
         f"{ARRAY} --to 'R,S(dp,tp)' --compare dtensor",

@@ -45,14 +45,15 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from p2smt.encodings.run_cpsat import run
+from p2smt.encodings.schedule.cpsat_search import SolverVerdict, searched
 from p2smt.encodings.schedule.orbits import Firsts, hold_firsts, send_firsts, spell
 from p2smt.encodings.schedule.routes import even_routes
 from p2smt.encodings.schedule.saturation import full_capacities
-from p2smt.encodings.schedule.stated import stated
+from p2smt.encodings.schedule.small_rates import check_rounds, small_rate
 from p2smt.encodings.schedule.variable_count import variable_count
 from p2smt.errors import TooLarge
 from p2smt.problems.schedule import DisseminationProblem, StepSends
-from p2smt.result import OUT_OF_TIME, Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
 MAX_VARIABLES = 1_000_000
 MAX_PAIRS = 20_000_000
@@ -85,39 +86,32 @@ def any_schedule(
     """A schedule: FEASIBLE; INFEASIBLE: proved that there is none with these symmetries; UNKNOWN.
 
     Raises:
-        TooLarge: more variables than MAX_VARIABLES.
+        TooLarge: more variables than MAX_VARIABLES, or too many rounds.
     """
     watch, model = StopWatch.start(limits), cp_model.CpModel()
+    check_rounds(problem.rounds)
     if len(problem.chunks) * len(problem.edges) > MAX_PAIRS:
         raise _too_large(problem, "have more than", MAX_PAIRS, "pairs of a chunk and an edge")
     if not _reachable(problem):
         return Result(Status.INFEASIBLE, stats=SolveStats(_SOLVER, watch.elapsed_s(), calls=0))
     found = _variables(model, problem)
     every = (c1_held, c2_arrival, c3_goal, c4_capacity, c5_rounds, c6_fullness)
-    if not stated(watch, model, problem, found, every):
-        late = SolveStats(_SOLVER, watch.elapsed_s(), 0, reason=OUT_OF_TIME)
-        return Result(Status.UNKNOWN, stats=late)
-    solver, verdict = _on_even_routes(model, problem, found, watch)
-    if verdict not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        solver, verdict = run(model, watch.left(), linear=False)
-    counters = (("variables", len(found.send) + len(found.hold)),)
-    stats = SolveStats(_SOLVER, watch.elapsed_s(), 1, counters)
-    if verdict in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Result(Status.FEASIBLE, decode(found, solver), stats=stats)
-    proved = verdict == cp_model.INFEASIBLE
-    return Result(Status.INFEASIBLE if proved else Status.UNKNOWN, stats=stats)
+    return searched(
+        *(watch, model, problem, found, every, decode),
+        first=lambda: _on_even_routes(model, problem, found, watch),
+    )
 
 
 def _on_even_routes(
     model: cp_model.CpModel, problem: DisseminationProblem, found: Vars, watch: StopWatch
-) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
+) -> SolverVerdict | None:
     """A short search in which chunks of one goal each take routes that load the fabric evenly.
 
-    That it finds nothing says nothing.
+    That it finds nothing says nothing.  None: some chunk has several goals.
     """
     kept = even_routes(problem, found.send_of)
     if kept is None:
-        return cp_model.CpSolver(), cp_model.UNKNOWN
+        return None
     few = model.clone()
     for (number, _), x in found.send.items():
         if number not in kept:
@@ -241,7 +235,11 @@ def c4_capacity(model: cp_model.CpModel, problem: DisseminationProblem, found: V
 def _loads(
     problem: DisseminationProblem, found: Vars, capacities: Iterable[int]
 ) -> Iterator[tuple[Fraction, int, cp_model.LinearExprT]]:
-    """Of each capacity in each step: its bandwidth, the step, its load; what is alike once."""
+    """Of each capacity in each step: its bandwidth, the step, its load; what is alike once.
+
+    Bandwidths are small fractions that let the same pass.
+    """
+    longest = problem.rounds - problem.steps + 1
     loading: Mapping[int, list[int]] = {k: [] for k in capacities}
     for e, (_, _, loads) in enumerate(problem.edges):
         for k in loads:
@@ -253,11 +251,12 @@ def _loads(
         same = (problem.capacities[k], numbers.tobytes(), counts.tobytes())
         if same not in stated:
             stated.add(same)
+            rate = small_rate(problem.capacities[k], longest, int(counts.sum()))
             for s in range(problem.steps):
                 rows = zip(numbers.tolist(), counts.tolist(), strict=True)
                 sent = [(found.send[at, s], n) for at, n in rows if (at, s) in found.send]
                 load = cp_model.LinearExpr.weighted_sum([x for x, _ in sent], [n for _, n in sent])
-                yield problem.capacities[k], s, load
+                yield rate, s, load
 
 
 def c5_rounds(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
@@ -271,8 +270,11 @@ def c6_fullness(model: cp_model.CpModel, problem: DisseminationProblem, found: V
         model.add(load * rate.denominator >= rate.numerator * found.rounds[s])
 
 
-def decode(found: Vars, solver: cp_model.CpSolver) -> tuple[StepSends, ...]:
+def decode(
+    problem: DisseminationProblem, found: Vars, solver: cp_model.CpSolver
+) -> tuple[StepSends, ...]:
     """The steps of the solver's schedule, lifted to all messages of every orbit."""
+    del problem
     steps = []
     for s, rounds in enumerate(found.rounds):
         chosen = [at for (at, step), x in found.send.items() if step == s and solver.value(x)]

@@ -26,27 +26,32 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import z3
 
-from p2smt.encodings.run_z3 import new_solver, solution
+from p2smt.encodings.run_z3 import new_solver
 from p2smt.encodings.schedule.orbits import Pair, hold_orbits, send_orbits
-from p2smt.errors import GaveUpError, OutOfTimeError, TooLarge
+from p2smt.encodings.schedule.z3_search import rounds_of, searched, state_rounds
+from p2smt.errors import TooLarge
 from p2smt.problems.schedule import DisseminationProblem, StepSends
-from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import Result, SearchLimits, StopWatch
 
 MAX_SENDS = 20_000
-_SOLVER = "z3"
+_NO_LIMIT = StopWatch(SearchLimits(), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Vars:
-    """t by (chunk, rank), x by (chunk, edge), r by step; see the file's head."""
+    """t by (chunk, rank), x by (chunk, edge), r by step; see the file's head.
+
+    ``watch``: of the constraints, which take as long as the search where there are many steps.
+    """
 
     arrival: Mapping[Pair, z3.ArithRef]
     send: Mapping[Pair, z3.BoolRef]
     rounds: tuple[z3.ArithRef, ...]
+    watch: StopWatch = _NO_LIMIT
 
 
 def any_schedule(
@@ -61,21 +66,13 @@ def any_schedule(
     if size > MAX_SENDS:
         given = f"{len(problem.chunks)} chunks over {len(problem.edges)} edges"
         raise TooLarge(given, f"are more than z3 takes, {MAX_SENDS}", "use cpsat")
-    solver, found = new_solver(limits.seed), _variables(problem)
-    c1_held(solver, problem, found)
-    c2_arrival(solver, problem, found)
-    c3_goal(solver, problem, found)
-    c4_capacity(solver, problem, found)
-    c5_rounds(solver, problem, found)
-    try:
-        model = solution(solver, watch)
-    except (OutOfTimeError, GaveUpError) as stopped:
-        stats = SolveStats(_SOLVER, watch.elapsed_s(), reason=str(stopped))
-        return Result(Status.UNKNOWN, stats=stats)
-    stats = SolveStats(_SOLVER, watch.elapsed_s())
-    if model is None:
-        return Result(Status.INFEASIBLE, stats=stats)
-    return Result(Status.FEASIBLE, decode(problem, found, model), stats=stats)
+    solver, found = new_solver(limits.seed), replace(_variables(problem), watch=watch)
+
+    def state() -> None:
+        for constraint in (c1_held, c2_arrival, c3_goal, c4_capacity, c5_rounds):
+            constraint(solver, problem, found)
+
+    return searched(solver, watch, state, lambda model: decode(problem, found, model))
 
 
 def _variables(problem: DisseminationProblem) -> Vars:
@@ -93,6 +90,7 @@ def c1_held(solver: z3.Solver, problem: DisseminationProblem, found: Vars) -> No
     """C1: a rank sends what it held before the step."""
     for (c, e), x in found.send.items():
         source, target, _ = problem.edges[e]
+        found.watch.check()
         here, there = found.arrival[c, source], found.arrival[c, target]
         solver.add(z3.Implies(x, z3.And(here < there, there <= problem.steps)))
 
@@ -103,6 +101,7 @@ def c2_arrival(solver: z3.Solver, problem: DisseminationProblem, found: Vars) ->
     for e, (_, target, _) in enumerate(problem.edges):
         into[target].append(e)
     for (c, v), time in found.arrival.items():
+        found.watch.check()
         if v == problem.chunks[c].root:
             solver.add(time == 0)
             continue
@@ -130,6 +129,7 @@ def c4_capacity(solver: z3.Solver, problem: DisseminationProblem, found: Vars) -
     for k, edges in loading.items():
         rate = problem.capacities[k]
         for s, rounds in enumerate(found.rounds):
+            found.watch.check()
             load = z3.Sum(
                 [
                     z3.If(z3.And(found.send[c, e], found.arrival[c, target] == s + 1), 1, 0)
@@ -143,8 +143,7 @@ def c4_capacity(solver: z3.Solver, problem: DisseminationProblem, found: Vars) -
 
 def c5_rounds(solver: z3.Solver, problem: DisseminationProblem, found: Vars) -> None:
     """C5: the steps take all rounds together, one or more each."""
-    solver.add(*(rounds >= 1 for rounds in found.rounds))
-    solver.add(z3.Sum(list(found.rounds)) == problem.rounds)
+    state_rounds(solver, found.rounds, problem.rounds)
 
 
 def decode(problem: DisseminationProblem, found: Vars, model: z3.ModelRef) -> tuple[StepSends, ...]:
@@ -154,7 +153,7 @@ def decode(problem: DisseminationProblem, found: Vars, model: z3.ModelRef) -> tu
         if z3.is_true(model.eval(x, model_completion=True)):
             time = model.eval(found.arrival[c, problem.edges[e][1]], model_completion=True)
             sends[time.as_long() - 1].append((c, e))
-    rounds = [model.eval(r, model_completion=True).as_long() for r in found.rounds]
     return tuple(
-        StepSends(count, tuple(sorted(sent))) for count, sent in zip(rounds, sends, strict=True)
+        StepSends(count, tuple(sorted(sent)))
+        for count, sent in zip(rounds_of(model, found.rounds), sends, strict=True)
     )

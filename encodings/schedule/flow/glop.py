@@ -21,6 +21,10 @@ Constraints
 
 Objective: maximise the d of all ways at their targets at last, and the z times their messages.
 
+The solver counts bandwidths in parts of the largest one, and none as less than a thousand
+millionth of it, so that its tolerances fit every unit: prices of what is slower are too low, and
+prove less than they could, once they are made exact.
+
 d is left out where the rank cannot be reached yet, or reaches no target any more, and w where it
 lies between such.
 
@@ -33,19 +37,22 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf
 
 from ortools.linear_solver.python import model_builder_helper as linear
 
 from p2smt.encodings.interruptible import is_useless, run_interruptibly
-from p2smt.errors import TooLarge
+from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.problems.flow import FlowPrices, FlowProblem
 from p2smt.problems.flow_orbits import FlowOrbits, FlowWay, flow_orbits
-from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch, timely
 
 MAX_VARIABLES = 1_000_000
 _SOLVER = "glop"
 _TINY = 1e-12
+_SLOWEST = 1e-9
+"""Of the largest bandwidth: what is slower counts as that."""
 _PARAMETERS = "solve_dual_problem: ALWAYS_DO"  # the flows themselves, which are easier to start at
 _Terms = Iterable[tuple[int, float]]
 _Row = list[tuple[int, float]]
@@ -78,12 +85,15 @@ def best_prices(problem: FlowProblem, limits: SearchLimits) -> Result[FlowPrices
     if len(set(orbits.edges)) * (problem.steps or 1) > MAX_VARIABLES:
         given = f"{len(orbits.ways)} ways, {len(problem.edges)} edges, {problem.steps or 1} steps"
         raise TooLarge(given, f"make more than {MAX_VARIABLES} variables")
-    found = _variables(model, problem, orbits)
-    if found is None:
-        return Result(Status.INFEASIBLE, stats=SolveStats(_SOLVER, watch.elapsed_s(), calls=0))
-    c1_unit(model, problem, found)
-    c2_split(model, problem, found)
-    c3_distance(model, problem, found)
+    try:
+        found = _variables(model, problem, orbits, watch)
+        if found is None:
+            return Result(Status.INFEASIBLE, stats=SolveStats(_SOLVER, watch.elapsed_s(), calls=0))
+        c1_unit(model, problem, found)
+        c2_split(model, problem, found, watch)
+        c3_distance(model, problem, found, watch)
+    except OutOfTimeError:
+        return Result(Status.UNKNOWN, stats=SolveStats(_SOLVER, watch.elapsed_s(), calls=0))
     c4_waiting(model, problem, found)
     _objective(model, problem, found)
     solver = _run(model, watch.left())
@@ -91,7 +101,7 @@ def best_prices(problem: FlowProblem, limits: SearchLimits) -> Result[FlowPrices
     stats = SolveStats(_SOLVER, watch.elapsed_s(), 1, sizes)
     if solver is None:
         return Result(Status.UNKNOWN, stats=stats)
-    return Result(Status.OPTIMAL, decode(found, solver), stats=stats)
+    return Result(Status.OPTIMAL, decode(problem, found, solver), stats=stats)
 
 
 def _run(model: linear.ModelBuilderHelper, limits: SearchLimits) -> linear.ModelSolverHelper | None:
@@ -112,7 +122,10 @@ def _stop(solver: linear.ModelSolverHelper) -> None:
 
 
 def _variables(
-    model: linear.ModelBuilderHelper, problem: FlowProblem, orbits: FlowOrbits
+    model: linear.ModelBuilderHelper,
+    problem: FlowProblem,
+    orbits: FlowOrbits,
+    watch: StopWatch | None = None,
 ) -> Vars | None:
     """The variables; None where some way needs more steps than there are."""
     steps = problem.steps
@@ -133,7 +146,7 @@ def _variables(
             n = p * problem.ranks + v
             if orbits.places[n] == n and v != way.source:
                 distance.update({(n, t): _variable(model) for t in spell})
-        for e, (source, target, _) in enumerate(problem.edges):
+        for e, (source, target, _) in enumerate(timely(problem.edges, watch)):
             n = p * len(problem.edges) + e
             if way.group >= 0 and orbits.edges[n] == n and target != way.source:
                 for s, before, after in layers:
@@ -195,15 +208,21 @@ def _crossed(problem: FlowProblem, found: Vars) -> Mapping[int, list[int]]:
 
 def c1_unit(model: linear.ModelBuilderHelper, problem: FlowProblem, found: Vars) -> None:
     """C1: a round of everything costs 1 in every step."""
+    largest = max(problem.capacities, default=Fraction(1))
+    rates = [max(_SLOWEST, float(rate / largest)) for rate in problem.capacities]
     for s, _, _ in found.layers:
         terms = [
-            (found.price[least, s], float(problem.capacities[k]))
-            for k, least in enumerate(found.orbits.capacities)
+            (found.price[least, s], rates[k]) for k, least in enumerate(found.orbits.capacities)
         ]
         _add_row(model, terms, 1.0, 1.0)
 
 
-def c2_split(model: linear.ModelBuilderHelper, problem: FlowProblem, found: Vars) -> None:
+def c2_split(
+    model: linear.ModelBuilderHelper,
+    problem: FlowProblem,
+    found: Vars,
+    watch: StopWatch | None = None,
+) -> None:
     """C2: what an edge costs is split among the ways of a group, after its crossings."""
     edges, crossed = len(problem.edges), _crossed(problem, found)
     members = defaultdict(list)
@@ -212,7 +231,7 @@ def c2_split(model: linear.ModelBuilderHelper, problem: FlowProblem, found: Vars
     rows = {divmod(n, edges) for n in found.orbits.groups}
     rows = {(g, e) for g, e in rows if g in members}
     rows |= {(-1, e) for e in crossed}
-    for g, e in sorted(rows):
+    for g, e in timely(sorted(rows), watch):
         ways = members[g] if g >= 0 else []
         numbers = [found.orbits.edges[p * edges + e] for p in ways]
         for s, _, _ in found.layers:
@@ -223,28 +242,34 @@ def c2_split(model: linear.ModelBuilderHelper, problem: FlowProblem, found: Vars
                 _add_row(model, terms, -inf, 0.0)
 
 
-def c3_distance(model: linear.ModelBuilderHelper, problem: FlowProblem, found: Vars) -> None:
+def c3_distance(
+    model: linear.ModelBuilderHelper,
+    problem: FlowProblem,
+    found: Vars,
+    watch: StopWatch | None = None,
+) -> None:
     """C3: along an edge a way's distance grows by its share of what the edge costs."""
     orbits, edges, crossed = found.orbits, len(problem.edges), _crossed(problem, found)
-    for p, way in enumerate(orbits.ways):
-        for e, (source, target, _) in enumerate(problem.edges):
-            n = p * edges + e
-            if orbits.edges[n] != n or target == way.source:
+    numbers = ((p, e) for p in range(len(orbits.ways)) for e in range(edges))
+    for p, e in timely(numbers, watch):
+        way, (source, target, _) = orbits.ways[p], problem.edges[e]
+        n = p * edges + e
+        if orbits.edges[n] != n or target == way.source:
+            continue
+        u, v = (orbits.places[p * problem.ranks + at] for at in (source, target))
+        for s, before, after in found.layers:
+            if (v, after) not in found.distance:
                 continue
-            u, v = (orbits.places[p * problem.ranks + at] for at in (source, target))
-            for s, before, after in found.layers:
-                if (v, after) not in found.distance:
-                    continue
-                if source != way.source and (u, before) not in found.distance:
-                    continue
-                if way.group >= 0:
-                    share = found.share.get((n, s))
-                    paid = [] if share is None else [(share, -1.0)]
-                else:
-                    paid = _cost(problem, found, e, s, -1.0)
-                    paid += [(z, 1.0) for z in crossed.get(e, [])]
-                start = [] if source == way.source else [(found.distance[u, before], -1.0)]
-                _add_row(model, [(found.distance[v, after], 1.0), *start, *paid], -inf, 0.0)
+            if source != way.source and (u, before) not in found.distance:
+                continue
+            if way.group >= 0:
+                share = found.share.get((n, s))
+                paid = [] if share is None else [(share, -1.0)]
+            else:
+                paid = _cost(problem, found, e, s, -1.0)
+                paid += [(z, 1.0) for z in crossed.get(e, [])]
+            start = [] if source == way.source else [(found.distance[u, before], -1.0)]
+            _add_row(model, [(found.distance[v, after], 1.0), *start, *paid], -inf, 0.0)
 
 
 def c4_waiting(model: linear.ModelBuilderHelper, problem: FlowProblem, found: Vars) -> None:
@@ -268,17 +293,18 @@ def _objective(model: linear.ModelBuilderHelper, problem: FlowProblem, found: Va
     model.set_maximize(True)
 
 
-def decode(found: Vars, solver: linear.ModelSolverHelper) -> FlowPrices:
-    """The prices of an optimum."""
+def decode(problem: FlowProblem, found: Vars, solver: linear.ModelSolverHelper) -> FlowPrices:
+    """The prices of an optimum, in units again."""
     edges = len(found.orbits.edges) // max(1, len(found.orbits.ways))
+    largest = float(max(problem.capacities, default=Fraction(1)))
     values = solver.variable_values()
     return FlowPrices(
-        solver.objective_value(),
-        tuple((at, values[n]) for at, n in found.price.items() if values[n] > _TINY),
+        solver.objective_value() / largest,
+        tuple((at, values[n] / largest) for at, n in found.price.items() if values[n] > _TINY),
         tuple(
-            ((*divmod(n, edges), s), values[number])
+            ((*divmod(n, edges), s), values[number] / largest)
             for (n, s), number in found.share.items()
             if values[number] > _TINY
         ),
-        tuple((x, values[n]) for x, n in enumerate(found.crossing) if values[n] > _TINY),
+        tuple((x, values[n] / largest) for x, n in enumerate(found.crossing) if values[n] > _TINY),
     )

@@ -55,13 +55,13 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from p2smt.encodings.run_cpsat import run
 from p2smt.encodings.schedule.cpsat_rounds import (
     check_size,
     new_rounds,
     state_capacity,
     state_rounds,
 )
+from p2smt.encodings.schedule.cpsat_search import searched
 from p2smt.encodings.schedule.part_lists import summed_schedule
 from p2smt.encodings.schedule.points import (
     P,
@@ -76,11 +76,8 @@ from p2smt.encodings.schedule.points import (
     parts,
     point_image,
 )
-from p2smt.encodings.schedule.stated import stated
 from p2smt.problems.sums import AllReduceProblem, SumSchedule
-from p2smt.result import OUT_OF_TIME, Result, SearchLimits, SolveStats, Status, StopWatch
-
-_SOLVER = "cpsat"
+from p2smt.result import Result, SearchLimits, StopWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +106,7 @@ def any_schedule(problem: AllReduceProblem, limits: SearchLimits) -> Result[SumS
     check_size(problem, part_count(problem), part_count(problem) * problem.ranks)
     found = _variables(model, problem)
     every = (c1_sent, c2_product, c3_sum, c4_use, c5_slots, c6_capacity, c7_rounds)
-    if not stated(watch, model, problem, found, every):
-        late = SolveStats(_SOLVER, watch.elapsed_s(), 0, reason=OUT_OF_TIME)
-        return Result(Status.UNKNOWN, stats=late)
-    solver, verdict = run(model, watch.left(), linear=False)
-    counters = (("variables", len(model.proto.variables)),)
-    stats = SolveStats(_SOLVER, watch.elapsed_s(), 1, counters)
-    if verdict in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Result(Status.FEASIBLE, decode(problem, found, solver), stats=stats)
-    proved = verdict == cp_model.INFEASIBLE
-    return Result(Status.INFEASIBLE if proved else Status.UNKNOWN, stats=stats)
+    return searched(watch, model, problem, found, every, decode)
 
 
 def _variables(model: cp_model.CpModel, problem: AllReduceProblem) -> Vars:

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import z3
 
-from p2smt.encodings.run_z3 import new_solver, solution
+from p2smt.encodings.run_z3 import new_solver
 from p2smt.encodings.schedule.part_lists import summed_schedule
 from p2smt.encodings.schedule.points import (
     SumPart,
@@ -41,22 +41,27 @@ from p2smt.encodings.schedule.points import (
     part_image,
     parts,
 )
-from p2smt.errors import GaveUpError, OutOfTimeError, TooLarge
+from p2smt.encodings.schedule.z3_search import rounds_of, searched, state_rounds
+from p2smt.errors import TooLarge
 from p2smt.problems.sums import AllReduceProblem, SumSchedule
-from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import Result, SearchLimits, StopWatch
 
 MAX_PARTS = 20_000
-_SOLVER = "z3"
+_NO_LIMIT = StopWatch(SearchLimits(), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Vars:
-    """z by part, v by message, r by step; ``into``: the parts that each point may have."""
+    """z by part, v by message, r by step; ``into``: the parts that each point may have.
+
+    ``watch``: of the constraints.
+    """
 
     part: Mapping[SumPart, z3.BoolRef]
     value: Mapping[SumPoint, z3.BitVecRef]
     into: Mapping[SumPoint, Sequence[SumPoint]]
     rounds: tuple[z3.ArithRef, ...]
+    watch: StopWatch = _NO_LIMIT
 
 
 def any_schedule(problem: AllReduceProblem, limits: SearchLimits) -> Result[SumSchedule]:
@@ -69,21 +74,14 @@ def any_schedule(problem: AllReduceProblem, limits: SearchLimits) -> Result[SumS
     if count > MAX_PARTS:
         given = f"{count} parts of messages"
         raise TooLarge(given, f"are more than z3 takes, {MAX_PARTS}", "use cpsat")
-    solver, found = new_solver(limits.seed), _variables(problem, list(parts(problem)))
-    c1_part(solver, problem, found)
-    c2_sum(solver, problem, found)
-    c3_capacity(solver, problem, found)
-    c4_rounds(solver, problem, found)
-    c5_symmetry(solver, problem, found)
-    try:
-        model = solution(solver, watch)
-    except (OutOfTimeError, GaveUpError) as stopped:
-        stats = SolveStats(_SOLVER, watch.elapsed_s(), reason=str(stopped))
-        return Result(Status.UNKNOWN, stats=stats)
-    stats = SolveStats(_SOLVER, watch.elapsed_s())
-    if model is None:
-        return Result(Status.INFEASIBLE, stats=stats)
-    return Result(Status.FEASIBLE, decode(problem, found, model), stats=stats)
+    solver = new_solver(limits.seed)
+    found = replace(_variables(problem, list(parts(problem))), watch=watch)
+
+    def state() -> None:
+        for constraint in (c1_part, c2_sum, c3_capacity, c4_rounds, c5_symmetry):
+            constraint(solver, problem, found)
+
+    return searched(solver, watch, state, lambda model: decode(problem, found, model))
 
 
 def _variables(problem: AllReduceProblem, every: Sequence[SumPart]) -> Vars:
@@ -102,6 +100,7 @@ def c1_part(solver: z3.Solver, problem: AllReduceProblem, found: Vars) -> None:
     """C1: a part is there."""
     del problem
     for (p, _), z in found.part.items():
+        found.watch.check()
         if p in found.value:
             solver.add(z3.Implies(z, found.value[p] != 0))
 
@@ -111,6 +110,7 @@ def c2_sum(solver: z3.Solver, problem: AllReduceProblem, found: Vars) -> None:
     nothing, everything = z3.BitVecVal(0, problem.ranks), z3.BitVecVal(-1, problem.ranks)
     for m, before in found.into.items():
         total = nothing
+        found.watch.check()
         for p in before:
             own = z3.BitVecVal(1 << p[2], problem.ranks)
             part = z3.If(found.part[p, m], found.value.get(p, own), nothing)
@@ -125,6 +125,7 @@ def c3_capacity(solver: z3.Solver, problem: AllReduceProblem, found: Vars) -> No
     for m in found.value:
         sent[m[2], m[1]].append(m)
     for k, step, counts in loads(problem, sent):
+        found.watch.check()
         rate = problem.capacities[k]
         load = z3.Sum([z3.If(found.value[m] != 0, count, 0) for m, count in counts.items()])
         solver.add(rate.denominator * load <= rate.numerator * found.rounds[step])
@@ -132,13 +133,13 @@ def c3_capacity(solver: z3.Solver, problem: AllReduceProblem, found: Vars) -> No
 
 def c4_rounds(solver: z3.Solver, problem: AllReduceProblem, found: Vars) -> None:
     """C4: the steps take all rounds together, one or more each."""
-    solver.add(*(rounds >= 1 for rounds in found.rounds))
-    solver.add(z3.Sum(list(found.rounds)) == problem.rounds)
+    state_rounds(solver, found.rounds, problem.rounds)
 
 
 def c5_symmetry(solver: z3.Solver, problem: AllReduceProblem, found: Vars) -> None:
     """C5: symmetries take the schedule to itself."""
     for symmetry in problem.symmetries:
+        found.watch.check()
         image = part_image(problem, symmetry)
         solver.add(*(z == found.part[image(pair)] for pair, z in found.part.items()))
         if symmetry.reverses:
@@ -151,5 +152,4 @@ def decode(problem: AllReduceProblem, found: Vars, model: z3.ModelRef) -> SumSch
     chosen = [
         pair for pair, z in found.part.items() if z3.is_true(model.eval(z, model_completion=True))
     ]
-    rounds = [model.eval(r, model_completion=True).as_long() for r in found.rounds]
-    return summed_schedule(problem, rounds, chosen)
+    return summed_schedule(problem, rounds_of(model, found.rounds), chosen)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from p2smt.result import StopWatch
     from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
 
 _MOST_STEPS, _MOST_ROUNDS, _MOST_CHUNKS, _MOST_MESSAGES = 1_000, 100_000, 10_000, 100
@@ -23,38 +24,53 @@ class SettingTexts:
     unit: str | None
     link_bandwidth: str | None
 
+    def named_collective(self) -> str:
+        """The collective, where nothing is missing.
 
-def setting_of(texts: SettingTexts) -> SynthesisSetting:
-    """What is asked about.
+        Raises:
+            InputError: fabric or collective are missing, or symmetry or collective is none.
+        """
+        from p2smt.errors import InputError
+        from p2smt.search.schedule.synthesis.question import collective_named
+
+        if self.fabric is None:
+            raise InputError("--fabric", "is missing", "give --fabric dgx1, or another")
+        if self.collective is None:
+            rule = "give --collective all-gather, or another"
+            raise InputError("--collective", "is missing", rule)
+        if self.symmetry not in ("auto", "none"):
+            raise InputError(f"--symmetry {self.symmetry[:40]!r}", "must be auto or none")
+        return collective_named(self.collective)
+
+
+def setting_of(texts: SettingTexts, watch: StopWatch) -> SynthesisSetting:
+    """What is asked about; ``watch``: of the making of the fabric.
 
     Raises:
         InputError: an option is missing or not understood, or they do not go together.
+        OutOfTimeError: the time came before the fabric was made.
     """
     from p2smt.cli import given
-    from p2smt.errors import InputError
     from p2smt.interop.fabrics.read import read_fabric
-    from p2smt.search.schedule.synthesis.question import SynthesisSetting, collective_named
+    from p2smt.search.schedule.synthesis.question import SynthesisSetting
     from p2smt.units import exact_rate
 
-    if texts.fabric is None:
-        raise InputError("--fabric", "is missing", "give --fabric dgx1, or another")
-    if texts.collective is None:
-        raise InputError("--collective", "is missing", "give --collective all-gather, or another")
-    if texts.symmetry not in ("auto", "none"):
-        raise InputError(f"--symmetry {texts.symmetry[:40]!r}", "must be auto or none")
     unit, bandwidth = texts.unit, texts.link_bandwidth
+    collective = texts.named_collective()
+    root = 0 if texts.root is None else given.count_of(texts.root, "root", least=0)
     messages = texts.messages
-    collective = collective_named(texts.collective)
+    many = 1 if messages is None else given.count_of(messages, "messages", _MOST_MESSAGES)
     return SynthesisSetting(
         read_fabric(
-            texts.fabric,
+            str(texts.fabric),
             unit=None if unit is None else exact_rate(unit, "--unit"),
             link_bandwidth=None if bandwidth is None else exact_rate(bandwidth, "--link-bandwidth"),
+            watch=watch,
         ),
         collective,
-        0 if texts.root is None else given.count_of(texts.root, "root", least=0),
+        root,
         texts.symmetry == "auto",
-        1 if messages is None else given.count_of(messages, "messages", _MOST_MESSAGES),
+        many,
     )
 
 
@@ -67,6 +83,20 @@ class SizeTexts:
     chunks: str | None
     max_steps: str | None
     max_chunks: str | None
+
+    def check(self, *, pareto: bool) -> None:
+        """Refuse early what does not go together or does not read.
+
+        Raises:
+            InputError: an option goes with --pareto and that was not given, or the other way
+                round; or one is missing, or no number.
+        """
+        if not pareto:
+            self.size()
+            return
+        self.refuse_for_frontier()
+        self.most_steps()
+        self.most_chunks()
 
     def size(self) -> ScheduleSize:
         """The steps, rounds and chunks of one question.

@@ -22,11 +22,16 @@ def show_frontier(
     files: FileTexts,
     as_json: bool,
 ) -> int:
-    """The exit code; files are written first, one of each kind for every point."""
+    """The exit code; files are written first, one of each kind for every point.
+
+    Raises:
+        InputError: a file cannot be written, or its runtime would not run it; said at last.
+    """
     from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK
     from p2smt.cli.output import print_json
     from p2smt.cli.synthesis.live import live
     from p2smt.cli.synthesis.written_files import written_lines
+    from p2smt.errors import InputError
     from p2smt.report.schedules.synthesis_data import frontier_data
     from p2smt.report.schedules.synthesis_text import frontier_tables
     from p2smt.report.tables import show
@@ -34,18 +39,22 @@ def show_frontier(
 
     with live() as tell:
         found = frontier(setting, asked.most_steps(), asked.most_chunks(), limits, solver, tell)
-    written: dict[int, Written] = {}
-    try:
-        for one in found.schedules:
-            written[one.size.steps] = files.of(one.size).write(one)
-    finally:  # what was found is shown also where a runtime would not run its file
-        if as_json:
-            print_json(frontier_data(found, written))
-        else:
-            show(frontier_tables(found))
-            for each in written.values():
-                for line in written_lines(each):
-                    typer.echo(line)
+    written: dict[int, Written] = {one.size.steps: {} for one in found.schedules}
+    refused: list[InputError] = []
+    for one in found.schedules:
+        try:
+            files.of(one.size).write(one, written[one.size.steps])
+        except InputError as error:
+            refused.append(error)
+    if as_json:
+        print_json(frontier_data(found, written))
+    else:
+        show(frontier_tables(found))
+        for each in written.values():
+            for line in written_lines(each):
+                typer.echo(line)
+    if refused:
+        raise refused[0]
     if found.ending is Ending.STOPPED:
         return INTERRUPTED
     return OK if found.proved else NOT_SETTLED

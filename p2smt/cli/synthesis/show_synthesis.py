@@ -36,7 +36,7 @@ def show_synthesis(
         found = synthesize(setting, size, limits, solver, tell)
     written: Written = {}
     try:
-        written = files.write(found)
+        files.write(found, written)
     finally:  # what was found is shown also where a runtime would not run its file
         if as_json:
             print_json(synthesis_data(found, written))

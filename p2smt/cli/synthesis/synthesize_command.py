@@ -125,23 +125,28 @@ def synthesize(
     """
     from p2smt.cli import given
     from p2smt.cli.synthesis import given_question as q
+    from p2smt.cli.synthesis.show_unmade import show_unmade
     from p2smt.cli.synthesis.written_files import FileTexts
+    from p2smt.errors import OutOfTimeError
     from p2smt.result import StopWatch
     from p2smt.solvers.solver import solver_of
 
     files = FileTexts(output, certificate, svg, force)
     limits = given.limits_of(time_limit, seed, workers)
     watch = StopWatch.start(limits)  # a large fabric takes seconds to make
-    setting = q.setting_of(
-        q.SettingTexts(fabric, collective, root, symmetry, messages, unit, link_bandwidth)
-    )
+    texts = q.SettingTexts(fabric, collective, root, symmetry, messages, unit, link_bandwidth)
+    asked = q.SizeTexts(steps, rounds, chunks, max_steps, max_chunks)
+    texts.named_collective()
+    asked.check(pareto=pareto)
+    try:
+        setting = q.setting_of(texts, watch)
+    except OutOfTimeError:
+        return show_unmade(texts, None if pareto else asked.size(), watch.elapsed_s(), json)
     files.check(setting.collective, setting.root)
     limits = watch.left()
-    asked = q.SizeTexts(steps, rounds, chunks, max_steps, max_chunks)
     if pareto:
         from p2smt.cli.synthesis.show_frontier import show_frontier
 
-        asked.refuse_for_frontier()
         return show_frontier(setting, asked, limits, solver_of(solver), files, json)
     from p2smt.cli.synthesis.show_synthesis import show_synthesis
 

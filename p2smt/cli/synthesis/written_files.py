@@ -58,10 +58,16 @@ class FileTexts:
             svg=_named(self.svg, size),
         )
 
-    def write(self, found: Synthesis) -> Written:
-        """Write what there is to write, the schedule last: its format may refuse it."""
-        certificate, svg = self._certificate(found), self._picture(found)
-        return {"output": self._schedule(found), "certificate": certificate, "svg": svg}
+    def write(self, found: Synthesis, done: Written) -> None:
+        """Write what there is to write, the schedule last; ``done`` gets each path.
+
+        Raises:
+            InputError: the runtime of its format would not run the schedule, or no file can be
+                written.
+        """
+        done["certificate"] = self._certificate(found)
+        done["svg"] = self._picture(found)
+        done["output"] = self._schedule(found)
 
     def _schedule(self, found: Synthesis) -> str | None:
         from p2smt.files.write import write_atomically
@@ -125,4 +131,5 @@ def written_lines(written: Written) -> list[str]:
     from p2smt.report.text import printable
 
     names = {"output": "schedule", "certificate": "certificate", "svg": "picture"}
-    return [f"{names[kind]} written to {printable(path)}" for kind, path in written.items() if path]
+    paths = [(name, written.get(kind)) for kind, name in names.items()]
+    return [f"{name} written to {printable(path)}" for name, path in paths if path is not None]

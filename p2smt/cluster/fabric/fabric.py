@@ -66,10 +66,7 @@ class Fabric:
     symmetries: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if not 1 <= self.ranks <= MAX_RANKS:
-            raise InputError(f"{self.ranks} ranks", f"a fabric has 1 to {MAX_RANKS}")
-        if len(self.edges) > MAX_EDGES:
-            raise InputError(f"{len(self.edges)} edges", f"a fabric has at most {MAX_EDGES}")
+        check_size(self.ranks, len(self.edges))
         keys = [edge_key(edge) for edge in self.edges]
         if any(a > b for a, b in pairwise(keys)):
             raise InputError(f"edges of fabric {self.name[:60]}", "must be sorted")
@@ -86,6 +83,16 @@ class Fabric:
         if not (ascending and inside):
             rule = f"must be numbers of the {len(self.capacities)} capacities, ascending"
             raise InputError(f"loads {list(edge.loads)[:8]} of an edge", rule)
+
+    @property
+    def edge_rows(self) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
+        """Source, target and loaded capacities of each edge, as problems have them."""
+        return tuple(edge_key(edge) for edge in self.edges)
+
+    @property
+    def bandwidths(self) -> tuple[Fraction, ...]:
+        """Of each capacity."""
+        return tuple(capacity.bandwidth for capacity in self.capacities)
 
     def reversed(self) -> Fabric:
         """The fabric with every edge turned round, which loads the same capacities."""
@@ -122,6 +129,20 @@ class Fabric:
                 rule = f"has no way {word} rank {min(cut_off)}"
                 remedy = "add a link, or leave the rank out"
                 raise InputError(f"rank 0 of fabric {self.name[:60]}", rule, remedy)
+
+
+def check_size(ranks: int, edges: int) -> None:
+    """Refuse a fabric that is too large, which can be known before it is made.
+
+    Raises:
+        InputError: no ranks, or too many, or too many edges.
+    """
+    if not 1 <= ranks <= MAX_RANKS:
+        remedy = "name fewer nodes" if ranks else ""
+        raise InputError(f"{ranks} ranks", f"a fabric has 1 to {MAX_RANKS}", remedy)
+    if edges > MAX_EDGES:
+        rule = f"a fabric has at most {MAX_EDGES}"
+        raise InputError(f"{edges} edges", rule, "name fewer nodes")
 
 
 def unit_of(bandwidths: Iterable[Fraction], asked: Fraction | None = None) -> Fraction:

@@ -34,6 +34,7 @@ from p2smt.errors import InputError
 from p2smt.files.suggest import did_you_mean
 from p2smt.files.validation import validated
 from p2smt.files.yaml_text import load_yaml, read_text
+from p2smt.result import StopWatch
 from p2smt.units import parse_count
 
 _PRESETS = "p2smt.topologies.fabrics"
@@ -68,7 +69,7 @@ def parse_wiring(text: str, source: str) -> WiredNodes:
     return build_wiring(validated(FabricModel, data, source), source)
 
 
-def load_fabric(spec: str, unit: Fraction | None = None) -> Fabric:
+def load_fabric(spec: str, unit: Fraction | None = None, watch: StopWatch | None = None) -> Fabric:
     """The fabric that ``spec`` names; ``unit``: bytes per second of one unit of bandwidth.
 
     ``spec`` is a family (``ring:8``), a preset (``dgx1``: one node; ``dgx1:2``), a file, or a
@@ -77,30 +78,33 @@ def load_fabric(spec: str, unit: Fraction | None = None) -> Fabric:
 
     Raises:
         InputError: no such fabric or file, or it is none.
+        OutOfTimeError: the time of ``watch`` came.
     """
-    regular = family(spec)
+    regular = family(spec, watch)
     if regular is not None:
-        return fabric_of(regular, unit)
+        return fabric_of(regular, unit, watch)
     name, colon, count = spec.rpartition(":")
     if not colon or os.path.isfile(spec):
         name, count = spec, ""
     nodes = parse_count(count, f"{spec[:100]!r}: nodes", MAX_RANKS) if count else None
     if name in fabric_names():
-        return _of(preset_wiring(name), nodes, unit)
+        return _of(preset_wiring(name), nodes, unit, watch)
     if name in preset_names():
-        return fabric_of_levels(load_topology(spec), unit)
+        return fabric_of_levels(load_topology(spec), unit, watch)
     if name.endswith(_FILE_SUFFIXES):
         text = read_text(name, "fabric file", MAX_BYTES)
-        return _of(parse_wiring(text, name[:100]), nodes, unit)
+        return _of(parse_wiring(text, name[:100]), nodes, unit, watch)
     raise _unknown(name)
 
 
-def _of(wiring: WiredNodes, nodes: int | None, unit: Fraction | None) -> Fabric:
-    return fabric_of(wiring if nodes is None else replace(wiring, nodes=nodes), unit)
+def _of(
+    wiring: WiredNodes, nodes: int | None, unit: Fraction | None, watch: StopWatch | None
+) -> Fabric:
+    return fabric_of(wiring if nodes is None else replace(wiring, nodes=nodes), unit, watch)
 
 
 def _unknown(name: str) -> InputError:
-    known = (*fabric_names(), *preset_names())
+    known = (*fabric_names(), *preset_names(), *(form.partition(":")[0] for form in FAMILIES))
     rule = f"is no fabric: neither a preset nor {', '.join(FAMILIES)} nor a YAML file"
     return InputError(
         f"fabric {name[:60]!r}", rule, did_you_mean(name, known) or "see topology list"

@@ -12,43 +12,48 @@ inside the node, too; fabrics that are wired (``wiring``) can say otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import permutations
 from math import prod
 
-from p2smt.cluster.fabric.fabric import MAX_RANKS, Capacity, Fabric, FabricEdge, unit_of
+from p2smt.cluster.fabric.fabric import MAX_RANKS, Capacity, Fabric, FabricEdge, edge_key, unit_of
 from p2smt.cluster.link import Link, LinkKind
 from p2smt.cluster.nodes.even import check_even
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
+from p2smt.result import StopWatch, timely
 
 
-def fabric_of_levels(topology: Topology, unit: Fraction | None = None) -> Fabric:
+def fabric_of_levels(
+    topology: Topology, unit: Fraction | None = None, watch: StopWatch | None = None
+) -> Fabric:
     """The fabric of a hierarchy, on the nominal bandwidths of its links.
 
     ``unit``: bytes per second of one unit; None: the greatest common one of all bandwidths.
 
     Raises:
         InputError: nodes that are not full and equal, too many devices, or no unit of use.
+        OutOfTimeError: the time of ``watch`` came.
     """
     check_even(topology)
     devices = prod(topology.sizes)
     if devices > MAX_RANKS:
         given = f"{devices} devices of {topology.name[:60]}"
         raise InputError(given, f"a fabric has at most {MAX_RANKS} ranks", "name fewer nodes")
+    places = _places(topology, devices)
     rates: dict[str, Fraction] = {}
-    ways = []
-    for source in range(devices):
-        for target in range(devices):
-            if source != target and (loads := _loads(topology, source, target)) is not None:
-                rates.update(loads)
-                ways.append((source, target, [name for name, _ in loads]))
+    numbers: dict[str, int] = {}
+    edges = []
+    for source, target in timely(permutations(range(devices), 2), watch):
+        if (loads := _loads(places, source, target)) is not None:
+            rates.update(loads)
+            named = [numbers.setdefault(name, len(numbers)) for name, _ in loads]
+            edges.append(FabricEdge(source, target, tuple(sorted(named))))
     scale = unit_of(rates.values(), unit) if rates else Fraction(1)
-    numbers = {name: n for n, name in enumerate(rates)}
-    capacities = [Capacity(name, rate / scale) for name, rate in rates.items()]
-    edges = [
-        FabricEdge(a, b, tuple(sorted(numbers[name] for name in names))) for a, b, names in ways
-    ]
-    found = Fabric(topology.name, devices, tuple(capacities), tuple(sorted(edges)), scale)
+    capacities = tuple([Capacity(name, rate / scale) for name, rate in rates.items()])
+    edges.sort(key=edge_key)
+    found = Fabric(topology.name, devices, capacities, tuple(edges), scale)
     found.check_connected()
     return found
 
@@ -56,23 +61,42 @@ def fabric_of_levels(topology: Topology, unit: Fraction | None = None) -> Fabric
 _Load = tuple[str, Fraction]
 
 
-def _loads(topology: Topology, source: int, target: int) -> list[_Load] | None:
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """By device its coordinates; by level, then device, the ports (out, in); none: no switch."""
+
+    topology: Topology
+    coordinates: tuple[tuple[int, ...], ...]
+    ports: tuple[tuple[tuple[_Load, _Load], ...], ...]
+
+
+def _places(topology: Topology, devices: int) -> _Places:
+    switched = [level.link.kind is LinkKind.SWITCH for level in topology.levels]
+    ports = [
+        [
+            (_port(topology, j, device, "out"), _port(topology, j, device, "in"))
+            for device in range(devices if switch else 0)
+        ]
+        for j, switch in enumerate(switched)
+    ]
+    coordinates = tuple([topology.coordinates(device) for device in range(devices)])
+    return _Places(topology, coordinates, tuple(map(tuple, ports)))
+
+
+def _loads(places: _Places, source: int, target: int) -> list[_Load] | None:
     """The capacities that an edge loads, with their rates; None where there is no edge."""
-    a, b = topology.coordinates(source), topology.coordinates(target)
+    a, b = places.coordinates[source], places.coordinates[target]
     top = next(j for j, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
-    link = topology.levels[top].link
+    level = places.topology.levels[top]
     loads: list[_Load] = []
-    first = top
-    if link.kind is not LinkKind.SWITCH:
-        if not _adjacent(topology, top, a[top], b[top]):
+    if level.link.kind is not LinkKind.SWITCH:
+        if not _adjacent(places.topology, top, a[top], b[top]):
             return None
-        name = topology.levels[top].name
         ends = f"{_entity(a, top)}->{_entity(b, top)}"
-        loads.append((f"{name} {ends}", _rate(link)))
-        first = top + 1
-    for j in range(first, len(topology.levels)):
-        if topology.levels[j].link.kind is LinkKind.SWITCH:
-            loads += [_port(topology, j, source, "out"), _port(topology, j, target, "in")]
+        loads.append((f"{level.name} {ends}", _rate(level.link)))
+    for ports in places.ports[top:]:
+        if ports:
+            loads += [ports[source][0], ports[target][1]]
     return loads
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeVar
 
-from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge, edge_key, unit_of
+from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge, check_size, edge_key, unit_of
 from p2smt.cluster.fabric.maps.named import named_symmetry
 from p2smt.errors import InputError
+from p2smt.result import StopWatch, timely
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +65,32 @@ class WiredNodes:
         joined = [(w.source, w.target) for w in self.wires]
         if loops := [a for a, b in joined if a == b]:
             raise InputError(f"a link from {loops[0]} to itself", "joins no two ranks", "remove it")
-        if twice := [pair for pair, count in Counter(joined).items() if count > 1]:
-            a, b = min(twice)
+        if len(set(joined)) < len(joined):
+            a, b = min(pair for pair, count in Counter(joined).items() if count > 1)
             raise InputError(f"the link from {a} to {b}", "is named twice", "add their bandwidths")
-        named = [rank for pair in joined for rank in pair]
-        named += [rank for switch in self.switches for rank in switch.ranks]
-        named += [rank for port in self.ports for rank in port.ranks]
-        if outside := [rank for rank in set(named) if not 0 <= rank < self.ranks]:
+        named = {rank for pair in joined for rank in pair}
+        named.update(rank for switch in self.switches for rank in switch.ranks)
+        named.update(rank for port in self.ports for rank in port.ranks)
+        if outside := [rank for rank in named if not 0 <= rank < self.ranks]:
             raise InputError(f"rank {min(outside)}", f"is none of 0 to {self.ranks - 1} of a node")
         if self.nodes > 1 and not self.ports:
             given = f"{self.nodes} nodes of {self.name[:60]}"
             raise InputError(given, "need a network", "add network: ports to the file")
 
 
-def fabric_of(wiring: WiredNodes, unit: Fraction | None = None) -> Fabric:
+def fabric_of(
+    wiring: WiredNodes, unit: Fraction | None = None, watch: StopWatch | None = None
+) -> Fabric:
     """The fabric of a wiring; rank r of node n is number n * ranks + r.
 
     ``unit``: bytes per second of one unit; None: the greatest common one of all bandwidths.
 
     Raises:
         InputError: the bandwidths have no unit of use, a rank has no link, or a symmetry is none.
+        OutOfTimeError: the time of ``watch`` came.
     """
-    made = _Making(wiring.ranks)
+    check_size(wiring.ranks * wiring.nodes, edge_count(wiring))
+    made = _Making(wiring.ranks, watch)
     for node in range(wiring.nodes):
         made.links(node, wiring.wires)
         made.switches(node, wiring.switches)
@@ -98,7 +106,7 @@ def fabric_of(wiring: WiredNodes, unit: Fraction | None = None) -> Fabric:
         wiring.ranks * wiring.nodes,
         tuple(made.capacities)
         if scale == 1
-        else tuple(Capacity(c.name, c.bandwidth / scale) for c in made.capacities),
+        else tuple([Capacity(c.name, c.bandwidth / scale) for c in made.timely(made.capacities)]),
         tuple(sorted(made.edges, key=edge_key)),
         scale if wiring.measured else None,
         wiring.description,
@@ -111,6 +119,13 @@ def fabric_of(wiring: WiredNodes, unit: Fraction | None = None) -> Fabric:
     return found
 
 
+def edge_count(wiring: WiredNodes) -> int:
+    """How many edges a wiring makes."""
+    inside = len(wiring.wires) + sum(len(s.ranks) * (len(s.ranks) - 1) for s in wiring.switches)
+    cards = sum(len(port.ranks) for port in wiring.ports)
+    return wiring.nodes * (inside + (wiring.nodes - 1) * cards**2)
+
+
 def _of_all_nodes(wiring: WiredNodes, image: tuple[int, ...]) -> tuple[int, ...]:
     """Where a symmetry takes all ranks: as it is, or what it does to a node done in each."""
     if len(image) != wiring.ranks:
@@ -121,11 +136,19 @@ def _of_all_nodes(wiring: WiredNodes, image: tuple[int, ...]) -> tuple[int, ...]
 
 @dataclass(slots=True)
 class _Making:
-    """Capacities and edges of a fabric in the making; nodes of ``ranks`` ranks."""
+    """Capacities and edges of a fabric in the making; nodes of ``ranks`` ranks.
+
+    Once the time of ``watch`` came, what goes on raises OutOfTimeError.
+    """
 
     ranks: int
+    watch: StopWatch | None = None
     capacities: list[Capacity] = field(default_factory=list)
     edges: list[FabricEdge] = field(default_factory=list)
+
+    def timely(self, items: Iterable[T]) -> Iterator[T]:
+        """The items, as long as there is time."""
+        return timely(items, self.watch)
 
     def _capacity(self, name: str, bandwidth: Fraction) -> int:
         self.capacities.append(Capacity(name, bandwidth))
@@ -137,7 +160,7 @@ class _Making:
     def links(self, node: int, wires: Sequence[Wire]) -> None:
         """Every link of a node is a capacity of its own."""
         first = node * self.ranks
-        for wire in wires:
+        for wire in self.timely(wires):
             source, target = first + wire.source, first + wire.target
             self._edge(source, target, self._capacity(f"{source}->{target}", wire.bandwidth))
 
@@ -147,7 +170,7 @@ class _Making:
             ranks = [node * self.ranks + rank for rank in switch.ranks]
             out = {r: self._capacity(f"{r}->{switch.name}", switch.bandwidth) for r in ranks}
             into = {r: self._capacity(f"{switch.name}->{r}", switch.bandwidth) for r in ranks}
-            for source, target in _pairs(ranks):
+            for source, target in self.timely(_pairs(ranks)):
                 self._edge(source, target, out[source], into[target])
 
     def network(self, nodes: int, ports: Sequence[NetworkPort]) -> None:
@@ -160,7 +183,7 @@ class _Making:
             name = f"node {node} card {n % len(ports)}"
             out = self._capacity(f"{name} out", port.bandwidth)
             loads.append((out, self._capacity(f"{name} in", port.bandwidth)))
-        for a, b in _pairs(range(len(cards))):
+        for a, b in self.timely(_pairs(range(len(cards)))):
             if cards[a][0] == cards[b][0]:
                 continue
             for source, target in _ends(self.ranks, cards[a], cards[b]):

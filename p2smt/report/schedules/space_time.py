@@ -17,6 +17,7 @@ from html import escape
 from itertools import accumulate
 from math import hypot
 
+from p2smt.problems.edge_ways import EdgeRow
 from p2smt.problems.sums import Arrival, SumSchedule
 
 MOST_ARROWS = 3000
@@ -30,8 +31,6 @@ _FONT = "font-family='Helvetica,Arial,sans-serif'"
 _INK, _GREY, _LINE = "#222222", "#777777", "#d8d8d8"
 # Okabe and Ito's, without black and the yellow that a white ground swallows.
 _FEW = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F3C8D", "#666666")
-
-Edge = tuple[int, int, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class _Page:
 def space_time_svg(
     schedule: SumSchedule,
     *,
-    edges: Sequence[Edge],
+    edges: Sequence[EdgeRow],
     ranks: int,
     roots: Sequence[int] | None = None,
     title: str = "",
@@ -115,7 +114,7 @@ def _title(schedule: SumSchedule, title: str, bundled: bool) -> list[str]:
 
 
 def _arrows(
-    schedule: SumSchedule, edges: Sequence[Edge], ranks: int, roots: Sequence[int] | None
+    schedule: SumSchedule, edges: Sequence[EdgeRow], ranks: int, roots: Sequence[int] | None
 ) -> Iterator[_Arrow]:
     colours = _colours(_keys(schedule, roots))
     inside = _inputs(schedule)
@@ -144,7 +143,7 @@ def _inputs(schedule: SumSchedule) -> Mapping[tuple[int, Arrival], int]:
     return found
 
 
-def _bundles(schedule: SumSchedule, edges: Sequence[Edge]) -> Iterator[_Arrow]:
+def _bundles(schedule: SumSchedule, edges: Sequence[EdgeRow]) -> Iterator[_Arrow]:
     most = max(
         max(Counter(s.edge for s in step.sends).values(), default=1) for step in schedule.steps
     )

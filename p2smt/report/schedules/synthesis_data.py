@@ -5,9 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from p2smt.report.schedules.synthesis_text import OUTSIDE
-from p2smt.search.schedule.synthesis.answer import Attempt, Synthesis
-from p2smt.search.schedule.synthesis.question import SynthesisSetting, shown_collective
+from p2smt.collectives.contract import RULES
+from p2smt.report.schedules.synthesis_text import OUTSIDE, UNMADE
+from p2smt.search.schedule.synthesis.answer import Answer, Attempt, Synthesis
+from p2smt.search.schedule.synthesis.question import (
+    ScheduleSize,
+    SynthesisSetting,
+    shown_collective,
+)
 
 if TYPE_CHECKING:
     from p2smt.problems.sums import ScheduleClass
@@ -34,10 +39,7 @@ def _answer(found: Synthesis, files: dict[str, str | None]) -> dict[str, Any]:
         "status": found.status.value,
         "reason": found.reason,
         "detail": found.detail,
-        "steps": found.size.steps,
-        "rounds": found.size.rounds,
-        "chunks": found.size.chunks,
-        "rate": str(found.rate),
+        **_size(found.size),
         **_bound("bound", found.bound),
         "optimal": found.optimal,
         "class": _family(found.family),
@@ -47,6 +49,15 @@ def _answer(found: Synthesis, files: dict[str, str | None]) -> dict[str, Any]:
         "files": {kind: files.get(kind) for kind in ("output", "certificate", "svg")},
         "searches": [_attempt(attempt) for attempt in found.attempts],
         "wall_s": found.wall_s,
+    }
+
+
+def _size(size: ScheduleSize) -> dict[str, Any]:
+    return {
+        "steps": size.steps,
+        "rounds": size.rounds,
+        "chunks": size.chunks,
+        "rate": str(size.rate),
     }
 
 
@@ -107,6 +118,35 @@ def _point(point: FrontierPoint, files: dict[str, str | None]) -> dict[str, Any]
         "proved": point.proved,
         "found": None if point.found is None else _answer(point.found, files),
     }
+
+
+def unmade_data(
+    fabric: str, collective: str, root: int, size: ScheduleSize | None, wall_s: float
+) -> dict[str, Any]:
+    """That time came before there was a fabric; ``size``: what was asked, None: the frontier."""
+    rooted = RULES[collective].rooted
+    subject = {
+        "fabric": fabric[:200],
+        "ranks": None,
+        "collective": shown_collective(collective),
+        "root": root if rooted else None,
+    }
+    ended: dict[str, Any]
+    if size is None:
+        ended = {"status": "open", "ending": UNMADE, **_bound("limit", None), "points": []}
+    else:
+        ended = {**_UNANSWERED, "reason": Answer.UNKNOWN.value, "detail": UNMADE, **_size(size)}
+    return {**subject, **ended, "outside": OUTSIDE, "wall_s": wall_s}
+
+
+_NOTHING = ("bound", "bound_kind", "class", "group_order", "verdict", "schedule")
+_UNANSWERED: dict[str, Any] = {
+    "status": Answer.UNKNOWN.value,
+    "optimal": False,
+    **dict.fromkeys(_NOTHING),
+    "files": dict.fromkeys(("output", "certificate", "svg")),
+    "searches": [],
+}
 
 
 def _text(value: Fraction | None) -> str | None:

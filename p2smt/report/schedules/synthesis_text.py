@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 OTHER_SIZES = "more chunks at the same R/C, or more rounds, may still have a schedule"
 OUTSIDE = "switches that copy or add (NVLS, SHARP) and coding across chunks are outside every bound"
+UNMADE = "the time limit came before the fabric was made"
 _WORDS = {
     Status.FEASIBLE: "schedule",
     Status.INFEASIBLE: "none",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,7 +12,7 @@ from p2smt.schedules.certificate.certificate import (
     BoundKind,
     ScheduleCertificate,
 )
-from p2smt.schedules.certificate.demand import ChunkPairs, demands
+from p2smt.schedules.certificate.demand import demands, is_demanded
 from p2smt.schedules.certificate.duality import NoProof, proved_bound
 from p2smt.schedules.certificate.symmetry import fault_of_generator
 from p2smt.schedules.certificate.ways import cheapest
@@ -58,14 +58,16 @@ def derived_bound(claim: ScheduleCertificate) -> Fraction:
     Raises:
         NoProof: it proves none; the text says why.
     """
-    groups = demands(claim.collective, claim.fabric.ranks, claim.root)
+    groups = []
+    if claim.kind is not BoundKind.DISTANCE:
+        groups = demands(claim.collective, claim.fabric.ranks, claim.root)
     for number, one in enumerate(claim.generators, 1):
         if fault := fault_of_generator(claim.fabric, one, groups):
             raise NoProof(f"generator {number} {fault}")
     if fault := next(_misfits(claim), None):
         raise NoProof(fault)
     if claim.kind is BoundKind.DISTANCE:
-        return Fraction(_distance(claim, groups))
+        return Fraction(_distance(claim))
     return _rounded(proved_bound(claim, groups))
 
 
@@ -104,10 +106,10 @@ def _misfits(claim: ScheduleCertificate) -> Iterator[str]:
         yield "a bound by gossip is for all-reduce"
 
 
-def _distance(claim: ScheduleCertificate, groups: Sequence[ChunkPairs]) -> int:
+def _distance(claim: ScheduleCertificate) -> int:
     """The steps between the two ranks of the claim, whose data is asked for."""
     pair, fabric = claim.prices.pair, claim.fabric
-    if pair is None or not any(pair in pairs for pairs in groups):
+    if pair is None or not is_demanded(claim.collective, fabric.ranks, claim.root, pair):
         raise NoProof("nothing has to go between the ranks of the pair")
     source, target = pair
     way = cheapest(fabric.ranks, fabric.edges, source, lambda _e, _s: 1, None)[target]

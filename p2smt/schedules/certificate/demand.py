@@ -38,6 +38,23 @@ def demands(collective: BoundedCollective, ranks: int, root: int | None) -> list
             assert_never(collective)
 
 
+def is_demanded(
+    collective: BoundedCollective, ranks: int, root: int | None, pair: tuple[int, int]
+) -> bool:
+    """Whether a pair is one of :func:`demands`."""
+    source, target = pair
+    if source == target or not (0 <= source < ranks and 0 <= target < ranks):
+        return False
+    own = BoundedCollective
+    match collective:
+        case own.BROADCAST | own.SCATTER:
+            return source == root
+        case own.REDUCE | own.GATHER:
+            return target == root
+        case _:
+            return True
+
+
 def _by_end(pairs: list[tuple[int, int]], ranks: int, end: int) -> list[ChunkPairs]:
     """A kind of chunk for every rank: the pairs that begin (0) or end (1) there."""
     found: list[list[tuple[int, int]]] = [[] for _ in range(ranks)]

@@ -76,19 +76,20 @@ def _steps(claim: ScheduleCertificate) -> list[Step]:
 def _costs(claim: ScheduleCertificate, crossings: Sequence[_Crossing]) -> _Costs:
     """What edges cost and pairs pay, all generators applied."""
     capacities, shares = _capacity_prices(claim), _share_prices(claim)
-    crossed: dict[int, Fraction] = defaultdict(Fraction)
-    for one in crossings:
-        for e in one.edges:
-            crossed[e] += one.price
-    every = [*capacities.values(), *shares.values(), *crossed.values()]
+    every = [*capacities.values(), *shares.values(), *(one.price for one in crossings)]
     unit = lcm(*{price.denominator for price in every})
+    whole = {at: int(price * unit) for at, price in capacities.items()}
+    crossed: dict[int, int] = defaultdict(int)
+    for one in crossings:
+        price = int(one.price * unit)
+        for e in one.edges:
+            crossed[e] += price
     edges = {}
     for s in _steps(claim):
         for e, (_, _, loads) in enumerate(claim.fabric.edges):
-            price = sum((capacities.get((k, s), Fraction(0)) for k in loads), -crossed[e])
-            if price < 0:
+            edges[e, s] = sum([whole.get((k, s), 0) for k in loads]) - crossed[e]
+            if edges[e, s] < 0:
                 raise NoProof(f"the crossings of edge {e} cost more than the edge")
-            edges[e, s] = int(price * unit)
     return _Costs(unit, edges, {at: int(price * unit) for at, price in shares.items()})
 
 

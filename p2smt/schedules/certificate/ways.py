@@ -39,12 +39,14 @@ def _without_steps(ranks: int, edges: _Edges, source: int, cost: Cost) -> list[i
     for e, (a, b, _) in enumerate(edges):
         after[a].append((b, cost(e, None)))
     found: list[int | None] = [None] * ranks
-    waiting = [(0, source)]
+    found[source], waiting = 0, [(0, source)]
     while waiting:
         spent, rank = heapq.heappop(waiting)
-        if found[rank] is None:
-            found[rank] = spent
-            for other, price in after[rank]:
-                if found[other] is None:
-                    heapq.heappush(waiting, (spent + price, other))
+        if spent != found[rank]:  # a cheaper way was followed
+            continue
+        for other, price in after[rank]:
+            known = found[other]
+            if known is None or spent + price < known:
+                found[other] = spent + price
+                heapq.heappush(waiting, (spent + price, other))
     return found

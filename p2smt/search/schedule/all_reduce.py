@@ -25,8 +25,8 @@ def all_reduce_problem(
     """The question whether chunks can be added over all ranks in so many steps and rounds."""
     return AllReduceProblem(
         fabric.ranks,
-        tuple((edge.source, edge.target, edge.loads) for edge in fabric.edges),
-        tuple(capacity.bandwidth for capacity in fabric.capacities),
+        fabric.edge_rows,
+        fabric.bandwidths,
         chunks,
         steps,
         rounds,

@@ -15,6 +15,7 @@ from fractions import Fraction
 
 from p2smt.result import StopWatch
 from p2smt.search.schedule.bounds.rate import RateBound
+from p2smt.search.schedule.groups.ladder import LadderMemory
 from p2smt.search.schedule.synthesis.answer import Synthesis
 from p2smt.search.schedule.synthesis.climb import FIRST_SLICE, ScheduleClimb, climb_of
 from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
@@ -39,12 +40,16 @@ LEAST_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RateQuestion:
-    """Rates of what, up to so many chunks, and how they are sought."""
+    """Rates of what, up to so many chunks, and how they are sought.
+
+    ``memory``: of the groups, which are those of every size and number of steps.
+    """
 
     setting: SynthesisSetting
     most_chunks: int
     solver: Solver
     tell: Tell
+    memory: LadderMemory = field(default_factory=LadderMemory)
 
 
 def best_rate(
@@ -166,7 +171,8 @@ class _Improving:
         def tell(doing: str) -> None:
             self.question.tell(SynthesisState(size, self.bound, self.best, doing))
 
-        return climb_of(setting, size, self.question.solver, tell, self.watch)
+        asked = self.question
+        return climb_of(setting, size, asked.solver, tell, self.watch, asked.memory)
 
     def _ended(self) -> bool:
         return self.stopped or self.best == self.bound or self.watch.expired()

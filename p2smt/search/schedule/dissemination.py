@@ -43,8 +43,8 @@ def dissemination_problem(
     """The question whether chunks reach their goals over a fabric in so many steps and rounds."""
     return DisseminationProblem(
         fabric.ranks,
-        tuple((edge.source, edge.target, edge.loads) for edge in fabric.edges),
-        tuple(capacity.bandwidth for capacity in fabric.capacities),
+        fabric.edge_rows,
+        fabric.bandwidths,
         chunks,
         steps,
         rounds,

@@ -18,7 +18,7 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.schedule.best_rate import RateQuestion, best_rate
 from p2smt.search.schedule.bounds.rate import RateBound
 from p2smt.search.schedule.synthesis.answer import Synthesis
-from p2smt.search.schedule.synthesis.proved import fewest_steps, least_rate, too_late
+from p2smt.search.schedule.synthesis.proved import fewest_steps, least_rate
 from p2smt.search.schedule.synthesis.question import SynthesisSetting
 from p2smt.search.schedule.synthesis.state import Tell, tell_nobody
 from p2smt.solvers.solver import Solver
@@ -101,23 +101,31 @@ def frontier(
     by then.
 
     Raises:
-        InputError: ``max_steps`` are fewer than every schedule has.
+        InputError: ``max_steps`` are fewer than every schedule has, or ``max_chunks`` none.
         EncodingBug: what a solver found breaks a rule, or is wrong in some interleaving.
     """
     watch = StopWatch.start(limits or SearchLimits())
-    most_chunks = MOST_CHUNKS * (setting.fabric.ranks if setting.adds else 1)
-    question = RateQuestion(setting, max_chunks or most_chunks, solver, tell)
+    question = RateQuestion(setting, _most_chunks(setting, max_chunks), solver, tell)
     points: list[FrontierPoint] = []
     limit, ending = None, Ending.STOPPED
     try:
         every = _steps(setting, max_steps)
-        if too_late(setting, watch):
-            return ScheduleFrontier(setting, (), None, Ending.TIME, watch.elapsed_s())
-        limit = least_rate(setting, None, _part(watch, BOUND_PART))
-        ending = _fill(question, every, limit, watch, points)
+        limit = least_rate(setting, None, _part(watch, BOUND_PART), watch)
+        ending = Ending.TIME if limit is None else _fill(question, every, limit, watch, points)
     except KeyboardInterrupt:
         pass
     return ScheduleFrontier(setting, tuple(points), limit, ending, watch.elapsed_s())
+
+
+def _most_chunks(setting: SynthesisSetting, max_chunks: int | None) -> int:
+    """The most chunks to try."""
+    if max_chunks is None:
+        return MOST_CHUNKS * (setting.fabric.ranks if setting.adds else 1)
+    if max_chunks < 1:
+        raise InputError(
+            f"at most {max_chunks} chunks", "every schedule has one", "allow 1 or more"
+        )
+    return max_chunks
 
 
 def _steps(setting: SynthesisSetting, max_steps: int | None) -> range:
@@ -126,7 +134,8 @@ def _steps(setting: SynthesisSetting, max_steps: int | None) -> range:
     most = least + MORE_STEPS if max_steps is None else max_steps
     if most < least:
         remedy = f"allow {least} or more"
-        raise InputError(f"at most {most} steps", f"every schedule has at least {least}", remedy)
+        given = f"at most {most} step{'' if most == 1 else 's'}"
+        raise InputError(given, f"every schedule has at least {least}", remedy)
     return range(least, most + 1)
 
 
@@ -143,7 +152,9 @@ def _fill(
         if watch.expired():
             return Ending.TIME
         part = _part(watch, every.stop - steps)
-        bound = least_rate(question.setting, steps, _part(part, BOUND_PART))
+        bound = least_rate(question.setting, steps, _part(part, BOUND_PART), part)
+        if bound is None:
+            return Ending.TIME
         found = None
         if best is None or best > bound.value:
             found = best_rate(question, steps, bound, best, part)

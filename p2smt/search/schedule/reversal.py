@@ -11,11 +11,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from p2smt.errors import InputError
+from p2smt.problems.edge_ways import EdgeRow
 from p2smt.problems.schedule import DisseminationProblem, StepSends
 from p2smt.problems.sums import Arrival, FinalSum, SumSchedule, SumSend, SumStep
-
-Edge = tuple[int, int, tuple[int, ...]]
-"""Source, target, loaded capacities."""
 
 
 def pruned(problem: DisseminationProblem, steps: Sequence[StepSends]) -> tuple[StepSends, ...]:
@@ -84,7 +82,7 @@ def _value(came: dict[tuple[int, int], Arrival | None], chunk: int, rank: int) -
 def reversed_sums(
     problem: DisseminationProblem,
     steps: Sequence[StepSends],
-    edges: Sequence[Edge],
+    edges: Sequence[EdgeRow],
     *,
     adds: bool = True,
 ) -> SumSchedule:
@@ -119,9 +117,9 @@ def reversed_sums(
     return SumSchedule(tuple(made), tuple(results))
 
 
-def _turned_edges(problem: DisseminationProblem, edges: Sequence[Edge]) -> tuple[int, ...]:
+def _turned_edges(problem: DisseminationProblem, edges: Sequence[EdgeRow]) -> tuple[int, ...]:
     """For each edge of the problem the one of ``edges`` that leads back; equal ones in order."""
-    back: dict[Edge, list[int]] = defaultdict(list)
+    back: dict[EdgeRow, list[int]] = defaultdict(list)
     for number, (source, target, loads) in enumerate(edges):
         back[target, source, loads].append(number)
     taken = [back[edge].pop(0) if back[edge] else None for edge in problem.edges]

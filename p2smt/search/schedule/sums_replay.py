@@ -9,10 +9,8 @@ from fractions import Fraction
 
 from p2smt.collectives.contract import RULES, MadeOf
 from p2smt.errors import InputError
+from p2smt.problems.edge_ways import EdgeRow
 from p2smt.problems.sums import Arrival, SumSchedule, SumStep
-
-Edge = tuple[int, int, tuple[int, ...]]
-"""Source, target, loaded capacities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def sum_demands(collective: str, ranks: int, chunks: int, root: int = 0) -> tupl
 
 def broken_sum_rule(
     schedule: SumSchedule,
-    edges: Sequence[Edge],
+    edges: Sequence[EdgeRow],
     capacities: Sequence[Fraction],
     demands: Sequence[SumDemand],
     messages: int = 1,
@@ -80,7 +78,7 @@ def broken_sum_rule(
 class _Values:
     """What every value holds: how often each rank's input, by (chunk, rank, part)."""
 
-    def __init__(self, edges: Sequence[Edge], demands: Sequence[SumDemand]) -> None:
+    def __init__(self, edges: Sequence[EdgeRow], demands: Sequence[SumDemand]) -> None:
         self._edges = edges
         self._held: dict[tuple[int, int, Arrival | None], Counter[int]] = {
             (c, rank, None): Counter([rank])
@@ -113,7 +111,7 @@ class _Values:
         return None
 
 
-def _misnamed(step: SumStep, edges: Sequence[Edge], chunks: int, messages: int) -> str | None:
+def _misnamed(step: SumStep, edges: Sequence[EdgeRow], chunks: int, messages: int) -> str | None:
     """A message of no chunk, edge or slot, or not in order: sorted, and none twice."""
     names = [(send.chunk, send.edge, send.slot) for send in step.sends]
     for chunk, edge, slot in names:
@@ -122,7 +120,9 @@ def _misnamed(step: SumStep, edges: Sequence[Edge], chunks: int, messages: int) 
     return None if names == sorted(set(names)) else "its messages are not in order, each once"
 
 
-def _overloaded(step: SumStep, edges: Sequence[Edge], capacities: Sequence[Fraction]) -> str | None:
+def _overloaded(
+    step: SumStep, edges: Sequence[EdgeRow], capacities: Sequence[Fraction]
+) -> str | None:
     """No rounds, or the first capacity that carries more than it can in them."""
     if step.rounds < 1:
         return f"it has {step.rounds} rounds"

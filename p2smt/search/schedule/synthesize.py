@@ -17,7 +17,7 @@ from p2smt.search.schedule.bounds.rate import RateBound
 from p2smt.search.schedule.synthesis.answer import Answer, Synthesis
 from p2smt.search.schedule.synthesis.climb import ScheduleClimb, climb_of
 from p2smt.search.schedule.synthesis.lowering import lower
-from p2smt.search.schedule.synthesis.proved import fewest_steps, least_rate, too_late
+from p2smt.search.schedule.synthesis.proved import fewest_steps, least_rate
 from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
 from p2smt.search.schedule.synthesis.state import SynthesisState, Tell, tell_nobody
 from p2smt.solvers.solver import Solver
@@ -87,11 +87,11 @@ def _bounded(
     known.append(least)
     if size.steps < least.value:
         return least, f"some data has {least.value} edges to go, and a step is one"
-    if too_late(setting, watch):
-        return least, ""
     left = watch.remaining_s()
     part = watch if left is None else watch.ending_at(watch.elapsed_s() + left / _BOUND_SHARE)
-    bound = least_rate(setting, size.steps, part)
+    bound = least_rate(setting, size.steps, part, watch)
+    if bound is None:
+        return least, ""
     known.append(bound)
     if size.rate >= bound.value:
         return bound, ""

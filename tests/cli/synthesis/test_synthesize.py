@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from p2smt.errors import InputError
+from p2smt.interop import schedule_files
+from p2smt.schedules.model import Schedule
 from p2smt.search.schedule.synthesis import climb, copied
 from tests.cli.tools import assert_one_error, cli
 
@@ -46,15 +49,14 @@ def test_exit_codes_and_reasons(size: str, code: int, reason: str) -> None:
 
 
 def test_a_complete_search_says_in_which_class() -> None:
-    """The bound allows it; nothing that is no sum of disjoint values was looked at."""
-    done = cli(
-        *("synthesize", "--fabric", "cube:2", "--collective", "all-reduce", "--symmetry", "none"),
-        *("--steps", "2", "--rounds", "2", "--chunks", "2", "--json"),
-    )
-    found = done.json()
-    assert found["searches"][-1]["group_order"] == 1
-    expected = {0: "schedule", 4: "no schedule in class G with 1 message (complete search)"}
-    assert found["reason"] == expected[done.code]
+    """The bound allows them; nothing that is no sum of disjoint values was looked at."""
+    for options, messages in (("", "1 message"), (" --messages 2", "2 messages")):
+        asked = f"--fabric cube:2 --collective all-reduce --steps 2 --rounds 3 --chunks 3{options}"
+        done = cli("synthesize", *shlex.split(asked), "--symmetry", "none", "--json")
+        found = done.json()
+        reason = f"no schedule in class G with {messages} (complete search)"
+        assert (done.code, found["reason"]) == (4, reason)
+        assert (found["searches"][-1]["group_order"], found["bound"]) == (1, "1")
 
 
 ONE_WAY = "name: one-way\nranks: 3\nlinks:\n" + "".join(
@@ -92,6 +94,28 @@ def test_a_frontier_writes_a_file_for_every_point(tmp_path: Path) -> None:
     assert "ends: no number of steps has a better rate (bound)" in lines
     assert [path.name for path in tmp_path.iterdir()] == ["algo-2-3-2.xml"]
     assert cli("verify", str(tmp_path / "algo-2-3-2.xml")).code == 0
+
+
+def test_a_point_that_its_runtime_would_not_run_keeps_no_other_from_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of two points is refused: its certificate is there, and all of the second."""
+    before = schedule_files.written
+
+    def refusing(schedule: Schedule, path: str, *, force: bool = False) -> str:
+        if path.endswith("algo-2-3-2.xml"):
+            raise InputError(path, "would not be run")
+        return before(schedule, path, force=force)
+
+    monkeypatch.setattr(schedule_files, "written", refusing)
+    names = f"-o {tmp_path / 'algo.xml'} --certificate {tmp_path / 'cert.json'}"
+    asked = f"--fabric dgx1 --collective all-gather --pareto {names}"
+    done = cli("synthesize", *shlex.split(asked))
+    assert done.code == 2
+    assert "algo-2-3-2.xml" in done.err
+    kept = ["algo-3-7-6.xml", "cert-2-3-2.json", "cert-3-7-6.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept
+    assert all(f"written to {tmp_path / name}" in done.out.replace("\n", "") for name in kept)
 
 
 def test_an_open_gap_is_not_settled() -> None:
@@ -194,3 +218,14 @@ def test_what_is_too_large_is_said_before_anything_is_built() -> None:
     done = cli("synthesize", *shlex.split(f"--fabric mesh:32 --collective all-to-all {size}"))
     assert done.code == 3
     assert "more than 20000000 pairs of a chunk and an edge" in done.out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("asked", ["--steps 2 --rounds 2 --chunks 1", "--pareto"])
+def test_the_time_limit_counts_the_making_of_the_fabric(asked: str) -> None:
+    """9,900 links: more than are made before anybody looks at the clock."""
+    question = f"--fabric mesh:100 --collective broadcast --time-limit 0 {asked}"
+    code, lines = synthesize(question)
+    assert (code, lines[0]) == (3, "unknown: the time limit came before the fabric was made")
+    data = cli("synthesize", *shlex.split(question), "--json").json()
+    assert (data["ranks"], data["status"]) == (None, "open" if "--pareto" in asked else "unknown")
+    assert data.get("ending", data.get("detail")) == lines[0].removeprefix("unknown: ")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge, unit_of
 from p2smt.cluster.fabric.file import fabric_names, load_fabric, parse_wiring
 from p2smt.cluster.fabric.levels import fabric_of_levels
-from p2smt.cluster.fabric.wiring import fabric_of
+from p2smt.cluster.fabric.wiring import NetworkPort, Switch, Wire, WiredNodes, edge_count, fabric_of
 from p2smt.cluster.file import parse_topology
 from p2smt.errors import InputError
 
@@ -167,3 +167,22 @@ def test_rings_join_neighbours_only() -> None:
     assert [fabric.capacities[n].name for n in across[0].loads] == [
         *("node 0 port 0 out", "node 1 port 1 in"),
     ]
+
+
+@pytest.mark.parametrize(("nodes", "what"), [(900, "7200 ranks"), (128, "4161536 edges")])
+def test_too_many_nodes_are_refused_before_anything_is_made(nodes: int, what: str) -> None:
+    """Two cards a rank, and 7,200 ranks: both would take minutes to make."""
+    ports = tuple(NetworkPort((r,), Fraction(1)) for r in range(8) for _ in range(2))
+    wiring = WiredNodes("many", 8, ports=ports, nodes=nodes, measured=False)
+    with pytest.raises(InputError, match=f"^{what}: a fabric has"):
+        fabric_of(wiring)
+
+
+@given(st.integers(1, 3), st.lists(st.sets(st.integers(0, 2), min_size=2), max_size=2))
+def test_edges_are_counted_before_they_are_made(nodes: int, switches: list[set[int]]) -> None:
+    one = Fraction(1)
+    wires = tuple(Wire(a, (a + 1) % 3, one) for a in range(3))
+    made = tuple(Switch(f"s{n}", tuple(sorted(r)), one) for n, r in enumerate(switches))
+    ports = (NetworkPort((0, 1), one), NetworkPort((2,), one))
+    wiring = WiredNodes("few", 3, wires, made, ports, nodes, measured=False)
+    assert edge_count(wiring) == len(fabric_of(wiring).edges)

@@ -11,9 +11,9 @@ from p2smt.errors import TooLarge
 from p2smt.problems.schedule import ScheduleSymmetry
 from p2smt.problems.sums import ScheduleClass, SumSchedule
 from p2smt.result import Result, SearchLimits, Status, StopWatch
+from p2smt.search.schedule.bounds.rate import distance_bound
 from p2smt.search.schedule.synthesis.answer import Answer
 from p2smt.search.schedule.synthesis.climb import ScheduleClimb, Trial, with_last
-from p2smt.search.schedule.synthesis.proved import least_rate
 from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
 from p2smt.search.schedule.synthesis.rungs import GroupRung
 from p2smt.search.schedule.synthesize import answered
@@ -56,7 +56,9 @@ def climbed(fake: Fake, trials: Sequence[Trial]) -> ScheduleClimb:
 def words(climb: ScheduleClimb, collective: str = "allgather") -> tuple[Answer, str]:
     setting = SynthesisSetting(load_fabric("ring:3"), collective)
     watch = StopWatch.start(SearchLimits())
-    found = answered(setting, SIZE, least_rate(setting, 2, watch), climb, watch)
+    found = answered(
+        setting, SIZE, distance_bound(setting.fabric, setting.collective), climb, watch
+    )
     return found.status, found.reason
 
 
@@ -157,7 +159,9 @@ def test_what_is_too_large_is_tried_once_and_says_so() -> None:
     watch = StopWatch.start(SearchLimits())
     climb.finish(watch)
     setting = SynthesisSetting(load_fabric("ring:3"), "allgather")
-    found = answered(setting, SIZE, least_rate(setting, 2, watch), climb, watch)
+    found = answered(
+        setting, SIZE, distance_bound(setting.fabric, setting.collective), climb, watch
+    )
     assert found.status is Answer.UNKNOWN
     assert found.detail == "order 1: is more than a million variables"
 

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import p2smt
 from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.errors import InputError
+from p2smt.cluster.fabric.file import load_fabric
+from p2smt.errors import EncodingBug, InputError
 from p2smt.problems.sums import ScheduleClass
-from p2smt.result import SearchLimits
+from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.schedules.certificate.certificate import BoundKind
 from p2smt.schedules.certificate.check import check_certificate
 from p2smt.schedules.verify.report import Verdict
+from p2smt.search.schedule.best_rate import RateQuestion, _Improving
 from p2smt.search.schedule.frontier import Ending
-from p2smt.search.schedule.synthesis.answer import Answer
-from p2smt.search.schedule.synthesis.question import NAMES, collective_named, shown_collective
+from p2smt.search.schedule.sums_replay import sum_demands
+from p2smt.search.schedule.synthesis.answer import Answer, Attempt
+from p2smt.search.schedule.synthesis.climb import Trial, climb_of
+from p2smt.search.schedule.synthesis.lowering import lower
+from p2smt.search.schedule.synthesis.pairs import MAX_PAIRS, chunk_count, too_many_pairs
+from p2smt.search.schedule.synthesis.question import (
+    NAMES,
+    ScheduleSize,
+    SynthesisSetting,
+    collective_named,
+    shown_collective,
+)
+from p2smt.search.schedule.synthesis.rungs import NO_SYMMETRY
 from p2smt.search.schedule.synthesis.sizes import easy, halfway, inside, meeting
+from p2smt.search.schedule.synthesis.state import tell_nobody
+from p2smt.solvers.solver import Solver
+
+PARTIAL_SUMS = ScheduleClass.PARTIAL_SUMS
 
 
 @pytest.mark.parametrize("collective", NAMES)
@@ -67,45 +86,6 @@ def test_too_few_steps_are_refuted_by_distance() -> None:
     assert not found.optimal
 
 
-@st.composite
-def fabrics(draw: st.DrawFn) -> Fabric:
-    """A ring of three or four ranks both ways, and some more edges, of bandwidth 1 or 2."""
-    ranks = draw(st.integers(3, 4))
-    pairs = {(a, (a + turn) % ranks) for a in range(ranks) for turn in (1, -1)}
-    pairs |= draw(
-        st.sets(st.tuples(*[st.integers(0, ranks - 1)] * 2).filter(lambda p: p[0] != p[1]))
-    )
-    edges = tuple(FabricEdge(a, b, (n,)) for n, (a, b) in enumerate(sorted(pairs)))
-    rates = [Fraction(draw(st.integers(1, 2))) for _ in edges]
-    return Fabric("drawn", ranks, tuple(Capacity("", rate) for rate in rates), edges)
-
-
-@given(
-    fabrics(),
-    st.sampled_from(["all-gather", "all-reduce", "reduce-scatter", "broadcast"]),
-    st.integers(1, 2),
-    st.integers(0, 1),
-    st.integers(1, 3),
-)
-@settings(max_examples=15, deadline=None)
-def test_with_symmetry_and_without_the_answer_is_the_same(
-    fabric: Fabric, collective: str, steps: int, more: int, chunks: int
-) -> None:
-    answers = {
-        p2smt.synthesize(
-            *(fabric, collective),
-            steps=steps,
-            rounds=steps + more,
-            chunks=chunks,
-            symmetry=symmetry,
-            solver=solver,
-        ).status
-        for symmetry, solver in ((True, "cpsat"), (False, "cpsat"))
-    }
-    assert len(answers) == 1
-    assert answers <= {Answer.SCHEDULE, Answer.NO_SCHEDULE}
-
-
 @pytest.mark.parametrize("collective", ["all-gather", "all-to-all"])
 def test_the_frontier_of_a_dgx1_is_proved(collective: str) -> None:
     found = p2smt.synthesize_frontier("dgx1", collective)
@@ -125,6 +105,19 @@ def test_a_frontier_ends_where_it_is_told_to() -> None:
     assert found.ending is Ending.STEPS
     late = p2smt.synthesize_frontier("ring:4", "broadcast", limits=SearchLimits(0.0))
     assert (late.points, late.ending, late.proved) == ((), Ending.TIME, False)
+
+
+@pytest.mark.parametrize(
+    ("most", "words"),
+    [
+        ({"max_chunks": 0}, "at most 0 chunks"),
+        ({"max_chunks": -1}, "at most -1 chunks"),
+        ({"max_steps": 1}, "every schedule has at least 2"),
+    ],
+)
+def test_a_frontier_of_nothing_is_refused(most: dict[str, int], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        p2smt.synthesize_frontier("ring:4", "all-gather", **most)  # type: ignore[arg-type]
 
 
 def test_no_point_of_a_frontier_can_be_beaten_with_few_chunks() -> None:
@@ -181,6 +174,7 @@ def test_a_bound_that_no_schedule_meets_does_not_end_a_point() -> None:
     """In three steps 3/2 is refuted for 2 and for 4 chunks; 5/3 is better than two steps' 2."""
     found = p2smt.synthesize_frontier(one_way_ring(), "all-reduce", max_steps=3, max_chunks=4)
     assert [(p.best, p.proved) for p in found.points] == [(2, True), (Fraction(5, 3), False)]
+    assert [p.gap for p in found.points] == [0, Fraction(1, 10)]
     assert [str(one.size) for one in found.schedules] == ["(2,2,1)", "(3,5,3)"]
 
 
@@ -206,3 +200,46 @@ def test_what_cannot_be_asked_is_refused(change: dict[str, object], words: str) 
     asked = {"fabric": "ring:4", "collective": "all-gather", "steps": 2, "rounds": 2, "chunks": 1}
     with pytest.raises(InputError, match=words):
         p2smt.synthesize(**{**asked, **change})  # type: ignore[arg-type]
+
+
+def test_what_a_refuted_size_refutes_is_not_asked() -> None:
+    """As many chunks or more in as many rounds or fewer; nor what is no better than the best."""
+    setting, watch = SynthesisSetting(one_way_ring(), "allreduce"), StopWatch.start(SearchLimits())
+    question = RateQuestion(setting, 8, Solver.CPSAT, tell_nobody)
+    search = _Improving(question, 3, Fraction(3, 2), Fraction(2), watch)
+    with_groups, without = search._climbs(setting, 1), search._climbs(setting, 1)
+    for size, status in (((5, 3), Status.INFEASIBLE), ((7, 4), Status.UNKNOWN)):
+        one = climb_of(setting, ScheduleSize(3, *size), Solver.CPSAT, lambda _: None)
+        one.known[Trial(NO_SYMMETRY, PARTIAL_SUMS)] = Attempt(1, PARTIAL_SUMS, status, 0.0)
+        without.of[ScheduleSize(3, *size)] = one
+    for rounds, chunks in product(range(3, 12), range(1, 8)):
+        refuted = rounds <= 5 and chunks >= 3
+        wanted = not refuted and Fraction(rounds, chunks) < 2
+        for climbs in (with_groups, without):
+            assert search._open(climbs, ScheduleSize(3, rounds, chunks)) is wanted
+
+
+@pytest.mark.parametrize("collective", NAMES.values())
+def test_chunks_are_counted_before_they_are_made(collective: str) -> None:
+    fabric = load_fabric("ring:4")
+    setting = SynthesisSetting(fabric, collective)
+    assert chunk_count(setting, 3) == len(sum_demands(collective, 4, 3))
+    edges = len(fabric.edges)
+    most = MAX_PAIRS // edges // chunk_count(setting, 1)
+    assert too_many_pairs(setting, most) is None
+    assert too_many_pairs(setting, most + 1) is not None
+
+
+def test_what_breaks_a_rule_is_not_lowered() -> None:
+    """Messages that are right, and come in other rounds than they need or are said to."""
+    found = p2smt.synthesize("ring:4", "all-gather", steps=2, rounds=3, chunks=2)
+    assert found.sums is not None
+    steps = found.sums.steps
+    hasty = replace(found.sums, steps=tuple(replace(step, rounds=1) for step in steps))
+    for size, sums, words in (
+        (found.size, hasty, "2 steps and 2 rounds"),
+        (ScheduleSize(2, 2, 2), hasty, "capacity . carries 2 chunks in 1 rounds"),
+        (ScheduleSize(3, 3, 2), found.sums, "2 steps and 3 rounds"),
+    ):
+        with pytest.raises(EncodingBug, match=words):
+            lower(found.setting, size, sums)

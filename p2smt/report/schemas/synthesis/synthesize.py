@@ -84,7 +84,9 @@ class SynthesisSubject(Output):
     """What is asked about."""
 
     fabric: str
-    ranks: Count
+    ranks: Annotated[
+        Count | None, Field(description="null: the time came before the fabric was made.")
+    ]
     collective: str
     root: Rank | None
     outside: Annotated[str, Field(description="What no bound says anything about.")]

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from p2smt.schedules.lower.chunked.needed import Edge
+from p2smt.problems.edge_ways import EdgeRow
 from p2smt.schedules.lower.chunked.runs import EdgeWay
 from p2smt.schedules.model import Connection, Schedule
 
@@ -35,7 +35,7 @@ class WayChannels:
         return known[number % len(known)]
 
 
-def channels_of(edges: Sequence[Edge], lanes: Lanes) -> WayChannels:
+def channels_of(edges: Sequence[EdgeRow], lanes: Lanes) -> WayChannels:
     """The lowest channels on which the ranks at both ends have room."""
     used: dict[int, Counter[int]] = defaultdict(Counter)
     taken: set[Connection] = set()
@@ -58,7 +58,7 @@ def channels_of(edges: Sequence[Edge], lanes: Lanes) -> WayChannels:
 
 
 def more_lanes(
-    schedule: Schedule, edges: Sequence[Edge], channels: WayChannels, block_steps: int
+    schedule: Schedule, edges: Sequence[EdgeRow], channels: WayChannels, block_steps: int
 ) -> Lanes | None:
     """How many connections each way needs; None: no more than it has, or no rank has room."""
     sizes = _sizes(schedule)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from p2smt.collectives.contract import Contract, contract
 from p2smt.errors import InputError
+from p2smt.problems.edge_ways import EdgeRow
 from p2smt.schedules.construction.builder import Builder
 from p2smt.schedules.lower.chunked.demand import at_home, classes_of, rule_of
 from p2smt.schedules.lower.chunked.keeping import FINAL, OWN
-from p2smt.schedules.lower.chunked.needed import Edge
 from p2smt.schedules.lower.chunked.placed import ChunkRooms, PlacedChunk
 from p2smt.schedules.model import Buffer, Span
 
@@ -107,7 +107,7 @@ def layout_of(
     rooms: ChunkRooms,
     chunks: Sequence[PlacedChunk],
     order: Sequence[int],
-    edges: Sequence[Edge],
+    edges: Sequence[EdgeRow],
 ) -> ChunkLayout:
     """The layout; scratch holds what is used of it, plane by plane, in the order of the chunks."""
     used: dict[int, set[tuple[int, int]]] = defaultdict(set)
@@ -123,7 +123,7 @@ def layout_of(
     return ChunkLayout(asked, rooms, asked.shift, larger, scratch)
 
 
-def _places(chunk: PlacedChunk, edges: Sequence[Edge]) -> set[tuple[int, int]]:
+def _places(chunk: PlacedChunk, edges: Sequence[EdgeRow]) -> set[tuple[int, int]]:
     """The places of a chunk that anything uses, by rank."""
     found = {
         (rank, place)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from p2smt.errors import InputError
+from p2smt.problems.edge_ways import EdgeRow
 from p2smt.problems.sums import SumSchedule
 from p2smt.schedules.construction.builder import MAX_RUN, Builder, Message
 from p2smt.schedules.lower.chunked.channels import (
@@ -17,7 +18,7 @@ from p2smt.schedules.lower.chunked.channels import (
 )
 from p2smt.schedules.lower.chunked.demand import rule_of
 from p2smt.schedules.lower.chunked.layout import AskedChunks, ChunkLayout, copy_home, layout_of
-from p2smt.schedules.lower.chunked.needed import Edge, needed
+from p2smt.schedules.lower.chunked.needed import needed
 from p2smt.schedules.lower.chunked.numbering import numbered
 from p2smt.schedules.lower.chunked.placed import ChunkRooms, PlacedChunk, placed
 from p2smt.schedules.lower.chunked.runs import (
@@ -37,7 +38,7 @@ _TRIES = 4
 def lowered(
     schedule: SumSchedule,
     *,
-    edges: Sequence[Edge],
+    edges: Sequence[EdgeRow],
     ranks: int,
     collective: str,
     chunks: int,
@@ -80,7 +81,7 @@ def lowered(
     return emission.fitting(name, block_steps)
 
 
-def _comes_once(ways: Sequence[PlacedChunk], edges: Sequence[Edge], rooms: ChunkRooms) -> bool:
+def _comes_once(ways: Sequence[PlacedChunk], edges: Sequence[EdgeRow], rooms: ChunkRooms) -> bool:
     """Whether no rank has two values of a chunk, so that nothing it holds is ever overwritten."""
     for chunk, way in enumerate(ways):
         has = list(rooms.classes[chunk // rooms.chunks].givers)
@@ -107,7 +108,7 @@ class _Emission:
 
     layout: ChunkLayout
     chunks: Sequence[PlacedChunk]
-    edges: Sequence[Edge]
+    edges: Sequence[EdgeRow]
     grouping: _Grouping
 
     def fitting(self, name: str, block_steps: int) -> Schedule:

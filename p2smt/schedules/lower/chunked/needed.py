@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from p2smt.errors import InputError
+from p2smt.problems.edge_ways import EdgeRow
 from p2smt.problems.sums import Arrival, SumSchedule, SumSend, SumStep
-
-Edge = tuple[int, int, tuple[int, ...]]
-"""Source, target, loaded capacities."""
 
 _Message = tuple[int, Arrival]
 """A chunk, and where a message of it arrives."""
 
 
-def needed(schedule: SumSchedule, edges: Sequence[Edge]) -> SumSchedule:
+def needed(schedule: SumSchedule, edges: Sequence[EdgeRow]) -> SumSchedule:
     """The schedule without messages that reach no result, directly or in another's sum.
 
     Raises:
@@ -56,7 +54,7 @@ def _parts(
     rank: int,
     parts: Sequence[Arrival | None],
     before: int,
-    edges: Sequence[Edge],
+    edges: Sequence[EdgeRow],
 ) -> set[_Message]:
     """The messages that a sum at a rank is made of."""
     if not parts or len(set(parts)) < len(parts):

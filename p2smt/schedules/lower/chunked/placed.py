@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from p2smt.errors import InputError
+from p2smt.problems.edge_ways import EdgeRow
 from p2smt.problems.sums import Arrival, SumSchedule
 from p2smt.schedules.lower.chunked.demand import ChunkClass
 from p2smt.schedules.lower.chunked.keeping import (
@@ -17,7 +18,7 @@ from p2smt.schedules.lower.chunked.keeping import (
     ValueUse,
     kept,
 )
-from p2smt.schedules.lower.chunked.needed import Edge, arrival_of
+from p2smt.schedules.lower.chunked.needed import arrival_of
 
 _Place = tuple[int, int]
 """A chunk at a rank."""
@@ -67,7 +68,7 @@ class ChunkRooms:
         return ChunkRoom(own, final, (number, rank) in self.shared, self.clobbers)
 
 
-def placed(schedule: SumSchedule, edges: Sequence[Edge], rooms: ChunkRooms) -> list[PlacedChunk]:
+def placed(schedule: SumSchedule, edges: Sequence[EdgeRow], rooms: ChunkRooms) -> list[PlacedChunk]:
     """The chunks by number; of a schedule all of whose messages are needed.
 
     Raises:
@@ -92,7 +93,7 @@ def placed(schedule: SumSchedule, edges: Sequence[Edge], rooms: ChunkRooms) -> l
 
 
 def _uses(
-    schedule: SumSchedule, edges: Sequence[Edge], rooms: ChunkRooms
+    schedule: SumSchedule, edges: Sequence[EdgeRow], rooms: ChunkRooms
 ) -> tuple[dict[_Place, list[ValueUse]], dict[_Place, list[Arrival]]]:
     """What every rank sends and ends with, and what comes to it, by chunk and rank."""
     uses: dict[_Place, list[ValueUse]] = defaultdict(list)
@@ -130,7 +131,7 @@ def _check(chunk: int, rank: int, room: ChunkRoom, uses: Sequence[ValueUse], end
 
 
 def _messages(
-    schedule: SumSchedule, edges: Sequence[Edge], found: dict[int, dict[int, KeptChunk]]
+    schedule: SumSchedule, edges: Sequence[EdgeRow], found: dict[int, dict[int, KeptChunk]]
 ) -> dict[int, list[list[PlacedMessage]]]:
     """By chunk and step."""
     messages: dict[int, list[list[PlacedMessage]]] = defaultdict(

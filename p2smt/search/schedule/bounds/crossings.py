@@ -79,20 +79,23 @@ def pair_ends(groups: Sequence[Pairs], ranks: int) -> PairEnds:
     return ends
 
 
-def cut_crossing(fabric: Fabric, ends: PairEnds, ranks: Ranks) -> FlowCrossing:
+def edge_ends(fabric: Fabric) -> PairEnds:
+    """The edges by the rank where they end, and by that where they begin: (edge, other end)."""
+    return pair_ends([((edge.source, edge.target),) for edge in fabric.edges], fabric.ranks)
+
+
+def cut_crossing(edges: PairEnds, pairs: PairEnds, ranks: Ranks) -> FlowCrossing:
     """What must come into a set of ranks: every chunk with a goal inside and its data outside."""
-    inside = set(ranks)
-    edges = tuple(
-        e
-        for e, edge in enumerate(fabric.edges)
-        if edge.source not in inside and edge.target in inside
-    )
-    if 2 * len(inside) <= fabric.ranks:
-        needed = {g for rank in inside for g, a in ends.coming[rank] if a not in inside}
-    else:
-        outside = set(range(fabric.ranks)) - inside
-        needed = {g for rank in outside for g, b in ends.going[rank] if b in inside}
-    return FlowCrossing(edges, len(needed))
+    return FlowCrossing(tuple(sorted(_entering(edges, ranks))), len(_entering(pairs, ranks)))
+
+
+def _entering(ends: PairEnds, ranks: Ranks) -> set[int]:
+    """The numbers of what comes into a set of ranks, seen from the side that has fewer."""
+    inside, every = set(ranks), len(ends.coming)
+    if 2 * len(inside) <= every:
+        return {n for rank in inside for n, a in ends.coming[rank] if a not in inside}
+    outside = set(range(every)) - inside
+    return {n for rank in outside for n, b in ends.going[rank] if b in inside}
 
 
 def partition_crossing(fabric: Fabric, parts: RankParts) -> FlowCrossing:

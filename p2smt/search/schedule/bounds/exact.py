@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 
 from p2smt.problems.flow import FlowPrices, FlowProblem
 from p2smt.problems.flow_orbits import FlowOrbits
@@ -63,7 +64,7 @@ def _in_units(value: float, unit: _Unit, denominator: int) -> Fraction:
 
 
 _NOTHING = 1e-12
-"""A price below it is none: a solution's rounding is larger."""
+"""A price below it, where the largest bandwidth is 1, is none: a solution's rounding is larger."""
 
 
 def _dearest(problem: FlowProblem, given: FlowPrices) -> list[float]:
@@ -71,7 +72,8 @@ def _dearest(problem: FlowProblem, given: FlowPrices) -> list[float]:
     found = [0.0] * (problem.steps or 1)
     for (_, s), value in given.capacities:
         found[s] = max(found[s], value)
-    return [value if value > _NOTHING else 1.0 for value in found]
+    nothing = _NOTHING / float(max(problem.capacities, default=1))
+    return [value if value > nothing else 1.0 for value in found]
 
 
 def _of_unit(
@@ -99,9 +101,14 @@ def _of_unit(
 def _costs(
     problem: FlowProblem, orbits: FlowOrbits, capacities: Mapping[tuple[int, int], Fraction]
 ) -> dict[tuple[int, int], Fraction]:
-    """What every edge costs in every step."""
+    """What every edge costs in every step; those that load the same cost the same."""
+    known = {
+        (loads, s): sum((capacities.get((orbits.capacities[k], s), _ZERO) for k in loads), _ZERO)
+        for loads in {loads for _, _, loads in problem.edges}
+        for s in range(problem.steps or 1)
+    }
     return {
-        (e, s): sum((capacities.get((orbits.capacities[k], s), _ZERO) for k in loads), _ZERO)
+        (e, s): known[loads, s]
         for e, (_, _, loads) in enumerate(problem.edges)
         for s in range(problem.steps or 1)
     }
@@ -116,19 +123,13 @@ def _crossings(
 ) -> dict[int, Fraction]:
     """Prices of crossings, which cost no more than any edge."""
     found = {x: _in_units(value, unit, denominator) for x, value in given.crossings}
-    spent: dict[int, Fraction] = defaultdict(Fraction)
+    scale, spent = lcm(*(price.denominator for price in found.values())), Counter[int]()
     for x, price in found.items():
         for e in problem.crossings[x].edges:
-            spent[e] += price
-    fit = min(
-        (
-            costs[e, s] / total
-            for e, total in spent.items()
-            if total
-            for s in range(problem.steps or 1)
-        ),
-        default=Fraction(1),
-    )
+            spent[e] += int(price * scale)
+    steps = range(problem.steps or 1)
+    pairs = {(costs[e, s], total) for e, total in spent.items() if total for s in steps}
+    fit = min((cost * scale / total for cost, total in pairs), default=Fraction(1))
     return {x: price * min(fit, Fraction(1)) for x, price in found.items() if price * fit}
 
 

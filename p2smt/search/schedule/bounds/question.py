@@ -70,8 +70,8 @@ def flow_problem(
     """The question for the prices that prove most."""
     return FlowProblem(
         fabric.ranks,
-        tuple((edge.source, edge.target, edge.loads) for edge in fabric.edges),
-        tuple(capacity.bandwidth for capacity in fabric.capacities),
+        fabric.edge_rows,
+        fabric.bandwidths,
         groups,
         tuple(crossings),
         steps,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from p2smt.cluster.fabric.fabric import Fabric
-from p2smt.errors import EncodingBug, InputError
-from p2smt.problems.flow import FlowPrices, FlowProblem
+from p2smt.errors import EncodingBug, InputError, OutOfTimeError
+from p2smt.problems.flow import FlowPrices, FlowProblem, Pairs
 from p2smt.problems.flow_orbits import FlowOrbits, flow_orbits, least_of_orbits
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.schedules.certificate.certificate import (
@@ -28,9 +28,11 @@ from p2smt.schedules.certificate.certificate import (
 from p2smt.schedules.certificate.check import derived_bound
 from p2smt.schedules.certificate.duality import NoProof
 from p2smt.search.schedule.bounds.crossings import (
+    PairEnds,
     RankParts,
     Ranks,
     cut_crossing,
+    edge_ends,
     pair_ends,
     part_cuts,
     partition_crossing,
@@ -43,6 +45,11 @@ from p2smt.search.schedule.bounds.question import FabricMap, bounded, flow_probl
 from p2smt.search.schedule.bounds.steps import farthest_pair
 from p2smt.solvers.linear import ask_prices
 
+LARGE_EDGES, LARGE_RANKS = 20_000, 512
+"""Of a fabric that has more, all that sets of ranks prove takes seconds, and is limited by time."""
+SMALL_EDGES = 2_000
+"""Of one that has more, what sets of several ranks prove: the others are milliseconds."""
+_NO_LIMIT = StopWatch(SearchLimits(), 0.0)
 _DENOMINATORS = (100, 1000, 10**4, 10**6)
 _CLOSE = 1e-9
 MOST_SHARES = 150_000
@@ -67,29 +74,59 @@ class RateBound:
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
+    """What is asked; ``edges`` and ``pairs`` of ranks by their ends; ``groups``: of the pairs.
+
+    ``watch``: of the flows; ``whole``: of everything, if the fabric is large.
+    """
+
     fabric: Fabric
     collective: BoundedCollective
     root: int
     watch: StopWatch
+    whole: StopWatch
+    groups: tuple[Pairs, ...]
+    edges: PairEnds
+    pairs: PairEnds
 
     def certificate(self, kind: BoundKind, steps: int | None = None) -> ScheduleCertificate:
         """A certificate without prices."""
-        fabric = self.fabric
-        return ScheduleCertificate(
-            kind,
-            self.collective,
-            self.root if self.collective.rooted else None,
-            steps,
-            Fraction(0),
-            CertifiedFabric(
-                fabric.name,
-                fabric.ranks,
-                tuple(capacity.bandwidth for capacity in fabric.capacities),
-                tuple((edge.source, edge.target, edge.loads) for edge in fabric.edges),
-            ),
-            (),
-            BoundPrices(),
-        )
+        return _certificate(self.fabric, self.collective, self.root, kind, steps)
+
+
+def _scene(
+    fabric: Fabric, collective: BoundedCollective, root: int, watch: StopWatch, whole: StopWatch
+) -> _Scene:
+    large = len(fabric.edges) > LARGE_EDGES or fabric.ranks > LARGE_RANKS
+    whole = whole if large else _NO_LIMIT
+    whole.check()
+    groups = groups_of(collective, fabric.ranks, root)
+    pairs = pair_ends(groups, fabric.ranks)
+    return _Scene(fabric, collective, root, watch, whole, groups, edge_ends(fabric), pairs)
+
+
+def _certificate(
+    fabric: Fabric,
+    collective: BoundedCollective,
+    root: int,
+    kind: BoundKind,
+    steps: int | None = None,
+) -> ScheduleCertificate:
+    """A certificate without prices."""
+    return ScheduleCertificate(
+        kind,
+        collective,
+        root if collective.rooted else None,
+        steps,
+        Fraction(0),
+        CertifiedFabric(
+            fabric.name,
+            fabric.ranks,
+            fabric.bandwidths,
+            fabric.edge_rows,
+        ),
+        (),
+        BoundPrices(),
+    )
 
 
 def distance_bound(fabric: Fabric, collective: str, root: int = 0) -> RateBound:
@@ -103,8 +140,7 @@ def distance_bound(fabric: Fabric, collective: str, root: int = 0) -> RateBound:
     if pair is None:
         given = f"{named} on {fabric.ranks} rank"
         raise InputError(given, "has nothing to send", "name a fabric with more ranks")
-    scene = _Scene(fabric, named, root, StopWatch.start(SearchLimits()))
-    claim = scene.certificate(BoundKind.DISTANCE)
+    claim = _certificate(fabric, named, root, BoundKind.DISTANCE)
     return _proved(replace(claim, prices=BoundPrices(pair=pair)))
 
 
@@ -115,6 +151,7 @@ def rate_bound(
     root: int = 0,
     symmetries: Sequence[FabricMap] = (),
     watch: StopWatch | None = None,
+    whole: StopWatch | None = None,
 ) -> RateBound:
     """The greatest bound on R/C that is found, for ``steps`` steps or, None, for any number.
 
@@ -126,20 +163,23 @@ def rate_bound(
         symmetries: of the fabric; those that keep the collective make the question smaller, and
             change nothing else.  Ones that reverse time are left out.
         watch: of the flows; when its time is over, what sets of ranks prove must do.
+        whole: of everything, where the fabric is large (``LARGE_EDGES``, ``LARGE_RANKS``), and of
+            sets of several ranks, unless it is small; None: the same.
 
     Raises:
         InputError: the collective has no bounds, or a rank no way to one that wants its data.
+        OutOfTimeError: of a large fabric: the time came before anything was proved.
     """
     if steps is not None and steps < 1:
         raise InputError(f"{steps} steps", "must be at least 1")
     least = distance_bound(fabric, collective, root)
     if steps is not None and steps < least.value:
         return least
-    scene = _Scene(fabric, bounded(collective), root, watch or StopWatch.start(SearchLimits()))
-    best = max(_by_sets(scene), key=lambda found: found.value)  # of equal ones the first
+    watch = watch or _NO_LIMIT
+    scene = _scene(fabric, bounded(collective), root, watch, whole or watch)
+    best = _by_sets(scene, whole or watch)
     usable = _usable(scene, symmetries)
-    groups = groups_of(scene.collective, fabric.ranks, root)
-    if flow_size(flow_problem(fabric, groups, [], steps, usable)) is None:
+    if flow_size(flow_problem(fabric, scene.groups, [], steps, usable)) is None:
         return _by_narrow_cuts(scene, usable, best)
     return _by_flows(scene, steps, usable, best.value) or best
 
@@ -151,12 +191,29 @@ def _usable(scene: _Scene, symmetries: Sequence[FabricMap]) -> list[FabricMap]:
     return [one for one in ahead if not rooted or one.ranks[root] == root]
 
 
-def _by_sets(scene: _Scene) -> Iterator[RateBound]:
-    """Bounds by what sets of ranks take, give and exchange; the simplest first."""
+def _by_sets(scene: _Scene, watch: StopWatch) -> RateBound:
+    """The best bound by what sets of ranks take, give and exchange; of equal ones the simplest.
+
+    Raises:
+        OutOfTimeError: the time came before there was one.
+    """
+    found: list[RateBound] = []
+    try:
+        found.extend(_each_by_sets(scene, watch))
+    except OutOfTimeError:
+        if not found:
+            raise
+    return max(found, key=lambda one: one.value)
+
+
+def _each_by_sets(scene: _Scene, watch: StopWatch) -> Iterator[RateBound]:
+    """Degrees, cuts, partitions, as long as there is time."""
     most = max(2, MOST_LOOKS // max(1, len(scene.fabric.edges)))
-    single, parts = single_cuts(scene.fabric)[:most], part_cuts(scene.fabric)[:most]
+    single = single_cuts(scene.fabric)[:most]
     yield _by_crossings(scene, BoundKind.DEGREE, single, [])
-    if parts:
+    if len(scene.fabric.edges) > SMALL_EDGES and watch.expired():
+        return
+    if parts := part_cuts(scene.fabric)[:most]:
         yield _by_crossings(scene, BoundKind.CUT, single + parts, [])
     if whole := _partitions(scene):
         yield _by_crossings(scene, BoundKind.GOSSIP, [], whole)
@@ -170,32 +227,33 @@ def _by_crossings(
     scene: _Scene, kind: BoundKind, cuts: Sequence[Ranks], whole: Sequence[RankParts]
 ) -> RateBound:
     """The bound by what must cross cuts or partitions."""
-    groups = groups_of(scene.collective, scene.fabric.ranks, scene.root)
-    ends = pair_ends(groups, scene.fabric.ranks)
-    crossed = [(ranks, cut_crossing(scene.fabric, ends, ranks)) for ranks in cuts]
+    crossed = [(ranks, cut_crossing(scene.edges, scene.pairs, ranks)) for ranks in cuts]
     crossed = [(ranks, one) for ranks, one in crossed if one.messages]
     crossings = [one for _, one in crossed]
     crossings += [partition_crossing(scene.fabric, parts) for parts in whole]
     problem = flow_problem(scene.fabric, (), crossings, None)
-    found = ask_prices(problem, SearchLimits()).value  # milliseconds, whatever the fabric
+    scene.whole.check()
+    found = ask_prices(problem, scene.whole.left()).value
+    scene.whole.check()
     if found is None:
         raise EncodingBug("the prices of crossings have no optimum", scene.fabric.name, kind.value)
-    return _exact(scene.certificate(kind), problem, found, [ranks for ranks, _ in crossed], whole)
+    named = [ranks for ranks, _ in crossed]
+    return _exact(scene.certificate(kind), problem, found, named, whole, scene.whole)
 
 
 def _by_flows(
     scene: _Scene, steps: int | None, symmetries: Sequence[FabricMap], beyond: Fraction
 ) -> RateBound | None:
     """A bound by flows, if there is time for it and it proves more than ``beyond``."""
-    groups, whole = groups_of(scene.collective, scene.fabric.ranks, scene.root), _partitions(scene)
+    whole = _partitions(scene)
     crossings = [partition_crossing(scene.fabric, parts) for parts in whole]
-    problem = flow_problem(scene.fabric, groups, crossings, steps, symmetries)
+    problem = flow_problem(scene.fabric, scene.groups, crossings, steps, symmetries)
     found = ask_prices(problem, scene.watch.left()).value
     if found is None or found.value <= float(beyond) * (1 + _CLOSE):
         return None
     generators = tuple(CertifiedMap(one.ranks, one.edges) for one in symmetries)
     claim = replace(scene.certificate(BoundKind.FLOW, steps), generators=generators)
-    proved = _exact(claim, problem, found, [], whole)
+    proved = _exact(claim, problem, found, [], whole, scene.watch)
     return proved if proved.value > beyond else None
 
 
@@ -233,8 +291,12 @@ def _exact(
     found: FlowPrices,
     cuts: Sequence[Ranks],
     whole: Sequence[RankParts],
+    watch: StopWatch,
 ) -> RateBound:
-    """The bound of a solver's prices made exact: the first that is as good, or the best."""
+    """The bound of a solver's prices made exact: the first that is as good, or the best.
+
+    Once the time is over, the first must do.
+    """
     best: RateBound | None = None
     orbits = flow_orbits(problem)
     for denominator in _DENOMINATORS:
@@ -243,7 +305,7 @@ def _exact(
         proved = _proved(replace(claim, prices=prices))
         if best is None or proved.value > best.value:
             best = proved
-        if float(best.value) >= found.value * (1 - _CLOSE):
+        if float(best.value) >= found.value * (1 - _CLOSE) or watch.expired():
             break
     assert best is not None  # there are denominators
     return best

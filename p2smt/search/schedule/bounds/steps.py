@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.errors import InputError
-from p2smt.search.schedule.bounds.question import bounded, groups_of
+from p2smt.schedules.certificate.certificate import BoundedCollective
+from p2smt.search.schedule.bounds.question import bounded
 
 
 def steps_bound(fabric: Fabric, collective: str, root: int = 0) -> int:
@@ -27,22 +28,28 @@ def farthest_pair(fabric: Fabric, collective: str, root: int = 0) -> tuple[int, 
     """
     if not 0 <= root < fabric.ranks:
         raise InputError(f"root {root}", f"must be one of the ranks 0 to {fabric.ranks - 1}")
-    groups = groups_of(bounded(collective), fabric.ranks, root)
-    wanted: dict[int, set[int]] = {}
-    for pairs in groups:
-        for source, target in pairs:
-            wanted.setdefault(source, set()).add(target)
     best: tuple[int, int, int] | None = None
     after = _after(fabric)
-    for source, targets in sorted(wanted.items()):
+    for source, targets in _wanted(bounded(collective), fabric.ranks, root):
         found = _distances(after, source)
-        for target in sorted(targets):
-            if target not in found:
-                rule = f"has no way to rank {target}, which needs its data"
-                raise InputError(f"rank {source} of fabric {fabric.name[:60]}", rule)
-            if best is None or found[target] > best[0]:
-                best = (found[target], source, target)
+        if lost := [target for target in targets if target not in found]:
+            rule = f"has no way to rank {lost[0]}, which needs its data"
+            raise InputError(f"rank {source} of fabric {fabric.name[:60]}", rule)
+        far = max(targets, key=found.__getitem__)
+        if far != source and (best is None or found[far] > best[0]):
+            best = (found[far], source, far)
     return None if best is None else best[1:]
+
+
+def _wanted(
+    collective: BoundedCollective, ranks: int, root: int
+) -> Iterator[tuple[int, Sequence[int]]]:
+    """Ranks with those that need their data; a rank may be among its own."""
+    every = range(ranks)
+    own = BoundedCollective
+    inward = collective in (own.GATHER, own.REDUCE)
+    sources = [root] if collective.rooted and not inward else every
+    return ((source, [root] if inward else every) for source in sources)
 
 
 def _after(fabric: Fabric) -> list[list[int]]:

@@ -41,14 +41,21 @@ def splits(copies: int, group: Subgroup, leavers: Sequence[Subgroup]) -> Iterato
 
     ``leavers`` are those allowed; ways with the most copies in large orbits come first.
     """
-    if copies == 0:
-        yield []
-        return
-    for number, one in enumerate(leavers):
-        size = len(group) // len(one)
-        if size <= copies:
-            for rest in splits(copies - size, group, leavers[number:]):
-                yield [one, *rest]
+    sizes = [len(group) // len(one) for one in leavers]
+    chosen: list[int] = []
+    left, least = copies, 0  # copies that have no orbit yet, and the first leaver to try for them
+    while True:
+        if left == 0:
+            yield [leavers[number] for number in chosen]
+        fits = (n for n in range(least, len(sizes)) if sizes[n] <= left)
+        if left and (number := next(fits, None)) is not None:
+            chosen.append(number)
+            left, least = left - sizes[number], number
+        elif chosen:
+            last = chosen.pop()
+            left, least = left + sizes[last], last + 1
+        else:
+            return
 
 
 def copy_action(table: GroupTable, group: Subgroup, leavers: Sequence[Subgroup]) -> CopyAction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby, islice, zip_longest
 
 from p2smt.cluster.fabric.fabric import Fabric
@@ -14,7 +15,7 @@ from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.schedule.dissemination import spreads
 from p2smt.search.schedule.groups.even import even_groups
-from p2smt.search.schedule.groups.lift import lifts
+from p2smt.search.schedule.groups.lift import KnownLeavers, lifts
 from p2smt.search.schedule.groups.regular import commuting_group
 from p2smt.search.schedule.groups.subgroups import (
     TRIVIAL,
@@ -41,12 +42,24 @@ MOST_WAYS = 3
 _SAME_ROUTES = {"reduce_scatter": "allgather", "reduce": "broadcast"}
 
 
+@dataclass(slots=True, eq=False)
+class LadderMemory:
+    """What the ladders of one fabric, collective and root have in common, whatever the chunks.
+
+    ``groups``: those of use by their order; None: they were not sought to the end yet.
+    """
+
+    groups: list[list[_Tabled]] | None = None
+    leavers: KnownLeavers = field(default_factory=dict)
+
+
 def ladder(
     fabric: Fabric,
     collective: str,
     chunks: int,
     root: int = 0,
     watch: StopWatch | None = None,
+    memory: LadderMemory | None = None,
 ) -> Iterator[LadderRung]:
     """Groups from the largest of use down to that without symmetries, the last one always.
 
@@ -54,7 +67,8 @@ def ladder(
     reduce-scatter and reduce are the chunks of all-gather and broadcast, to which they are the
     reverse, on the fabric that is given.  The chunks of an all-reduce are 0, 1, .., and time may
     be reversed.  A group may come several times, with other ways to move the chunks.  Once the
-    time of ``watch`` is over only that without symmetries comes.
+    time of ``watch`` is over only that without symmetries comes.  ``memory``: of the same fabric,
+    collective and root; what is in it is not sought again.
 
     Raises:
         InputError: no collective that is known.
@@ -63,11 +77,11 @@ def ladder(
     adds = collective == "allreduce"
     fixed = [root] if collective in RULES and RULES[collective].rooted else []
     time = watch or StopWatch.start(SearchLimits())
-    tables = useful_tables(fabric, fixed, reversing=adds, watch=time)
-    for groups in [] if time.expired() else _by_order(tables, fixed):
+    memory = LadderMemory() if memory is None else memory
+    for groups in _groups(fabric, fixed, adds, time, memory):
         if time.expired():
             break
-        ways = [lifts(fabric, *group, routes, MOST_WAYS) for group in groups]
+        ways = [lifts(fabric, *group, routes, MOST_WAYS, memory.leavers) for group in groups]
         yield from islice(_in_turn(groups, ways), MOST_OF_AN_ORDER)
     yield SymmetryGroup((), 1), ()
 
@@ -77,6 +91,19 @@ def _routes(fabric: Fabric, collective: str, chunks: int, root: int) -> Sequence
     if collective == "allreduce":
         return (ChunkRoute(-1, ()),) * chunks
     return spreads(_SAME_ROUTES.get(collective, collective), fabric.ranks, chunks, root)
+
+
+def _groups(
+    fabric: Fabric, fixed: Sequence[int], reversing: bool, time: StopWatch, memory: LadderMemory
+) -> list[list[_Tabled]]:
+    """The groups of use by their order; none where the time came."""
+    if memory.groups is None:
+        tables = useful_tables(fabric, fixed, reversing=reversing, watch=time)
+        found = [] if time.expired() else _by_order(tables, fixed)
+        if time.expired():
+            return found
+        memory.groups = found
+    return memory.groups
 
 
 def useful_tables(
@@ -105,7 +132,7 @@ def _largest(fabric: Fabric, generators: Sequence[FabricSymmetry]) -> GroupTable
     return _largest(fabric, generators[:-1]) if found is None else found
 
 
-def _by_order(tables: Sequence[GroupTable], fixed: Sequence[int]) -> Iterator[list[_Tabled]]:
+def _by_order(tables: Sequence[GroupTable], fixed: Sequence[int]) -> list[list[_Tabled]]:
     """The groups of use with more than one element, those of one order together."""
     found: list[_Tabled] = []
     known: set[object] = set()
@@ -115,7 +142,7 @@ def _by_order(tables: Sequence[GroupTable], fixed: Sequence[int]) -> Iterator[li
         found += [(table, one) for one in every if traits.kind(one) not in known]
         known |= {traits.kind(one) for one in every}
     found.sort(key=lambda one: -len(one[1]))
-    return (list(same) for _, same in groupby(found, key=lambda one: len(one[1])))
+    return [list(same) for _, same in groupby(found, key=lambda one: len(one[1]))]
 
 
 def _of_use(table: GroupTable, traits: Traits) -> list[Subgroup]:

@@ -65,10 +65,21 @@ def route_orbits(
     return tuple(found)
 
 
+KnownLeavers = dict[tuple[GroupTable, Subgroup, ChunkRoute], tuple[Subgroup, ...]]
+"""Of the elements that leave a route the subgroups that may leave a copy of it."""
+
+
 def lifts(
-    fabric: Fabric, table: GroupTable, group: Subgroup, chunks: Sequence[ChunkRoute], most: int
+    fabric: Fabric,
+    table: GroupTable,
+    group: Subgroup,
+    chunks: Sequence[ChunkRoute],
+    most: int,
+    known: KnownLeavers | None = None,
 ) -> Iterator[tuple[ScheduleSymmetry, ...]]:
     """Ways in which a group can move chunks, ``most`` at most: generators, checked.
+
+    ``known``: what was found out about the same fabric, whatever its chunks; it grows.
 
     ``chunks`` in the order of :func:`p2smt.search.schedule.dissemination.spreads`: copies of a
     route stand together, as many of each.
@@ -76,7 +87,8 @@ def lifts(
     routes = tuple(dict.fromkeys(chunks))
     copies = len(chunks) // len(routes)
     orbits = route_orbits(table, group, routes)
-    ways = [list(islice(_ways(fabric, table, orbit, copies), most)) for orbit in orbits]
+    known = {} if known is None else known
+    ways = [list(islice(_ways(fabric, table, orbit, copies, known), most)) for orbit in orbits]
     if not all(ways):
         return
     for choice in zip_longest(*ways):
@@ -88,14 +100,16 @@ def lifts(
 
 
 def _ways(
-    fabric: Fabric, table: GroupTable, orbit: RouteOrbit, copies: int
+    fabric: Fabric, table: GroupTable, orbit: RouteOrbit, copies: int, known: KnownLeavers
 ) -> Iterator[CopyAction]:
-    allowed = [
-        one
-        for one in classes(table, orbit.leavers)
-        if has_ways_left_alone(fabric, table, one, orbit.route)
-    ]
-    for split in splits(copies, orbit.leavers, allowed):
+    at = table, orbit.leavers, orbit.route
+    if at not in known:
+        known[at] = tuple(
+            one
+            for one in classes(table, orbit.leavers)
+            if has_ways_left_alone(fabric, table, one, orbit.route)
+        )
+    for split in splits(copies, orbit.leavers, known[at]):
         yield copy_action(table, orbit.leavers, split)
 
 

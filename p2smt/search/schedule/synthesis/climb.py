@@ -17,6 +17,7 @@ from typing import NamedTuple
 from p2smt.errors import TooLarge
 from p2smt.problems.sums import ScheduleClass, SumSchedule
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.search.schedule.groups.ladder import LadderMemory
 from p2smt.search.schedule.synthesis.answer import Attempt
 from p2smt.search.schedule.synthesis.copied import copied
 from p2smt.search.schedule.synthesis.pairs import too_many_pairs
@@ -174,8 +175,9 @@ def climb_of(
     solver: Solver,
     tell: Callable[[str], None],
     watch: StopWatch | None = None,
+    memory: LadderMemory | None = None,
 ) -> ScheduleClimb:
-    """The trials of one size; ``tell``: what is tried; ``watch``: of the groups."""
+    """The trials of one size; ``tell``: what is tried; ``watch``, ``memory``: of the groups."""
     large = too_many_pairs(setting, size.chunks)
 
     def search(trial: Trial, limits: SearchLimits) -> Result[SumSchedule]:
@@ -186,7 +188,7 @@ def climb_of(
             return copied(setting, size, trial.rung.symmetries, limits, solver)
         return summed(setting, size, trial.family, trial.rung.symmetries, limits, solver)
 
-    waiting = trials(setting, size, solver, watch)
+    waiting = trials(setting, size, solver, watch, memory)
     return ScheduleClimb(waiting, search, FIRST_SLICE[solver])
 
 
@@ -195,12 +197,13 @@ def trials(
     size: ScheduleSize,
     solver: Solver,
     watch: StopWatch | None = None,
+    memory: LadderMemory | None = None,
 ) -> Iterator[Trial]:
     """Every group with the first class, then with the next."""
     families = CLASSES[solver] if setting.adds else (None,)
     groups: list[tuple[GroupRung, int]] = []
     largest = 1
-    for rung in rungs(setting, size.chunks, watch):
+    for rung in rungs(setting, size.chunks, watch, memory):
         largest = max(largest, rung.order)
         later = int(math.log(largest / rung.order, SMALLER) + 1e-9)
         groups.append((rung, later))

@@ -45,7 +45,7 @@ def lower(
 def _replay(setting: SynthesisSetting, size: ScheduleSize, sums: SumSchedule) -> None:
     ranks, messages = setting.fabric.ranks, setting.messages
     demands = sum_demands(setting.collective, ranks, size.chunks, setting.root)
-    capacities = [capacity.bandwidth for capacity in setting.fabric.capacities]
+    capacities = setting.fabric.bandwidths
     broken = broken_sum_rule(sums, setting.edges, capacities, demands, messages)
     steps, rounds = len(sums.steps), sum(step.rounds for step in sums.steps)
     if (steps, rounds) != (size.steps, size.rounds):

@@ -8,6 +8,8 @@ from fractions import Fraction
 from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.collectives.contract import RULES, MadeOf
 from p2smt.errors import InputError
+from p2smt.problems.edge_ways import EdgeRow
+from p2smt.problems.schedule import check_steps
 
 NAMES = {
     "all-gather": "allgather",
@@ -85,9 +87,9 @@ class SynthesisSetting:
         self.fabric.check_connected()
 
     @property
-    def edges(self) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
+    def edges(self) -> tuple[EdgeRow, ...]:
         """Source, target and loaded capacities of each edge of the fabric."""
-        return tuple((edge.source, edge.target, edge.loads) for edge in self.fabric.edges)
+        return self.fabric.edge_rows
 
     @property
     def rooted(self) -> bool:
@@ -122,13 +124,9 @@ class ScheduleSize:
     chunks: int
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise InputError(f"{self.steps} steps", "must be at least 1")
+        check_steps(self.steps, self.rounds)
         if self.chunks < 1:
             raise InputError(f"{self.chunks} chunks", "must be at least 1")
-        if self.rounds < self.steps:
-            given = f"rounds {self.rounds} in {self.steps} steps"
-            raise InputError(given, "a step takes a round or more", "give more rounds")
 
     @property
     def rate(self) -> Fraction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice, product
 
@@ -11,10 +12,16 @@ from hypothesis import strategies as st
 
 from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge
 from p2smt.cluster.fabric.file import load_fabric
-from p2smt.errors import InputError
+from p2smt.errors import InputError, OutOfTimeError
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.schedules.certificate.certificate import BoundKind, ScheduleCertificate
+from p2smt.schedules.certificate.certificate import (
+    BoundedCollective,
+    BoundKind,
+    ScheduleCertificate,
+)
 from p2smt.schedules.certificate.check import check_certificate
+from p2smt.schedules.certificate.demand import demands, is_demanded
+from p2smt.search.schedule.bounds.crossings import cut_crossing, edge_ends, pair_ends
 from p2smt.search.schedule.bounds.question import bounded, flow_problem, groups_of
 from p2smt.search.schedule.bounds.rate import RateBound, flow_size, rate_bound
 from p2smt.search.schedule.bounds.steps import steps_bound
@@ -190,6 +197,32 @@ def test_twice_the_bandwidth_halves_a_bound_and_more_steps_lower_it(
     assert rate_bound(wide, collective, 3).value * 2 == values[1]
 
 
+@pytest.mark.parametrize("times", [Fraction(10**12), Fraction(1, 10**12)])
+@pytest.mark.parametrize(
+    ("name", "collective", "steps"),
+    [("dgx1", "all-reduce", 3), ("dgx1", "all-gather", 3), ("dgx1", "all-gather", 2)],
+)
+def test_the_unit_of_bandwidths_changes_no_proof(
+    name: str, collective: str, steps: int, times: Fraction
+) -> None:
+    fabric = load_fabric(name)
+    rates = tuple(Capacity(one.name, one.bandwidth * times) for one in fabric.capacities)
+    found, scaled = (
+        checked(rate_bound(one, collective, steps))
+        for one in (fabric, replace(fabric, capacities=rates))
+    )
+    assert (scaled.value * times, scaled.kind) == (found.value, found.kind)
+
+
+@pytest.mark.parametrize("collective", ["all-gather", "all-reduce", "all-to-all"])
+def test_a_link_that_is_slower_than_floats_tell_is_bounded(collective: str) -> None:
+    """All but one link carry 10^21 times as much; a chunk must pass that one."""
+    edges = (FabricEdge(0, 1, (0,)), FabricEdge(1, 0, (1,)))
+    fast, slow = Capacity("fast", Fraction(10**21)), Capacity("slow", Fraction(1))
+    found = checked(rate_bound(Fabric("uneven", 2, (fast, slow), edges), collective, 1))
+    assert found.value == 1
+
+
 @pytest.mark.parametrize(
     ("name", "collective", "steps"),
     [("dgx1", "all-gather", 2), ("dgx1", "all-reduce", 4), ("torus:3x3", "all-to-all", None)],
@@ -260,3 +293,35 @@ def test_a_rank_without_a_way_is_named() -> None:
     assert steps_bound(fabric, "broadcast") == 1
     with pytest.raises(InputError, match="rank 1 of fabric one-way: has no way to rank 0"):
         rate_bound(fabric, "all-gather", 2)
+
+
+FREE = StopWatch.start(SearchLimits())
+LATE = StopWatch.start(SearchLimits(time_limit_s=0))
+
+
+def test_without_time_large_fabrics_have_weaker_bounds_or_none() -> None:
+    """22,350 edges: none; 3,192: what single ranks take, not what nodes do; few: all of it."""
+    with pytest.raises(OutOfTimeError):
+        rate_bound(load_fabric("mesh:150"), "broadcast", 1, watch=LATE)
+    nodes = load_fabric("dgx1:8")
+    assert checked(rate_bound(nodes, "all-gather", None, watch=LATE)).kind is DEGREE
+    assert checked(rate_bound(nodes, "all-gather", None, watch=LATE, whole=FREE)).kind is CUT
+    assert checked(rate_bound(load_fabric("dgx1:2"), "all-gather", None, watch=LATE)).kind is CUT
+
+
+@pytest.mark.parametrize("collective", [one.value for one in BoundedCollective])
+def test_the_pair_of_a_distance_is_one_that_is_asked_for(collective: str) -> None:
+    named, root = BoundedCollective(collective), 2
+    listed = {pair for pairs in demands(named, 4, root) for pair in pairs}
+    every = {(a, b) for a in range(-1, 5) for b in range(-1, 5)}
+    assert {pair for pair in every if is_demanded(named, 4, root, pair)} == listed
+
+
+@settings(max_examples=30, deadline=None)
+@given(fabrics(), st.lists(st.integers(0, 2), min_size=1, max_size=2, unique=True))
+def test_what_enters_a_set_of_ranks(fabric: Fabric, ranks: list[int]) -> None:
+    groups = groups_of(BoundedCollective.ALL_GATHER, 3, 0)
+    found = cut_crossing(edge_ends(fabric), pair_ends(groups, 3), tuple(sorted(ranks)))
+    into = [e for e, one in enumerate(fabric.edges) if one.source not in ranks]
+    assert found.edges == tuple(e for e in into if fabric.edges[e].target in ranks)
+    assert found.messages == 3 - len(ranks)

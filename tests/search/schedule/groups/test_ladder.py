@@ -16,7 +16,7 @@ from p2smt.errors import InputError
 from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.schedule.dissemination import disseminate, dissemination_problem, spreads
-from p2smt.search.schedule.groups.ladder import LadderRung, ladder
+from p2smt.search.schedule.groups.ladder import LadderMemory, LadderRung, ladder, useful_tables
 from p2smt.search.schedule.replay import broken_rule
 from p2smt.solvers.solver import Solver
 from tests.cluster.fabric.maps.oracle import small_fabrics
@@ -200,3 +200,29 @@ def test_shifts_leave_the_root_and_turn_time_round(collective: str) -> None:
 def test_once_the_time_is_over_no_group_is_made() -> None:
     watch = StopWatch.start(SearchLimits(time_limit_s=0.0))
     assert [g.order for g, _ in ladder(load_fabric("torus:4x4"), "allgather", 1, 0, watch)] == [1]
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "allgather", "broadcast"])
+def test_what_is_remembered_changes_no_ladder(collective: str) -> None:
+    fabric, memory = load_fabric("cube:2"), LadderMemory()
+    for chunks in (2, 1, 3):
+        rungs = list(ladder(fabric, collective, chunks, 0, None, memory))
+        assert rungs == list(ladder(fabric, collective, chunks))
+
+
+def test_groups_are_sought_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And again where the time came before all were found."""
+    asked: list[object] = []
+    before = useful_tables
+
+    def counted(*given: object, **named: object) -> object:
+        asked.append(given)
+        return before(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(f"{ladder.__module__}.useful_tables", counted)
+    fabric, memory = load_fabric("ring:4"), LadderMemory()
+    late = StopWatch.start(SearchLimits(time_limit_s=0))
+    assert len(list(ladder(fabric, "allgather", 1, 0, late, memory))) == 1
+    for chunks in (1, 2, 3):
+        assert len(list(ladder(fabric, "allgather", chunks, 0, None, memory))) > 1
+    assert len(asked) == 2
