@@ -122,7 +122,7 @@ class PlacedCandidates:
         known = self._seconds.setdefault((kind, payload_bytes), {})
         if (block, axes) not in known:
             numbers = self.placed(block).scenes[axes].numbers
-            found = [self.shelf.seconds(number, kind, payload_bytes) for number in numbers]
+            found = self.shelf.seconds_on(numbers, kind, payload_bytes)
             known[block, axes] = np.array(found, dtype=np.float64)
         return known[block, axes]
 

@@ -44,11 +44,10 @@ class SceneShelf:
     _scenes: list[Scene] = field(default_factory=list)
     _numbers: dict[tuple[Digits, ...], int] = field(default_factory=dict)
     _by_key: dict[tuple[int, bytes], int] = field(default_factory=dict)
-    _seconds: dict[tuple[int, RequestKind, int], float] = field(default_factory=dict)
+    _seconds: dict[tuple[RequestKind, int], dict[int, float]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        below = () if self.below is None else self.below._seconds
-        return len({*self._seconds, *below})
+        return sum(map(len, self._seconds.values()))
 
     def at(self, seconds_of: SecondsOf) -> SceneShelf:
         """The same scenes by the same numbers, at other prices."""
@@ -81,17 +80,26 @@ class SceneShelf:
 
     def seconds(self, number: int, kind: RequestKind, payload_bytes: int) -> float:
         """Seconds of one execution of a request on a scene."""
-        key = number, kind, payload_bytes
-        if key in self._seconds:
-            return self._seconds[key]
-        if self.below is not None:
-            return self.below.seconds(number, kind, payload_bytes)
-        self._seconds[key] = self.seconds_of(self._scenes[number], kind, payload_bytes)
-        return self._seconds[key]
+        return self.seconds_on((number,), kind, payload_bytes)[0]
+
+    def seconds_on(
+        self, numbers: Sequence[int], kind: RequestKind, payload_bytes: int
+    ) -> list[float]:
+        """Seconds of one execution of a request on each of these scenes."""
+        known = self._seconds.setdefault((kind, payload_bytes), {})
+        for number in numbers:
+            if number not in known:
+                known[number] = self._priced(number, kind, payload_bytes)
+        return [known[number] for number in numbers]
 
     def replace(self, number: int, kind: RequestKind, payload_bytes: int, seconds: float) -> None:
         """Put what is known better in the place of the seconds of a request on a scene."""
-        self._seconds[number, kind, payload_bytes] = seconds
+        self._seconds.setdefault((kind, payload_bytes), {})[number] = seconds
+
+    def _priced(self, number: int, kind: RequestKind, payload_bytes: int) -> float:
+        if self.below is not None:
+            return self.below.seconds(number, kind, payload_bytes)
+        return self.seconds_of(self._scenes[number], kind, payload_bytes)
 
     def _number(self, key: IntArray, matrix: IntArray, axes: tuple[int, ...]) -> int:
         known = len(axes), key.tobytes()
