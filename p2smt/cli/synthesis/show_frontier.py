@@ -35,6 +35,7 @@ def show_frontier(
     from p2smt.report.schedules.synthesis_data import frontier_data
     from p2smt.report.schedules.synthesis_text import frontier_tables
     from p2smt.report.tables import show
+    from p2smt.report.text import printable
     from p2smt.search.schedule.frontier import Ending, frontier
 
     with live() as tell:
@@ -46,13 +47,16 @@ def show_frontier(
             files.of(one.size).write(one, written[one.size.steps])
         except InputError as error:
             refused.append(error)
+    bounds = files.write_bounds(found)
     if as_json:
-        print_json(frontier_data(found, written))
+        print_json(frontier_data(found, written, bounds))
     else:
         show(frontier_tables(found))
         for each in written.values():
             for line in written_lines(each):
                 typer.echo(line)
+        for path in bounds.values():
+            typer.echo(f"certificate written to {printable(path)}")
     if refused:
         raise refused[0]
     if found.ending is Ending.STOPPED:

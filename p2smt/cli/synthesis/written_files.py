@@ -7,11 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from p2smt.search.schedule.bounds.rate import RateBound
+    from p2smt.search.schedule.frontier import ScheduleFrontier
     from p2smt.search.schedule.synthesis.answer import Synthesis
     from p2smt.search.schedule.synthesis.question import ScheduleSize
 
 Written = dict[str, str | None]
 """Paths by kind (output, certificate, svg); None: nothing was written."""
+BoundPaths = dict[int | None, str]
+"""Paths of certificates by the steps they are for; None: for any number of steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +57,32 @@ class FileTexts:
         """The files of a point of a frontier: its steps, rounds and chunks before the ending."""
         return replace(
             self,
-            output=_named(self.output, size),
-            certificate=_named(self.certificate, size),
-            svg=_named(self.svg, size),
+            output=_named(self.output, _size_text(size)),
+            certificate=_named(self.certificate, _size_text(size)),
+            svg=_named(self.svg, _size_text(size)),
         )
+
+    def write_bounds(self, found: ScheduleFrontier) -> BoundPaths:
+        """Write what no schedule comes with: the bounds of other numbers of steps, and of any.
+
+        Raises:
+            InputError: a file cannot be written.
+        """
+        bounds: dict[int | None, RateBound] = {
+            point.steps: point.bound for point in found.points if point.found is None
+        }
+        if found.limit is not None:
+            bounds[None] = found.limit
+        if self.certificate is None:
+            return {}
+        return {steps: self._bound(steps, bound) for steps, bound in bounds.items()}
+
+    def _bound(self, steps: int | None, bound: RateBound) -> str:
+        from p2smt.files.write import write_atomically
+
+        path = str(_named(self.certificate, "limit" if steps is None else str(steps)))
+        write_atomically(path, bound.certificate.text())
+        return path
 
     def write(self, found: Synthesis, done: Written) -> None:
         """Write what there is to write, the schedule last; ``done`` gets each path.
@@ -119,11 +145,16 @@ def _check_known(path: str, collective: str, root: int) -> None:
         raise InputError(f"root {root}", rule, "name a file .json or .yaml, or root 0")
 
 
-def _named(path: str | None, size: ScheduleSize) -> str | None:
+def _named(path: str | None, words: str) -> str | None:
+    """A path with words before its ending."""
     if path is None:
         return None
     stem, ending = os.path.splitext(path)
-    return f"{stem}-{size.steps}-{size.rounds}-{size.chunks}{ending}"
+    return f"{stem}-{words}{ending}"
+
+
+def _size_text(size: ScheduleSize) -> str:
+    return f"{size.steps}-{size.rounds}-{size.chunks}"
 
 
 def written_lines(written: Written) -> list[str]:

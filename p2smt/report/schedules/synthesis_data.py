@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -95,27 +96,38 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
 
 
 def frontier_data(
-    found: ScheduleFrontier, files: dict[int, dict[str, str | None]]
+    found: ScheduleFrontier,
+    files: dict[int, dict[str, str | None]],
+    bounds: Mapping[int | None, str],
 ) -> dict[str, Any]:
-    """The points; ``files``: what was written for each number of steps."""
+    """The points; ``files``: what was written for each number of steps with a schedule;
+    ``bounds``: certificates of the others, and by None that of the limit.
+    """
     return {
         **_setting(found.setting),
         "status": "proved" if found.proved else "open",
         "ending": found.ending.value,
         **_bound("limit", found.limit),
-        "points": [_point(point, files.get(point.steps, {})) for point in found.points],
+        "limit_certificate": bounds.get(None),
+        "points": [
+            _point(point, files.get(point.steps, {}), bounds.get(point.steps))
+            for point in found.points
+        ],
         "outside": OUTSIDE,
         "wall_s": found.wall_s,
     }
 
 
-def _point(point: FrontierPoint, files: dict[str, str | None]) -> dict[str, Any]:
+def _point(
+    point: FrontierPoint, files: dict[str, str | None], certificate: str | None
+) -> dict[str, Any]:
     return {
         "steps": point.steps,
         **_bound("bound", point.bound),
         "best": _text(point.best),
         "gap": _text(point.gap),
         "proved": point.proved,
+        "certificate": certificate or files.get("certificate"),
         "found": None if point.found is None else _answer(point.found, files),
     }
 
@@ -133,7 +145,13 @@ def unmade_data(
     }
     ended: dict[str, Any]
     if size is None:
-        ended = {"status": "open", "ending": UNMADE, **_bound("limit", None), "points": []}
+        ended = {
+            "status": "open",
+            "ending": UNMADE,
+            **_bound("limit", None),
+            "limit_certificate": None,
+            "points": [],
+        }
     else:
         ended = {**_UNANSWERED, "reason": Answer.UNKNOWN.value, "detail": UNMADE, **_size(size)}
     return {**subject, **ended, "outside": OUTSIDE, "wall_s": wall_s}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -113,9 +114,25 @@ def test_a_point_that_its_runtime_would_not_run_keeps_no_other_from_its_file(
     done = cli("synthesize", *shlex.split(asked))
     assert done.code == 2
     assert "algo-2-3-2.xml" in done.err
-    kept = ["algo-3-7-6.xml", "cert-2-3-2.json", "cert-3-7-6.json"]
+    kept = ["algo-3-7-6.xml", "cert-2-3-2.json", "cert-3-7-6.json", "cert-limit.json"]
     assert sorted(path.name for path in tmp_path.iterdir()) == kept
     assert all(f"written to {tmp_path / name}" in done.out.replace("\n", "") for name in kept)
+
+
+def test_every_bound_of_a_frontier_has_its_certificate(tmp_path: Path) -> None:
+    """Points with a schedule, points with none that gains, and the limit."""
+    asked = f"{RING} --pareto --max-chunks 1 --json --certificate {tmp_path / 'cert.json'}"
+    data = cli("synthesize", *shlex.split(asked)).json()
+    points = data["points"]
+    assert any(point["found"] is None for point in points)
+    assert any(point["found"] is not None for point in points)
+    claims = [(point["certificate"], point["bound"], point["steps"]) for point in points]
+    for path, bound, steps in [*claims, (data["limit_certificate"], data["limit"], None)]:
+        certificate = json.loads(Path(path).read_text())
+        assert certificate["bound"] == bound
+        assert certificate["steps"] in (steps, None)  # a degree bound knows of no steps
+        assert cli("verify", path).code == 0
+    assert len(list(tmp_path.iterdir())) == len(points) + 1
 
 
 def test_an_open_gap_is_not_settled() -> None:

@@ -105,6 +105,7 @@ class SynthesizePoint(OutputPart):
     best: Annotated[RateText | None, Field(description="Found in so many steps or fewer.")]
     gap: Annotated[FractionText | None, Field(description="Of the bound to it, as a part of it.")]
     proved: bool
+    certificate: Annotated[str | None, Field(description="The file of its bound.")]
     found: SynthesisAnswer | None
 
 
@@ -115,5 +116,6 @@ class SynthesizeParetoOutput(SynthesisSubject):
     ending: str
     limit: Annotated[FractionText | None, Field(description="Of R/C in any number of steps.")]
     limit_kind: BoundKindText
+    limit_certificate: Annotated[str | None, Field(description="The file of that bound.")]
     points: list[SynthesizePoint]
     wall_s: Seconds
