@@ -26,6 +26,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from p2smt.cluster.file_model import TopologyModel, build_topology, dump_topology
 from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Level, Piece, Topology
@@ -78,7 +79,11 @@ def parse_topology(text: str, source: str) -> Topology:
 
 def preset_names() -> tuple[str, ...]:
     """The presets that come with the package, sorted."""
-    names = (entry.name for entry in files(_PRESETS).iterdir())
+    return _names(files(_PRESETS))
+
+
+def _names(folder: Traversable) -> tuple[str, ...]:
+    names = (entry.name for entry in folder.iterdir())
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
 
 
@@ -194,6 +199,9 @@ def _latencies(level: Level) -> _Latencies:
 
 
 def _unknown(name: str) -> InputError:
+    if name in _names(files(_PRESETS).joinpath("fabrics")):
+        rule = "is a fabric, of ranks and edges, and no topology of levels"
+        return InputError(f"topology {name!r}", rule, "see topology fabric, or synthesize --fabric")
     known = preset_names()
     remedy = did_you_mean(name, known) or f"the presets are {', '.join(known)}"
     return InputError(f"topology {name[:100]!r}", "is neither a preset nor a YAML file", remedy)

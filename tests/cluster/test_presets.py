@@ -124,3 +124,8 @@ def test_nominal_rates_of_presets(name: str, node_gbit: int, device_gbyte: int) 
     outer, inner = (level.link for level in load_topology(name).levels)
     assert outer.ports * outer.bandwidth_bytes_per_s * 8 == node_gbit * 1e9
     assert inner.bandwidth_bytes_per_s == device_gbyte * 1e9
+
+
+def test_the_name_of_a_fabric_is_told_as_such() -> None:
+    with pytest.raises(InputError, match="is a fabric.*see topology fabric"):
+        load_topology("dgx1:2")

@@ -90,7 +90,7 @@ def load_fabric(spec: str, unit: Fraction | None = None, watch: StopWatch | None
     if name in fabric_names():
         return _of(preset_wiring(name), nodes, unit, watch)
     if name in preset_names():
-        return fabric_of_levels(load_topology(spec), unit, watch)
+        return replace(fabric_of_levels(load_topology(spec), unit, watch), name=spec)
     if name.endswith(_FILE_SUFFIXES):
         text = read_text(name, "fabric file", MAX_BYTES)
         return _of(parse_wiring(text, name[:100]), nodes, unit, watch)

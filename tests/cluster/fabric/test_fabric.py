@@ -159,6 +159,12 @@ def test_levels_of_switches_load_the_ports_on_the_way() -> None:
     }
 
 
+@pytest.mark.parametrize("spec", ["dgx1:2", "azure-ndv4:3", "tpu-v5p:1", "torus:2x3"])
+def test_the_name_of_a_fabric_makes_it_again(spec: str) -> None:
+    fabric = load_fabric(spec)
+    assert load_fabric(fabric.name) == fabric
+
+
 def test_rings_join_neighbours_only() -> None:
     fabric = fabric_of_levels(parse_topology(LEVELS % "ring", "t"))
     inside = {(e.source, e.target) for e in fabric.edges if e.source < 4 and e.target < 4}
