@@ -127,5 +127,5 @@ def test_nominal_rates_of_presets(name: str, node_gbit: int, device_gbyte: int) 
 
 
 def test_the_name_of_a_fabric_is_told_as_such() -> None:
-    with pytest.raises(InputError, match="is a fabric.*see topology fabric"):
+    with pytest.raises(InputError, match=r"is a fabric.*see topology fabric"):
         load_topology("dgx1:2")
