@@ -32,7 +32,7 @@ test-all: setup-dev ## all tests: also exhaustive sweeps, long clusters, recompu
 	$(PYTEST) -m 'not evidence' --hypothesis-profile=all $(PYTEST_ARGS)
 
 evidence: setup-dev ## what pages claim beyond all tests: more sizes of the small model, a hundred killed workers (half an hour)
-	$(PYTEST) -m evidence --hypothesis-profile=all $(PYTEST_ARGS)
+	$(PYTEST) -m evidence --hypothesis-profile=many $(PYTEST_ARGS)
 
 check: format lint types fast ## format, lint, types and the fast tests
 

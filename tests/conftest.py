@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.cli.tools import EVERY_KIND, TINY, cli
-from tests.tiers import ALL, FEW
+from tests.tiers import ALL, FEW, MANY
 
 BENCH = Path(__file__).parent / "bench"
 
@@ -24,6 +24,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 STEADY = bool(os.environ.get("CI"))
 settings.register_profile("few", deadline=None, max_examples=FEW, derandomize=STEADY)
 settings.register_profile("all", deadline=None, max_examples=ALL, derandomize=STEADY)
+settings.register_profile("many", deadline=None, max_examples=MANY, derandomize=STEADY)
 settings.load_profile("few")  # before the tests are read; --hypothesis-profile comes after this
 
 

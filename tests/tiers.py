@@ -1,14 +1,15 @@
-"""Two tiers of tests: what every change runs, and what ``make test-all`` adds to it."""
+"""Three tiers: what every change runs, what ``make test-all`` adds, and what evidence does."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-FEW, ALL = 8, 50
-"""Examples of a hundred that the profiles of ``make test`` and ``make test-all`` take."""
+FEW, ALL, MANY = 8, 20, 100
+"""Examples of a hundred that ``make test``, ``make test-all`` and ``make evidence`` take."""
 
 
 def examples_of(many: int) -> int:
@@ -20,3 +21,11 @@ def but_the_first(*cases: Any) -> list[Any]:
     """Cases of which all but the first are exhaustive."""
     first, *others = cases
     return [first, *(pytest.param(case, marks=pytest.mark.exhaustive) for case in others)]
+
+
+def but_every(step: int, cases: Iterable[Any]) -> list[Any]:
+    """Cases of which all but every ``step``-th, the first among them, are evidence."""
+    return [
+        case if at % step == 0 else pytest.param(case, marks=pytest.mark.evidence)
+        for at, case in enumerate(cases)
+    ]

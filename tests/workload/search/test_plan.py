@@ -183,7 +183,7 @@ def test_answers_on_three_levels_are_those_of_plain_enumeration(question: PlanQu
     is_that_of_enumeration(question)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.evidence
 def test_a_large_space_is_that_of_plain_enumeration() -> None:
     """Up to 20,000 pairs of strategy and placement."""
     topology = cluster((4, 4), (1e9, 1e10))

@@ -17,6 +17,7 @@ from p2smt.search.redistribution.exact.least import least_limit
 from p2smt.search.redistribution.path import PathResult
 from tests.oracles import redistributions as oracle
 from tests.search.redistribution.exact.cases import Case, cases, cluster, ends_between
+from tests.tiers import examples_of
 
 
 def _small(ends: Ends) -> bool:
@@ -70,7 +71,7 @@ def test_the_optimum_is_that_of_brute_force(case: Case) -> None:
 
 @pytest.mark.exhaustive
 @given(cases())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples_of(1000), deadline=None)
 def test_the_optimum_is_that_of_brute_force_often(case: Case) -> None:
     _check_optimum(case)
 

@@ -31,6 +31,7 @@ from p2smt.search.redistribution.path import PathResult
 from p2smt.solvers.ask import ask
 from p2smt.solvers.solver import Solver
 from tests.oracles.redistributions import all_states, best_cost
+from tests.tiers import but_every
 
 LIMITS = SearchLimits(time_limit_s=60.0)
 MESHES = ("a=2,b=4", "a=2,b=2,c=2", "a=4,b=2", "a=3,b=2,c=2", "a=2,b=3", "a=4")
@@ -119,7 +120,7 @@ def test_another_order_of_devices(seed: int) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", range(1000, 1400))
+@pytest.mark.parametrize("seed", but_every(4, range(1000, 1400)))
 def test_more_answers_are_those_of_brute_force(seed: int) -> None:
     agrees(seed, turns=seed % 10 == 0)
 
