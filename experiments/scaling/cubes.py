@@ -32,12 +32,9 @@ from p2smt.workload.search.cubes.space import plan_space
 T = TypeVar("T")
 CUBES = HERE / "cubes.json"
 QUESTION = (
-    *("plan", "--model", "llama-3-405b", "--topology", "experiments/scaling/pods.yaml"),
-    *("--prices", "programs", "--global-batch", "2048", "--seq", "8192", "--within", "20%"),
+    *("plan", "--model", "llama-3-405b", "--topology", "dgx-h100:256", "--prices", "programs"),
+    *("--global-batch", "2048", "--seq", "8192"),
 )
-"""About a minute of one core: less would time the start of the workers.  Its paths are relative to
-``ROOT``."""
-ROOT = HERE.parents[1]
 SPLIT_FROM_S = 0.25
 """Children are timed of cubes that take at least so long."""
 
@@ -59,7 +56,7 @@ def space_of_question() -> Space:
         journal = str(Path(folder) / "journal.jsonl")
         options = ("--engine", "in-process", "--journal", journal)
         command = [sys.executable, "-m", "p2smt.cli", *QUESTION, *options]
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=True, cwd=ROOT)
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
         header = read_journal(journal).header
     if header is None:
         raise InputError("the journal of the question", "has no header")

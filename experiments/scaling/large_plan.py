@@ -21,8 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from experiments.scaling import store
-from experiments.scaling.cubes import ROOT
 from experiments.scaling.family import family_of, helps_python
+from experiments.scaling.store import ROOT
 from experiments.testbed.script import ended
 from p2smt.errors import ExecutionError, InputError
 from p2smt.skeletons.cube import Closure

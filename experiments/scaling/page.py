@@ -111,6 +111,7 @@ def plans_text(found: dict[str, Any] | None) -> str:
         return NOT_YET
     one, two = (found["wall_s"][workers] for workers in ("1", "2"))
     return (
+        f"`p2smt {' '.join(found['question'])}`:\n"
         f"{one:.1f} s with one process, {two:.1f} s with two: {one / two:.2f}x; medians of "
         f"{found['runs']} runs on {found['cores']} cores, load average {found['load']} before."
     )

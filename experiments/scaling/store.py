@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 RESULTS = HERE / "results.json"
 
 

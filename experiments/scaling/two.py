@@ -2,7 +2,7 @@
 
     python -m experiments.scaling.two
 
-``plans``: the whole command of the question.  ``real``: the cubes of ``cubes.json`` closed by the
+``plans``: the whole command of ``PLAN``.  ``real``: the cubes of ``cubes.json`` closed by the
 real engine, all of them without any incumbent.  ``waited``: cubes that wait as long as those took,
 on 1 to 16 workers; waiting needs no core, so it tries the simulation beyond the cores there are.
 """
@@ -29,6 +29,12 @@ from p2smt.skeletons.best import cutoff_of
 from p2smt.skeletons.cube import Closure, Cube, Member, OverBudget
 from p2smt.skeletons.space import CubeTask, Signals, Skeleton, Space
 
+PLAN = (
+    *("plan", "--model", "llama-3-405b", "--topology", "experiments/scaling/pods.yaml"),
+    *("--prices", "programs", "--global-batch", "2048", "--seq", "8192", "--within", "20%"),
+)
+"""About a minute of one core: less would time the start of the workers.  Its paths are relative to
+``store.ROOT``."""
 RUNS = 5
 WAITING = (1, 2, 4, 8, 16)
 
@@ -106,14 +112,15 @@ def plans() -> dict[str, Any]:
     load = round(os.getloadavg()[0], 1)
     walls = {str(workers): median(_plan_s(workers) for _ in range(RUNS)) for workers in (1, 2)}
     wall_s = {workers: round(seconds, 2) for workers, seconds in walls.items()}
-    return {"load": load, "cores": os.cpu_count(), "runs": RUNS, "wall_s": wall_s}
+    machine = {"load": load, "cores": os.cpu_count()}
+    return {"question": list(PLAN), **machine, "runs": RUNS, "wall_s": wall_s}
 
 
 def _plan_s(workers: int) -> float:
     spread = ("--engine", "processes", "--processes", str(workers))
-    command = [sys.executable, "-m", "p2smt.cli", *cubes.QUESTION, *spread]
+    command = [sys.executable, "-m", "p2smt.cli", *PLAN, *spread]
     started_s = time.monotonic()
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, cwd=cubes.ROOT)
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, cwd=store.ROOT)
     return time.monotonic() - started_s
 
 
