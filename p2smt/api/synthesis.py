@@ -15,6 +15,7 @@ from p2smt.search.schedule.synthesis.question import (
     collective_named,
 )
 from p2smt.search.schedule.synthesis.state import Tell, tell_nobody
+from p2smt.skeletons.spread import Spread
 from p2smt.solvers.solver import Solver, solver_of
 
 
@@ -31,6 +32,7 @@ def synthesize(
     limits: SearchLimits | None = None,
     solver: Solver | str = Solver.CPSAT,
     progress: Tell = tell_nobody,
+    spread: Spread | None = None,
 ) -> Synthesis:
     """A schedule of so many steps, rounds and chunks, or a proof that there is none.
 
@@ -47,6 +49,8 @@ def synthesize(
         limits: wall-clock limit (of the making of the fabric too), seed, workers.
         solver: ``cpsat`` or ``z3``.
         progress: told what is tried.
+        spread: search part by part, in several processes or with a journal, which goes with
+            ``symmetry=False``; None: in one piece.
 
     Raises:
         InputError: what is asked cannot be.
@@ -56,7 +60,7 @@ def synthesize(
     watch = StopWatch.start(limits or SearchLimits())
     setting = _setting(fabric, collective, root, symmetry, messages)
     size = ScheduleSize(steps, rounds, chunks)
-    return search_one.synthesize(setting, size, watch.left(), _solver(solver), progress)
+    return search_one.synthesize(setting, size, watch.left(), _solver(solver), progress, spread)
 
 
 def synthesize_frontier(

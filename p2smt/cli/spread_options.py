@@ -37,6 +37,15 @@ class SpreadTexts:
         rest = (self.engine, self.scheduler, self.journal, self.budget)
         return any(one is not None for one in rest) or self.processes not in (None, "1")
 
+    @property
+    def first(self) -> str:
+        """The first option that asks for parts, as it would be written."""
+        named = ((name, text) for name, text in self.given().items() if text is not None)
+        return next(
+            (f"{name} {text[:60]}" for name, text in named if (name, text) != ("--processes", "1")),
+            "",
+        )
+
     def spread(self) -> Spread:
         """What they mean.
 

@@ -1,24 +1,27 @@
 """Frozen values as JSON data, and back: by the fields and the annotations of their dataclasses.
 
 A dataclass is an object of its fields, a set a sorted list, an enum its value; a float stays exact
-(Python writes the shortest text that reads as the same one), an infinite one is a text.  Reading
-makes only classes that an annotation names, each of which checks itself: nothing in a file chooses
-what is run.
+(Python writes the shortest text that reads as the same one), an infinite one is a text, and so is a
+fraction.  Reading makes only classes that an annotation names, each of which checks itself: nothing
+in a file chooses what is run.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from p2smt.errors import InputError
 
 T = TypeVar("T")
+_FRACTION = re.compile(r"-?[0-9]{1,1000}(/[1-9][0-9]{0,999})?")
 
 
 def to_plain(value: object) -> Any:
@@ -33,6 +36,8 @@ def to_plain(value: object) -> Any:
         return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, Fraction):
+        return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: to_plain(getattr(value, one.name)) for one in fields(value) if one.init}
     if isinstance(value, frozenset):
@@ -69,9 +74,21 @@ def _read(kind: Any, data: object) -> Any:
         return float(str(data))
     if kind is float and isinstance(data, int | float) and not isinstance(data, bool):
         return float(data)
+    if kind is Fraction and isinstance(data, str):
+        return _read_fraction(data)
     if kind in (bool, int, str, type(None)) and type(data) is kind:
         return data
     raise _wrong(kind, data)
+
+
+def _read_fraction(data: str) -> Fraction:
+    """A fraction in the one way that :func:`to_plain` writes it."""
+    if _FRACTION.fullmatch(data):
+        numerator, _, denominator = data.partition("/")
+        found = Fraction(int(numerator), int(denominator or "1"))
+        if str(found) == data:
+            return found
+    raise _wrong(Fraction, data)
 
 
 def _read_enum(kind: type[Enum], data: object) -> Enum:

@@ -51,6 +51,16 @@ class ScheduleSymmetry:
     reverses: bool = False
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class ChunkThere:
+    """Whether (``there``) a rank holds a chunk after so many steps."""
+
+    chunk: int
+    rank: int
+    steps: int
+    there: bool
+
+
 @dataclass(frozen=True, slots=True)
 class DisseminationProblem:
     """Chunks 0, 1, .. over a fabric in ``steps`` steps and ``rounds`` rounds.
@@ -58,6 +68,11 @@ class DisseminationProblem:
     ``edges`` are (source, target, loaded capacities), ``capacities`` their bandwidths in chunks a
     round.  Only schedules that every one of ``symmetries`` takes to itself are sought: with some,
     that there is none says nothing of schedules without them.
+
+    ``decided``: only schedules of which these are true are sought.  Each must be of a time at which
+    the chunk can be at the rank, and still come to a goal from there: whether it comes later is of
+    no use, and encodings may leave that out.  ``excluded``: nor are those sought of which all of
+    one of these are true.
     """
 
     ranks: int
@@ -67,6 +82,8 @@ class DisseminationProblem:
     steps: int
     rounds: int
     symmetries: tuple[ScheduleSymmetry, ...] = ()
+    decided: tuple[ChunkThere, ...] = ()
+    excluded: tuple[tuple[ChunkThere, ...], ...] = ()
 
     def __post_init__(self) -> None:
         check_steps(self.steps, self.rounds)

@@ -79,6 +79,16 @@ class SumSchedule:
     results: tuple[FinalSum, ...]
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class ChunkSent:
+    """Whether (``sent``) some message of a chunk goes over an edge in a step (from 0)."""
+
+    chunk: int
+    edge: int
+    step: int
+    sent: bool
+
+
 @dataclass(frozen=True, slots=True)
 class AllReduceProblem:
     """``chunks`` chunks are added over all ranks, in ``steps`` steps and ``rounds`` rounds.
@@ -86,6 +96,9 @@ class AllReduceProblem:
     Edges, capacities and symmetries as in
     :class:`~p2smt.problems.schedule.DisseminationProblem`; symmetries may reverse time.
     ``messages``: of a chunk over an edge in a step, at most.
+
+    ``decided``: only schedules of partial sums are sought of which these are true, once messages
+    that are a part of nothing are left out; and none of which all of one of ``excluded`` are.
     """
 
     ranks: int
@@ -97,6 +110,8 @@ class AllReduceProblem:
     family: ScheduleClass = ScheduleClass.PARTIAL_SUMS
     messages: int = 1
     symmetries: tuple[ScheduleSymmetry, ...] = ()
+    decided: tuple[ChunkSent, ...] = ()
+    excluded: tuple[tuple[ChunkSent, ...], ...] = ()
 
     def __post_init__(self) -> None:
         check_steps(self.steps, self.rounds)
@@ -109,6 +124,9 @@ class AllReduceProblem:
         ends = {end for source, target, _ in self.edges for end in (source, target)}
         if not ends <= set(range(self.ranks)):
             raise InputError(f"rank {max(ends)}", f"is none of 0 to {self.ranks - 1}")
+        if (self.decided or self.excluded) and self.family is not ScheduleClass.PARTIAL_SUMS:
+            rule = "is sought in one piece"
+            raise InputError(f"an all-reduce of class {self.family.value}", rule)
         for one in self.symmetries:
             self._check_symmetry(one)
 

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import dataclass, replace
 from enum import Enum
+from fractions import Fraction
 from typing import Literal
 
 import pytest
@@ -113,3 +114,14 @@ def test_other_data_is_refused(change: dict[str, object]) -> None:
 def test_a_value_without_a_form_is_refused() -> None:
     with pytest.raises(InputError):
         to_plain(object())
+
+
+@given(st.fractions())
+def test_fractions_are_texts(value: Fraction) -> None:
+    assert from_plain(Fraction, json.loads(json.dumps(to_plain(value)))) == value
+
+
+@pytest.mark.parametrize("text", ["", "1/0", "2/4", "0.5", "1/-2", "-0", "1e9", "1" * 1500, 3, 0.5])
+def test_what_is_no_fraction_is_refused(text: object) -> None:
+    with pytest.raises(InputError):
+        from_plain(Fraction, text)

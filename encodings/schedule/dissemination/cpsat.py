@@ -20,6 +20,7 @@ Constraints
     C5 rounds    the r sum up to R
     C6 fullness  where counting shows that a capacity is full in every step, its x are no less than
                  its bandwidth times r[s]; that follows from the others
+    C7 decided   h is 1 or 0 where the problem says so, and not all as it excludes
 
 Objective: none; any schedule will do.
 
@@ -95,7 +96,7 @@ def any_schedule(
     if not _reachable(problem):
         return Result(Status.INFEASIBLE, stats=SolveStats(_SOLVER, watch.elapsed_s(), calls=0))
     found = _variables(model, problem)
-    every = (c1_held, c2_arrival, c3_goal, c4_capacity, c5_rounds, c6_fullness)
+    every = (c1_held, c2_arrival, c3_goal, c4_capacity, c5_rounds, c6_fullness, c7_decided)
     return searched(
         *(watch, model, problem, found, every, decode),
         first=lambda: _on_even_routes(model, problem, found, watch),
@@ -268,6 +269,18 @@ def c6_fullness(model: cp_model.CpModel, problem: DisseminationProblem, found: V
     """C6: where all that can be carried is needed, nothing stays empty."""
     for rate, s, load in _loads(problem, found, sorted(full_capacities(problem))):
         model.add(load * rate.denominator >= rate.numerator * found.rounds[s])
+
+
+def c7_decided(model: cp_model.CpModel, problem: DisseminationProblem, found: Vars) -> None:
+    """C7: what is decided already."""
+    known = [(one,) for one in (replace(d, there=not d.there) for d in problem.decided)]
+    for wrong in (*known, *problem.excluded):
+        every = [
+            (found.hold.get((int(found.hold_of[one.chunk, one.rank]), one.steps)), one.there)
+            for one in wrong
+        ]
+        if not any(held is None and there for held, there in every):  # too far away: it is not
+            model.add_bool_or([~h if there else h for h, there in every if h is not None])
 
 
 def decode(

@@ -14,6 +14,8 @@ Constraints
     C3 goal      t[c, v] is at most S for every goal v of c
     C4 capacity  the x that load a capacity in step s are at most its bandwidth times r[s]
     C5 rounds    every r is at least 1, and they sum up to R
+    C6 decided   t[c, v] is at most s, or not, where the problem says so, and not all
+                 as it excludes
 
 Objective: none; any schedule will do.
 
@@ -34,7 +36,7 @@ from p2smt.encodings.run_z3 import new_solver
 from p2smt.encodings.schedule.orbits import Pair, hold_orbits, send_orbits
 from p2smt.encodings.schedule.z3_search import rounds_of, searched, state_rounds
 from p2smt.errors import TooLarge
-from p2smt.problems.schedule import DisseminationProblem, StepSends
+from p2smt.problems.schedule import ChunkThere, DisseminationProblem, StepSends
 from p2smt.result import Result, SearchLimits, StopWatch
 
 MAX_SENDS = 20_000
@@ -69,7 +71,7 @@ def any_schedule(
     solver, found = new_solver(limits.seed), replace(_variables(problem), watch=watch)
 
     def state() -> None:
-        for constraint in (c1_held, c2_arrival, c3_goal, c4_capacity, c5_rounds):
+        for constraint in (c1_held, c2_arrival, c3_goal, c4_capacity, c5_rounds, c6_decided):
             constraint(solver, problem, found)
 
     return searched(solver, watch, state, lambda model: decode(problem, found, model))
@@ -144,6 +146,18 @@ def c4_capacity(solver: z3.Solver, problem: DisseminationProblem, found: Vars) -
 def c5_rounds(solver: z3.Solver, problem: DisseminationProblem, found: Vars) -> None:
     """C5: the steps take all rounds together, one or more each."""
     state_rounds(solver, found.rounds, problem.rounds)
+
+
+def c6_decided(solver: z3.Solver, problem: DisseminationProblem, found: Vars) -> None:
+    """C6: what is decided already."""
+    for one in problem.decided:
+        solver.add(_is(found, one))
+    for wrong in problem.excluded:
+        solver.add(z3.Not(z3.And(*(_is(found, one) for one in wrong))))
+
+
+def _is(found: Vars, one: ChunkThere) -> z3.BoolRef:
+    return (found.arrival[one.chunk, one.rank] <= one.steps) == one.there
 
 
 def decode(problem: DisseminationProblem, found: Vars, model: z3.ModelRef) -> tuple[StepSends, ...]:

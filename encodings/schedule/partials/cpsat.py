@@ -28,6 +28,8 @@ Constraints
     C6 capacity  the x that load a capacity in step s are at most its bandwidth times r[s]; as many,
                  where all messages that are needed fill it (``points.full_capacities``)
     C7 rounds    the r sum up to R
+    C8 decided   the x of the first slot is 1 or 0 where the problem says so, and not all as it
+                 excludes
 
 Objective: none; any schedule will do.
 
@@ -51,7 +53,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ortools.sat.python import cp_model
 
@@ -105,7 +107,10 @@ def any_schedule(problem: AllReduceProblem, limits: SearchLimits) -> Result[SumS
     watch, model = StopWatch.start(limits), cp_model.CpModel()
     check_size(problem, part_count(problem), part_count(problem) * problem.ranks)
     found = _variables(model, problem)
-    every = (c1_sent, c2_product, c3_sum, c4_use, c5_slots, c6_capacity, c7_rounds)
+    every = (
+        *(c1_sent, c2_product, c3_sum, c4_use),
+        *(c5_slots, c6_capacity, c7_rounds, c8_decided),
+    )
     return searched(watch, model, problem, found, every, decode)
 
 
@@ -210,6 +215,15 @@ def c6_capacity(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars)
 def c7_rounds(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
     """C7: the steps take all rounds together."""
     state_rounds(model, problem, found.rounds)
+
+
+def c8_decided(model: cp_model.CpModel, problem: AllReduceProblem, found: Vars) -> None:
+    """C8: what is decided already: by C5 a chunk that goes over an edge is in its first slot."""
+    known = [(one,) for one in (replace(d, sent=not d.sent) for d in problem.decided)]
+    for wrong in (*known, *problem.excluded):
+        every = [(found.send.get((o.chunk, o.step, o.edge, 0)), o.sent) for o in wrong]
+        if not any(x is None and sent for x, sent in every):  # where no edge carries anything
+            model.add_bool_or([~x if sent else x for x, sent in every if x is not None])
 
 
 def decode(problem: AllReduceProblem, found: Vars, solver: cp_model.CpSolver) -> SumSchedule:

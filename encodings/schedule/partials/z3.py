@@ -16,6 +16,9 @@ Constraints
     C4 rounds    every r is at least 1, and they sum up to R
     C5 symmetry  z[p, m] equals z where a symmetry takes it; in reversed time p and m change places,
                  and r[s] equals r[S - 1 - s]
+    C6 decided   where the problem decides whether a chunk goes over an edge in a step, one of its
+                 v is not 0, or none; not all as it excludes; and then every message that is sent
+                 is a part of something
 
 Objective: none; any schedule will do.
 
@@ -43,7 +46,7 @@ from p2smt.encodings.schedule.points import (
 )
 from p2smt.encodings.schedule.z3_search import rounds_of, searched, state_rounds
 from p2smt.errors import TooLarge
-from p2smt.problems.sums import AllReduceProblem, SumSchedule
+from p2smt.problems.sums import AllReduceProblem, ChunkSent, SumSchedule
 from p2smt.result import Result, SearchLimits, StopWatch
 
 MAX_PARTS = 20_000
@@ -78,7 +81,7 @@ def any_schedule(problem: AllReduceProblem, limits: SearchLimits) -> Result[SumS
     found = replace(_variables(problem, list(parts(problem))), watch=watch)
 
     def state() -> None:
-        for constraint in (c1_part, c2_sum, c3_capacity, c4_rounds, c5_symmetry):
+        for constraint in (c1_part, c2_sum, c3_capacity, c4_rounds, c5_symmetry, c6_decided):
             constraint(solver, problem, found)
 
     return searched(solver, watch, state, lambda model: decode(problem, found, model))
@@ -145,6 +148,27 @@ def c5_symmetry(solver: z3.Solver, problem: AllReduceProblem, found: Vars) -> No
         if symmetry.reverses:
             turned = zip(found.rounds, reversed(found.rounds), strict=True)
             solver.add(*(one == other for one, other in turned))
+
+
+def c6_decided(solver: z3.Solver, problem: AllReduceProblem, found: Vars) -> None:
+    """C6: what is decided already, of messages that are of use."""
+    slots: dict[tuple[int, int, int], list[z3.BoolRef]] = defaultdict(list)
+    for (c, s, e, _), value in found.value.items():
+        slots[c, s, e].append(value != 0)
+
+    def true(one: ChunkSent) -> z3.BoolRef:
+        return z3.Or(slots[one.chunk, one.step, one.edge]) == one.sent
+
+    solver.add(*map(true, problem.decided))
+    solver.add(*(z3.Not(z3.And(*map(true, wrong))) for wrong in problem.excluded))
+    if not problem.decided and not problem.excluded:
+        return
+    uses: dict[SumPoint, list[z3.BoolRef]] = defaultdict(list)
+    for (p, _), z in found.part.items():
+        uses[p].append(z)
+    for m, value in found.value.items():
+        found.watch.check()
+        solver.add(z3.Implies(value != 0, z3.Or(uses[m])))
 
 
 def decode(problem: AllReduceProblem, found: Vars, model: z3.ModelRef) -> SumSchedule:

@@ -10,12 +10,14 @@ from typing import Any
 
 from p2smt.api.journals.shares import matrix_share, strategy_share
 from p2smt.api.planning import launcher_lacks
-from p2smt.errors import InputError
+from p2smt.errors import InputError, TooLarge
 from p2smt.files.suggest import did_you_mean
+from p2smt.search.schedule.parts.search import check_size
+from p2smt.search.schedule.parts.space import schedule_space
 from p2smt.search.spaces.placements import placement_space
 from p2smt.search.spaces.solve import solve_space
 from p2smt.skeletons.journal.record import JournalHeader
-from p2smt.skeletons.journal.remade import RemadeSpace
+from p2smt.skeletons.journal.remade import HALVES, RemadeSpace, boolean_share
 from p2smt.solvers.solver import Solver
 from p2smt.workload.search.cubes.space import plan_space
 
@@ -46,6 +48,17 @@ def _plan(data: Mapping[str, Any]) -> RemadeSpace:
     return RemadeSpace(space, strategy_share(space.question), "axis sizes with a matrix")
 
 
+def _synthesize(data: Mapping[str, Any]) -> RemadeSpace:
+    space = schedule_space(data)
+    other = replace(space, solver=_other(space.solver))
+    share = boolean_share(space.names)
+    try:
+        check_size(other)
+    except TooLarge:
+        return RemadeSpace(space, share, HALVES, False, None, space.solver.value)
+    return RemadeSpace(space, share, HALVES, False, other, other.solver.value)
+
+
 def _check_ticks(data: Mapping[str, Any]) -> None:
     """Raise InputError unless ticks take a time, and a ceiling, if there is one, is ticks."""
     tick_s, ceiling = data.get("tick_s"), data.get("ceiling")
@@ -60,7 +73,7 @@ def _other(solver: Solver) -> Solver:
 
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
-    {"placements": _placements, "solve": _solve, "plan": _plan}
+    {"placements": _placements, "solve": _solve, "plan": _plan, "synthesize": _synthesize}
 )
 """By the name that a header has."""
 

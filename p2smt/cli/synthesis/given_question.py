@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from p2smt.cli.spread_options import SpreadTexts
     from p2smt.result import StopWatch
     from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
 
@@ -41,6 +42,25 @@ class SettingTexts:
         if self.symmetry not in ("auto", "none"):
             raise InputError(f"--symmetry {self.symmetry[:40]!r}", "must be auto or none")
         return collective_named(self.collective)
+
+
+def check_parts(texts: SpreadTexts, symmetry: str, *, pareto: bool) -> None:
+    """Refuse early what is not searched in parts, and options of parts that do not read.
+
+    Raises:
+        InputError: a frontier, or symmetries, are to be searched in parts; or an option is bad.
+    """
+    from p2smt.errors import InputError
+
+    if not texts.wanted:
+        return
+    if pareto:
+        rule = "does not go with --pareto: one size is searched in parts, not a frontier"
+        raise InputError(texts.first, rule, "drop one of them")
+    if symmetry != "none":
+        rule = "asks for parts of the complete search, which knows no symmetries"
+        raise InputError(texts.first, rule, "add --symmetry none")
+    texts.spread()
 
 
 def setting_of(texts: SettingTexts, watch: StopWatch) -> SynthesisSetting:

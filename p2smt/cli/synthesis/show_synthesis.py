@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
+    from p2smt.cli.spread_options import SpreadTexts
     from p2smt.cli.synthesis.written_files import FileTexts, Written
     from p2smt.result import SearchLimits
     from p2smt.search.schedule.synthesis.answer import Answer
@@ -20,20 +22,23 @@ def show_synthesis(
     limits: SearchLimits,
     solver: Solver,
     files: FileTexts,
+    texts: SpreadTexts,
     as_json: bool,
 ) -> int:
     """The exit code; files are written first, as what is shown may go to a closed pipe."""
     from p2smt.cli.codes import INTERRUPTED
     from p2smt.cli.output import print_json
+    from p2smt.cli.spread_options import spread_over
     from p2smt.cli.synthesis.live import live
     from p2smt.cli.synthesis.written_files import written_lines
     from p2smt.report.schedules.synthesis_data import synthesis_data
     from p2smt.report.schedules.synthesis_text import synthesis_tables
     from p2smt.report.tables import show
+    from p2smt.search.schedule.synthesis.state import tell_nobody
     from p2smt.search.schedule.synthesize import synthesize
 
-    with live() as tell:
-        found = synthesize(setting, size, limits, solver, tell)
+    with spread_over(texts) as spread, nullcontext(tell_nobody) if spread else live() as tell:
+        found = synthesize(setting, size, limits, solver, tell, spread)
     written: Written = {}
     try:
         files.write(found, written)

@@ -95,6 +95,11 @@ def synthesize(
     time_limit: o.TimeOption = None,
     seed: o.SeedOption = "0",
     workers: o.WorkersOption = "1",
+    processes: o.ProcessesOption = None,
+    engine: o.EngineOption = None,
+    scheduler: o.SchedulerOption = None,
+    journal: o.JournalOption = None,
+    budget: o.BudgetOption = None,
     output: Annotated[
         str | None,
         typer.Option(
@@ -121,9 +126,10 @@ def synthesize(
 
     Every schedule is checked in every interleaving.  Exit codes: 0 a schedule (with --pareto: every
     point proved); 4 none, by a bound or by a complete search; 3 none with symmetries, unknown, or
-    an open gap.
+    an open gap.  Parts (--processes, --journal ..) are those of the search with --symmetry none.
     """
     from p2smt.cli import given
+    from p2smt.cli.spread_options import SpreadTexts
     from p2smt.cli.synthesis import given_question as q
     from p2smt.cli.synthesis.show_unmade import show_unmade
     from p2smt.cli.synthesis.written_files import FileTexts
@@ -138,6 +144,8 @@ def synthesize(
     asked = q.SizeTexts(steps, rounds, chunks, max_steps, max_chunks)
     texts.named_collective()
     asked.check(pareto=pareto)
+    parts = SpreadTexts(processes, engine, scheduler, journal, budget)
+    q.check_parts(parts, symmetry, pareto=pareto)
     try:
         setting = q.setting_of(texts, watch)
     except OutOfTimeError:
@@ -150,4 +158,4 @@ def synthesize(
         return show_frontier(setting, asked, limits, solver_of(solver), files, json)
     from p2smt.cli.synthesis.show_synthesis import show_synthesis
 
-    return show_synthesis(setting, asked.size(), limits, solver_of(solver), files, json)
+    return show_synthesis(setting, asked.size(), limits, solver_of(solver), files, parts, json)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from p2smt.skeletons.journal.remade import HALVES
 from p2smt.skeletons.journal.verify import JournalReport
 from p2smt.skeletons.space import Skeleton
 
@@ -54,11 +55,13 @@ def _cover(report: JournalReport) -> str:
         return "not needed, as a member is shown"
     cubes = _many(len(cover.leaves), "closed cube")
     if cover.complete:
-        held = f"{cubes} hold all {_share(cover.whole)} {what}, each once"
+        every = f"the whole {what}" if what == HALVES else f"all {_share(cover.whole)} {what}"
+        held = f"{cubes} hold {every}, each once"
         return f"proved; {held}, counted by a formula that makes no cubes"
     if cover.faults:
         return "refuted"
-    held = f"{cubes} hold {_share(cover.counted)} of {_share(cover.whole)} {what}"
+    every = f"the {what}" if what == HALVES else f"{_share(cover.whole)} {what}"
+    held = f"{cubes} hold {_share(cover.counted)} of {every}"
     return f"not proved; {held}, {_many(len(cover.open), 'cube is', 'cubes are')} open"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.errors import EncodingBug
 from p2smt.problems.schedule import ScheduleSymmetry
-from p2smt.problems.sums import AllReduceProblem, ScheduleClass, SumSchedule
+from p2smt.problems.sums import AllReduceProblem, ChunkSent, ScheduleClass, SumSchedule
 from p2smt.result import Result, SearchLimits
 from p2smt.search.schedule.sums_replay import broken_sum_rule, sum_demands
 from p2smt.solvers.ask import ask
@@ -60,6 +60,25 @@ def broken_answer(problem: AllReduceProblem, schedule: SumSchedule) -> str | Non
     if (steps, rounds) != (problem.steps, problem.rounds):
         return f"it has {steps} steps and {rounds} rounds"
     demands = sum_demands("allreduce", problem.ranks, problem.chunks)
+    if otherwise := _decided_otherwise(problem, schedule):
+        return otherwise
     once = problem.family is not ScheduleClass.PARTIAL_SUMS
     messages = 1 if once else problem.messages
     return broken_sum_rule(schedule, problem.edges, problem.capacities, demands, messages)
+
+
+def _decided_otherwise(problem: AllReduceProblem, schedule: SumSchedule) -> str | None:
+    """What is not as the problem has it decided."""
+    sent = {(s.chunk, s.edge, n) for n, step in enumerate(schedule.steps) for s in step.sends}
+
+    def true(one: ChunkSent) -> bool:
+        return ((one.chunk, one.edge, one.step) in sent) is one.sent
+
+    for one in problem.decided:
+        if not true(one):
+            where = f"over edge {one.edge} in step {one.step + 1}"
+            return f"chunk {one.chunk} {where} is decided otherwise"
+    for wrong in problem.excluded:
+        if all(map(true, wrong)):
+            return f"chunk {wrong[0].chunk} is as was excluded"
+    return None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
-from p2smt.problems.schedule import DisseminationProblem, StepSends
+from p2smt.problems.schedule import ChunkThere, DisseminationProblem, StepSends
 
 
 def broken_rule(problem: DisseminationProblem, steps: Sequence[StepSends]) -> str | None:
     """The first rule that a schedule breaks, in words; None if it answers the problem."""
     if len(steps) != problem.steps or sum(step.rounds for step in steps) != problem.rounds:
         return f"it has {len(steps)} steps and {sum(step.rounds for step in steps)} rounds"
+    after: list[set[tuple[int, int]]] = []
     held = {(c, chunk.root) for c, chunk in enumerate(problem.chunks)}
     for number, step in enumerate(steps, start=1):
         if step.rounds < 1:
@@ -25,11 +27,29 @@ def broken_rule(problem: DisseminationProblem, steps: Sequence[StepSends]) -> st
                 return f"step {number}: chunk {c} comes to rank {rank} a second time"
         if too_much := _overloaded(problem, step):
             return f"step {number}: {too_much}"
-        held |= set(arrived)
+        held = held | set(arrived)
+        after.append(held)
     for c, chunk in enumerate(problem.chunks):
         for goal in chunk.goals:
             if (c, goal) not in held:
                 return f"chunk {c} does not come to rank {goal}"
+    return _decided_otherwise(problem, after)
+
+
+def _decided_otherwise(
+    problem: DisseminationProblem, after: Sequence[AbstractSet[tuple[int, int]]]
+) -> str | None:
+    """What is not as the problem has it decided; ``after``: what is held after each step."""
+
+    def true(one: ChunkThere) -> bool:
+        return ((one.chunk, one.rank) in after[one.steps - 1]) is one.there
+
+    for one in problem.decided:
+        if not true(one):
+            return f"chunk {one.chunk} at rank {one.rank} is decided otherwise"
+    for wrong in problem.excluded:
+        if all(map(true, wrong)):
+            return f"chunk {wrong[0].chunk} is as was excluded"
     return None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from p2smt.errors import InputError
 from p2smt.problems.sums import SumSchedule
 from p2smt.result import OUT_OF_TIME, STOPPED, SearchLimits, StopWatch
 from p2smt.schedules.certificate.certificate import BoundKind
@@ -20,6 +21,7 @@ from p2smt.search.schedule.synthesis.lowering import lower
 from p2smt.search.schedule.synthesis.proved import fewest_steps, least_rate
 from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
 from p2smt.search.schedule.synthesis.state import SynthesisState, Tell, tell_nobody
+from p2smt.skeletons.spread import Spread
 from p2smt.solvers.solver import Solver
 
 BY_BOUND = "no schedule (bound)"
@@ -33,19 +35,28 @@ def synthesize(
     limits: SearchLimits | None = None,
     solver: Solver = Solver.CPSAT,
     tell: Tell = tell_nobody,
+    spread: Spread | None = None,
 ) -> Synthesis:
     """A schedule of that size, or why there is none, or what is known.
+
+    ``spread``: make the search without symmetries in parts; None: search in one piece.
 
     On KeyboardInterrupt what is known until then is returned, ``interrupted`` set.
 
     Raises:
+        InputError: a search in parts is to have symmetries, or its journal or engine cannot be
+            used.
+        BackendError: Dask is to be used and not installed.
         EncodingBug: what a solver found breaks a rule, or is wrong in some interleaving.
     """
+    if spread is not None and setting.symmetry:
+        rule = "are those of the complete search, which knows no symmetries"
+        raise InputError("parts of a search", rule, "search without: symmetry none")
     watch = StopWatch.start(limits or SearchLimits())
     known: list[RateBound] = []
     climbs: list[ScheduleClimb] = []
     try:
-        return _synthesized(setting, size, watch, solver, tell, known, climbs)
+        return _synthesized(setting, size, watch, solver, tell, spread, known, climbs)
     except KeyboardInterrupt:
         unknown = Answer.UNKNOWN
         found = Synthesis(setting, size, unknown, unknown.value, STOPPED, interrupted=True)
@@ -60,6 +71,7 @@ def _synthesized(
     watch: StopWatch,
     solver: Solver,
     tell: Tell,
+    spread: Spread | None,
     known: list[RateBound],
     climbs: list[ScheduleClimb],
 ) -> Synthesis:
@@ -68,6 +80,11 @@ def _synthesized(
     if refuted:
         none = Synthesis(setting, size, Answer.NO_SCHEDULE, BY_BOUND, refuted, bound=bound)
         return replace(none, wall_s=watch.elapsed_s())
+    if spread is not None:
+        from p2smt.search.schedule.parts.search import climb_in_parts
+
+        parts = climb_in_parts(setting, size, solver, spread, watch)
+        return answered(setting, size, bound, parts, watch)
     value = None if bound.kind is BoundKind.DISTANCE else bound.value
     state = SynthesisState(size, value)
     climb = climb_of(setting, size, solver, lambda doing: tell(replace(state, doing=doing)), watch)

@@ -20,6 +20,10 @@ decisions.  It raises InputError for a cube with a decision that there is not.
 """
 
 
+HALVES = "space of decisions"
+"""What :func:`boolean_share` counts, in words: the whole is 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class RemadeSpace:
     """What a verification needs.

@@ -25,7 +25,17 @@ def copied(
     Raises:
         TooLarge: the problem exceeds a limit of the encoding.
     """
-    problem = copy_problem(setting, size, symmetries)
+    return copied_as(setting, copy_problem(setting, size, symmetries), limits, solver)
+
+
+def copied_as(
+    setting: SynthesisSetting, problem: DisseminationProblem, limits: SearchLimits, solver: Solver
+) -> Result[SumSchedule]:
+    """The same of a question about copies that is given: that of the setting, or narrower.
+
+    Raises:
+        TooLarge: the problem exceeds a limit of the encoding.
+    """
     found = disseminate(problem, limits, solver)
     sums = None if found.value is None else _as_sums(setting, problem, found.value)
     return Result(found.status, sums, stats=found.stats)

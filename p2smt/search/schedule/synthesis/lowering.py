@@ -25,7 +25,8 @@ def lower(
         EncodingBug: the messages break a rule of fabric, steps or collective, or are wrong in some
             interleaving.
     """
-    _replay(setting, size, sums)
+    if broken := broken_synthesis(setting, size, sums):
+        raise EncodingBug(broken, (setting, size), sums)
     schedule = lowered(
         sums,
         edges=setting.edges,
@@ -42,16 +43,17 @@ def lower(
     return schedule, report
 
 
-def _replay(setting: SynthesisSetting, size: ScheduleSize, sums: SumSchedule) -> None:
+def broken_synthesis(
+    setting: SynthesisSetting, size: ScheduleSize, sums: SumSchedule
+) -> str | None:
+    """The first rule of fabric, steps, size or collective that messages break; None: none."""
     ranks, messages = setting.fabric.ranks, setting.messages
     demands = sum_demands(setting.collective, ranks, size.chunks, setting.root)
     capacities = setting.fabric.bandwidths
-    broken = broken_sum_rule(sums, setting.edges, capacities, demands, messages)
     steps, rounds = len(sums.steps), sum(step.rounds for step in sums.steps)
     if (steps, rounds) != (size.steps, size.rounds):
-        broken = f"it has {steps} steps and {rounds} rounds"
-    if broken:
-        raise EncodingBug(broken, (setting, size), sums)
+        return f"it has {steps} steps and {rounds} rounds"
+    return broken_sum_rule(sums, setting.edges, capacities, demands, messages)
 
 
 def schedule_name(setting: SynthesisSetting, size: ScheduleSize) -> str:
