@@ -36,7 +36,8 @@ def _answer(report: JournalReport) -> str:
     found, header = report.answer, report.header
     if found is None:
         return "the cubes are none of this space"
-    what = f"{header.skeleton.value} over {header.space}, {found.status.value}"
+    status = "shown by a member" if report.shown_by_member else found.status.value
+    what = f"{header.skeleton.value} over {header.space}, {status}"
     if header.skeleton is Skeleton.ENUMERATE:
         return f"{what}: {found.count:,} members, digest {(found.digest or '')[:16]}"
     if not found.best:
@@ -76,7 +77,7 @@ def _checked(report: JournalReport) -> Iterator[str]:
         yield f"bounds: {_many(len(found.by_formula), 'cube')} set aside by formula, computed again"
     if report.members and not report.faults:
         yield f"members: {_many(report.members, 'member')} on record, each made again and compared"
-    if found.unsettled:
+    if found.unsettled and not report.shown_by_member:
         shown = ["/".join(cube.path) or "the whole" for cube in found.unsettled[:_MOST]]
         more = "" if len(found.unsettled) <= _MOST else f" and {len(found.unsettled) - _MOST} more"
         yield f"not settled: {', '.join(shown)}{more}"
@@ -88,6 +89,8 @@ def _verdicts(report: JournalReport) -> str:
         return "none on record"
     if report.faults:
         return f"{again.verdicts} on record, none solved again, as something is wrong without that"
+    if report.shown_by_member and not again.tried:
+        return f"{again.verdicts} on record, not needed, as a member is shown (--all solves them)"
     solver = f" with {report.solver}" if report.solver else ""
     other = ", which is another than the search had" if report.another else ""
     text = f"{again.tried} of {again.verdicts} solved again{solver}{other if again.tried else ''}"

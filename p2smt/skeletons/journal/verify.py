@@ -71,11 +71,7 @@ class JournalReport:
     @property
     def shown_by_member(self) -> bool:
         """Whether a member by itself is the answer."""
-        return (
-            self.header.skeleton is Skeleton.DECIDE
-            and self.answer is not None
-            and self.answer.status is Status.OPTIMAL
-        )
+        return self.answer is not None and _by_member(self.header, self.answer)
 
     @property
     def valid(self) -> bool:
@@ -98,7 +94,8 @@ def verify_records(
         text: the journal.
         source: what messages call it.
         remade: the space that its header leads to.
-        sample: how many verdicts of solvers to solve again; None: all.
+        sample: how many verdicts of solvers to solve again, where the answer rests on them; None:
+            all, in any case.
         watch: the time for that.
         told: is told how many of how many are done.
 
@@ -114,7 +111,8 @@ def verify_records(
     faults = (*_faults(header, tree, cover, remade), *(answer.faults if answer else unanswerable))
     again = SolvedAgain(0, 0, 0, ())
     if answer is not None:
-        asked = 0 if faults else sample
+        needless = sample is not None and _by_member(header, answer)
+        asked = 0 if faults or needless else sample
         again = solved_again(header, answer, remade, asked, watch or _forever(), told)
     return JournalReport(
         header,
@@ -131,6 +129,10 @@ def verify_records(
         remade.other is not None,
         remade.exact,
     )
+
+
+def _by_member(header: JournalHeader, answer: RecordedAnswer) -> bool:
+    return header.skeleton is Skeleton.DECIDE and answer.status is Status.OPTIMAL
 
 
 def _forever() -> StopWatch:

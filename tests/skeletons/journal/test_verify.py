@@ -72,10 +72,12 @@ def test_a_decision_needs_a_member_or_the_cover(path: Path) -> None:
     assert not verified(path, space, sample=0).valid
     with open_journal(path, space) as journal:
         journal.incumbent(space.member("bbcb"))
-    report = verified(path, space, sample=0)
+    report = verified(path, space, sample=5)
     assert report.valid
     assert report.shown_by_member
     assert not report.cover.complete
+    assert (report.again.tried, report.again.verdicts) == (0, 1)  # it rests on none
+    assert verified(path, space, sample=None).again.disagreements  # and that one is wrong
 
 
 def test_two_solved_cubes_of_a_decision_may_show_different_members(path: Path) -> None:
