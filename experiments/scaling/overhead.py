@@ -22,6 +22,7 @@ from p2smt.skeletons.engine import Engine
 from p2smt.skeletons.engines.dask import DaskEngine
 from p2smt.skeletons.engines.in_process import InProcess
 from p2smt.skeletons.engines.processes import Processes
+from p2smt.skeletons.shared_table import new_table
 from p2smt.skeletons.space import CubeTask, Signals, Skeleton, Space
 
 ENGINES = ("in-process", "processes", "dask")
@@ -113,7 +114,8 @@ def timed_search(name: str, space: Space, workers: int) -> Timed:
         InputError: it was not settled.
     """
     engine = Timed(engine_of(name, space, workers))
-    outcome = search(space, engine)
+    with new_table() as table:
+        outcome = search(space, engine, table=table)
     if not outcome.status.settled:
         raise InputError("a search for its time", f"was not settled: {outcome.reason}")
     return engine

@@ -12,6 +12,7 @@ from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.parallelism.request import DEFAULT_LENGTH, Problem, Request
 from p2smt.plans.answers import fixed_answer, program_answer
 from p2smt.plans.solution import RequestAnswer
+from p2smt.programs.check import Checked
 from p2smt.programs.program import (
     SMALL_MODEL_DEPTH,
     Grouping,
@@ -21,12 +22,14 @@ from p2smt.programs.program import (
     parse_program,
 )
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search.programs import Found, Priced, Task, best_program, price
+from p2smt.search.programs import Found, Priced, Task, best_program, price, timed
 from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
 from p2smt.search.weaker.merged import best_merged
 from p2smt.search.weaker.sufficient_first import least_known
 from p2smt.solvers.solver import Solver
 
+_TICKS = 1e-6
+"""Relative: what the time of a best program may be above its bound by the ticks of the solver."""
 _Key = tuple[RequestKind, int, tuple[Digits, ...]]
 
 
@@ -93,22 +96,34 @@ def answer_request(
 
 
 def known_answer(
-    request: Request, scene: Scene, text: str, status: Status, bound_s: float
+    request: Request,
+    scene: Scene,
+    text: str,
+    status: Status,
+    bound_s: float,
+    checked: Checked | None = None,
 ) -> RequestAnswer:
     """The answer that a search elsewhere came to, with no restrictions: checked and timed anew.
 
-    That nothing takes less than ``bound_s`` is taken over.
+    That nothing takes less than ``bound_s`` is taken over, and so is what it was ``checked`` on
+    there, if that is given.
 
     Raises:
         InputError: the text is no program of these levels.
-        EncodingBug: the program is not valid, or takes less than its bound.
+        EncodingBug: the program is not valid, or takes less than its bound; or more, although it
+            is called the best.
     """
     hierarchy = scene.hierarchy
     task = Task(request.kind, hierarchy, DEFAULT_LENGTH)
     program = hierarchy.canonical(parse_program(text))
-    best = price(task, program, scene, request.payload_bytes)
+    if checked is None:
+        best = price(task, program, scene, request.payload_bytes)
+    else:
+        best = timed(program, checked, scene, request.payload_bytes)
     if best.seconds < bound_s:
         raise EncodingBug(f"a program takes less than its bound {bound_s} s", str(scene), text)
+    if status is Status.OPTIMAL and best.seconds > bound_s * (1 + _TICKS):
+        raise EncodingBug(f"a best program takes more than its bound {bound_s} s", str(scene), text)
     return _searched(request, scene, best, Found(status, best, bound_s, SolveStats(task.solver)))
 
 
@@ -186,6 +201,6 @@ def _whole(task: Task) -> Instruction:
 
 def _searched(request: Request, scene: Scene, best: Priced, found: Found) -> RequestAnswer:
     """The answer with what the search proved of it."""
-    timed = Pipelined(best.chunks, best.seconds, best.steps)
-    answer = program_answer(request, scene, best.program, best.checked, timed)
+    pipelined = Pipelined(best.chunks, best.seconds, best.steps)
+    answer = program_answer(request, scene, best.program, best.checked, pipelined)
     return replace(answer, status=found.status, bound_s=max(found.bound_s, answer.bound_s))

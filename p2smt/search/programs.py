@@ -173,6 +173,13 @@ def price(
     checked = checked_once(demand_of(task.kind), task.hierarchy, program)
     if checked.trace.violation is not None:
         raise EncodingBug(checked.trace.violation.message, _describe(task), str(program))
+    return timed(program, checked, scene, payload_bytes, chunks)
+
+
+def timed(
+    program: Program, checked: Checked, scene: Scene | None, payload_bytes: int, chunks: int = 1
+) -> Priced:
+    """The time of a program that was checked (0 without a scene)."""
     if scene is None:
         return Priced(program, 0.0, (), checked)
     steps = scene.program_times(program, checked.trace.payload_rows, payload_bytes, chunks)

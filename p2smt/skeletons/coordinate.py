@@ -40,6 +40,7 @@ def search(
     budget_s: float | None = None,
     seed: int = 0,
     threads: int = 1,
+    table: str | None = None,
     journal: Record | None = None,
     watch: StopWatch | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
@@ -48,8 +49,9 @@ def search(
 
     The engine is one for this space, not yet entered: it is entered if there is anything to do,
     and left in any case.  ``budget_s``: seconds after which a cube is split, if it can be.
-    ``threads``: of each solver.  ``journal``: where everything is written, and read to continue.
-    ``progress`` is told about twice a second, and at the end.
+    ``threads``: of each solver.  ``table``: as :class:`CubeTask` has it.  ``journal``: where
+    everything is written, and read to continue.  ``progress`` is told about twice a second, and at
+    the end.
 
     Raises:
         KeyboardInterrupt: before the cubes of the space were known; later ones end the search.
@@ -59,7 +61,7 @@ def search(
     _check_options(top, budget_s, threads)
     top = 1 if space.skeleton is Skeleton.DECIDE else top
     run = _Run(space, top, journal, watch or StopWatch.start(SearchLimits()), progress)
-    template = CubeTask(Cube(), top, budget_s=budget_s, seed=seed, threads=threads)
+    template = CubeTask(Cube(), top, (), budget_s, None, seed, threads, table)
     run.state.open_roots()
     try:
         if run.goes_on():

@@ -114,8 +114,16 @@ class SearchTerms:
     tick_s: float | None = None
 
 
-def run_spread(space: Space, terms: SearchTerms, spread: Spread, watch: StopWatch) -> SearchOutcome:
+def run_spread(
+    space: Space,
+    terms: SearchTerms,
+    spread: Spread,
+    watch: StopWatch,
+    table: str | None = None,
+) -> SearchOutcome:
     """Search a space as a user asks for it; seed and threads are those of the watch's limits.
+
+    ``table``: where the workers tell each other what they find; it outlives them.
 
     Raises:
         InputError: the journal or the scheduler cannot be used.
@@ -137,6 +145,7 @@ def run_spread(space: Space, terms: SearchTerms, spread: Spread, watch: StopWatc
             budget_s=spread.budget_s,
             seed=limits.seed,
             threads=limits.workers,
+            table=table,
             journal=journal,
             watch=watch,
             progress=None if told is None else show,

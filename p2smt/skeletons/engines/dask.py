@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -39,7 +39,6 @@ from p2smt.skeletons.engines.dask_worker import Worked, closed_there, greeting, 
 from p2smt.skeletons.engines.heard import forget, hear
 from p2smt.skeletons.engines.tracker import start_tracker
 from p2smt.skeletons.engines.versions import require_one_thread, require_same
-from p2smt.skeletons.shared_table import new_table
 from p2smt.skeletons.space import CubeTask, Space
 
 if TYPE_CHECKING:
@@ -105,7 +104,6 @@ class DaskEngine:
         start_tracker()
         with ExitStack() as stack:
             self._address = self._scheduler or stack.enter_context(_local(self._processes))
-            self._table = None if self._scheduler else stack.enter_context(new_table())
             self._client = stack.enter_context(_client(self._address, not self._scheduler))
             stack.callback(self._leave)
             self._client.subscribe_topic(self._client.id, self._result)
@@ -153,8 +151,7 @@ class DaskEngine:
     def _give(self, task: CubeTask, worker: str) -> None:
         self._numbers += 1
         key = f"{self._search}-{self._numbers}"
-        told = replace(task, table=self._table)
-        arguments = (self._space, told, self._search, self._client.id)
+        arguments = (self._space, task, self._search, self._client.id)
         future = self._client.submit(
             closed_there, *arguments, key=key, pure=False, workers=[worker]
         )

@@ -7,8 +7,6 @@ import pickle
 import queue
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Future
-from contextlib import ExitStack
-from dataclasses import replace
 
 from p2smt.errors import ExecutionError, InputError
 from p2smt.skeletons.cube import Member
@@ -16,7 +14,6 @@ from p2smt.skeletons.engine import Ended, WorkerDied
 from p2smt.skeletons.engines.board import BoardWriter, new_board
 from p2smt.skeletons.engines.lane import Lane, NotedProcesses, Worked
 from p2smt.skeletons.engines.tracker import start_tracker
-from p2smt.skeletons.shared_table import new_table
 from p2smt.skeletons.space import CubeTask, Space
 
 _STARTS = 3
@@ -35,8 +32,6 @@ class Processes:
         self._space, self._count = space, processes
         self._lanes: list[Lane] = []
         self._ended: queue.SimpleQueue[tuple[Lane, Future[Worked]]] = queue.SimpleQueue()
-        self._stack = ExitStack()
-        self._table: str | None = None
 
     @property
     def workers(self) -> int:
@@ -46,7 +41,7 @@ class Processes:
     def submit(self, task: CubeTask) -> None:
         """Hand a cube to a process that has none."""
         lane = next(lane for lane in self._lanes if lane.task is None)
-        future = lane.submit(replace(task, table=self._table))
+        future = lane.submit(task)
         future.add_done_callback(lambda done: self._ended.put((lane, done)))
 
     def wait(self, timeout_s: float) -> Sequence[Ended]:
@@ -80,7 +75,6 @@ class Processes:
         memory = new_board(NotedProcesses())
         self._board, space = BoardWriter(memory), pickle.dumps(self._space)
         try:
-            self._table = self._stack.enter_context(new_table())
             for number in range(self._count):
                 self._lanes.append(Lane(space, memory, f"process {number + 1}"))
             starts = [lane.start() for lane in self._lanes]
@@ -95,7 +89,6 @@ class Processes:
         """End all processes."""
         _end(self._lanes)
         self._lanes.clear()
-        self._stack.close()
         self._ended = queue.SimpleQueue()  # what came late holds its lane
         gc.collect()  # semaphores of the pools end with them, also where this process ends at once
 

@@ -7,7 +7,8 @@ placement and programs are the ones that a search in one piece names.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,10 +19,12 @@ from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.placement import IntArray
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.skeletons.outcome import SearchOutcome
+from p2smt.skeletons.shared_table import new_table, shared_table
 from p2smt.skeletons.spread import SearchTerms, Spread, run_spread
 from p2smt.workload.search.answer import StrategyRun
 from p2smt.workload.search.branch import StrategyTiming, runnable
 from p2smt.workload.search.collectives import CollectiveTiming
+from p2smt.workload.search.cubes.patient import PatientShelf
 from p2smt.workload.search.cubes.shelf import PlanShelf
 from p2smt.workload.search.cubes.space import PlanSpace, keep_plan_shelf, member_parts, scale_of
 from p2smt.workload.search.ledger import Closed, Ledger
@@ -62,9 +65,10 @@ class WidePlan:
         space = PlanSpace(question, tick_s, ceiling, _library(question.topology.library))
         keep_plan_shelf(space, PlanShelf.of(question, self.ledger.candidates))
         asked = SearchTerms("plan", question.top, SCALE, CUBE_RULE, tick_s)
-        outcome = run_spread(space, asked, self.spread, watch)
-        _fill(self.ledger, space, outcome)
-        return self._retimed(), outcome.interrupted
+        with nullcontext() if self.spread.scheduler else new_table() as table:
+            outcome = run_spread(space, asked, self.spread, watch, table)
+            _fill(self.ledger, space, outcome)
+            return self._retimed(table), outcome.interrupted
 
     @property
     def _question(self) -> PlanQuestion:
@@ -87,13 +91,16 @@ class WidePlan:
             self.singles.settle(first, rows, math.inf, watch)
         return first.cutoff_s(question.within, question.top)
 
-    def _retimed(self) -> StrategyTiming:
-        """Time those anew that the answer lists: by the ordinary path, without a limit."""
+    def _retimed(self, table: str | None) -> StrategyTiming:
+        """Time those anew that the answer lists: by the ordinary path, without a limit.
+
+        Programs that a worker has told are not sought again.
+        """
         watch = StopWatch.start(SearchLimits())
         singles = PlacedCandidates.of(self.ledger.candidates, self.singles.pricing.shelf, watch)
         timing: StrategyTiming = CollectiveTiming(singles)
         if self._question.prices is Prices.PROGRAMS:
-            timing = ProgramTiming.of(singles)
+            timing = _with_told(ProgramTiming.of(singles), table)
         rows = np.array(listed_rows(self.ledger, self.measured), dtype=np.int64)
         if not len(rows):
             return timing
@@ -102,6 +109,12 @@ class WidePlan:
         timing.settle(self.ledger, rows, np.inf, watch)
         self.ledger.low_s[rows] = np.minimum(self.ledger.low_s[rows], low_s)
         return timing
+
+
+def _with_told(timing: ProgramTiming, table: str | None) -> ProgramTiming:
+    """A timing that has the programs of a table, each checked here."""
+    told = None if table is None else shared_table(table)
+    return replace(timing, programs=PatientShelf(timing.programs.answers, table=told, checks=True))
 
 
 def _fill(ledger: Ledger, space: PlanSpace, outcome: SearchOutcome) -> None:

@@ -120,7 +120,8 @@ class SceneShelf:
                 keys.append(column[:, axes].prod(axis=1))
                 continue
             for i in axes:
-                keys += [column[:, i], column[:, i + 1 :].prod(axis=1)]
+                stride = column[:, i + 1 :].prod(axis=1)
+                keys += [column[:, i], np.where(column[:, i] > 1, stride, 0)]  # of 1 there is none
         return np.stack(keys, axis=1)
 
 

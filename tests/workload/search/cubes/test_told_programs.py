@@ -7,14 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from p2smt.errors import InputError
 from p2smt.search import one_request
 from p2smt.skeletons.cube import Closure, Cube
 from p2smt.skeletons.shared_table import SharedTable, new_table
 from p2smt.skeletons.space import CubeTask
+from p2smt.skeletons.spread import Spread
+from p2smt.workload.search.branch import StrategyTiming
 from p2smt.workload.search.cubes import space as spaces
+from p2smt.workload.search.cubes import wide
 from p2smt.workload.search.cubes.space import PlanSpace
+from p2smt.workload.search.plan import plan
 from tests.search.spaces.questions import Quiet
-from tests.workload.search.cubes.test_plan_cubes import PROGRAMS, space_of
+from tests.workload.search.cubes.test_plan_cubes import PROGRAMS, space_of, told
+
+# What a program was checked on.
+RUN = "[[4], 4, null, [2, 2], true]"
 
 
 def closed(space: PlanSpace, cube: Cube, table: str | None) -> Closure:
@@ -49,11 +57,14 @@ def test_what_was_told_is_not_sought_again(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     "wrong",
     [
-        '["no program", "optimal", 0.0]',
-        '["AllReduce(root)", "certain", 0.0]',
-        '["AllGather(root)", "optimal", 0.0]',
-        '["AllReduce(root)", "optimal", 1e9]',
-        '["AllReduce(root)", "optimal"]',
+        f'["no program", "optimal", 0.0, {RUN}]',
+        f'["all-reduce inside root", "certain", 0.0, {RUN}]',
+        f'["all-reduce inside root", "optimal", 1e9, {RUN}]',
+        f'["all-reduce inside nowhere", "optimal", 0.0, {RUN}]',
+        '["all-reduce inside root", "optimal", 0.0, [[1], 1, null, [2]]]',
+        '["all-reduce inside root", "optimal", 0.0, [["1"], "1", null, [2], true]]',
+        '["all-reduce inside root", "optimal", 0.0, null]',
+        '["all-reduce inside root", "optimal", 0.0]',
         "[]",
         "nonsense",
     ],
@@ -70,3 +81,55 @@ def test_what_is_no_answer_is_sought(wrong: str, tmp_path: Path) -> None:
     for key in keys:
         SharedTable(str(bad)).put(key, wrong)
     assert same(alone, closed(space, cube, str(bad)))
+
+
+def with_program(path: Path, space: PlanSpace, program: str, status: str) -> str:
+    """What a search tells, with another program in each text, and no bound unless it is best."""
+    right = path / "right"
+    right.touch()
+    closed(space, space.roots()[0], str(right))
+    wrong = path / "wrong"
+    wrong.touch()
+    for line in filter(None, right.read_text().split("\n")):
+        key, text = json.loads(line)
+        _, _, bound_s, run = json.loads(text)
+        least_s = bound_s if status == "optimal" else 0.0
+        SharedTable(str(wrong)).put(key, json.dumps([program, status, least_s, run]))
+    return str(wrong)
+
+
+def test_a_wrong_program_that_was_told_gets_into_no_answer(tmp_path: Path) -> None:
+    """A cube believes that it was checked; a member with it is made again, and refused."""
+    space = space_of(PROGRAMS)
+    wrong = with_program(tmp_path, space, "all-gather inside root", "feasible")
+    with pytest.raises(InputError, match="is not valid"):
+        closed(space, space.roots()[0], wrong)
+
+
+def test_a_program_that_is_called_the_best_meets_its_bound(tmp_path: Path) -> None:
+    space = space_of(PROGRAMS)
+    cube = space.roots()[0]
+    twice = "all-reduce inside root; all-reduce inside root"
+    wrong = with_program(tmp_path, space, twice, "optimal")
+    assert same(closed(space, cube, None), closed(space, cube, wrong))
+
+
+@pytest.mark.parametrize("spread", [Spread(engine="in-process"), Spread(processes=2)])
+def test_what_the_answer_lists_is_timed_with_programs_that_were_told(
+    spread: Spread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = plan(PROGRAMS)
+    sought: list[int] = []
+    retimed = wide.WidePlan._retimed
+
+    def count(mine: wide.WidePlan, table: str | None) -> StrategyTiming:
+        def best(*_: object) -> object:
+            sought.append(1)
+            raise AssertionError("a program is sought that a worker told")
+
+        monkeypatch.setattr(one_request, "best_program", best)
+        return retimed(mine, table)
+
+    monkeypatch.setattr(wide.WidePlan, "_retimed", count)
+    assert told(plan(PROGRAMS, spread=spread)) == told(alone)
+    assert not sought
