@@ -1,17 +1,17 @@
 """A shortest path through the reachable states, chosen by CP-SAT: the default encoding of programs.
 
 A breadth-first search lists the states and the steps between them beforehand
-(``reachable.py``, ``reachable_search.py``, ``reachable_contents.py``: no solver in them); CP-SAT
-chooses along them, by table constraints.  The paper's direct encoding of state matrices is in
-``z3_steps.py``; it is the cross-check of this one.
+(``reachable.py``, ``reachable_search.py``, ``reachable_contents.py``, ``reachable_merged.py``: no
+solver in them); CP-SAT chooses along them, by table constraints.  The paper's direct encoding of
+state matrices is in ``z3_steps.py``; it is the cross-check of this one.
 
 Problem: P2's synthesis of reduction programs: sequences of at most L instructions that lead
 from the start of a demand to its goal.
 
 The states that matter are those reachable from the start and from which the goal is still
-reachable in the steps left.  Up to length 6 and 4 levels, or length 5 and 6 levels, they are
-built on factors of two (the small-model property, see docs/small-model.md); outside that range on
-the real factors.  States of one layer that the same steps go on from are one node
+reachable in the steps left.  Over up to 2 levels, up to length 6 over 5, and up to length 5 over
+more, they are built on factors of two (the small-model property, see docs/small-model.md); outside
+that range on the real factors.  States of one layer that the same steps go on from are one node
 (``cpsat_layers.py``).
 
 Variables, for step t = 1..L
@@ -45,7 +45,8 @@ from ortools.sat.python import cp_model
 from p2smt.encodings import run_cpsat
 from p2smt.encodings.program.cpsat_arcs import PathCollector, arc_model
 from p2smt.encodings.program.cpsat_layers import LayerRow, layers_of
-from p2smt.encodings.program.reachable import ReachableTable, build_table
+from p2smt.encodings.program.reachable import build_table
+from p2smt.encodings.program.reachable_table import ReachableTable
 from p2smt.errors import OutOfTimeError
 from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch

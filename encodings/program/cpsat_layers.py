@@ -6,8 +6,8 @@ number plus one and 0 stands for "stop" (see ``cpsat.py``).
 
 from __future__ import annotations
 
-from p2smt.encodings.program.reachable import Arc, ReachableTable
 from p2smt.encodings.program.reachable_search import GOAL
+from p2smt.encodings.program.reachable_table import Arc, ReachableTable
 from p2smt.problems.program import ProgramProblem
 
 LayerRow = tuple[int, ...]

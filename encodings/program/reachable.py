@@ -5,55 +5,28 @@ non-empty rows on the real factors beside it: payloads and the divisibility of a
 reduce-scatter come from the real sizes even where synthesis runs on small ones.
 
 In the range of the small-model property one table serves all factors of a depth: row counts
-are then kept symbolically, as exponents of one prime per factor, and filled in afterwards.
+are then kept symbolically, as exponents of one prime per factor, and filled in afterwards.  Of more
+than five levels neighbouring ones are merged, in every way (``reachable_merged.py``).
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from p2smt.collectives.names import Collective
+from p2smt.encodings.program.reachable_merged import merged_table
 from p2smt.encodings.program.reachable_search import GOAL, RawTable, StateExplorer, StateSpace
+from p2smt.encodings.program.reachable_table import Arc, ReachableTable, pruned
 from p2smt.errors import EncodingBug, TooLarge
 from p2smt.problems.program import ProgramProblem
-from p2smt.programs.program import DEEP_MODEL_DEPTH, SMALL_MODEL_LENGTH, small_model_length
+from p2smt.programs.program import MODEL_DEPTH, small_model_length
 from p2smt.result import SearchLimits, StopWatch
 
 MAX_MODEL_DEVICES = 64
-_PRIMES = (2, 3, 5, 7, 11, 13)
-_POWER = SMALL_MODEL_LENGTH  # no factor is divided out more often in so many steps
-
-
-@dataclass(frozen=True, slots=True)
-class Arc:
-    """A step: ``instruction`` with a payload of ``rows`` real rows leads to node ``target``."""
-
-    instruction: int
-    rows: int
-    target: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReachableTable:
-    """Nodes reachable within the length limit and from which the goal still is.
-
-    ``arcs[node]`` are its steps in instruction order, ``need[node]`` the least number of
-    steps to the goal, ``start`` the initial node.  Node 0 is the goal and has no arcs.
-    ``explored`` counts all nodes seen.
-    """
-
-    start: int
-    arcs: dict[int, tuple[Arc, ...]]
-    need: dict[int, int]
-    explored: int
-
-    def steps(self, node: int, left: int) -> Iterator[Arc]:
-        """Steps from ``node`` after which the goal can be reached in ``left - 1`` steps."""
-        return (a for a in self.arcs.get(node, ()) if self.need[a.target] <= left - 1)
+_PRIMES = (2, 3, 5, 7, 11)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +48,7 @@ def _table(timed: _Timed, factors: tuple[int, ...]) -> ReachableTable:
     space, raw = timed.space, _raw_table(timed)
     exact = space.rows == math.prod(space.sizes)
     real = _same if exact else _real_rows(space, factors)
-    return _pruned(raw.start, _filled(space, factors, raw, real), raw.explored)
+    return pruned(raw.start, _filled(space, factors, raw, real), raw.explored)
 
 
 def _same(count: int) -> int | None:
@@ -104,8 +77,9 @@ def _real_rows(space: StateSpace, factors: tuple[int, ...]) -> Callable[[int], i
 def _space(problem: ProgramProblem, model: tuple[int, ...], symbolic: bool) -> StateSpace:
     """The state space on model factors, its rows counted by primes or as they are."""
     sizes = _PRIMES[: len(model)] if symbolic else model
-    rows = math.prod(sizes) ** (_POWER if symbolic else 1)
     length, items = problem.max_length, problem.instructions
+    # symbolic: each step may divide them once, and they are never the real ones
+    rows = math.prod(sizes) ** (length + 1 if symbolic else 1)
     return StateSpace(problem.demand, model, sizes, rows, length, items, problem.forbidden)
 
 
@@ -133,26 +107,6 @@ def _splits(space: StateSpace, factors: tuple[int, ...], instruction: int, rows:
     return collective is not Collective.REDUCE_SCATTER or all(row % members == 0 for row in rows)
 
 
-def _pruned(start: int, arcs: dict[int, list[Arc]], explored: int) -> ReachableTable:
-    """Keep the nodes from which the goal can be reached."""
-    back = defaultdict(set)
-    for node, steps in arcs.items():
-        for arc in steps:
-            back[arc.target].add(node)
-    need, frontier = {GOAL: 0}, [GOAL]
-    for node in frontier:
-        for source in sorted(back[node]):
-            if source not in need:
-                need[source] = need[node] + 1
-                frontier.append(source)
-    kept = {
-        node: tuple(a for a in steps if a.target in need)
-        for node, steps in arcs.items()
-        if node in need
-    }
-    return ReachableTable(start, kept, need, explored)
-
-
 def build_table(problem: ProgramProblem, watch: StopWatch | None = None) -> ReachableTable:
     """The table of a problem (costs, limits, excluded programs and bounds play no part).
 
@@ -162,6 +116,9 @@ def build_table(problem: ProgramProblem, watch: StopWatch | None = None) -> Reac
     """
     if not problem.small_model:
         return exact_table(problem, watch)
+    if len(problem.factors) > MODEL_DEPTH:
+        apart = min(MODEL_DEPTH, problem.max_length)
+        return merged_table(problem, apart, partial(build_table, watch=watch))
     return _built(problem, problem.model_factors, True, watch)
 
 
@@ -173,7 +130,7 @@ def exact_table(problem: ProgramProblem, watch: StopWatch | None = None) -> Reac
         TooLarge: the devices or the reachable states exceed the limits of this module.
     """
     if problem.rows > MAX_MODEL_DEVICES:
-        depth = min(len(problem.factors), DEEP_MODEL_DEPTH)
+        depth = len(problem.factors)
         raise TooLarge(
             f"programs of length {problem.max_length} over factors {list(problem.factors)}",
             f"need a table on {problem.rows} devices, more than {MAX_MODEL_DEVICES}",

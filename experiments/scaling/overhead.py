@@ -92,6 +92,10 @@ class Timed:
     def workers(self) -> int:
         return self._engine.workers
 
+    @property
+    def ahead(self) -> int:
+        return self._engine.ahead
+
     def __enter__(self) -> Engine:
         self._engine.__enter__()
         self.entered_s, self.cpu_s = time.monotonic(), -time.process_time()

@@ -21,10 +21,9 @@ NOT_YET = "Not measured yet: `make scaling`."
 
 def page(data: dict[str, Any]) -> str:
     """The page."""
+    measured = cubes.read() if cubes.CUBES.exists() else []
     return TEMPLATE.read_text(encoding="utf-8").format(
-        cubes_text=cubes_text(
-            data.get("question", []), cubes.read() if cubes.CUBES.exists() else []
-        ),
+        cubes_text=cubes_text(data.get("question", []), measured),
         overhead_cubes=overhead.CUBES,
         length_ms=1e3 * overhead.LENGTH_S,
         runs=overhead.RUNS,
@@ -36,6 +35,7 @@ def page(data: dict[str, Any]) -> str:
         resamplings=study.RESAMPLINGS,
         budget=study.BUDGET_OF_MEAN,
         simulated_table=simulated_table(data.get("simulated")),
+        lengths_table=lengths_table(data.get("lengths"), measured),
         pruning_table=pruning_table(data.get("pruning")),
         deaths_text=deaths_text(data.get("deaths")),
     )
@@ -148,6 +148,18 @@ def simulated_table(found: list[dict[str, Any]] | None) -> str:
     return table(
         "engine | workers | whole cubes, by simulation | with splits, by simulation",
         ((r["engine"], f"{r['workers']:,}", _part(r["whole"]), _part(r["split"])) for r in found),
+    )
+
+
+def lengths_table(found: list[dict[str, Any]] | None, measured: Sequence[MeasuredCube]) -> str:
+    """Efficiencies by engine, number of workers, and how long a cube takes in the mean."""
+    if found is None or not measured:
+        return NOT_YET
+    mean_s = work_of(measured) / len(measured)
+    heads = (f"cubes of {mean_s * times:.2g} s" for times in study.LONGER)
+    return table(
+        " | ".join(("engine", "workers", *heads)),
+        ((r["engine"], f"{r['workers']:,}", *map(_part, r["efficiency"])) for r in found),
     )
 
 

@@ -1,7 +1,9 @@
 """A search over cubes as a discrete-event simulation: one coordinator, any number of workers.
 
 Cubes go out in their order, each to a worker that is free, as ``p2smt.skeletons.coordinate`` does
-it.  The coordinator handles one message after another; a message takes a time on its way.  A
+it; while more wait than there are workers, also to the one that will be free first, where the
+engine lets workers have their next cube at hand (and take what waits at another one).
+The coordinator handles one message after another; a message takes a time on its way.  A
 worker's first cube takes longer: its tables are empty.  A cube above its budget comes back and is
 replaced by its children.  A cube is dropped without work if its bound is not below the incumbent
 that the coordinator knows when it would hand it out: later than it was found, by a message.
@@ -37,11 +39,14 @@ class Delays:
 
     message_s: on the way from the coordinator to a worker, and back.  handling_s: the coordinator
     spends on a cube, from what came back to the next one.  split_s: it spends on a child.
+    worker_s: a worker spends on a cube beside closing it.  ahead: cubes that a worker has at hand.
     """
 
     message_s: float = 0.0
     handling_s: float = 0.0
     split_s: float = 0.0
+    worker_s: float = 0.0
+    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ class _Run:
     delays: Delays
     budget_s: float | None
     prunes: bool
-    free: int = field(init=False)
+    until: list[float] = field(init=False)  # when each worker is through with what it has, a heap
     now_s: float = 0.0
     busy_s: float = 0.0
     incumbent: int | None = None
@@ -102,19 +107,23 @@ class _Run:
     dropped: int = 0
 
     def __post_init__(self) -> None:
-        self.free = self.workers
+        self.until = [0.0] * self.workers
 
     def step(self) -> bool:
         """Hand out what there is for workers that are free, then take what comes back first."""
-        while self.free and self.waiting:
+        while self.waiting and len(self.arrivals) < self._places():
             self._hand_out(self.waiting.popleft())
         if not self.arrivals:
             return False
         at_s, _, cube = heapq.heappop(self.arrivals)
         self.now_s = max(self.now_s, at_s)
-        self.free += 1
         self._take(cube)
         return True
+
+    def _places(self) -> int:
+        """How many cubes may be out."""
+        many = len(self.waiting) > self.workers
+        return self.workers * (1 + (self.delays.ahead if many else 0))
 
     def _hand_out(self, cube: MeasuredCube) -> None:
         if self.prunes and self.incumbent is not None and cube.bound >= self.incumbent:
@@ -126,9 +135,10 @@ class _Run:
             seconds = min(seconds, self.budget_s)
         self.busy_s += seconds
         self.sent += 1
-        self.free -= 1
-        back_s = self.now_s + 2 * self.delays.message_s + seconds
-        heapq.heappush(self.arrivals, (back_s, self.sent, cube))
+        begun_s = max(self.now_s + self.delays.message_s, self.until[0])
+        done_s = begun_s + self.delays.worker_s + seconds
+        heapq.heapreplace(self.until, done_s)
+        heapq.heappush(self.arrivals, (done_s + self.delays.message_s, self.sent, cube))
 
     def _take(self, cube: MeasuredCube) -> None:
         if self._splits(cube):

@@ -25,11 +25,18 @@ DRAWN = 20_000
 """Cubes of a resampled search: enough for 1,024 workers to have twenty each."""
 BUDGET_OF_MEAN = 4.0
 """The budget, in mean times of a cube."""
+LONGER = (1, 10, 100)
+"""How many times as long cubes take in the search that asks how long they must be."""
 
 
 def delays_of(engine: str, found: dict[str, Any]) -> Delays:
-    """The measured delays: what is no work of the coordinator is on the way, there and back."""
+    """The measured delays: what is no work of the coordinator is on the way, there and back.
+
+    Workers that have their next cube at hand wait for neither: what they lose is their own.
+    """
     one = found[engine]
+    if engine == "dask":
+        return Delays(0.0, one["cpu_s"], one["cpu_s"] / 10, one["wall_s"], 1)
     message_s = max(0.0, one["wall_s"] - one["cpu_s"]) / 2
     return Delays(message_s, one["cpu_s"], one["cpu_s"] / 10)
 
@@ -37,6 +44,12 @@ def delays_of(engine: str, found: dict[str, Any]) -> Delays:
 def resampled(measured: Sequence[MeasuredCube], chance: random.Random) -> list[MeasuredCube]:
     """A search of cubes drawn from the measured ones, each with its children."""
     return chance.choices(measured, k=DRAWN)
+
+
+def longer(cube: MeasuredCube, times: float) -> MeasuredCube:
+    """A cube that takes so many times as long; tables that are empty take as long to fill."""
+    seconds = cube.seconds * times
+    return MeasuredCube(seconds, seconds + max(0.0, cube.first_s - cube.seconds))
 
 
 def efficiencies(
@@ -66,6 +79,29 @@ def rows(measured: Sequence[MeasuredCube], overhead: dict[str, Any]) -> list[dic
             "workers": workers,
             "whole": interval(efficiencies(measured, delays_of(engine, overhead), workers, False)),
             "split": interval(efficiencies(measured, delays_of(engine, overhead), workers, True)),
+        }
+        for engine in ENGINES[1:]
+        for workers in WORKERS
+    ]
+
+
+def lengths(measured: Sequence[MeasuredCube], overhead: dict[str, Any]) -> list[dict[str, Any]]:
+    """The efficiency of whole cubes as they are, and where each takes longer."""
+    return [
+        {
+            "engine": engine,
+            "workers": workers,
+            "efficiency": [
+                interval(
+                    efficiencies(
+                        [longer(cube, times) for cube in measured],
+                        delays_of(engine, overhead),
+                        workers,
+                        False,
+                    )
+                )
+                for times in LONGER
+            ],
         }
         for engine in ENGINES[1:]
         for workers in WORKERS
@@ -106,6 +142,7 @@ def main(arguments: Sequence[str]) -> None:
     measured = cubes.read()
     delays = delays_of("processes", data["overhead"])
     store.write("simulated", rows(measured, data["overhead"]))
+    store.write("lengths", lengths(measured, data["overhead"]))
     store.write("pruning", pruning(measured, delays))
 
 

@@ -9,8 +9,21 @@ from functools import lru_cache
 from p2smt.collectives.demand import Demand
 from p2smt.errors import TooLarge
 from p2smt.programs import semantics
-from p2smt.programs.program import SMALL_MODEL_LENGTH, Hierarchy, Instruction, Program
-from p2smt.programs.quotient import PRIMES, Quotient, after_goal, goal_missed, steps_of
+from p2smt.programs.program import (
+    SMALL_MODEL_LENGTH,
+    Hierarchy,
+    Instruction,
+    Program,
+    small_model_length,
+)
+from p2smt.programs.quotient import (
+    PRIMES,
+    RUN_PRIMES,
+    Quotient,
+    after_goal,
+    goal_missed,
+    steps_of,
+)
 from p2smt.programs.runs import MAX_RUN_DEVICES, run_on_runs
 from p2smt.programs.semantics import State, Step, Trace, Violation
 
@@ -46,9 +59,9 @@ def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Che
     same of a valid program.
 
     The quotient replaces the factors by distinct primes; that it decides validity rests on
-    the small-model property, so it is used up to length 6 and 4 levels only.  Of more levels
-    those are merged that no step of the program tells apart, which changes no group.  Where 5
-    are left, each device is simulated, its rows as runs.
+    the small-model property, so it is used in its range only.  Of more than 4 levels those are
+    merged that no step of the program tells apart, which changes no group.  Where 5 are left, rows
+    are runs: on each device as long as there are not too many, then on the quotient.
 
     Raises:
         TooLarge: too many devices to simulate, and outside the range of the quotient.
@@ -59,17 +72,30 @@ def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Che
     merged = hierarchy
     if len(factors) > len(PRIMES):
         merged = hierarchy.merged(_cuts(hierarchy, program))
-    if merged.depth <= len(PRIMES) and len(program) <= SMALL_MODEL_LENGTH:
-        primes = PRIMES[: merged.depth]
-        return Checked(Quotient(primes, merged.factors).run(demand, merged, program), primes, False)
-    if size > MAX_RUN_DEVICES:
-        raise TooLarge(
-            f"a program of length {len(program)} over factors {list(merged.factors)}",
-            f"can be checked up to {MAX_RUN_DEVICES} devices per group, or up to length "
-            f"{SMALL_MODEL_LENGTH} and {len(PRIMES)} levels that its steps tell apart",
-        )
-    trace = run_on_runs(demand, size, steps_of(hierarchy, program, factors))
-    return Checked(trace, factors, True)
+    known = len(program) <= small_model_length(merged.depth)
+    if known and merged.depth <= len(PRIMES):
+        quotient = Quotient(PRIMES[: merged.depth], merged.factors)
+        return Checked(quotient.run(demand, merged, program), quotient.primes, False)
+    if size <= MAX_RUN_DEVICES:
+        trace = run_on_runs(demand, size, steps_of(hierarchy, program, factors))
+        return Checked(trace, factors, True)
+    if known and merged.depth <= len(RUN_PRIMES):
+        quotient = Quotient(RUN_PRIMES[: merged.depth], merged.factors)
+        return Checked(_on_quotient_runs(demand, merged, program, quotient), quotient.primes, False)
+    raise TooLarge(
+        f"a program of length {len(program)} over factors {list(merged.factors)}",
+        f"can be checked up to {MAX_RUN_DEVICES} devices per group, or up to length "
+        f"{SMALL_MODEL_LENGTH} and {len(RUN_PRIMES)} levels that its steps tell apart",
+    )
+
+
+def _on_quotient_runs(
+    demand: Demand, hierarchy: Hierarchy, program: Program, quotient: Quotient
+) -> Trace:
+    """The trace on the devices of a quotient, with the payloads and the peak of the real ones."""
+    steps = steps_of(hierarchy, program, quotient.primes)
+    size = math.prod(quotient.primes)
+    return run_on_runs(demand, size, steps, real_rows=quotient.real_rows)
 
 
 @lru_cache(maxsize=1024)

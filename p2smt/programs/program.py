@@ -21,21 +21,23 @@ from p2smt.cluster.topology import ROOT
 from p2smt.collectives.names import Collective, Form
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray
+from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
 
 SMALL_MODEL_LENGTH = 6
-SMALL_MODEL_DEPTH = 4
-"""Programs of so many steps over so many levels are in the tested range of the small-model property
-(docs/small-model.md)."""
-DEEP_MODEL_LENGTH = 5
-DEEP_MODEL_DEPTH = 6
-"""And shorter ones over more levels."""
+"""Programs of so many steps, over up to MODEL_DEPTH levels, are in the tested range of the
+small-model property (docs/small-model.md)."""
+MODEL_DEPTH = 5
+"""Programs over more levels are those over each choice of so many to keep apart: no shorter ones
+tell more apart."""
+_MERGED_LENGTH = 5
+_ANY_LENGTH_DEPTH = 2
 
 
 def small_model_length(depth: int) -> int:
-    """The longest programs over so many levels in the range of the small-model property; or 0."""
-    if depth <= SMALL_MODEL_DEPTH:
-        return SMALL_MODEL_LENGTH
-    return DEEP_MODEL_LENGTH if depth <= DEEP_MODEL_DEPTH else 0
+    """The longest programs over so many levels in the range of the small-model property."""
+    if depth <= _ANY_LENGTH_DEPTH:
+        return MAX_PROGRAM_LENGTH
+    return SMALL_MODEL_LENGTH if depth <= MODEL_DEPTH else _MERGED_LENGTH
 
 
 @dataclass(frozen=True, slots=True, order=True)

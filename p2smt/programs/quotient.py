@@ -8,7 +8,7 @@ of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,9 @@ from p2smt.programs.program import Hierarchy, Program, local_groups
 from p2smt.programs.semantics import State, Step, Trace, Violation, ViolationKind
 
 PRIMES = (2, 3, 5, 7)
+"""Of a quotient whose devices hold matrices."""
+RUN_PRIMES = (*PRIMES, 11)
+"""Of one whose devices hold runs of rows (:mod:`p2smt.programs.runs`): 2,310 of them."""
 
 
 def steps_of(hierarchy: Hierarchy, program: Program, factors: Sequence[int]) -> list[Step]:
@@ -71,7 +74,7 @@ class Quotient:
             payload = self._most(before * (step.groups.shape[1] if gathers else 1))
             held = self._most(_row_counts(state))
             if payload is None or held is None:
-                return Trace(_uneven(number), tuple(payloads), peak)
+                return Trace(uneven(number), tuple(payloads), peak)
             payloads.append(payload)
             peak = max(peak, held)
         missed = None if semantics.is_goal(demand, state) else goal_missed(len(steps))
@@ -79,9 +82,7 @@ class Quotient:
 
     def _most(self, counts: IntArray) -> int | None:
         """The largest of these row counts on the real factors."""
-        rows = [self.real_rows(int(count)) for count in np.unique(counts)]
-        whole = [row for row in rows if row is not None]
-        return max(whole) if len(whole) == len(rows) else None
+        return largest(self.real_rows(int(count)) for count in np.unique(counts))
 
 
 def _row_counts(state: State) -> IntArray:
@@ -99,6 +100,13 @@ def goal_missed(steps: int) -> Violation:
     return Violation(ViolationKind.GOAL_MISSED, steps, (), None, None, text)
 
 
-def _uneven(number: int) -> Violation:
+def largest(counts: Iterable[int | None]) -> int | None:
+    """The largest of these numbers; None if one of them is none."""
+    found = list(counts)
+    whole = [count for count in found if count is not None]
+    return max(whole) if len(whole) == len(found) else None
+
+
+def uneven(number: int) -> Violation:
     text = f"step {number}: the chunks do not split evenly on the real factors"
     return Violation(ViolationKind.NOT_DIVISIBLE, number, (), None, None, text)

@@ -8,14 +8,14 @@ the encodings, and no property of small sizes is used: the factors are the real 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import assert_never
 
 from p2smt.collectives.demand import Chunks, Demand, Givers
 from p2smt.collectives.names import Collective
 from p2smt.programs.preconditions import Violation, ViolationKind
-from p2smt.programs.quotient import after_goal, goal_missed
+from p2smt.programs.quotient import after_goal, goal_missed, largest, uneven
 from p2smt.programs.semantics import Step, Trace
 
 MAX_RUN_DEVICES = 16_384
@@ -26,17 +26,31 @@ HeldRuns = tuple[Run, ...]
 """Runs of a device in row order: disjoint, none empty, none mergeable with the next."""
 
 
+def as_it_is(count: int) -> int | None:
+    """A number of rows that are real ones."""
+    return count
+
+
 def run_on_runs(
-    demand: Demand, devices: int, steps: Sequence[Step], *, shards: bool = False
+    demand: Demand,
+    devices: int,
+    steps: Sequence[Step],
+    *,
+    shards: bool = False,
+    real_rows: Callable[[int], int | None] = as_it_is,
 ) -> Trace:
-    """The trace of a program on ``devices`` devices; its shards only if they are asked for."""
+    """The trace of a program on ``devices`` devices; its shards only if they are asked for.
+
+    ``real_rows``: what a number of rows here is where the devices stand for others; None: no whole
+    number of them.
+    """
     state = initial_runs(demand, devices)
     payloads: list[int] = []
-    peak = max(map(row_count, state))
+    peak = _most(state, real_rows) or 0
     for number, step in enumerate(steps, start=1):
         if runs_are_goal(demand, state):
             return Trace(after_goal(number), tuple(payloads), peak)
-        payload = 0
+        counts = set[int]()
         for group in step.groups.tolist():
             before = [state[device] for device in group]
             after = outcome(step.collective, before)
@@ -45,14 +59,28 @@ def run_on_runs(
                 broken = Violation(after, number, tuple(group), None, None, text)
                 return Trace(broken, tuple(payloads), peak)
             times = len(group) if step.collective is Collective.ALL_GATHER else 1
-            payload = max(payload, row_count(before[0]) * times)
+            counts.add(row_count(before[0]) * times)
             for device, held in zip(group, after, strict=True):
                 state[device] = held
+        payload, held_rows = largest(map(real_rows, counts)), _most(state, real_rows)
+        if payload is None or held_rows is None:
+            return Trace(uneven(number), tuple(payloads), peak)
         payloads.append(payload)
-        peak = max(peak, max(map(row_count, state)))
+        peak = max(peak, held_rows)
     missed = None if runs_are_goal(demand, state) else goal_missed(len(steps))
     kept = shards and missed is None and demand.goal.chunks is Chunks.ONE_EACH
     return Trace(missed, tuple(payloads), peak, _shards(state) if kept else None)
+
+
+def _most(
+    state: Sequence[HeldRuns], real_rows: Callable[[int], int | None] = as_it_is
+) -> int | None:
+    """The most real rows that a device holds; None: some hold no whole number of them.
+
+    Members of a group often share one value, which is looked at once.
+    """
+    distinct = {id(held): held for held in state}.values()
+    return largest(map(real_rows, set(map(row_count, distinct))))
 
 
 def _shards(state: Sequence[HeldRuns]) -> tuple[int, ...]:

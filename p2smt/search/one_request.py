@@ -13,17 +13,15 @@ from p2smt.parallelism.request import DEFAULT_LENGTH, Problem, Request
 from p2smt.plans.answers import fixed_answer, program_answer
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.check import Checked
-from p2smt.programs.program import (
-    SMALL_MODEL_DEPTH,
-    Grouping,
-    Hierarchy,
-    Instruction,
-    Program,
-    parse_program,
-)
+from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program, parse_program
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, best_program, price, timed
-from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
+from p2smt.search.programs_pipelined import (
+    LISTED_DEPTH,
+    Listings,
+    SoughtProgram,
+    best_pipelined,
+)
 from p2smt.search.weaker.merged import best_merged
 from p2smt.search.weaker.sufficient_first import least_known
 from p2smt.solvers.solver import Solver
@@ -158,7 +156,7 @@ def _task(problem: Problem, request: Request, hierarchy: Hierarchy, solver: Solv
 def _best(sought: SoughtProgram, limits: SearchLimits) -> Found:
     """The best program with proof where there is one; else the better of all that were found."""
     watch, weaker = StopWatch.start(limits), None
-    deep = sought.pipeline != 1 and sought.task.hierarchy.depth > SMALL_MODEL_DEPTH
+    deep = sought.pipeline != 1 and sought.task.hierarchy.depth > LISTED_DEPTH
     if deep or not sought.task.problem().small_model:
         weaker = best_merged(sought, limits)  # the proof may take all the time, or be refused
     try:

@@ -26,6 +26,8 @@ from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, checked_listing, price
 from p2smt.solvers.solver import Solver
 
+LISTED_DEPTH = 4
+"""Most levels whose programs are listed: more of them have too many."""
 MAX_LISTED_PROGRAMS = 100_000
 """Longer lists are cut off: the best program of them is then feasible, not optimal."""
 

@@ -18,7 +18,7 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.skeletons.coordination.conclude import concluded, progress_of
 from p2smt.skeletons.coordination.state import SearchState
 from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
-from p2smt.skeletons.engine import Ended, Engine, WorkerDied
+from p2smt.skeletons.engine import Ended, Engine, NotBegun, WorkerDied
 from p2smt.skeletons.outcome import SearchOutcome, SearchProgress
 from p2smt.skeletons.record import Record
 from p2smt.skeletons.space import CubeTask, Skeleton, Space
@@ -122,9 +122,15 @@ class _Run:
         return concluded(self.state, self._skeleton, self.interrupted, deaths, self._watch)
 
     def _hand_out(self, engine: Engine, template: CubeTask) -> None:
-        """Give every free worker the first cube that waits."""
-        frontier = self.state.frontier
-        while len(frontier.away) < engine.workers and (found := self.state.first()):
+        """Give every free worker the first cube that waits.
+
+        While more cubes wait than there are workers, each may have its next one at hand.
+        """
+        frontier, workers = self.state.frontier, engine.workers
+        while found := self.state.first():
+            many = len(frontier.bounds) - len(frontier.away) > workers
+            if len(frontier.away) >= workers + (engine.ahead if many else 0):
+                break
             frontier.take(found)
             task = self._task(found.cube, template)
             self._deadlines[task.cube] = task.deadline_s
@@ -158,6 +164,8 @@ class _Run:
         match ended:
             case WorkerDied(cube):
                 self._bury(cube)
+            case NotBegun(cube):
+                self.state.frontier.again(cube)
             case OverBudget():
                 self._over_budget(ended)
             case Closure():

@@ -12,12 +12,19 @@ from p2smt.skeletons.space import CubeTask
 
 @dataclass(frozen=True, slots=True)
 class WorkerDied:
-    """The worker that had this cube is gone; the cube was not closed."""
+    """The worker that was at this cube is gone; the cube was not closed."""
 
     cube: Cube
 
 
-Ended = Closure | OverBudget | WorkerDied
+@dataclass(frozen=True, slots=True)
+class NotBegun:
+    """A worker had this cube at hand and will not close it: it is gone, or the search is over."""
+
+    cube: Cube
+
+
+Ended = Closure | OverBudget | WorkerDied | NotBegun
 """What comes back of a cube."""
 
 
@@ -31,6 +38,11 @@ class Engine(Protocol):
     @property
     def workers(self) -> int:
         """How many cubes it can close at the same time, now."""
+        ...
+
+    @property
+    def ahead(self) -> int:
+        """How many cubes more it takes, so that workers have the next one at hand."""
         ...
 
     def submit(self, task: CubeTask) -> None:

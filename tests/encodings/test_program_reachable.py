@@ -1,7 +1,7 @@
 """The table of reachable states against brute force on the real factors.
 
-Up to length 6 and 4 levels, or 5 and 6 levels, the table is built on factors of two, so that these
-tests are also tests of the small-model property.
+In the range of the small-model property the table is built on factors of two, so that these are
+also tests of the property.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import pytest
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.encodings.program.reachable import ReachableTable, build_table, exact_table
+from p2smt.encodings.program.reachable import build_table, exact_table
+from p2smt.encodings.program.reachable_table import ReachableTable
 from p2smt.problems.program import InstructionSet, ProgramProblem
 from p2smt.programs.program import Hierarchy, parse_program
 from tests.oracles.programs import Oracle, Program, all_programs
@@ -54,6 +55,9 @@ CASES = [
     ((2, 3), 6),
     ((4, 3), 6),
     ((3, 9), 5),
+    ((3,), 7),
+    ((3, 2), 8),
+    pytest.param((3, 4), 12, marks=pytest.mark.exhaustive),
     ((2, 2, 2), 6),
     ((3, 2, 2), 6),
     pytest.param((2, 3, 2), 6, marks=pytest.mark.exhaustive),
@@ -84,8 +88,6 @@ def test_paths_are_the_programs_of_brute_force(
 @pytest.mark.parametrize(
     ("factors", "length"),
     [
-        ((3,), 7),
-        ((3, 2), 8),
         ((3, 2, 2), 7),
         pytest.param((2, 2, 2), 8, marks=pytest.mark.exhaustive),
         pytest.param((2, 2, 3), 7, marks=pytest.mark.exhaustive),

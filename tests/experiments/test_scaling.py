@@ -49,6 +49,23 @@ def test_one_worker_pays_every_delay(lengths: list[int]) -> None:
     assert run.makespan_s == sum(lengths) + 1.25 * len(lengths)
 
 
+@given(LENGTHS)
+def test_one_worker_that_has_the_next_cube_at_hand_waits_for_the_first_and_the_last(
+    lengths: list[int],
+) -> None:
+    """But for the last cubes: none is at hand while no more wait than there are workers."""
+    run = simulate(plain(lengths), 1, Delays(0.125, 0.25, worker_s=0.5, ahead=1))
+    work_s = sum(lengths) + 0.5 * len(lengths)
+    waits = 1 if len(lengths) < 2 else 2
+    assert run.makespan_s == work_s + waits * 0.5
+
+
+def test_what_is_at_hand_begins_when_its_worker_is_free() -> None:
+    cubes = plain([4.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    assert simulate(cubes, 2, Delays(1.0)).makespan_s == 4 * (1 + 1 + 1)
+    assert simulate(cubes, 2, Delays(1.0, ahead=1)).makespan_s == 9
+
+
 def test_a_coordinator_that_is_slower_than_its_workers_decides_the_time() -> None:
     run = simulate(plain([1.0] * 100), 1000, Delays(0.0, 2.0))
     assert run.makespan_s == 100 * 2.0 + 1.0

@@ -99,7 +99,7 @@ def test_no_quotient_outside_the_range_of_the_small_model() -> None:
             parse_program(
                 "reduce-scatter inside l4; reduce-scatter parallel l4 in l3; "
                 "reduce-scatter parallel l3 in l2; reduce-scatter parallel l2 in l1; "
-                "all-reduce parallel l1 in root; all-gather inside l1"
+                "all-reduce parallel l1 in root; all-gather parallel l2 in l1; all-gather inside l2"
             ),
         )
 

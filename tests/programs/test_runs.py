@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,9 +16,11 @@ from p2smt.programs import check, runs, semantics
 from p2smt.programs.check import Checked, check_program
 from p2smt.programs.preconditions import Violation, ViolationKind
 from p2smt.programs.program import Hierarchy, local_groups, parse_program
-from p2smt.programs.quotient import steps_of
+from p2smt.programs.quotient import Quotient, steps_of
 from p2smt.programs.runs import run_on_runs
 from p2smt.programs.semantics import Step, Trace
+from p2smt.result import SearchLimits
+from p2smt.search.programs import Task, list_programs
 from tests.tiers import but_the_first
 
 KINDS = [kind for kind in RequestKind if kind.has_programs]
@@ -157,3 +160,41 @@ def test_large_groups_are_checked_as_by_the_semantics(
     found = check_program(demand_of(kind), hierarchy, program)
     steps = steps_of(hierarchy, program, factors)
     assert found == Checked(semantics.run(demand_of(kind), 12, steps), factors, True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("factors", but_the_first((8, 4), (2, 8), (4, 2, 8), (6, 10, 4)))
+def test_runs_on_primes_are_the_quotient(kind: RequestKind, factors: tuple[int, ...]) -> None:
+    """Every program on runs that stand for larger groups, as on the quotient's matrices."""
+    demand, hierarchy = demand_of(kind), Hierarchy.plain(factors)
+    primes = (2, 3, 5)[: len(factors)]
+    quotient = Quotient(primes, factors)
+    programs, _ = list_programs(Task(kind, hierarchy, 4), SearchLimits())
+    assert programs.value
+    for program in programs.value:
+        steps = steps_of(hierarchy, program, primes)
+        ours = run_on_runs(demand, math.prod(primes), steps, real_rows=quotient.real_rows)
+        assert ours == replace(quotient.run(demand, hierarchy, program), shards=None)
+
+
+def test_rows_that_are_no_whole_number_of_real_ones() -> None:
+    """A step after which a device has 3 rows of 6, where these stand for half a row."""
+    demand, primes = demand_of(RequestKind.REDUCE_SCATTER), (2, 3)
+    program = parse_program("reduce-scatter parallel l1 in root; reduce-scatter inside l1")
+    steps = steps_of(Hierarchy.plain(primes), program, primes)
+    found = run_on_runs(demand, 6, steps, real_rows=lambda count: 1 if count == 6 else None)
+    assert found.violation is not None
+    assert (found.violation.kind, found.violation.step) == (ViolationKind.NOT_DIVISIBLE, 1)
+    assert (found.payload_rows, found.peak_rows) == ((), 1)
+
+
+def test_beyond_16384_devices_five_levels_are_checked_on_primes() -> None:
+    demand, program = demand_of(RequestKind.ALL_REDUCE), parse_program(APART)
+    large = Hierarchy.plain((8,) * 5)
+    checked = check_program(demand, large, program)
+    assert checked.how == "quotient 2x3x5x7x11"
+    assert checked.trace == Trace(None, (8**5,) * 5, 8**5)
+    twice = parse_program(APART.replace("l4 in l3", "l2 in l1"))
+    broken = check_program(demand, large, twice).trace.violation
+    assert broken is not None
+    assert broken.step == 5

@@ -1,4 +1,4 @@
-"""The small-model property up to 6 levels, by the table of states on the real factors.
+"""The small-model property up to 8 levels, by the table of states on the real factors.
 
 A lockstep by the semantics alone (test_small_model.py) would take days there.  The table on the
 real factors, which rests on no property, is held against brute force where that ends
@@ -11,18 +11,13 @@ import pytest
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.encodings.program import reachable
-from p2smt.encodings.program.reachable import ReachableTable, build_table, exact_table
+from p2smt.encodings.program import reachable, reachable_search
+from p2smt.encodings.program.reachable import build_table, exact_table
 from p2smt.encodings.program.reachable_search import GOAL
+from p2smt.encodings.program.reachable_table import ReachableTable
 from p2smt.problems.program import InstructionSet, ProgramProblem
 from p2smt.programs.check import ListChecker
-from p2smt.programs.program import (
-    DEEP_MODEL_DEPTH,
-    DEEP_MODEL_LENGTH,
-    SMALL_MODEL_LENGTH,
-    Hierarchy,
-    Program,
-)
+from p2smt.programs.program import MODEL_DEPTH, SMALL_MODEL_LENGTH, Hierarchy, Program
 
 KINDS = (RequestKind.ALL_REDUCE, RequestKind.REDUCE_SCATTER, RequestKind.ALL_GATHER)
 FIVE = [
@@ -60,7 +55,8 @@ def difference(one: ReachableTable, other: ReachableTable, length: int) -> tuple
 
 @pytest.fixture(autouse=True)
 def more_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reachable, "MAX_MODEL_DEVICES", 128)
+    monkeypatch.setattr(reachable, "MAX_MODEL_DEVICES", 256)
+    monkeypatch.setattr(reachable_search, "MAX_NODES", 4_000_000)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -68,8 +64,8 @@ def more_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     ("real", "length"),
     [
         (FIVE[0], 3),
-        pytest.param(FIVE[4], DEEP_MODEL_LENGTH, marks=pytest.mark.exhaustive),
-        *(pytest.param(real, DEEP_MODEL_LENGTH, marks=pytest.mark.evidence) for real in FIVE),
+        pytest.param(FIVE[4], 5, marks=pytest.mark.exhaustive),
+        *(pytest.param(real, SMALL_MODEL_LENGTH, marks=pytest.mark.evidence) for real in FIVE),
     ],
 )
 def test_five_levels(real: tuple[int, ...], kind: RequestKind, length: int) -> None:
@@ -91,16 +87,64 @@ def test_four_levels(kind: RequestKind) -> None:
     [
         (SIX[0], 2),
         pytest.param(SIX[2], 3, marks=pytest.mark.exhaustive),
+        pytest.param((2,) * 7, 3, marks=pytest.mark.exhaustive),
+        pytest.param((2,) * 8, 2, marks=pytest.mark.exhaustive),
         *(pytest.param(real, 4, marks=pytest.mark.evidence) for real in SIX),
-        pytest.param(SIX[0], DEEP_MODEL_LENGTH, marks=pytest.mark.evidence),
-        pytest.param(SIX[5], DEEP_MODEL_LENGTH, marks=pytest.mark.evidence),
+        pytest.param(SIX[0], 5, marks=pytest.mark.evidence),
+        pytest.param(SIX[5], 5, marks=pytest.mark.evidence),
+        pytest.param((2,) * 7, 4, marks=pytest.mark.evidence),
+        pytest.param((2,) * 7, 5, marks=pytest.mark.evidence),
+        pytest.param((2,) * 8, 3, marks=pytest.mark.evidence),
     ],
 )
-def test_six_levels(real: tuple[int, ...], kind: RequestKind, length: int) -> None:
-    assert len(real) == DEEP_MODEL_DEPTH
+def test_more_levels(real: tuple[int, ...], kind: RequestKind, length: int) -> None:
+    """Put together from tables over merged levels."""
+    assert len(real) > MODEL_DEPTH
     task = problem(real, length, kind)
     assert task.small_model
     assert difference(build_table(task), exact_table(task), length) is None
+
+
+def told_apart(task: ProgramProblem, table: ReachableTable) -> dict[int, set[int]]:
+    """How many levels the programs of each length tell apart."""
+    layer, found = {(table.start, frozenset[int]())}, dict[int, set[int]]()
+    depth = len(task.factors)
+    for step in range(1, task.max_length + 1):
+        after = set()
+        for node, cuts in layer:
+            for arc in table.steps(node, task.max_length - step + 1):
+                _, grouping = task.instructions.items[arc.instruction]
+                ends = {grouping.outer, grouping.inner} - {0, depth}
+                after.add((arc.target, cuts | ends))
+        found[step] = {len(cuts) + 1 for node, cuts in after if node == GOAL}
+        layer = {(node, cuts) for node, cuts in after if node != GOAL}
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("depth", "length"),
+    [
+        (3, 6),
+        (4, 4),
+        pytest.param(4, 6, marks=pytest.mark.exhaustive),
+        pytest.param(5, 5, marks=pytest.mark.exhaustive),
+        pytest.param(6, 4, marks=pytest.mark.exhaustive),
+        pytest.param(5, 6, marks=pytest.mark.evidence),
+        pytest.param(6, 5, marks=pytest.mark.evidence),
+        pytest.param(7, 4, marks=pytest.mark.evidence),
+        pytest.param(7, 5, marks=pytest.mark.evidence),
+        pytest.param(8, 3, marks=pytest.mark.evidence),
+    ],
+)
+def test_a_program_tells_no_more_levels_apart_than_it_has_steps(
+    depth: int, length: int, kind: RequestKind
+) -> None:
+    """Tables of all levels at once, which put nothing together."""
+    task = problem((2,) * depth, length, kind)
+    found = told_apart(task, exact_table(task))
+    assert all(max(apart, default=0) <= step for step, apart in found.items())
+    assert max(max(apart, default=0) for apart in found.values()) == min(depth, length)
 
 
 def test_a_difference_is_found() -> None:
@@ -118,7 +162,7 @@ def test_a_difference_is_found() -> None:
 @pytest.mark.evidence
 @pytest.mark.parametrize("real", FIVE[:5])
 def test_every_program_of_five_levels_is_valid_by_the_semantics(real: tuple[int, ...]) -> None:
-    task = problem(real, DEEP_MODEL_LENGTH, RequestKind.ALL_REDUCE)
+    task = problem(real, 5, RequestKind.ALL_REDUCE)
     table, hierarchy, checked = build_table(task), Hierarchy.plain(real), 0
     checker = ListChecker(task.demand, hierarchy)
     paths: list[tuple[int, Program]] = [(table.start, Program(()))]

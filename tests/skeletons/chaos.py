@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from p2smt.skeletons.cube import Closure, Cube, Member
-from p2smt.skeletons.engine import Ended, WorkerDied
+from p2smt.skeletons.engine import Ended, NotBegun, WorkerDied
 from p2smt.skeletons.space import CubeTask, Space
 
 
@@ -29,8 +29,12 @@ class Chaos:
     def workers(self) -> int:
         return self._count
 
+    @property
+    def ahead(self) -> int:
+        return self._count
+
     def submit(self, task: CubeTask) -> None:
-        # Perhaps one more than workers: a late answer frees a worker that is still at the cube.
+        # Perhaps one more than there is room for: a late answer frees a worker still at the cube.
         self._tasks.append(task)
 
     def wait(self, timeout_s: float) -> Sequence[Ended]:  # noqa: ARG002
@@ -73,6 +77,8 @@ class Chaos:
             self._died[task.cube] = self._died.get(task.cube, 0) + 1
             self._late.append(closed)
             return [WorkerDied(task.cube)]
+        if self._draw.random() < 0.1:
+            return [NotBegun(task.cube)]
         if self._draw.random() < 0.3:
             self._late.append(closed)
         return [closed]

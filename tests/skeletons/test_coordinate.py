@@ -61,6 +61,10 @@ class Scripted(Chaos):
         self.tasks: list[CubeTask] = []
         self._script = answer
 
+    @property
+    def ahead(self) -> int:
+        return 0
+
     def wait(self, timeout_s: float) -> Sequence[Ended]:
         if not self._tasks:
             return ()

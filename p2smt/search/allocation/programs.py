@@ -25,7 +25,6 @@ from p2smt.plans.solution import SAME, Alternative, RequestAnswer, Solution, obj
 from p2smt.problems.program import ProgramProblem
 from p2smt.programs.parts import CutGroup, UnevenSlicesError, common_hierarchy
 from p2smt.programs.program import (
-    SMALL_MODEL_DEPTH,
     SMALL_MODEL_LENGTH,
     Hierarchy,
     Instruction,
@@ -35,6 +34,7 @@ from p2smt.programs.semantics import MAX_DEVICES
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.allocation.orders import host_order, sorted_hosts
 from p2smt.search.programs import Task, checked_listing
+from p2smt.search.programs_pipelined import LISTED_DEPTH
 from p2smt.solvers.solver import Solver, solver_of
 from p2smt.units import format_time
 
@@ -153,9 +153,9 @@ def _listed(scene: RankScene, watch: StopWatch, solver: Solver) -> Sequence[Prog
 def _small(scene: RankScene) -> Hierarchy:
     """Levels that split some group, each two ways; the outermost ones merged if there are many."""
     hierarchy = common_hierarchy(scene.cut)
-    if hierarchy.depth <= SMALL_MODEL_DEPTH:
+    if hierarchy.depth <= LISTED_DEPTH:
         return hierarchy
-    kept = range(1 + hierarchy.depth - SMALL_MODEL_DEPTH, hierarchy.depth)
+    kept = range(1 + hierarchy.depth - LISTED_DEPTH, hierarchy.depth)
     merged = hierarchy.merged(tuple(kept))
     return replace(merged, factors=(2,) * merged.depth)
 

@@ -23,7 +23,7 @@ from p2smt.search.programs_pipelined import Listings
 from p2smt.search.weaker.sufficient_first import known_programs
 from p2smt.solvers.solver import Solver
 
-LISTED_DEPTH = 3
+TABLED_DEPTH = 3
 """Over more levels the programs are too many; then those known beforehand are looked at."""
 
 
@@ -123,7 +123,7 @@ def _listed(
     task: Task, listings: Listings | None, watch: StopWatch
 ) -> tuple[Sequence[Indices], bool]:
     """All programs, if they are wanted and not too many; else those known beforehand."""
-    if listings is not None and task.hierarchy.depth <= LISTED_DEPTH and task.problem().small_model:
+    if listings is not None and task.hierarchy.depth <= TABLED_DEPTH and task.problem().small_model:
         status, found = listings.of(task, watch.left())
         if status is Status.COMPLETE:
             return found, True

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from p2smt.programs.program import SMALL_MODEL_DEPTH, small_model_length
+from p2smt.programs.program import small_model_length
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, best_program, price
 from p2smt.search.programs_pipelined import (
+    LISTED_DEPTH,
     ChunkedProgram,
     Listings,
     SoughtProgram,
@@ -65,14 +66,14 @@ def _listed(sought: SoughtProgram, watch: StopWatch) -> Priced | None:
 
 
 def _merged_tasks(task: Task, watch: StopWatch, listings: Listings) -> Iterator[Task]:
-    """The task over every choice of levels to keep apart, as many as the small model takes.
+    """The task over every choice of levels to keep apart, as many as programs are listed over.
 
     Under a time limit fewer levels come first, whose lists are short; they hold nothing that the
     longer lists lack.
     """
     length, depth = min(task.max_length, LISTED_LENGTH), task.hierarchy.depth
     base = replace(task, max_length=length, solver=Solver.CPSAT)
-    most = min(depth, SMALL_MODEL_DEPTH)
+    most = min(depth, LISTED_DEPTH)
     full = list(_cut(base, most))
     if watch.remaining_s() is not None and not listings.has(full[0]):
         for levels in range(1, most):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member
-from p2smt.skeletons.engine import Ended, WorkerDied
+from p2smt.skeletons.engine import Ended, NotBegun, WorkerDied
 from p2smt.skeletons.engines.dask import DaskEngine
 from p2smt.skeletons.space import CubeTask
 from tests.skeletons.clusters.coordinator import coordinator
@@ -58,6 +59,10 @@ def worker_pid(closure: Ended) -> int:
     return int(closure.worker.rpartition(":")[2])
 
 
+def numbers(ended: Sequence[Ended]) -> list[int]:
+    return sorted(int(one.cube.path[0]) for one in ended)
+
+
 def test_every_cube_comes_back_once_whoever_has_closed_it(cluster: str) -> None:
     space = WaitingSpace(20, 0.01)
     with DaskEngine(space, scheduler=cluster) as engine:
@@ -91,10 +96,23 @@ def test_a_search_that_stops_gets_back_what_is_being_closed(cluster: str, tmp_pa
         submitted(engine, space)
         until(lambda: len(list(tmp_path.iterdir())) == 2, "the cubes do not begin")
         engine.stop()
-        ended = collected(engine, 2)
+        ended = collected(engine, 4)
         assert engine.wait(0.0) == []
-    assert {type(one) for one in ended} == {Closure}
-    assert not list(tmp_path.glob("began-2"))
+    assert Counter(type(one) for one in ended) == {Closure: 2, NotBegun: 2}
+    begun = [path.name.replace("began", "stopped") for path in tmp_path.glob("began-*")]
+    until(lambda: all((tmp_path / name).exists() for name in begun), "a cube goes on")
+
+
+def test_a_worker_without_cubes_takes_what_waits_behind_another_s(cluster: str) -> None:
+    """Four cubes, two at each worker; one closes both of its own, and takes the other's second."""
+    space = WaitingSpace(4, 0.0, slow=0)
+    with DaskEngine(space, scheduler=cluster) as engine:
+        submitted(engine, space)
+        ended = collected(engine, 3)
+        assert {type(one) for one in ended} == {Closure}
+        assert numbers(ended) == [1, 2, 3]
+        engine.stop()
+        collected(engine, 1)
 
 
 def test_an_engine_that_is_left_frees_the_workers(cluster: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from p2smt.errors import BackendError, ExecutionError, InputError
-from p2smt.skeletons.engines import dask, versions
+from p2smt.skeletons.engines import dask, dask_cluster, versions
 from p2smt.skeletons.engines.dask import DaskEngine
 from p2smt.skeletons.engines.versions import require_same, worker_versions
 from p2smt.skeletons.versions import tool_versions
@@ -79,7 +79,7 @@ def test_an_address_that_is_none() -> None:
 
 def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(dask, "CONNECT_S", 1.0)
+    monkeypatch.setattr(dask_cluster, "CONNECT_S", 1.0)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{closed.getsockname()[1]}"
@@ -89,14 +89,14 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(dask, "CONNECT_S", 1.0)
+    monkeypatch.setattr(dask_cluster, "CONNECT_S", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         assert refusal(address).startswith(f"scheduler {address}: does not answer within 1 s (")
 
 
 def test_a_scheduler_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask, "CONNECT_S", 1.0)
+    monkeypatch.setattr(dask_cluster, "CONNECT_S", 1.0)
     with threads_as_cluster(0) as cluster:
         address = cluster.scheduler_address
         assert refusal(address) == (
@@ -114,14 +114,14 @@ def test_a_worker_of_several_threads() -> None:
 
 def test_a_worker_with_other_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the worker says comes over the wire, before this process thinks that it has another."""
-    asked, ours = dask._asked, tool_versions()
+    asked, ours = dask_cluster.versions_of, tool_versions()
 
     def later(*args: Any) -> Any:
         theirs = asked(*args)
         monkeypatch.setattr(versions, "tool_versions", lambda: {**ours, "ortools": "1"})
         return theirs
 
-    monkeypatch.setattr(dask, "_asked", later)
+    monkeypatch.setattr(dask, "versions_of", later)
     with threads_as_cluster(1) as cluster:
         text = refusal(cluster.scheduler_address)
     assert text.endswith(
@@ -138,7 +138,7 @@ def test_a_worker_that_joins_later_is_asked_as_well(monkeypatch: pytest.MonkeyPa
         DaskEngine(SPACE, scheduler=cluster.scheduler_address) as one,
     ):
         theirs = {**worker_versions(), "python": "2.7.18"}
-        monkeypatch.setattr(dask, "_asked", lambda _, new: dict.fromkeys(new, theirs))
+        monkeypatch.setattr(dask, "versions_of", lambda _, new: dict.fromkeys(new, theirs))
         cluster.scale(2)
         until(lambda: one.wait(0.1) == [] and len(one._checked) == 2, "no worker joins")
         assert one.workers == 1
@@ -146,7 +146,7 @@ def test_a_worker_that_joins_later_is_asked_as_well(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.exhaustive
 def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask, "CONNECT_S", 1.0)
+    monkeypatch.setattr(dask_cluster, "CONNECT_S", 1.0)
     with (
         threads_as_cluster(1) as cluster,
         DaskEngine(SPACE, scheduler=cluster.scheduler_address) as engine,

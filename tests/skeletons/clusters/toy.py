@@ -14,19 +14,23 @@ from p2smt.skeletons.space import CubeTask, Signals, Skeleton
 
 PAUSE_S = 0.005
 
+_HOUR_S = 3600.0
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingSpace:
     """``cubes`` cubes of ``seconds`` each; the best member of one is its number.
 
     A cube that begins, or is told to stop, writes its process into the folder ``notes``, if one is
-    given; one that hears a cutoff ends at once.  The cube ``bad`` raises InputError.
+    given; one that hears a cutoff ends at once.  The cube ``bad`` raises InputError, and ``slow``
+    takes an hour.
     """
 
     cubes: int
     seconds: float
     notes: str = ""
     bad: int = -1
+    slow: int = -1
 
     @property
     def skeleton(self) -> Skeleton:
@@ -51,7 +55,7 @@ class WaitingSpace:
         (name,) = task.cube.path
         if int(name) == self.bad:
             raise InputError(f"cube {name}", "is bad", "take another")
-        end_s = time.monotonic() + self.seconds
+        end_s = time.monotonic() + (_HOUR_S if int(name) == self.slow else self.seconds)
         self._note(f"began-{name}")
         while time.monotonic() < end_s and signals.cutoff() is None:
             if signals.stopped():

@@ -1,0 +1,64 @@
+"""Which worker of a cluster has which cubes: the one that it closes, and those at hand after it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p2smt.skeletons.engine import NotBegun, WorkerDied
+from p2smt.skeletons.space import CubeTask
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A cube that a worker has: the how manieth of the search, and the future for it."""
+
+    task: CubeTask
+    worker: str
+    number: int
+    future: Future
+
+
+class Hands:
+    """Cubes that are out.  A worker closes them in the order in which they were given to it."""
+
+    def __init__(self) -> None:
+        self._given: dict[int, Given] = {}
+        self._died: set[str] = set()
+
+    def __iter__(self) -> Iterator[Given]:
+        return iter(tuple(self._given.values()))
+
+    def add(self, given: Given) -> None:
+        """A worker got a cube."""
+        self._given[given.number] = given
+
+    def take(self, number: int) -> Given | None:
+        """The cube of a number comes back; None: it is not out any more."""
+        return self._given.pop(number, None)
+
+    def counts(self) -> Counter[str]:
+        """How many cubes each worker has."""
+        return Counter(given.worker for given in self._given.values())
+
+    def behind(self) -> Given | None:
+        """The last cube that waits at its worker for another one."""
+        counts = self.counts()
+        last_first = reversed(self._given.values())
+        return next((given for given in last_first if counts[given.worker] > 1), None)
+
+    def lost(self, given: Given) -> WorkerDied | NotBegun:
+        """What became of a cube that was taken, since its worker is gone.
+
+        The worker was at the first of those that it had.
+        """
+        before = (one.worker == given.worker and one.number < given.number for one in self)
+        if given.worker in self._died or any(before):
+            return NotBegun(given.task.cube)
+        self._died.add(given.worker)
+        return WorkerDied(given.task.cube)

@@ -1,0 +1,61 @@
+"""Which worker has which cubes, and what becomes of them when it is gone."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+pytest.importorskip("distributed")
+
+from distributed import Future
+
+from p2smt.skeletons.cube import Cube
+from p2smt.skeletons.engine import NotBegun, WorkerDied
+from p2smt.skeletons.engines.hands import Given, Hands
+from p2smt.skeletons.space import CubeTask
+
+
+def given(number: int, worker: str) -> Given:
+    return Given(CubeTask(Cube((str(number),))), worker, number, cast("Future", None))
+
+
+def hands(*workers: str) -> Hands:
+    """Cubes 1, 2, .. at these workers."""
+    found = Hands()
+    for number, worker in enumerate(workers, start=1):
+        found.add(given(number, worker))
+    return found
+
+
+def test_a_cube_comes_back_once() -> None:
+    mine = hands("a", "b")
+    assert mine.take(2) == given(2, "b")
+    assert mine.take(2) is None
+    assert [one.number for one in mine] == [1]
+    assert mine.counts() == {"a": 1}
+
+
+def test_what_waits_is_what_was_given_last_to_a_worker_that_has_another() -> None:
+    mine = hands("a", "b", "a", "b", "c")
+    late = [found.number for found in iter(mine.behind, None) if mine.take(found.number)]
+    assert late == [4, 3]
+    assert [one.number for one in mine] == [1, 2, 5]
+
+
+@pytest.mark.parametrize("order", [(1, 3), (3, 1)])
+def test_a_worker_that_is_gone_was_at_the_first_of_its_cubes(order: tuple[int, int]) -> None:
+    mine = hands("a", "b", "a")
+    ended = {}
+    for number in order:
+        one = mine.take(number)
+        assert one is not None
+        ended[number] = mine.lost(one)
+    assert ended == {1: WorkerDied(Cube(("1",))), 3: NotBegun(Cube(("3",)))}
+
+
+def test_one_whose_first_cube_came_back_was_at_the_second() -> None:
+    mine = hands("a", "a")
+    assert mine.take(1)
+    assert mine.take(2) == given(2, "a")
+    assert mine.lost(given(2, "a")) == WorkerDied(Cube(("2",)))
