@@ -31,9 +31,9 @@ from p2smt.skeletons.space import CubeTask, Signals, Skeleton, Space
 
 PLAN = (
     *("plan", "--model", "llama-3-405b", "--topology", "experiments/scaling/pods.yaml"),
-    *("--prices", "programs", "--global-batch", "2048", "--seq", "8192", "--within", "40%"),
+    *("--prices", "programs", "--global-batch", "2048", "--seq", "8192", "--within", "60%"),
 )
-"""About a minute of one core: less would time the start of the workers.  Its paths are relative to
+"""More than a minute of one core: less would time the start of the workers.  Its paths are relative to
 ``store.ROOT``."""
 RUNS = 5
 WAITING = (1, 2, 4, 8, 16)
