@@ -29,7 +29,7 @@ def page(data: dict[str, Any]) -> str:
         runs=overhead.RUNS,
         overhead_table=overhead_table(data.get("overhead")),
         two_text=two_text(data.get("two")),
-        plans_text=plans_text(data.get("plans")),
+        plans_text=plans_text(data.get("plans"), data.get("beside")),
         waited_table=waited_table(data.get("waited")),
         drawn=study.DRAWN,
         resamplings=study.RESAMPLINGS,
@@ -105,8 +105,8 @@ def two_text(found: dict[str, Any] | None) -> str:
     )
 
 
-def plans_text(found: dict[str, Any] | None) -> str:
-    """The whole command on one and two processes."""
+def plans_text(found: dict[str, Any] | None, beside: dict[str, Any] | None) -> str:
+    """The whole command on one and two processes, and what two cores give at all."""
     if found is None:
         return NOT_YET
     one, two = (found["wall_s"][workers] for workers in ("1", "2"))
@@ -114,6 +114,15 @@ def plans_text(found: dict[str, Any] | None) -> str:
         f"`p2smt {' '.join(found['question'])}`:\n"
         f"{one:.1f} s with one process, {two:.1f} s with two: {one / two:.2f}x; medians of "
         f"{found['runs']} runs on {found['cores']} cores, load average {found['load']} before."
+        + ("" if beside is None else _most_text(beside))
+    )
+
+
+def _most_text(beside: dict[str, Any]) -> str:
+    alone_s, both_s = beside["alone_s"], beside["both_s"]
+    return (
+        f"\nTwo searches in one piece that share nothing took {both_s:.1f} s at once, one alone "
+        f"{alone_s:.1f} s:\n{2 * alone_s / both_s:.2f}x is what two cores of this machine give."
     )
 
 

@@ -2,9 +2,11 @@
 
     python -m experiments.scaling.two
 
-``plans``: the whole command of ``PLAN``.  ``real``: the cubes of ``cubes.json`` closed by the
-real engine, all of them without any incumbent.  ``waited``: cubes that wait as long as those took,
-on 1 to 16 workers; waiting needs no core, so it tries the simulation beyond the cores there are.
+``plans``: the whole command of ``PLAN``.  ``beside``: two copies of it that share nothing, at once,
+against one alone: what two cores of this machine give at all.  ``real``: the cubes of
+``cubes.json`` closed by the real engine, all of them without any incumbent.  ``waited``: cubes that
+wait as long as those took, on 1 to 16 workers; waiting needs no core, so it tries the simulation
+beyond the cores there are.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ PLAN = (
     *("plan", "--model", "llama-3-405b", "--topology", "experiments/scaling/pods.yaml"),
     *("--prices", "programs", "--global-batch", "2048", "--seq", "8192", "--within", "60%"),
 )
-"""More than a minute of one core: less would time the start of the workers.  Its paths are relative to
-``store.ROOT``."""
+"""More than a minute of one core: less would time the start of the workers.  Its paths are relative
+to ``store.ROOT``."""
 RUNS = 5
 WAITING = (1, 2, 4, 8, 16)
 
@@ -120,11 +122,33 @@ def plans() -> dict[str, Any]:
     return {"question": list(PLAN), **machine, "runs": RUNS, "wall_s": wall_s}
 
 
+def beside() -> dict[str, Any]:
+    """A search in one piece alone, and two at once, in turn; medians."""
+    command = [sys.executable, "-m", "p2smt.cli", *PLAN]
+    runs = [(_walls_s(command), _walls_s(command, command)) for _ in range(RUNS)]
+    alone, both = (median(walls) for walls in zip(*runs, strict=True))
+    return {"alone_s": round(alone, 2), "both_s": round(both, 2)}
+
+
 def _plan_s(workers: int) -> float:
     spread = ("--engine", "processes", "--processes", str(workers))
-    command = [sys.executable, "-m", "p2smt.cli", *PLAN, *spread]
-    started_s = time.monotonic()
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, cwd=store.ROOT)
+    return _walls_s([sys.executable, "-m", "p2smt.cli", *PLAN, *spread])
+
+
+def _walls_s(*commands: Sequence[str]) -> float:
+    """Seconds until all commands, started at once, have ended.
+
+    Raises:
+        InputError: one of them fails.
+    """
+    started_s, quiet = time.monotonic(), subprocess.DEVNULL
+    running = [
+        subprocess.Popen(command, stdout=quiet, stderr=quiet, cwd=store.ROOT)
+        for command in commands
+    ]
+    codes = [one.wait() for one in running]
+    if any(codes):
+        raise InputError(f"{len(commands)} searches at once", "one of them fails")
     return time.monotonic() - started_s
 
 
@@ -134,8 +158,8 @@ def main(arguments: Sequence[str]) -> None:
     Raises:
         InputError: an argument is none of the parts.
     """
-    if set(arguments) - {"real", "waited", "plans"}:
-        raise InputError(f"arguments {list(arguments)}", "must be of real, waited and plans")
+    if set(arguments) - {"real", "waited", "plans", "beside"}:
+        raise InputError(f"arguments {list(arguments)}", "must be of real, waited, plans, beside")
     measured = cubes.read()
     if "waited" in (arguments or ("waited",)):
         store.write(
@@ -143,6 +167,8 @@ def main(arguments: Sequence[str]) -> None:
         )
     if "plans" in (arguments or ("plans",)):
         store.write("plans", plans())
+    if "beside" in (arguments or ("beside",)):
+        store.write("beside", beside())
     if "real" in (arguments or ("real",)):
         load = round(os.getloadavg()[0], 1)
         store.write("two", {"load": load, "cores": os.cpu_count(), "rows": real(measured)})

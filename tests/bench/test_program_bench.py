@@ -19,7 +19,7 @@ from p2smt.search.programs import Task, best_program, list_programs
 
 LENGTH = 5
 FACTORS = [(16, 8), (16, 32, 8), (16, 16, 32, 8)]
-DEEP = [(4, 4, 8, 16, 8), (2, 4, 4, 8, 16, 8)]
+DEEP = [(4, 4, 8, 16, 8), (2, 4, 4, 8, 16, 8), (2, 2, 2, 2, 4, 4, 8, 8)]
 COUNTS = {2: 61, 3: 848, 4: 3611}
 by_depth = pytest.mark.parametrize("factors", FACTORS, ids=lambda f: f"{len(f)}-levels")
 
@@ -40,7 +40,7 @@ def fresh(*arguments: Any) -> Callable[[], Round]:
 
 def scene(factors: tuple[int, ...]) -> Scene:
     """One axis over all devices of a tree of switches, ten times slower per level outwards."""
-    names = ("region", "hall", "pod", "rack", "node", "gpu")[-len(factors) :]
+    names = ("earth", "land", "region", "hall", "pod", "rack", "node", "gpu")[-len(factors) :]
     levels = tuple(
         Level(name, size, Link(LinkKind.SWITCH, (Piece("simple", 1e-6, 1e9 * 10**j),)))
         for j, (name, size) in enumerate(zip(names, factors, strict=True))

@@ -302,7 +302,7 @@ def test_a_signal_while_modules_load_is_one_line(tmp_path: Path, then: str) -> N
 
 
 def test_a_time_limit_is_no_proof(deep: str) -> None:
-    outcome = process("solve", "-t", deep, *DEEP_REQUESTS, "--time-limit", "0.3", "--json")
+    outcome = process("solve", "-t", deep, *DEEP_REQUESTS, "--time-limit", "0.02", "--json")
     data = outcome.json()
     assert (outcome.code, outcome.err) == (3, "")
     assert data["status"] in ("feasible", "unknown")

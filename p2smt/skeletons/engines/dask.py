@@ -124,6 +124,7 @@ class DaskEngine:
         """What came back, of living workers and of dead ones."""
         end_s = time.monotonic() + timeout_s
         while True:
+            self._balance()
             back, self._back = self._back, []
             ended = [*back, *self._arrived(time.monotonic() if back else end_s), *self._lost()]
             self._require_scheduler()
@@ -145,7 +146,7 @@ class DaskEngine:
         self._messages.put((None, True))
 
     def _hand_out(self) -> None:
-        """Give what waits to workers that have least; then what waits at others to idle ones."""
+        """Give what waits to the workers that have least."""
         counts = self._hands.counts()
         used = [worker for worker, is_used in self._checked.items() if is_used]
         for many in range(_AT_HAND):
@@ -153,28 +154,29 @@ class DaskEngine:
                 if self._waiting and counts[worker] == many:
                     self._give(self._waiting.popleft(), worker)
                     counts[worker] += 1
-        for worker in used:
-            if counts[worker] == 0 and (late := self._hands.behind()):
+
+    def _balance(self) -> None:
+        """Give idle workers what waits at others: nothing else waited for them."""
+        counts = self._hands.counts()
+        for worker, is_used in self._checked.items():
+            if is_used and counts[worker] == 0 and (late := self._hands.behind()):
                 self._take_back(late)
                 self._give(late.task, worker)
 
     def _give(self, task: CubeTask, worker: str) -> None:
         self._numbers += 1
-        key = self._key(self._numbers)
+        key = f"{self._search}-{self._numbers}"
         arguments = (self._space, task, self._search, self._client.id)
         future = self._client.submit(
             closed_there, *arguments, key=key, pure=False, workers=[worker]
         )
-        self._hands.add(Given(task, worker, self._numbers, future))
+        self._hands.add(Given(task, worker, key, self._numbers, future))
         future.add_done_callback(lambda done: self._done.put((done.key, None)))
 
     def _take_back(self, given: Given) -> None:
         """What a worker has at hand; if it has just begun with it, it gives up."""
-        self._hands.take(given.number)
+        self._hands.take(given.key)
         given.future.cancel()
-
-    def _key(self, number: int) -> str:
-        return f"{self._search}-{number}"
 
     def _arrived(self, end_s: float) -> Iterator[Ended]:
         """What workers gave back; waits for the first until then, or for the next look."""
@@ -182,7 +184,7 @@ class DaskEngine:
         with suppress(queue.Empty):
             while True:
                 key, ended = self._done.get(wait_s > 0, wait_s or None)
-                if given := self._hands.take(int(key.rpartition("-")[2])):
+                if given := self._hands.take(key):
                     self._spent.append(given)
                     yield ended or self._outcome(given)
                 wait_s = 0.0
@@ -193,12 +195,12 @@ class DaskEngine:
             self._done.put(found)
 
     def _lost(self) -> Iterator[Ended]:
-        """The cubes of workers that are gone; every quarter of a second."""
+        """The cubes of workers that are gone; looked for once in a while."""
         if time.monotonic() < self._looked_s + LOOK_S:
             return
         self._look()
         for given in self._hands:
-            if given.worker not in self._checked and self._hands.take(given.number):
+            if given.worker not in self._checked and self._hands.take(given.key):
                 given.future.cancel()
                 yield self._hands.lost(given)
 

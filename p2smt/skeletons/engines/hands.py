@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A cube that a worker has: the how manieth of the search, and the future for it."""
+    """A cube that a worker has: ``key`` and the future of Dask, the how manieth of the search."""
 
     task: CubeTask
     worker: str
+    key: str
     number: int
     future: Future
 
@@ -28,7 +29,7 @@ class Hands:
     """Cubes that are out.  A worker closes them in the order in which they were given to it."""
 
     def __init__(self) -> None:
-        self._given: dict[int, Given] = {}
+        self._given: dict[str, Given] = {}
         self._died: set[str] = set()
 
     def __iter__(self) -> Iterator[Given]:
@@ -36,11 +37,11 @@ class Hands:
 
     def add(self, given: Given) -> None:
         """A worker got a cube."""
-        self._given[given.number] = given
+        self._given[given.key] = given
 
-    def take(self, number: int) -> Given | None:
-        """The cube of a number comes back; None: it is not out any more."""
-        return self._given.pop(number, None)
+    def take(self, key: str) -> Given | None:
+        """The cube of a key comes back; None: it is not out any more."""
+        return self._given.pop(key, None)
 
     def counts(self) -> Counter[str]:
         """How many cubes each worker has."""

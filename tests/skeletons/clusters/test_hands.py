@@ -17,7 +17,7 @@ from p2smt.skeletons.space import CubeTask
 
 
 def given(number: int, worker: str) -> Given:
-    return Given(CubeTask(Cube((str(number),))), worker, number, cast("Future", None))
+    return Given(CubeTask(Cube((str(number),))), worker, str(number), number, cast("Future", None))
 
 
 def hands(*workers: str) -> Hands:
@@ -30,15 +30,15 @@ def hands(*workers: str) -> Hands:
 
 def test_a_cube_comes_back_once() -> None:
     mine = hands("a", "b")
-    assert mine.take(2) == given(2, "b")
-    assert mine.take(2) is None
+    assert mine.take("2") == given(2, "b")
+    assert mine.take("2") is None
     assert [one.number for one in mine] == [1]
     assert mine.counts() == {"a": 1}
 
 
 def test_what_waits_is_what_was_given_last_to_a_worker_that_has_another() -> None:
     mine = hands("a", "b", "a", "b", "c")
-    late = [found.number for found in iter(mine.behind, None) if mine.take(found.number)]
+    late = [found.number for found in iter(mine.behind, None) if mine.take(found.key)]
     assert late == [4, 3]
     assert [one.number for one in mine] == [1, 2, 5]
 
@@ -48,7 +48,7 @@ def test_a_worker_that_is_gone_was_at_the_first_of_its_cubes(order: tuple[int, i
     mine = hands("a", "b", "a")
     ended = {}
     for number in order:
-        one = mine.take(number)
+        one = mine.take(str(number))
         assert one is not None
         ended[number] = mine.lost(one)
     assert ended == {1: WorkerDied(Cube(("1",))), 3: NotBegun(Cube(("3",)))}
@@ -56,6 +56,6 @@ def test_a_worker_that_is_gone_was_at_the_first_of_its_cubes(order: tuple[int, i
 
 def test_one_whose_first_cube_came_back_was_at_the_second() -> None:
     mine = hands("a", "a")
-    assert mine.take(1)
-    assert mine.take(2) == given(2, "a")
+    assert mine.take("1")
+    assert mine.take("2") == given(2, "a")
     assert mine.lost(given(2, "a")) == WorkerDied(Cube(("2",)))
