@@ -37,7 +37,7 @@ PLAN = (
 )
 """More than a minute of one core: less would time the start of the workers.  Its paths are relative
 to ``store.ROOT``."""
-RUNS = 5
+RUNS, BESIDE_RUNS = 5, 3
 WAITING = (1, 2, 4, 8, 16)
 
 
@@ -125,7 +125,7 @@ def plans() -> dict[str, Any]:
 def beside() -> dict[str, Any]:
     """A search in one piece alone, and two at once, in turn; medians."""
     command = [sys.executable, "-m", "p2smt.cli", *PLAN]
-    runs = [(_walls_s(command), _walls_s(command, command)) for _ in range(RUNS)]
+    runs = [(_walls_s(command), _walls_s(command, command)) for _ in range(BESIDE_RUNS)]
     alone, both = (median(walls) for walls in zip(*runs, strict=True))
     return {"alone_s": round(alone, 2), "both_s": round(both, 2)}
 

@@ -105,20 +105,31 @@ def test_more_levels(real: tuple[int, ...], kind: RequestKind, length: int) -> N
     assert difference(build_table(task), exact_table(task), length) is None
 
 
-def told_apart(task: ProgramProblem, table: ReachableTable) -> dict[int, set[int]]:
-    """How many levels the programs of each length tell apart."""
-    layer, found = {(table.start, frozenset[int]())}, dict[int, set[int]]()
-    depth = len(task.factors)
+Lines = frozenset[tuple[int, int]]
+"""Of a program: from where groups begin to where they end, as depths."""
+
+
+def drawn(task: ProgramProblem, table: ReachableTable) -> dict[int, set[Lines]]:
+    """The lines of the programs of each length."""
+    layer, found = {(table.start, Lines())}, dict[int, set[Lines]]()
     for step in range(1, task.max_length + 1):
         after = set()
-        for node, cuts in layer:
+        for node, lines in layer:
             for arc in table.steps(node, task.max_length - step + 1):
                 _, grouping = task.instructions.items[arc.instruction]
-                ends = {grouping.outer, grouping.inner} - {0, depth}
-                after.add((arc.target, cuts | ends))
-        found[step] = {len(cuts) + 1 for node, cuts in after if node == GOAL}
-        layer = {(node, cuts) for node, cuts in after if node != GOAL}
+                after.add((arc.target, lines | {(grouping.outer, grouping.inner)}))
+        found[step] = {lines for node, lines in after if node == GOAL}
+        layer = {(node, lines) for node, lines in after if node != GOAL}
     return found
+
+
+def joined(lines: Lines, depth: int) -> bool:
+    """Whether the lines join all their ends, both ends of the hierarchy among them."""
+    reached, left = {0}, set(lines)
+    while touching := {line for line in left if reached & {*line}}:
+        reached.update(*touching)
+        left -= touching
+    return not left and depth in reached
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -142,9 +153,14 @@ def test_a_program_tells_no_more_levels_apart_than_it_has_steps(
 ) -> None:
     """Tables of all levels at once, which put nothing together."""
     task = problem((2,) * depth, length, kind)
-    found = told_apart(task, exact_table(task))
-    assert all(max(apart, default=0) <= step for step, apart in found.items())
-    assert max(max(apart, default=0) for apart in found.values()) == min(depth, length)
+    found = drawn(task, exact_table(task))
+    most = 0
+    for step, programs in found.items():
+        assert [lines for lines in programs if not joined(lines, depth)] == []
+        apart = {len({end for line in lines for end in line}) - 1 for lines in programs}
+        assert max(apart, default=0) <= step
+        most = max(most, *apart, 0)
+    assert most == min(depth, length)
 
 
 def test_a_difference_is_found() -> None:
