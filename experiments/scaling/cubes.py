@@ -33,7 +33,7 @@ T = TypeVar("T")
 CUBES = HERE / "cubes.json"
 QUESTION = (
     *("plan", "--model", "llama-3-405b", "--topology", "dgx-h100:256", "--prices", "programs"),
-    *("--global-batch", "2048", "--seq", "8192"),
+    *("--global-batch", "2048", "--seq", "8192", "--within", "30%"),
 )
 SPLIT_FROM_S = 0.25
 """Children are timed of cubes that take at least so long."""
