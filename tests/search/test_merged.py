@@ -78,11 +78,11 @@ def is_real(answer: RequestAnswer) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("pipeline", [1, 4])
-def test_seven_levels_and_512_devices_get_a_program(pipeline: int) -> None:
+def test_seven_levels_and_512_devices_get_a_program_of_seven_steps(pipeline: int) -> None:
     sizes = (4, 2, 2, 2, 2, 4, 8)  # two outermost entities would leave nothing to gain over trees
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
     tp_on_gpus = FixedEntry(axis=1, level=6, value=4)  # so dp is split at all seven levels
-    more: dict[str, Any] = {"rules": (tp_on_gpus,), "pipeline": pipeline, "max_length": 3}
+    more: dict[str, Any] = {"rules": (tp_on_gpus,), "pipeline": pipeline, "max_length": 7}
     found = p2smt.solve(ask(topology, "dp=512,tp=4", "dp=1GiB", **more), top=1)
     assert found.status is Status.FEASIBLE
     assert found.best is not None
@@ -90,10 +90,22 @@ def test_seven_levels_and_512_devices_get_a_program(pipeline: int) -> None:
     assert found.bound_s <= found.best.objective_s
 
 
-def test_six_levels_of_128_devices_are_proved() -> None:
-    sizes = (4, 2, 2, 2, 2, 2)
+@pytest.mark.parametrize(
+    ("sizes", "length"),
+    [
+        ((4, 2, 2, 2, 2, 2), 3),
+        ((4, 2, 2, 2, 2, 2, 2), 3),
+        ((4, 2, 2, 2, 2, 2, 2, 2), 3),
+        ((16, 32), 16),
+        pytest.param((4, 2, 2, 4, 8), 6, marks=pytest.mark.exhaustive),
+        pytest.param((4, 2, 2, 2, 2, 4, 8), 5, marks=pytest.mark.exhaustive),
+        pytest.param((4, 2, 2, 2, 2, 2, 2, 8), 5, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_large_groups_are_proved(sizes: tuple[int, ...], length: int) -> None:
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
-    found = p2smt.solve(ask(topology, "dp=128", "dp=1GiB", max_length=3), top=1)
+    devices = f"dp={math.prod(sizes)}"
+    found = p2smt.solve(ask(topology, devices, "dp=1GiB", max_length=length), top=1)
     assert found.status is Status.OPTIMAL
     assert found.best is not None
     best = found.best.requests[0]
@@ -119,7 +131,7 @@ def test_the_optimum_over_five_levels_is_no_worse_than_over_merged_ones(pipeline
 
 
 def test_programs_beyond_length_six_are_no_worse_than_those_up_to_it() -> None:
-    topology = cluster(("node", 16, 1e9), ("gpu", 8, 1e11))
+    topology = cluster(("rack", 4, 1e9), ("node", 4, 1e10), ("gpu", 8, 1e11))
     short = p2smt.solve(ask(topology, "dp=128", "dp=1GiB", max_length=6)).best
     found = p2smt.solve(ask(topology, "dp=128", "dp=1GiB", max_length=7))
     assert short is not None
@@ -141,10 +153,10 @@ def test_z3_takes_programs_for_more_devices_than_it_proves() -> None:
 
 def test_restrictions_hold_on_merged_levels() -> None:
     """Steps across a level that was merged away are counted too."""
-    sizes = (4, 2, 2, 2, 2, 2, 2)
+    sizes = (4, 4, 2, 2, 2)
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
     limits = (("l1", 1), ("l2", 1))
-    problem = ask(topology, "dp=256", "dp=1GiB", step_limits=limits, max_length=3)
+    problem = ask(topology, "dp=128", "dp=1GiB", step_limits=limits, max_length=7)
     found = p2smt.solve(problem, top=1).best
     assert found is not None
     answer = found.requests[0]

@@ -57,7 +57,7 @@ def deep() -> p2smt.Topology:
 
 
 def test_the_time_limit_reaches_the_table() -> None:
-    found = p2smt.solve(ask(deep(), "dp=32", "dp=1GiB"), limits=SearchLimits(time_limit_s=1.0))
+    found = p2smt.solve(ask(deep(), "dp=32", "dp=1GiB"), limits=SearchLimits(time_limit_s=0.3))
     assert found.status is Status.FEASIBLE
     assert found.ranking is Status.TRUNCATED
     assert found.best is not None
@@ -67,7 +67,7 @@ def test_the_time_limit_reaches_the_table() -> None:
 
 def test_nothing_stands_in_for_a_forbidden_program() -> None:
     problem = ask(deep(), "dp=32", "dp=1GiB", step_limits=(("l0", 0),))
-    found = p2smt.solve(problem, limits=SearchLimits(time_limit_s=0.5))
+    found = p2smt.solve(problem, limits=SearchLimits(time_limit_s=0.3))
     assert (found.status, found.alternatives) == (Status.UNKNOWN, ())
 
 
@@ -103,7 +103,7 @@ def test_a_scene_too_large_for_the_table_is_left_unproved() -> None:
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
     tp_on_gpus = FixedEntry(axis=1, level=4, value=4)  # so dp is split at all five levels
     asked = ("dp=128,tp=4", "dp=1GiB", "tp=1MiB")
-    problem = ask(topology, *asked, rules=(tp_on_gpus,), max_length=6)
+    problem = ask(topology, *asked, rules=(tp_on_gpus,), max_length=7)
     found = p2smt.solve(problem, top=1)
     assert found.status is Status.FEASIBLE
     assert found.best is not None
