@@ -47,7 +47,7 @@ def merged_table(
     for cuts in combinations(range(1, len(problem.factors)), levels - 1):
         merged, instructions = _merged(problem, (0, *cuts, len(problem.factors)))
         parts.append(_Part(table_of(merged), instructions))
-    explored = sum(part.table.explored for part in parts)
+    explored = max(part.table.explored for part in parts)  # they are of the same states
     return pruned(1, _together(parts, problem.max_length), explored)
 
 
