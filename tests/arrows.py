@@ -200,8 +200,10 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     # api.tensors: functions of DTensors, which need layouts, search and execution together
     "torch": ("runtime", "interop.arrays.torch_spec", "interop.arrays.peers", "api.tensors"),
     "matplotlib": ("report",),
-    "dask": ("skeletons.engines.dask",),  # the extra "cluster"
-    "distributed": ("skeletons.engines.dask", "skeletons.engines.dask_worker"),
+    "dask": ("skeletons.engines.dask_cluster",),  # the extra "cluster"
+    "distributed": tuple(
+        f"skeletons.engines.{name}" for name in ("dask", "dask_cluster", "dask_worker", "hands")
+    ),
 }
 
 PRINTS = ("cli", "report")

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
+from typing import Generic, TypeVar
 
 from p2smt.collectives.names import Collective
 from p2smt.encodings.program.reachable_merged import merged_table
@@ -25,30 +26,39 @@ from p2smt.problems.program import ProgramProblem
 from p2smt.programs.program import MODEL_DEPTH, small_model_length
 from p2smt.result import SearchLimits, StopWatch
 
-MAX_MODEL_DEVICES = 64
+T = TypeVar("T")
+MAX_MODEL_DEVICES = 512
+"""Most devices of a table on the real factors; its contents have a limit of their own."""
 _PRIMES = (2, 3, 5, 7, 11)
 
 
 @dataclass(frozen=True, slots=True)
-class _Timed:
-    """A state space with the watch that bounds its search, which is no part of its identity."""
+class _Timed(Generic[T]):
+    """What is asked with the watch that bounds the search, which is no part of its identity."""
 
-    space: StateSpace
+    asked: T
     watch: StopWatch = field(compare=False)
 
 
 @lru_cache(maxsize=16)
-def _raw_table(timed: _Timed) -> RawTable:
-    return StateExplorer(timed.space, timed.watch).build()
+def _raw_table(timed: _Timed[StateSpace]) -> RawTable:
+    return StateExplorer(timed.asked, timed.watch).build()
 
 
-@lru_cache(maxsize=32)
-def _table(timed: _Timed, factors: tuple[int, ...]) -> ReachableTable:
+@lru_cache(maxsize=64)  # eight levels have 35 ways to keep five apart
+def _table(timed: _Timed[StateSpace], factors: tuple[int, ...]) -> ReachableTable:
     """The table of a space whose row counts stand for those on these factors."""
-    space, raw = timed.space, _raw_table(timed)
+    space, raw = timed.asked, _raw_table(timed)
     exact = space.rows == math.prod(space.sizes)
     real = _same if exact else _real_rows(space, factors)
     return pruned(raw.start, _filled(space, factors, raw, real), raw.explored)
+
+
+@lru_cache(maxsize=16)
+def _merged_table(timed: _Timed[ProgramProblem]) -> ReachableTable:
+    """The table of a problem over many levels, from those over fewer."""
+    apart = min(MODEL_DEPTH, timed.asked.max_length)
+    return merged_table(timed.asked, apart, partial(build_table, watch=timed.watch), timed.watch)
 
 
 def _same(count: int) -> int | None:
@@ -117,8 +127,9 @@ def build_table(problem: ProgramProblem, watch: StopWatch | None = None) -> Reac
     if not problem.small_model:
         return exact_table(problem, watch)
     if len(problem.factors) > MODEL_DEPTH:
-        apart = min(MODEL_DEPTH, problem.max_length)
-        return merged_table(problem, apart, partial(build_table, watch=watch))
+        watch = watch or StopWatch.start(SearchLimits())
+        bare = replace(problem, limits=(), costs=None, excluded=frozenset(), at_most=None, slack=0)
+        return _merged_table(_Timed(bare, watch))
     return _built(problem, problem.model_factors, True, watch)
 
 

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from p2smt.collectives.demand import Chunks, Demand, Givers
+from p2smt.errors import TooLarge
 
+MAX_BITS = 1 << 32
+"""Of all matrices of a table: half a GiB."""
 Members = tuple[int, ...]
 """Contents of several devices, by number: those of a group's members, or a state."""
 
@@ -72,12 +75,16 @@ class DeviceContents:
     Args:
         demand: start and goal.
         devices: how many rows and contributors a matrix has.
+
+    Raises, wherever a content is new:
+        TooLarge: all matrices together have more than MAX_BITS bits.
     """
 
     def __init__(self, demand: Demand, devices: int) -> None:
         self.demand, self.devices = demand, devices
         self.known: list[DeviceContent] = []
         self._row = (1 << devices) - 1
+        self._most = MAX_BITS // devices**2
         self._ids: dict[tuple[int, int], int] = {}
         self._complete: dict[int, int] = {}
         self._splits: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
@@ -92,6 +99,12 @@ class DeviceContents:
         found = self._ids.get(key)
         if found is None:
             found = self._ids[key] = len(self.known)
+            if found > self._most:
+                raise TooLarge(
+                    f"states of {self.devices} devices",
+                    f"have more than {self._most} different contents, {MAX_BITS >> 23} MiB",
+                    "ask for a shorter length, or forbid a form",
+                )
             size, whole = rows.bit_count(), bool(rows) and matrix == self.complete(rows)
             last = 1 if self.demand.goal.chunks is Chunks.ONE_EACH else self.devices
             self.known.append(

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import prod
 
-from p2smt.encodings.program.reachable_search import GOAL
+from p2smt.encodings.program.reachable_search import GOAL, MAX_NODES, OFTEN
 from p2smt.encodings.program.reachable_table import Arc, ReachableTable, pruned
-from p2smt.errors import EncodingBug
+from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.problems.program import InstructionSet, ProgramProblem
 from p2smt.programs.program import Grouping
+from p2smt.result import StopWatch
 
 _Nodes = tuple[tuple[int, int], ...]
 """Tables by number, with a node of each."""
@@ -36,19 +37,26 @@ class _Part:
 
 
 def merged_table(
-    problem: ProgramProblem, levels: int, table_of: Callable[[ProgramProblem], ReachableTable]
+    problem: ProgramProblem,
+    levels: int,
+    table_of: Callable[[ProgramProblem], ReachableTable],
+    watch: StopWatch,
 ) -> ReachableTable:
     """The table over all levels from those over each choice of so many, which ``table_of`` makes.
 
     Raises:
         EncodingBug: two tables do not agree on a program.
+        OutOfTimeError: the watch expired.
+        TooLarge: more than MAX_NODES nodes.
     """
     parts = []
     for cuts in combinations(range(1, len(problem.factors)), levels - 1):
         merged, instructions = _merged(problem, (0, *cuts, len(problem.factors)))
         parts.append(_Part(table_of(merged), instructions))
+        if watch.expired():
+            raise OutOfTimeError
     explored = max(part.table.explored for part in parts)  # they are of the same states
-    return pruned(1, _together(parts, problem.max_length), explored)
+    return pruned(1, _together(parts, problem.max_length, watch), explored)
 
 
 def _merged(problem: ProgramProblem, cuts: Sequence[int]) -> tuple[ProgramProblem, tuple[int, ...]]:
@@ -64,7 +72,7 @@ def _merged(problem: ProgramProblem, cuts: Sequence[int]) -> tuple[ProgramProble
     return ProgramProblem(problem.demand, factors, problem.max_length, items, forbidden), numbers
 
 
-def _together(parts: Sequence[_Part], length: int) -> dict[int, list[Arc]]:
+def _together(parts: Sequence[_Part], length: int, watch: StopWatch) -> dict[int, list[Arc]]:
     """The arcs of all parts from node 1 on, for programs of so many steps."""
     start = tuple((at, part.table.start) for at, part in enumerate(parts))
     numbers: dict[_Nodes, int] = {start: 1}
@@ -72,7 +80,9 @@ def _together(parts: Sequence[_Part], length: int) -> dict[int, list[Arc]]:
     layer = [start]
     for left in range(length, 0, -1):
         new: list[_Nodes] = []
-        for nodes in layer:
+        for at, nodes in enumerate(layer):
+            if at % OFTEN == 0 and watch.expired():
+                raise OutOfTimeError
             onward = arcs[numbers[nodes]] = []
             for (instruction, rows), targets in sorted(_onward(parts, nodes, left).items()):
                 after = _joined(instruction, targets)
@@ -81,6 +91,9 @@ def _together(parts: Sequence[_Part], length: int) -> dict[int, list[Arc]]:
                     new.append(after)
                 onward.append(Arc(instruction, rows, numbers[after] if after else GOAL))
         layer = new
+        if len(numbers) > MAX_NODES:
+            text = f"programs of length {length} over {len(parts)} choices of levels"
+            raise TooLarge(text, f"have more than {MAX_NODES} nodes", "ask for a shorter length")
     return arcs
 
 

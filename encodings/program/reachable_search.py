@@ -35,7 +35,8 @@ from p2smt.result import StopWatch
 
 MAX_NODES = 400_000
 GOAL = 0
-_OFTEN = 64  # states between two looks at the watch
+OFTEN = 64
+"""States between two looks at the watch."""
 
 _After = Callable[[GroupEffect], Members | None]
 _Taken = dict[Meeting, list[tuple[int, _After]]]
@@ -159,7 +160,7 @@ class StateExplorer:
         """Apply every instruction to every node, ``left`` steps before the last; the new nodes."""
         new = len(self.states)
         for at, node in enumerate(layer):
-            if at % _OFTEN == 0 and self.watch.expired():
+            if at % OFTEN == 0 and self.watch.expired():
                 raise OutOfTimeError
             state, steps = self.states[node], self.arcs[node]
             for number, form, results in self._steps(state, left):

@@ -129,9 +129,22 @@ def _cuts(hierarchy: Hierarchy, program: Program) -> list[int]:
 
 
 class ListChecker:
-    """Checks many programs over one hierarchy; states and steps are computed once each."""
+    """Checks many programs over one hierarchy; states and steps are computed once each.
 
-    def __init__(self, demand: Demand, hierarchy: Hierarchy) -> None:
+    They have at most ``length`` instructions.
+
+    Raises:
+        TooLarge: there are too many devices for that, and others cannot stand for them.
+    """
+
+    def __init__(self, demand: Demand, hierarchy: Hierarchy, length: int = 1) -> None:
+        known = small_model_length(hierarchy.depth)
+        if length > known and hierarchy.size > MAX_LISTED:
+            raise TooLarge(
+                f"every program of length {length} over factors {list(hierarchy.factors)}",
+                f"is checked on up to {MAX_LISTED} devices, not {hierarchy.size}",
+                f"ask for the best, or for length {known}",
+            )
         self.demand, self.hierarchy = demand, hierarchy
         self.factors = _list_factors(hierarchy.factors)
         start = semantics.initial_state(demand, math.prod(self.factors))

@@ -27,8 +27,8 @@ SMALL_MODEL_LENGTH = 6
 """Programs of so many steps, over up to MODEL_DEPTH levels, are in the tested range of the
 small-model property (docs/small-model.md)."""
 MODEL_DEPTH = 5
-"""Programs over more levels are those over each choice of so many to keep apart: no shorter ones
-tell more apart."""
+"""Programs of so many steps over more levels are those over each choice of so many to keep apart:
+no valid program was found that tells more levels apart than it has steps."""
 _MERGED_LENGTH = 5
 _ANY_LENGTH_DEPTH = 2
 

@@ -15,7 +15,7 @@ from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.check import Checked
 from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program, parse_program
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search.programs import Found, Priced, Task, best_program, price, timed
+from p2smt.search.programs import Found, Priced, Task, best_program, price
 from p2smt.search.programs_pipelined import (
     LISTED_DEPTH,
     Listings,
@@ -114,10 +114,7 @@ def known_answer(
     hierarchy = scene.hierarchy
     task = Task(request.kind, hierarchy, DEFAULT_LENGTH)
     program = hierarchy.canonical(parse_program(text))
-    if checked is None:
-        best = price(task, program, scene, request.payload_bytes)
-    else:
-        best = timed(program, checked, scene, request.payload_bytes)
+    best = price(task, program, scene, request.payload_bytes, known=checked)
     if best.seconds < bound_s:
         raise EncodingBug(f"a program takes less than its bound {bound_s} s", str(scene), text)
     if status is Status.OPTIMAL and best.seconds > bound_s * (1 + _TICKS):

@@ -132,10 +132,11 @@ def checked_listing(
 
     Raises:
         EncodingBug: a program is not valid there, or was listed twice.
+        TooLarge: all of them cannot be checked on the real factors, and on no others.
     """
+    checker = ListChecker(problem.demand, hierarchy, problem.max_length)
     result = ask(problem, Every(), task.solver, limits)
     programs = _decoded(problem, hierarchy, result.value or ())
-    checker = ListChecker(problem.demand, hierarchy)
     for program in programs:
         if broken := checker.violation(program):
             raise EncodingBug(broken.message, _describe(task), str(program))
@@ -163,23 +164,23 @@ def _describe(task: Task) -> dict[str, object]:
 
 
 def price(
-    task: Task, program: Program, scene: Scene | None, payload_bytes: int, chunks: int = 1
+    task: Task,
+    program: Program,
+    scene: Scene | None,
+    payload_bytes: int,
+    chunks: int = 1,
+    known: Checked | None = None,
 ) -> Priced:
-    """Check a program by the semantics and recompute its time (0 without a scene).
+    """Check a program by the semantics, or take over what is ``known``; recompute its time.
+
+    Without a scene that is 0.
 
     Raises:
         EncodingBug: the program breaks a rule of the semantics.
     """
-    checked = checked_once(demand_of(task.kind), task.hierarchy, program)
+    checked = known or checked_once(demand_of(task.kind), task.hierarchy, program)
     if checked.trace.violation is not None:
         raise EncodingBug(checked.trace.violation.message, _describe(task), str(program))
-    return timed(program, checked, scene, payload_bytes, chunks)
-
-
-def timed(
-    program: Program, checked: Checked, scene: Scene | None, payload_bytes: int, chunks: int = 1
-) -> Priced:
-    """The time of a program that was checked (0 without a scene)."""
     if scene is None:
         return Priced(program, 0.0, (), checked)
     steps = scene.program_times(program, checked.trace.payload_rows, payload_bytes, chunks)

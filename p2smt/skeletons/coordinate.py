@@ -124,12 +124,14 @@ class _Run:
     def _hand_out(self, engine: Engine, template: CubeTask) -> None:
         """Give every free worker the first cube that waits.
 
-        While more cubes wait than there are workers, each may have its next one at hand.
+        While more cubes wait than there are workers, each may have its next one at hand; but for a
+        time limit, which a worker counts from when it begins.
         """
         frontier, workers = self.state.frontier, engine.workers
+        ahead = engine.ahead if self._watch.remaining_s() is None else 0
         while found := self.state.first():
             many = len(frontier.bounds) - len(frontier.away) > workers
-            if len(frontier.away) >= workers + (engine.ahead if many else 0):
+            if len(frontier.away) >= workers + (ahead if many else 0):
                 break
             frontier.take(found)
             task = self._task(found.cube, template)
@@ -165,7 +167,8 @@ class _Run:
             case WorkerDied(cube):
                 self._bury(cube)
             case NotBegun(cube):
-                self.state.frontier.again(cube)
+                if cube in self.state.frontier.away:
+                    self.state.frontier.again(cube)
             case OverBudget():
                 self._over_budget(ended)
             case Closure():

@@ -33,6 +33,7 @@ def fresh(*arguments: Any) -> Callable[[], Round]:
     def setup() -> Round:
         reachable._raw_table.cache_clear()
         reachable._table.cache_clear()
+        reachable._merged_table.cache_clear()
         return arguments, {}
 
     return setup

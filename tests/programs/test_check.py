@@ -111,3 +111,11 @@ def test_list_checker_runs_on_the_real_factors_while_they_are_few() -> None:
     assert ListChecker(
         demand_of(RequestKind.ALL_REDUCE), Hierarchy.plain((16, 16, 32, 8))
     ).factors == (*(3, 2, 2, 2),)
+
+
+def test_no_list_beyond_the_range_stands_on_other_factors() -> None:
+    demand = demand_of(RequestKind.ALL_REDUCE)
+    with pytest.raises(TooLarge, match="ask for the best, or for length 6"):
+        ListChecker(demand, Hierarchy.plain((4, 4, 8)), 7)
+    assert ListChecker(demand, Hierarchy.plain((4, 4, 4)), 7).exact
+    assert not ListChecker(demand, Hierarchy.plain((16, 8)), 16).exact

@@ -11,7 +11,7 @@ import pytest
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.encodings.program import reachable, reachable_search
+from p2smt.encodings.program import reachable_contents, reachable_search
 from p2smt.encodings.program.reachable import build_table, exact_table
 from p2smt.encodings.program.reachable_search import GOAL
 from p2smt.encodings.program.reachable_table import ReachableTable
@@ -54,9 +54,9 @@ def difference(one: ReachableTable, other: ReachableTable, length: int) -> tuple
 
 
 @pytest.fixture(autouse=True)
-def more_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reachable, "MAX_MODEL_DEVICES", 256)
+def more_states(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reachable_search, "MAX_NODES", 4_000_000)
+    monkeypatch.setattr(reachable_contents, "MAX_BITS", 1 << 36)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,7 +94,7 @@ def test_four_levels(kind: RequestKind) -> None:
         pytest.param(SIX[5], 5, marks=pytest.mark.evidence),
         pytest.param((2,) * 7, 4, marks=pytest.mark.evidence),
         pytest.param((2,) * 7, 5, marks=pytest.mark.evidence),
-        pytest.param((2,) * 8, 3, marks=pytest.mark.evidence),
+        pytest.param((2,) * 8, 4, marks=pytest.mark.evidence),
     ],
 )
 def test_more_levels(real: tuple[int, ...], kind: RequestKind, length: int) -> None:
@@ -145,7 +145,7 @@ def joined(lines: Lines, depth: int) -> bool:
         pytest.param(6, 5, marks=pytest.mark.evidence),
         pytest.param(7, 4, marks=pytest.mark.evidence),
         pytest.param(7, 5, marks=pytest.mark.evidence),
-        pytest.param(8, 3, marks=pytest.mark.evidence),
+        pytest.param(8, 4, marks=pytest.mark.evidence),
     ],
 )
 def test_a_program_tells_no_more_levels_apart_than_it_has_steps(

@@ -97,6 +97,8 @@ def test_seven_levels_and_512_devices_get_a_program_of_seven_steps(pipeline: int
         ((4, 2, 2, 2, 2, 2, 2), 3),
         ((4, 2, 2, 2, 2, 2, 2, 2), 3),
         ((16, 32), 16),
+        ((4, 4, 8), 7),
+        pytest.param((8, 8, 8), 9, marks=pytest.mark.exhaustive),
         pytest.param((4, 2, 2, 4, 8), 6, marks=pytest.mark.exhaustive),
         pytest.param((4, 2, 2, 2, 2, 4, 8), 5, marks=pytest.mark.exhaustive),
         pytest.param((4, 2, 2, 2, 2, 2, 2, 8), 5, marks=pytest.mark.exhaustive),
@@ -131,9 +133,9 @@ def test_the_optimum_over_five_levels_is_no_worse_than_over_merged_ones(pipeline
 
 
 def test_programs_beyond_length_six_are_no_worse_than_those_up_to_it() -> None:
-    topology = cluster(("rack", 4, 1e9), ("node", 4, 1e10), ("gpu", 8, 1e11))
-    short = p2smt.solve(ask(topology, "dp=128", "dp=1GiB", max_length=6)).best
-    found = p2smt.solve(ask(topology, "dp=128", "dp=1GiB", max_length=7))
+    topology = cluster(("rack", 8, 1e9), ("node", 16, 1e10), ("gpu", 8, 1e11))
+    short = p2smt.solve(ask(topology, "dp=1024", "dp=1GiB", max_length=6)).best
+    found = p2smt.solve(ask(topology, "dp=1024", "dp=1GiB", max_length=7))
     assert short is not None
     assert found.best is not None
     is_real(found.best.requests[0])
@@ -153,10 +155,10 @@ def test_z3_takes_programs_for_more_devices_than_it_proves() -> None:
 
 def test_restrictions_hold_on_merged_levels() -> None:
     """Steps across a level that was merged away are counted too."""
-    sizes = (4, 4, 2, 2, 2)
+    sizes = (8, 8, 2, 2, 4)
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
     limits = (("l1", 1), ("l2", 1))
-    problem = ask(topology, "dp=128", "dp=1GiB", step_limits=limits, max_length=7)
+    problem = ask(topology, "dp=1024", "dp=1GiB", step_limits=limits, max_length=7)
     found = p2smt.solve(problem, top=1).best
     assert found is not None
     answer = found.requests[0]

@@ -99,10 +99,10 @@ def test_a_short_list_of_placements_is_complete() -> None:
 
 @pytest.mark.exhaustive
 def test_a_scene_too_large_for_the_table_is_left_unproved() -> None:
-    sizes = (2, 2, 4, 4, 8)
+    sizes = (4, 4, 4, 8, 8)
     topology = cluster(*((f"l{j}", n, 10.0**j * 1e6) for j, n in enumerate(sizes)))
     tp_on_gpus = FixedEntry(axis=1, level=4, value=4)  # so dp is split at all five levels
-    asked = ("dp=128,tp=4", "dp=1GiB", "tp=1MiB")
+    asked = ("dp=1024,tp=4", "dp=1GiB", "tp=1MiB")
     problem = ask(topology, *asked, rules=(tp_on_gpus,), max_length=7)
     found = p2smt.solve(problem, top=1)
     assert found.status is Status.FEASIBLE

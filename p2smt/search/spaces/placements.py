@@ -19,6 +19,7 @@ from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
 from p2smt.skeletons.digest import digest_of
 from p2smt.skeletons.space import CubeTask, Signals, Skeleton
 from p2smt.solvers.solver import Solver, solver_of
+from p2smt.solvers.stopping import stopping_when
 
 _ROOTS = 16
 
@@ -65,14 +66,15 @@ class PlacementSpace:
         self.cubes.rows(cube)
         return 0
 
-    def close(self, task: CubeTask, _: Signals) -> Closure | OverBudget:
+    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
         """List the matrices of a cube, each checked."""
         started_s = time.monotonic()
         question = replace(self.problem, rules=self.cubes.fixed(task.cube))
         budget_s = task.budget_s if self.split(task.cube) else None
         left = [limit for limit in (budget_s, task.deadline_s) if limit is not None]
         limits = SearchLimits(min(left, default=None), None, task.seed, task.threads)
-        found = placements(question, limits, self.solver)
+        with stopping_when(lambda _: signals.stopped()):
+            found = placements(question, limits, self.solver)
         if found.status is not Status.COMPLETE:
             if budget_s is not None and time.monotonic() - started_s >= budget_s:
                 return OverBudget(task.cube)

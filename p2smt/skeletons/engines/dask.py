@@ -78,7 +78,6 @@ class DaskEngine:
         self._spent: list[Given] = []  # came back, and their futures are not let go yet
         self._back: list[Ended] = []
         self._looked_s = 0.0
-        self._stopping = False
         self._stack = ExitStack()
 
     @property
@@ -89,7 +88,7 @@ class DaskEngine:
     @property
     def ahead(self) -> int:
         """One for each worker."""
-        return self.workers
+        return (_AT_HAND - 1) * self.workers
 
     @property
     def dashboard(self) -> str:
@@ -138,7 +137,7 @@ class DaskEngine:
 
     def stop(self) -> None:
         """Let all workers give up what they do; what they have at hand comes back as it was."""
-        self._stopping = True
+        self._back += [NotBegun(task.cube) for task in self._waiting]
         self._waiting.clear()
         while late := self._hands.behind():
             self._take_back(late)

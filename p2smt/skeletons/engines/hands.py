@@ -30,7 +30,8 @@ class Hands:
 
     def __init__(self) -> None:
         self._given: dict[str, Given] = {}
-        self._died: set[str] = set()
+        self._died: dict[str, int] = {}  # the last cube that a worker had when it was gone
+        self._last: dict[str, int] = {}  # that a worker was given
 
     def __iter__(self) -> Iterator[Given]:
         return iter(tuple(self._given.values()))
@@ -38,6 +39,7 @@ class Hands:
     def add(self, given: Given) -> None:
         """A worker got a cube."""
         self._given[given.key] = given
+        self._last[given.worker] = given.number
 
     def take(self, key: str) -> Given | None:
         """The cube of a key comes back; None: it is not out any more."""
@@ -56,10 +58,10 @@ class Hands:
     def lost(self, given: Given) -> WorkerDied | NotBegun:
         """What became of a cube that was taken, since its worker is gone.
 
-        The worker was at the first of those that it had.
+        The worker was at the first of those that it had.  Another one may come by its address.
         """
         before = (one.worker == given.worker and one.number < given.number for one in self)
-        if given.worker in self._died or any(before):
+        if given.number <= self._died.get(given.worker, 0) or any(before):
             return NotBegun(given.task.cube)
-        self._died.add(given.worker)
+        self._died[given.worker] = self._last[given.worker]
         return WorkerDied(given.task.cube)

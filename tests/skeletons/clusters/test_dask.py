@@ -178,8 +178,8 @@ def test_a_local_cluster_survives_its_workers() -> None:
         deaths = 0
         while open_cubes:
             for one in ended or collected(engine, 1):
-                if isinstance(one, WorkerDied):
-                    deaths += 1
+                if isinstance(one, WorkerDied | NotBegun):
+                    deaths += isinstance(one, WorkerDied)
                     engine.submit(CubeTask(one.cube))
                 else:
                     open_cubes.remove(one.cube)

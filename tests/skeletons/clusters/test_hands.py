@@ -54,6 +54,21 @@ def test_a_worker_that_is_gone_was_at_the_first_of_its_cubes(order: tuple[int, i
     assert ended == {1: WorkerDied(Cube(("1",))), 3: NotBegun(Cube(("3",)))}
 
 
+def test_another_worker_by_the_same_address_has_a_death_of_its_own() -> None:
+    mine = hands("a", "a")
+    for number in ("1", "2"):
+        one = mine.take(number)
+        assert one is not None
+        mine.lost(one)
+    mine.add(given(3, "a"))
+    mine.add(given(4, "a"))
+    (third, fourth) = (mine.take("3"), mine.take("4"))
+    assert third is not None
+    assert fourth is not None
+    assert mine.lost(third) == WorkerDied(Cube(("3",)))
+    assert mine.lost(fourth) == NotBegun(Cube(("4",)))
+
+
 def test_one_whose_first_cube_came_back_was_at_the_second() -> None:
     mine = hands("a", "a")
     assert mine.take("1")

@@ -55,8 +55,8 @@ class PatientShelf(ProgramShelf):
 
         def search() -> str | None:
             found = ProgramShelf.seek(self, asked, scene, self.deadline)
-            cut_short = self.deadline.expired() and found.status is not Status.OPTIMAL
-            return None if cut_short else _text(found)
+            # what is not the best may have been cut short, by the deadline or the search's end
+            return _text(found) if found.status is Status.OPTIMAL else None
 
         def wait() -> None:
             if watch.expired():

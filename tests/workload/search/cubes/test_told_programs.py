@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from p2smt.errors import InputError
+from p2smt.plans.solution import RequestAnswer
+from p2smt.result import Status
 from p2smt.search import one_request
 from p2smt.skeletons.cube import Closure, Cube
 from p2smt.skeletons.shared_table import SharedTable, new_table
@@ -18,6 +22,7 @@ from p2smt.workload.search.cubes import space as spaces
 from p2smt.workload.search.cubes import wide
 from p2smt.workload.search.cubes.space import PlanSpace
 from p2smt.workload.search.plan import plan
+from p2smt.workload.search.programs import ProgramShelf
 from tests.search.spaces.questions import Quiet
 from tests.workload.search.cubes.test_plan_cubes import PROGRAMS, space_of, told
 
@@ -133,3 +138,20 @@ def test_what_the_answer_lists_is_timed_with_programs_that_were_told(
     monkeypatch.setattr(wide.WidePlan, "_retimed", count)
     assert told(plan(PROGRAMS, spread=spread)) == told(alone)
     assert not sought
+
+
+def test_what_the_end_of_a_search_cut_short_is_not_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not even where the deadline is far: another one would take it for what can be found."""
+    space = space_of(PROGRAMS)
+    table = tmp_path / "table"
+    table.touch()
+    best = ProgramShelf.seek
+
+    def stood_in(*given: Any) -> RequestAnswer:
+        return replace(best(*given), status=Status.UNKNOWN)
+
+    monkeypatch.setattr(ProgramShelf, "seek", stood_in)
+    closed(space, space.roots()[0], str(table))
+    assert not table.read_text()
