@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.loads.footprint import Digits
-from p2smt.cost.pipeline import Pipelined
+from p2smt.cost.pipeline import Pipelined, program_s
 from p2smt.cost.scene import Scene
 from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.parallelism.request import DEFAULT_LENGTH, Problem, Request
@@ -114,7 +114,11 @@ def known_answer(
     hierarchy = scene.hierarchy
     task = Task(request.kind, hierarchy, DEFAULT_LENGTH)
     program = hierarchy.canonical(parse_program(text))
-    best = price(task, program, scene, request.payload_bytes, known=checked)
+    if checked is None:
+        best = price(task, program, scene, request.payload_bytes)
+    else:
+        steps = scene.program_times(program, checked.trace.payload_rows, request.payload_bytes)
+        best = Priced(program, program_s(steps), steps, checked)
     if best.seconds < bound_s:
         raise EncodingBug(f"a program takes less than its bound {bound_s} s", str(scene), text)
     if status is Status.OPTIMAL and best.seconds > bound_s * (1 + _TICKS):

@@ -164,21 +164,14 @@ def _describe(task: Task) -> dict[str, object]:
 
 
 def price(
-    task: Task,
-    program: Program,
-    scene: Scene | None,
-    payload_bytes: int,
-    chunks: int = 1,
-    known: Checked | None = None,
+    task: Task, program: Program, scene: Scene | None, payload_bytes: int, chunks: int = 1
 ) -> Priced:
-    """Check a program by the semantics, or take over what is ``known``; recompute its time.
-
-    Without a scene that is 0.
+    """Check a program by the semantics and recompute its time (0 without a scene).
 
     Raises:
         EncodingBug: the program breaks a rule of the semantics.
     """
-    checked = known or checked_once(demand_of(task.kind), task.hierarchy, program)
+    checked = checked_once(demand_of(task.kind), task.hierarchy, program)
     if checked.trace.violation is not None:
         raise EncodingBug(checked.trace.violation.message, _describe(task), str(program))
     if scene is None:
