@@ -118,7 +118,7 @@ def known_answer(
         best = price(task, program, scene, request.payload_bytes)
     else:
         steps = scene.program_times(program, checked.trace.payload_rows, request.payload_bytes)
-        best = Priced(program, program_s(steps), steps, checked)
+        best = Priced(program, program_s(steps, 1), steps, checked)
     if best.seconds < bound_s:
         raise EncodingBug(f"a program takes less than its bound {bound_s} s", str(scene), text)
     if status is Status.OPTIMAL and best.seconds > bound_s * (1 + _TICKS):
