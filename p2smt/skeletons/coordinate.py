@@ -124,11 +124,13 @@ class _Run:
     def _hand_out(self, engine: Engine, template: CubeTask) -> None:
         """Give every free worker the first cube that waits.
 
-        While more cubes wait than there are workers, each may have its next one at hand; but for a
-        time limit, which a worker counts from when it begins.
+        While more cubes wait than there are workers, each may have its next one at hand.  Not under
+        a time limit, which a worker counts from when it begins; nor after a death: one that dies as
+        it begins with a cube may not have told yet that it closed the one before.
         """
         frontier, workers = self.state.frontier, engine.workers
-        ahead = engine.ahead if self._watch.remaining_s() is None else 0
+        limited = self._watch.remaining_s() is not None
+        ahead = 0 if limited or self._deaths else engine.ahead
         while found := self.state.first():
             many = len(frontier.bounds) - len(frontier.away) > workers
             if len(frontier.away) >= workers + (ahead if many else 0):
