@@ -59,9 +59,9 @@ def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Che
     same of a valid program.
 
     The quotient replaces the factors by distinct primes; that it decides validity rests on
-    the small-model property, so it is used in its range only.  Of more than 4 levels those are
-    merged that no step of the program tells apart, which changes no group.  Where 5 are left, rows
-    are runs: on each device as long as there are not too many, then on the quotient.
+    the small-model property, so it is used in its range only.  Of more than 4 levels, or out of the
+    range, those are merged that no step of the program tells apart, which changes no group.  Where
+    5 are left, rows are runs: on each device as long as there are not too many, then on the quotient.
 
     Raises:
         TooLarge: too many devices to simulate, and outside the range of the quotient.
@@ -70,7 +70,7 @@ def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Che
     if size <= semantics.MAX_DEVICES:
         return Checked(_simulated(demand, hierarchy, program), factors, True)
     merged = hierarchy
-    if len(factors) > len(PRIMES):
+    if len(factors) > len(PRIMES) or len(program) > small_model_length(len(factors)):
         merged = hierarchy.merged(_cuts(hierarchy, program))
     known = len(program) <= small_model_length(merged.depth)
     if known and merged.depth <= len(PRIMES):

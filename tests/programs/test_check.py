@@ -119,3 +119,13 @@ def test_no_list_beyond_the_range_stands_on_other_factors() -> None:
         ListChecker(demand, Hierarchy.plain((4, 4, 8)), 7)
     assert ListChecker(demand, Hierarchy.plain((4, 4, 4)), 7).exact
     assert not ListChecker(demand, Hierarchy.plain((16, 8)), 16).exact
+
+
+def test_a_long_program_that_tells_two_levels_apart_is_one_over_two() -> None:
+    """Of any length; over three levels there would be too many devices to simulate."""
+    large = Hierarchy.plain((64, 64, 64))
+    twice = "; ".join(["reduce-scatter inside l1", "all-gather inside l1"] * 3)
+    program = parse_program(f"all-reduce parallel l1 in root; {twice}")
+    broken = check_program(demand_of(RequestKind.ALL_REDUCE), large, program).trace.violation
+    assert broken is not None
+    assert (broken.kind, broken.step) == (ViolationKind.AFTER_GOAL, 4)
