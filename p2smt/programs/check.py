@@ -61,7 +61,8 @@ def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Che
     The quotient replaces the factors by distinct primes; that it decides validity rests on
     the small-model property, so it is used in its range only.  Of more than 4 levels, or out of the
     range, those are merged that no step of the program tells apart, which changes no group.  Where
-    5 are left, rows are runs: on each device as long as there are not too many, then on the quotient.
+    5 are left, rows are runs: on each device as long as they are not too many, then on the
+    quotient.
 
     Raises:
         TooLarge: too many devices to simulate, and outside the range of the quotient.
