@@ -10,6 +10,7 @@ from p2smt.collectives.demand import Demand
 from p2smt.errors import TooLarge
 from p2smt.programs import semantics
 from p2smt.programs.program import (
+    MODEL_DEPTH,
     SMALL_MODEL_LENGTH,
     Hierarchy,
     Instruction,
@@ -130,22 +131,9 @@ def _cuts(hierarchy: Hierarchy, program: Program) -> list[int]:
 
 
 class ListChecker:
-    """Checks many programs over one hierarchy; states and steps are computed once each.
+    """Checks many programs over one hierarchy; states and steps are computed once each."""
 
-    They have at most ``length`` instructions.
-
-    Raises:
-        TooLarge: there are too many devices for that, and others cannot stand for them.
-    """
-
-    def __init__(self, demand: Demand, hierarchy: Hierarchy, length: int = 1) -> None:
-        known = small_model_length(hierarchy.depth)
-        if length > known and hierarchy.size > MAX_LISTED:
-            raise TooLarge(
-                f"every program of length {length} over factors {list(hierarchy.factors)}",
-                f"is checked on up to {MAX_LISTED} devices, not {hierarchy.size}",
-                f"ask for the best, or for length {known}",
-            )
+    def __init__(self, demand: Demand, hierarchy: Hierarchy) -> None:
         self.demand, self.hierarchy = demand, hierarchy
         self.factors = _list_factors(hierarchy.factors)
         start = semantics.initial_state(demand, math.prod(self.factors))
@@ -194,6 +182,42 @@ class ListChecker:
             self._states.append(state)
             self._goal.append(semantics.is_goal(self.demand, state))
         return self._ids[key]
+
+
+class ApartChecker:
+    """The same over many levels: each program on those alone that it tells apart."""
+
+    exact = False
+
+    def __init__(self, demand: Demand, hierarchy: Hierarchy) -> None:
+        self.demand, self.hierarchy = demand, hierarchy
+        self.factors = _list_factors(hierarchy.factors[:MODEL_DEPTH])
+        self._checkers: dict[tuple[int, ...], ListChecker] = {}
+
+    def violation(self, program: Program) -> Violation | None:
+        """The first rule that a program breaks, or None."""
+        cuts = tuple(_cuts(self.hierarchy, program))
+        if cuts not in self._checkers:
+            self._checkers[cuts] = ListChecker(self.demand, self.hierarchy.merged(cuts))
+        return self._checkers[cuts].violation(program)
+
+
+def list_checker(demand: Demand, hierarchy: Hierarchy, length: int) -> ListChecker | ApartChecker:
+    """A checker of many programs of at most so many instructions.
+
+    Raises:
+        TooLarge: there are too many devices for that, and others cannot stand for them.
+    """
+    known, many = small_model_length(hierarchy.depth), hierarchy.size > MAX_LISTED
+    if many and length > known:
+        raise TooLarge(
+            f"every program of length {length} over factors {list(hierarchy.factors)}",
+            f"is checked on up to {MAX_LISTED} devices, not {hierarchy.size}",
+            f"ask for the best, or for length {known}",
+        )
+    if many and hierarchy.depth > MODEL_DEPTH:
+        return ApartChecker(demand, hierarchy)
+    return ListChecker(demand, hierarchy)
 
 
 def _list_factors(factors: tuple[int, ...]) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request
 from p2smt.problems.program import Indices, InstructionSet, ProgramProblem, StepLimit
-from p2smt.programs.check import Checked, ListChecker, checked_once
+from p2smt.programs.check import Checked, checked_once, list_checker
 from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.weaker.sufficient_first import bounded
@@ -134,7 +134,7 @@ def checked_listing(
         EncodingBug: a program is not valid there, or was listed twice.
         TooLarge: all of them cannot be checked on the real factors, and on no others.
     """
-    checker = ListChecker(problem.demand, hierarchy, problem.max_length)
+    checker = list_checker(problem.demand, hierarchy, problem.max_length)
     result = ask(problem, Every(), task.solver, limits)
     programs = _decoded(problem, hierarchy, result.value or ())
     for program in programs:

@@ -9,7 +9,7 @@ from p2smt.collectives.names import RequestKind
 from p2smt.errors import TooLarge
 from p2smt.programs import check as checking
 from p2smt.programs import semantics
-from p2smt.programs.check import ListChecker, check_program
+from p2smt.programs.check import ApartChecker, ListChecker, check_program, list_checker
 from p2smt.programs.program import Hierarchy, Program, parse_program
 from p2smt.programs.semantics import ViolationKind
 from p2smt.result import SearchLimits, Status
@@ -116,9 +116,28 @@ def test_list_checker_runs_on_the_real_factors_while_they_are_few() -> None:
 def test_no_list_beyond_the_range_stands_on_other_factors() -> None:
     demand = demand_of(RequestKind.ALL_REDUCE)
     with pytest.raises(TooLarge, match="ask for the best, or for length 6"):
-        ListChecker(demand, Hierarchy.plain((4, 4, 8)), 7)
-    assert ListChecker(demand, Hierarchy.plain((4, 4, 4)), 7).exact
-    assert not ListChecker(demand, Hierarchy.plain((16, 8)), 16).exact
+        list_checker(demand, Hierarchy.plain((4, 4, 8)), 7)
+    assert list_checker(demand, Hierarchy.plain((4, 4, 4)), 7).exact
+    assert not list_checker(demand, Hierarchy.plain((16, 8)), 16).exact
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("length", [2, pytest.param(4, marks=pytest.mark.exhaustive)])
+def test_lists_over_many_levels_are_checked_on_those_told_apart(
+    kind: RequestKind, length: int
+) -> None:
+    """Each program, and with a step more or one less, is as on all levels."""
+    hierarchy, demand = Hierarchy.plain((3, 2, 2, 2, 2, 2)), demand_of(kind)
+    apart, whole = list_checker(demand, hierarchy, length), ListChecker(demand, hierarchy)
+    assert isinstance(apart, ApartChecker)
+    assert apart.factors == (3, 2, 2, 2, 2)
+    for program in every(kind, hierarchy, length):
+        first, *rest = program.instructions
+        for changed in (program, Program((first, first, *rest)), Program(tuple(rest))):
+            ours, theirs = apart.violation(changed), whole.violation(changed)
+            assert (ours is None) is (theirs is None)
+            if ours is not None and theirs is not None:
+                assert ours.kind is theirs.kind
 
 
 def test_a_long_program_that_tells_two_levels_apart_is_one_over_two() -> None:
