@@ -34,6 +34,8 @@ from p2smt.programs.program import Grouping, local_groups
 from p2smt.result import StopWatch
 
 MAX_NODES = 400_000
+MAX_HELD = 1 << 25
+"""Devices of all states together: each takes 8 bytes or more."""
 GOAL = 0
 OFTEN = 64
 """States between two looks at the watch."""
@@ -176,10 +178,11 @@ class StateExplorer:
         if node is None:
             node = self.index[state] = len(self.states)
             self.states.append(state)
-            if node > MAX_NODES:
+            most = min(MAX_NODES, MAX_HELD // len(state))
+            if node > most:
                 raise TooLarge(
                     f"programs of length {self.space.max_length} over {list(self.space.sizes)}",
-                    f"reach more than {MAX_NODES} states",
+                    f"reach more than {most} states",
                     "ask for a shorter length, or forbid a form",
                 )
         return node

@@ -56,6 +56,7 @@ def difference(one: ReachableTable, other: ReachableTable, length: int) -> tuple
 @pytest.fixture(autouse=True)
 def more_states(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reachable_search, "MAX_NODES", 4_000_000)
+    monkeypatch.setattr(reachable_search, "MAX_HELD", 1 << 32)
     monkeypatch.setattr(reachable_contents, "MAX_BITS", 1 << 36)
 
 
