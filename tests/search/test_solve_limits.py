@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import p2smt
+from p2smt.encodings.program import reachable
 from p2smt.parallelism.placement import FixedEntry, Matrix
 from p2smt.parallelism.request import Problem
 from p2smt.problems.placement import PlacementProblem
@@ -52,12 +53,14 @@ def test_costs_that_lie_far_apart_are_told_apart(wan: float) -> None:
 
 
 def deep() -> p2smt.Topology:
-    """Five levels: the table of its programs takes long to build."""
-    return cluster(*((f"l{j}", 2, 10.0**j * 1e6) for j in range(5)))
+    """Eight levels: the table of its programs takes seconds to build, and is not there yet."""
+    for known in (reachable._raw_table, reachable._table, reachable._merged_table):
+        known.cache_clear()
+    return cluster(*((f"l{j}", 2, 10.0**j * 1e6) for j in range(8)))
 
 
 def test_the_time_limit_reaches_the_table() -> None:
-    found = p2smt.solve(ask(deep(), "dp=32", "dp=1GiB"), limits=SearchLimits(time_limit_s=0.3))
+    found = p2smt.solve(ask(deep(), "dp=256", "dp=1GiB"), limits=SearchLimits(time_limit_s=0.3))
     assert found.status is Status.FEASIBLE
     assert found.ranking is Status.TRUNCATED
     assert found.best is not None
@@ -66,7 +69,7 @@ def test_the_time_limit_reaches_the_table() -> None:
 
 
 def test_nothing_stands_in_for_a_forbidden_program() -> None:
-    problem = ask(deep(), "dp=32", "dp=1GiB", step_limits=(("l0", 0),))
+    problem = ask(deep(), "dp=256", "dp=1GiB", step_limits=(("l0", 0),))
     found = p2smt.solve(problem, limits=SearchLimits(time_limit_s=0.3))
     assert (found.status, found.alternatives) == (Status.UNKNOWN, ())
 
