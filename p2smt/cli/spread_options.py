@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -45,6 +46,20 @@ class SpreadTexts:
             (f"{name} {text[:60]}" for name, text in named if (name, text) != ("--processes", "1")),
             "",
         )
+
+    def check_apart(self, *outputs: str | None) -> None:
+        """Hold that no output would be written over the journal.
+
+        Raises:
+            InputError: one is the same file.
+        """
+        from p2smt.errors import InputError
+
+        named = {os.path.realpath(path) for path in outputs if path and "\0" not in path}
+        journal = self.journal or ""
+        if journal and "\0" not in journal and os.path.realpath(journal) in named:
+            rule = "is an output as well, which would overwrite it"
+            raise InputError(f"journal {journal[:200]!r}", rule, "rename one")
 
     def spread(self) -> Spread:
         """What they mean.

@@ -57,6 +57,8 @@ class Spread:
             raise InputError(f"processes {self.processes}", f"must be 1 to {MAX_PROCESSES}")
         if self.engine is not None and self.engine not in ENGINES:
             raise InputError(f"engine {self.engine[:40]!r}", f"must be one of {', '.join(ENGINES)}")
+        if self.scheduler == "":
+            raise InputError("scheduler ''", "is no address", "give one, or leave the option out")
         if self.scheduler is not None and self.engine != DASK:
             remedy = "give --engine dask as well"
             raise InputError(f"scheduler {self.scheduler[:60]!r}", "is one of Dask", remedy)

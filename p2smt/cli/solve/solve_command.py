@@ -125,6 +125,7 @@ def solve(
         given.pipeline_of(pipeline),
     )
     parts = SpreadTexts(processes, engine, scheduler, journal, budget)
+    parts.check_apart(output)
     listed = hosts_of(hosts, cluster)
     limits = given.limits_of(time_limit, seed, workers)
     restrictions.writable(output)

@@ -145,6 +145,7 @@ def synthesize(
     texts.named_collective()
     asked.check(pareto=pareto)
     parts = SpreadTexts(processes, engine, scheduler, journal, budget)
+    parts.check_apart(output, certificate, svg)
     q.check_parts(parts, symmetry, pareto=pareto)
     try:
         setting = q.setting_of(texts, watch)

@@ -120,7 +120,9 @@ def plan(
         q.WishTexts(within, top, prices, launcher, flash, dtype),
     )
     limits = given.limits_of(time_limit, seed, workers)
-    with spread_over(SpreadTexts(processes, engine, scheduler, journal, budget)) as spread:
+    parts = SpreadTexts(processes, engine, scheduler, journal, budget)
+    parts.check_apart(output, svg)
+    with spread_over(parts) as spread:
         found = planned(question, limits, spread)
     return _finish(found, output, svg, as_json=json)
 

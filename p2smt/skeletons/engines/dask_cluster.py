@@ -95,7 +95,7 @@ def connected(address: str, direct: bool) -> Iterator[Client]:
             client = stack.enter_context(
                 Client(address, timeout=CONNECT_S, set_as_default=False, direct_to_workers=direct)
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:  # the last: TLS that is not set up
             rule = f"does not answer within {CONNECT_S:.0f} s ({str(error) or 'silence'})"
             remedy = "start `dask scheduler`, and give the address that it prints"
             raise InputError(f"scheduler {address}", rule, remedy) from error

@@ -280,7 +280,7 @@ def _read(witness: str) -> tuple[Strategy, Matrix, ProgramTexts]:
         parts = json.loads(witness)
         programs = dict(parts["programs"])
         found = parse_strategy(parts["strategy"]), matrix_of(parts["matrix"]), programs
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(given, "is no strategy with matrix and programs") from None

@@ -1,0 +1,44 @@
+"""Options of searches in parts that cannot be: one line, and nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tools import H100, SMALL, TINY, assert_one_error, cli
+
+SOLVE = ("solve", "-t", "t.yaml", "--axes", "dp=8", "--reduce", "dp=1MiB")
+PLAN = ("plan", "-m", "m.yaml", "-t", "t.yaml", "--global-batch", "16", "--seq", "256")
+SYNTHESIZE = (
+    *("synthesize", "--fabric", "ring:4", "--collective", "all-gather", "--steps", "2"),
+    *("--rounds", "3", "--chunks", "2", "--symmetry", "none"),
+)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "t.yaml").write_text(TINY + H100)
+    (tmp_path / "m.yaml").write_text("name: m\n" + SMALL)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [(SOLVE, "same.json"), (PLAN, "same.json"), (SYNTHESIZE, "same.xml")]
+)
+@pytest.mark.parametrize("journal", ["", "./"])
+def test_a_journal_is_not_overwritten(
+    command: tuple[str, ...], name: str, journal: str, here: Path
+) -> None:
+    (here / name).write_text("as it was")
+    outcome = cli(*command, "--journal", journal + name, "-o", name)
+    assert_one_error(outcome)
+    assert outcome.err.endswith("is an output as well, which would overwrite it; rename one\n")
+    assert (here / name).read_text() == "as it was"
+
+
+def test_an_empty_address_is_no_scheduler() -> None:
+    outcome = cli(*SOLVE, "--engine", "dask", "--scheduler", "")
+    assert_one_error(outcome)
+    assert "scheduler '': is no address" in outcome.err
