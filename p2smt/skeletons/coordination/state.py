@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from p2smt.errors import InputError
+from p2smt.errors import EncodingBug, InputError
 from p2smt.skeletons.best import BestMembers
 from p2smt.skeletons.coordination.admissible import bound_suffices, check_closure
 from p2smt.skeletons.coordination.frontier import Frontier, OpenCube
@@ -185,7 +185,12 @@ class SearchState:
             return False
         if closure.verdict is CubeVerdict.BOUNDED and not bound_suffices(closure, self.best.cutoff):
             return False
-        check_closure(self._space, closure, self.best.cutoff)
+        try:
+            check_closure(self._space, closure, self.best.cutoff)
+        except EncodingBug as error:
+            given = f"a record of cube {'/'.join(closure.cube.path)[:80]}"
+            remedy = "it was changed since it was written: search without it"
+            raise InputError(given, f"says of it that {error.args[0]}", remedy) from None
         return True
 
     def _split_again(self, cube: Cube, children: tuple[Cube, ...]) -> tuple[Cube, ...]:

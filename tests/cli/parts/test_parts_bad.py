@@ -42,3 +42,18 @@ def test_an_empty_address_is_no_scheduler() -> None:
     outcome = cli(*SOLVE, "--engine", "dask", "--scheduler", "")
     assert_one_error(outcome)
     assert "scheduler '': is no address" in outcome.err
+
+
+def test_a_journal_whose_verdicts_were_changed_is_refused(here: Path) -> None:
+    """A solved cube that is called bounded, with members that it may not have."""
+    journal = here / "j.jsonl"
+    several = ("solve", "-t", "dgx-a100:4", "--axes", "dp=8,tp=4", "--reduce", "dp=1GiB")
+    first = cli(*several, "--journal", "j.jsonl")
+    assert first.code == 0
+    assert '"solved"' in journal.read_text()
+    journal.write_text(journal.read_text().replace('"solved"', '"bounded"'))
+    again = cli(*several, "--journal", "j.jsonl")
+    assert (again.code, again.out) == (2, "")
+    last = again.err.rstrip("\n").split("\n")[-1]
+    assert last.startswith("p2smt: error: a record of cube ")
+    assert last.endswith("it was changed since it was written: search without it")
