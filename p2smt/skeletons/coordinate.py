@@ -61,7 +61,7 @@ def search(
     _check_options(top, budget_s, threads)
     top = 1 if space.skeleton is Skeleton.DECIDE else top
     run = _Run(space, top, journal, watch or StopWatch.start(SearchLimits()), progress)
-    template = CubeTask(Cube(), top, (), budget_s, None, seed, threads, table)
+    template = CubeTask(Cube(), top, budget_s=budget_s, seed=seed, threads=threads, table=table)
     run.state.open_roots()
     try:
         if run.goes_on():

@@ -99,6 +99,7 @@ def test_seven_levels_and_512_devices_get_a_program_of_seven_steps(pipeline: int
         ((16, 32), 16),
         ((4, 4, 8), 7),
         pytest.param((8, 8, 8), 9, marks=pytest.mark.exhaustive),
+        pytest.param((4, 4, 4, 4), 7, marks=pytest.mark.exhaustive),
         pytest.param((4, 2, 2, 4, 8), 6, marks=pytest.mark.exhaustive),
         pytest.param((4, 2, 2, 2, 2, 4, 8), 5, marks=pytest.mark.exhaustive),
         pytest.param((4, 2, 2, 2, 2, 2, 2, 8), 5, marks=pytest.mark.exhaustive),

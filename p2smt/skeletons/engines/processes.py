@@ -40,7 +40,7 @@ class Processes:
 
     @property
     def ahead(self) -> int:
-        """None: a cube is handed out in no time."""
+        """None: a process could not give back what waits at it."""
         return 0
 
     def submit(self, task: CubeTask) -> None:
