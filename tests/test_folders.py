@@ -15,7 +15,7 @@ from tests.imports import ROOT, files_below, module_of
 
 CODE = ("p2smt", "encodings")
 BESIDE = ("tests", "experiments")
-MOST_LINES = 400
+MOST_LINES = 700
 MOST_FILES = {"p2smt/cli": 25}  # one per command; a family of commands gets a folder of its own
 
 
@@ -49,13 +49,13 @@ def test_tools_see_every_file() -> None:
 
 
 def test_folders_are_not_crowded() -> None:
-    assert crowded(sources(*CODE), 14) == []
+    assert crowded(sources(*CODE), 20) == []
     assert crowded(sources(*BESIDE), 25) == []
 
 
 def test_a_crowded_folder_is_found() -> None:
-    assert crowded([ROOT / "p2smt" / "cost" / f"{i}.py" for i in range(15)], 14)
-    assert not crowded([ROOT / "p2smt" / "cli" / f"{i}.py" for i in range(25)], 14)
+    assert crowded([ROOT / "p2smt" / "cost" / f"{i}.py" for i in range(21)], 20)
+    assert not crowded([ROOT / "p2smt" / "cli" / f"{i}.py" for i in range(25)], 20)
 
 
 def test_files_hold_one_idea() -> None:
