@@ -14,6 +14,7 @@ from p2smt.result import SearchLimits, SolveStats, StopWatch
 from p2smt.skeletons.spread import Spread
 from p2smt.workload.search.answer import PlanAnswer, StrategyRun
 from p2smt.workload.search.branch import StrategyTiming, close
+from p2smt.workload.search.choices import Choices
 from p2smt.workload.search.collectives import CollectiveTiming
 from p2smt.workload.search.cubes.wide import WidePlan
 from p2smt.workload.search.ledger import Ledger
@@ -22,7 +23,7 @@ from p2smt.workload.search.pricing.candidates import Candidates
 from p2smt.workload.search.pricing.placed import PlacedCandidates
 from p2smt.workload.search.pricing.prices import SceneShelf
 from p2smt.workload.search.question import PlanQuestion, Prices
-from p2smt.workload.search.space import Choices, space_of
+from p2smt.workload.search.space import space_of
 from p2smt.workload.search.verdict import listed_rows, verdict
 
 
