@@ -109,7 +109,7 @@ def test_fixed_keys_rules_and_launchers_hold() -> None:
         (("--fix", "sp=1", "--fix", "tp=1"), "tp=1, sp=1: .*rule sequence_parallel_tp.; change"),
         (("--fix", "vpp=2", "--fix", "pp=1"), "pp=1, vpp=2: .*rule interleaving.; change"),
         (
-            ("--zero", "1,2", "--fix", "tp=2", "--fix", "pp=2"),
+            ("--zero", "1,2", "--fix", "tp=2", "--fix", "pp=4"),
             "zero of 1, 2: .*rules devices, zero",
         ),
         (("--fix", "tp=2", "--fix", "tp=gpu:1,node:1"), "fixed tp=gpu:1,node:1: .*tp=2 is fixed"),
