@@ -90,6 +90,7 @@ def cost(
         library,
         nominal,
         use,
+        timed=not (symbolic or latex),
     )
     if symbolic or latex:
         from p2smt.cli.symbolic_cost import show_symbolic

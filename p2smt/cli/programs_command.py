@@ -68,9 +68,8 @@ def programs(
         solver_of(solver),
     )
     if factors is None:
-        asked = placed_requests(
-            topology, axes, placement, texts, library=library, nominal=nominal, use=use
-        )
+        scene, timed = (topology, axes, placement, texts), any("=" in t for _, t in texts.texts())
+        asked = placed_requests(*scene, library=library, nominal=nominal, use=use, timed=timed)
         return _of_requests(asked, sought, json)
     if texts.some or axes is not None or placement is not None or use:
         rule, remedy = "stand alone", "drop --axes, --placement, --use and the requests"

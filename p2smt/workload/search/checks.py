@@ -60,8 +60,8 @@ def check_entries(
         if size is None or (size == product if len(found) == len(levels) else size % product == 0):
             continue
         text = ",".join(f"{level}:{value}" for level, value in found.items())
-        rule = f"parts of an axis at its levels multiply to its size, and {name}={size} is fixed"
-        raise InputError(f"fixed {name}={text}", rule, "keep one of them, or let them agree")
+        words = f"parts of an axis at its levels multiply to its size, and {name}={size} is fixed"
+        raise InputError(f"fixed {name}={text}", words, "keep one of them, or let them agree")
 
 
 def _is_whole(value: object) -> bool:

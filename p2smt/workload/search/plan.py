@@ -8,6 +8,7 @@ from typing import cast
 
 import numpy as np
 
+from p2smt.cluster.nodes.blocking import check_stated
 from p2smt.cluster.nodes.even import check_even
 from p2smt.errors import OutOfTimeError
 from p2smt.result import SearchLimits, SolveStats, StopWatch
@@ -45,12 +46,14 @@ def plan(
             None: in one piece.
 
     Raises:
-        InputError: no strategy is valid, the topology names no device, or it is uneven.
+        InputError: no strategy is valid, the topology names no device, it is uneven, or nobody
+            stated the bandwidth of its uplinks.
         EncodingBug: an answer does not take the time that the prediction says.
 
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set.
     """
     check_even(question.topology)
+    check_stated(question.topology)
     watch, choices = StopWatch.start(limits or SearchLimits()), Choices.of(question)
     candidates = Candidates.of(question, space_of(question, choices))
     singles = CollectiveTiming(

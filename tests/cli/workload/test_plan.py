@@ -65,6 +65,15 @@ def test_every_figure_is_that_of_estimate() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_plan_says_the_limit_that_was_given() -> None:
+    assert cli("plan", *SCENE, "--time-limit", "100", "-o", "limited.json").code == 0
+    limits = json.loads(Path("limited.json").read_text())["limits"]
+    assert limits["time_limit_s"] == 100
+    assert cli("plan", *SCENE, "-o", "free.json").code == 0
+    assert json.loads(Path("free.json").read_text())["limits"] == {**limits, "time_limit_s": None}
+
+
+@pytest.mark.usefixtures("folder")
 def test_counts_and_the_near_optimal_set_agree() -> None:
     data = planned("--within", "20%")
     counts = data["counts"]
