@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from p2smt.cluster.file_model import AlgorithmName, TopologyModel
 from p2smt.collectives.names import Form, RequestKind
@@ -193,7 +194,8 @@ class _PlanFields(StrictModel):
         """Times are null only where nobody stated the bandwidth of a level, and then all are."""
         nulls = {one is None for one in self._times()}
         if len(nulls) > 1 or (True in nulls and not self.topology.assumed):
-            raise ValueError("times are null where a level is `assumed`, and then all, or none is")
+            text = "times are null where a level is `assumed`, and then all, or none is"
+            raise PydanticCustomError("times", text)
         return self
 
 

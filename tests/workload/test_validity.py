@@ -40,7 +40,10 @@ def strategies(draw: st.DrawFn) -> Strategy:
     degrees: dict[str, Any] = {
         name: draw(DEGREE) for name in ("tp", "pp", "dp", "cp", "vpp", "micro_batch")
     }
-    switches = {"sequence_parallel": draw(st.booleans()), "zero": draw(st.integers(0, 3))}
+    switches: dict[str, Any] = {
+        "sequence_parallel": draw(st.booleans()),
+        "zero": draw(st.integers(0, 3)),
+    }
     return Strategy(**degrees, **switches)
 
 

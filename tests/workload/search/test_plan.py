@@ -75,7 +75,7 @@ def questions(draw: st.DrawFn, of: Sequence[tuple[int, ...]]) -> PlanQuestion:
         zero=draw(st.sampled_from([(0,), (2,), (1, 3)])),
         sequence_parallel=draw(st.sampled_from([(False,), (False, True)])),
     )
-    fixed = draw(
+    fixed: tuple[tuple[str, int | Recompute], ...] = draw(
         st.sampled_from([(), (("tp", 2),), (("recompute", Recompute.FULL),), (("zero", 1),)])
     )
     space = replace(space, **{name: None for name, _ in fixed})
