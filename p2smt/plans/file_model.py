@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from p2smt.cluster.file_model import AlgorithmName, TopologyModel
 from p2smt.collectives.names import Form, RequestKind
@@ -35,7 +34,7 @@ class AxisModel(StrictModel):
     size: Count
 
 
-Told = Annotated[
+KnownSeconds = Annotated[
     Seconds | None, Field(description="Seconds; null: nobody stated the bandwidth of a level.")
 ]
 
@@ -50,7 +49,7 @@ class StepModel(StrictModel):
     instruction: str
     groups: list[list[DeviceNumber]]
     payload_bytes: Load
-    seconds: Told
+    seconds: KnownSeconds
     algorithm: str
     protocol: str
     bottleneck: str | None
@@ -154,10 +153,10 @@ class RequestModel(StrictModel):
     program: str | None
     chunks: ChunkCount = 1
     status: StatusName
-    seconds: Told
-    bound_s: Told
-    physical_bound_s: Told
-    single_collective_s: Told
+    seconds: KnownSeconds
+    bound_s: KnownSeconds
+    physical_bound_s: KnownSeconds
+    single_collective_s: KnownSeconds
     peak_bytes: Bytes
     shards: list[DeviceNumber] | None
     steps: list[StepModel]
@@ -176,9 +175,9 @@ class _PlanFields(StrictModel):
     axes: list[AxisModel]
     ranks: list[DeviceNumber]
     objective: Literal["sum", "max"]
-    objective_s: Told
-    bound_s: Told
-    physical_bound_s: Told
+    objective_s: KnownSeconds
+    bound_s: KnownSeconds
+    physical_bound_s: KnownSeconds
     status: StatusName
     peak_bytes: Bytes
 
@@ -195,7 +194,7 @@ class _PlanFields(StrictModel):
         nulls = {one is None for one in self._times()}
         if len(nulls) > 1 or (True in nulls and not self.topology.assumed):
             text = "times are null where a level is `assumed`, and then all, or none is"
-            raise PydanticCustomError("times", text)
+            raise ValueError(text)
         return self
 
 
