@@ -138,6 +138,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "wrong.xml --fix",
         "racy.yaml",
         "ring.xml -t tiny.yaml --cost 1MiB --fifo-depth 2",
+        "ring.xml -t unstated.yaml --cost 1MiB",
         f"{SYMBOLIC / 'ring_all_reduce.yaml'} --set n=4",
     ),
     "verify-family": (

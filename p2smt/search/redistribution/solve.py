@@ -10,6 +10,7 @@ from dataclasses import replace
 from p2smt.arrays.array_type import ArrayType
 from p2smt.arrays.ends import Ends
 from p2smt.arrays.memory import MemoryLimit
+from p2smt.cluster.nodes.blocking import check_stated
 from p2smt.cluster.topology import Topology
 from p2smt.cost.redistribution.bounds import LinkBound, physical_bound_s
 from p2smt.cost.redistribution.prices import StepPrices
@@ -105,6 +106,7 @@ def find_redistribution(
         InputError: the types do not fit each other, or the cap is below source or destination.
         EncodingBug: the steps found failed the independent check.
     """
+    check_stated(question.topology)
     with _TURN:
         known = _SETTLED.get(question)
         if known is not None:
