@@ -27,14 +27,9 @@ def contradictions(value: object, where: str = "") -> list[str]:
 
 def _of_times(part: dict[str, Any]) -> Iterator[str]:
     time, bound, status = (part.get(key) for key in ("objective_s", "bound_s", "status"))
-    if (
-        status == "optimal"
-        and "objective_s" in part
-        and "bound_s" in part
-        and None in (time, bound)
-    ):
-        yield "optimal, without a time or a bound"
-    if time is None or bound is None:
+    if status == "optimal" and time is not None and "bound_s" in part and bound is None:
+        yield f"optimal at {time}, without a bound"
+    if time is None or bound is None:  # both, where bandwidths are not stated
         return
     if bound > time * (1 + TICKS):
         yield f"a bound of {bound} above {time}"
@@ -46,7 +41,7 @@ def _of_times(part: dict[str, Any]) -> Iterator[str]:
 
 def _of_rates(part: dict[str, Any]) -> Iterator[str]:
     """Of schedules: ``bound`` is of the rate R/C; a point's ``best`` is the least one found."""
-    if part.get("bound") is None:
+    if not isinstance(part.get("bound"), str):
         return
     bound = Fraction(part["bound"])
     found = part.get("status") == "schedule"

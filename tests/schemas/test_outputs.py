@@ -174,7 +174,7 @@ SLOW = ("calibrate", "run-redistribution")
 NAMES = [pytest.param(n, marks=[pytest.mark.exhaustive] * (n in SLOW)) for n in OUTPUTS]
 
 
-TIMED = ("solve", "compare", "redistribute", "plan-training", "verify-journal")
+TIMED = ("solve", "compare", "redistribute", "plan-training")
 """Schemas whose outputs have a status beside a time and its proved bound."""
 
 
