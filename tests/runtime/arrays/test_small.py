@@ -7,7 +7,6 @@ from random import Random
 import pytest
 
 from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.errors import InputError
 from p2smt.interop.arrays.peers.compare import compare_peers
 from p2smt.plans.redistribution.check import check_redistribution
 from p2smt.plans.redistribution.file import read_redistribution, redistribution_text
@@ -17,7 +16,8 @@ from p2smt.result import Status
 from p2smt.runtime.arrays.job import array_job
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.ranks.run_arrays import run_arrays
-from p2smt.search.redistribution.solve import solve_redistribution
+from p2smt.search.redistribution.question import RedistributionQuestion
+from p2smt.search.redistribution.solve import find_redistribution
 from tests.search.redistribution.questions import array, cluster
 from tests.tiers import examples_of
 
@@ -28,12 +28,13 @@ TORCH = ((3, 5), (1, 3))
 
 def planned(source: ArrayType, target: ArrayType) -> RedistributionPlan | None:
     """The plan; None: none keeps to the larger of both ends, which nested chunks may exceed."""
-    try:
-        return solve_redistribution(source, target, cluster(2, source.mesh.size // 2))
-    except InputError as error:
+    asked = RedistributionQuestion(source, target, cluster(2, source.mesh.size // 2))
+    found = find_redistribution(asked)
+    if found.plan is None:
         assert source.uneven is Uneven.NESTED
-        assert "the least memory that one meets" in str(error)
-        return None
+        assert found.status is Status.INFEASIBLE
+        assert found.least.memory_bytes is not None
+    return found.plan
 
 
 def check(plan: RedistributionPlan, path: str) -> None:
