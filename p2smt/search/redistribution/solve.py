@@ -22,7 +22,7 @@ from p2smt.search.redistribution.cuts import Cuts
 from p2smt.search.redistribution.exact.best import best_path
 from p2smt.search.redistribution.least import LeastCaps, least_caps
 from p2smt.search.redistribution.path import PathResult
-from p2smt.search.redistribution.portfolio import FoundPath, find_path
+from p2smt.search.redistribution.portfolio import FoundPath, exact_share_s, find_path
 from p2smt.search.redistribution.question import RedistributionAnswer, RedistributionQuestion
 from p2smt.search.redistribution.tidy import tidied
 from p2smt.units import format_bytes
@@ -200,7 +200,8 @@ def _of_all_senders(
     if seconds is None or all(price.all_proved for price in prices):
         return found
     least = [StepPrices(question.topology, one.frame, least=True) for one in ends]
-    known = best_path(ends, least, memory, watch.left(), max_steps=question.max_steps)
+    limits = replace(watch.left(), time_limit_s=exact_share_s(watch))
+    known = best_path(ends, least, memory, limits, max_steps=question.max_steps)
     if result.status is Status.OPTIMAL and known.bound_s >= seconds * (1 - PROVED_WITHIN):
         return found
     stats = replace(result.stats, reason=result.stats.reason or OTHER_SENDERS)
