@@ -53,6 +53,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{ARRAY} --to 'R,S(dp,tp)' --backward",
         f"{ARRAY} --to 'R,S(dp,tp)' --memory 2KiB",
         f"{ARRAY} --to 'S(dp),S(tp)'",
+        "-t inverted.yaml --mesh a=2,b=4 --shape 16 --from 'S(a,b)' --to 'S(b)'",
+        "-t tiny.yaml --mesh dp=2,tp=4 --shape 2,3 --from 'S(tp),R' --to 'R,S(tp)' --uneven nested",
     ),
     "estimate": (
         f"{TRAINED} -t gpus.yaml --strategy tp=2,pp=2,dp=2,zero=1",

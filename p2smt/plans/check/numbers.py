@@ -16,7 +16,8 @@ from p2smt.result import Status
 
 TOLERANCE = 1e-9
 _ROUNDING = 1e-13  # payloads and loads may be fractions of a byte: only float rounding is allowed
-_OPTIMAL = 1e-6  # times are rounded to ticks when a solver proves an optimum
+PROVED_WITHIN = 1e-6
+"""Of a time: to ticks of so much it is rounded when a solver proves an optimum."""
 
 
 def request_notes(
@@ -116,7 +117,7 @@ def bound_notes(where: str, bound: float, value: float, status: Status) -> Itera
     """What is wrong with a bound on a value, and with what the status says of both."""
     if bound > value * (1 + TOLERANCE):
         yield f"{where}: bound_s lies above the time that it bounds"
-    if status is Status.OPTIMAL and bound < value * (1 - _OPTIMAL):
+    if status is Status.OPTIMAL and bound < value * (1 - PROVED_WITHIN):
         yield f"{where}: is called optimal, but bound_s lies below its time"
     if status not in (Status.OPTIMAL, Status.FEASIBLE, Status.UNKNOWN):
         yield f"{where}: the status {status.value} is none of a plan"
