@@ -99,6 +99,7 @@ class ClosedLine(StrictModel):
     seed: int
     seconds: WallSeconds
     worker: str
+    deaths: Annotated[int, Field(ge=0, description="Of workers, for which it was given up.")] = 0
 
     @model_validator(mode="after")
     def _fits_its_verdict(self) -> ClosedLine:
