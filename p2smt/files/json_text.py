@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 from p2smt.errors import InputError
 
-
 MAX_DIGITS = 300
 """Of a whole number: those of more are beyond what a float can hold."""
 
@@ -32,8 +31,8 @@ def read_json(path: str, source: str, remedy: str, max_bytes: int) -> Any:
         max_bytes: larger files are refused.
 
     Raises:
-        InputError: no regular file, too large, not UTF-8, not JSON, a key twice, or a number that is
-            not finite.
+        InputError: no regular file, too large, not UTF-8, not JSON, a key twice, or a number
+            that is not finite.
     """
     try:
         text = _text(path, source, remedy, max_bytes)
