@@ -93,7 +93,7 @@ READERS: Mapping[str, Reader] = {
         Reader("rounds.json", "verify FILE --fabric ring:5", _saved("rounds.json")),
         Reader("list.jsonl", "verify FILE", _saved("list.jsonl")),
         Reader("best.jsonl", "verify FILE", _saved("best.jsonl")),
-        Reader("trained.jsonl", "verify FILE --sample 1", _saved("trained.jsonl")),
+        Reader("trained.jsonl", "verify FILE --all", _saved("trained.jsonl")),
         Reader("made.jsonl", "verify FILE", _saved("made.jsonl")),
         Reader(
             "goes-on.jsonl",
