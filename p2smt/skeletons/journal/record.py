@@ -13,6 +13,8 @@ from p2smt.skeletons.space import Skeleton, Space
 from p2smt.skeletons.versions import tool_versions
 
 OWN = "p2smt"
+SEEDS = 2**31
+"""Those of solvers are below."""
 
 
 @dataclass(frozen=True, slots=True)
