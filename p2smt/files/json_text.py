@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 from p2smt.errors import InputError
 
-MAX_DIGITS = 300
-"""Of a whole number: those of more are beyond what a float can hold."""
+MAX_DIGITS = 100
+"""Of a whole number: none that is meant has as many, and a float can hold these."""
 
 
 class _RefusedError(ValueError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,11 +51,12 @@ def test_a_whole_number_may_be_as_long_as_a_float_is_large() -> None:
 )
 def test_what_is_refused(text: str, rule: str, tmp_path: Path) -> None:
     (tmp_path / "it.json").write_text(text)
-    for read in (
+    readers: list[Callable[[], object]] = [
         lambda: parse_json(text, "it", "write another"),
         lambda: parse_json(text.encode(), "it", "write another"),
         lambda: read_json(str(tmp_path / "it.json"), "it", "write another", 10**6),
-    ):
+    ]
+    for read in readers:
         with pytest.raises(InputError) as caught:
             read()
         assert str(caught.value).startswith(f"it: {rule}")

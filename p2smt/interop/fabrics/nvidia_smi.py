@@ -69,6 +69,8 @@ def _matrix(text: str, source: str) -> list[list[int]]:
         raise InputError(source, "has no line with the columns GPU0, GPU1, ..")
     at, names = head
     gpus = [name for name in names if _GPU.fullmatch(name)]
+    if len(set(gpus)) < len(gpus):
+        raise InputError(f"{source}: the line of columns", "names a GPU twice", "save it again")
     wanted, cells = frozenset(gpus), dict[str, dict[str, str]]()
     for line in lines[at + 1 :]:
         name, *row = line.split() or [""]
