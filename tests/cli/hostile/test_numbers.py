@@ -86,8 +86,11 @@ JOURNALS = ("list.jsonl", "best.jsonl", "trained.jsonl", "made.jsonl")
 
 def paths(value: Any) -> Iterator[tuple[str | int, ...]]:
     """The path of every value inside a JSON value; of a list its first three."""
-    pairs = value.items() if isinstance(value, dict) else ()
-    pairs = list(enumerate(value))[:3] if isinstance(value, list) else pairs
+    pairs: list[tuple[str | int, Any]] = []
+    if isinstance(value, dict):
+        pairs = list(value.items())
+    elif isinstance(value, list):
+        pairs = list(enumerate(value))[:3]
     for key, inner in pairs:
         yield (key,)
         yield from ((key, *more) for more in paths(inner))

@@ -71,7 +71,7 @@ def test_a_faster_one_of_the_first_stays_beside_what_a_part_found(
         patch.setattr(coordinate._Run, "goes_on", never)
         before = plan(question, spread=Spread())
     assert before.best is not None
-    closed, close = [], PlanSpace.close
+    closed, close = list[object](), PlanSpace.close
 
     def once(*given: object) -> object:
         if closed:
