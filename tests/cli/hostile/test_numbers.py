@@ -90,7 +90,7 @@ def paths(value: Any) -> Iterator[tuple[str | int, ...]]:
     if isinstance(value, dict):
         pairs = list(value.items())
     elif isinstance(value, list):
-        pairs = list(enumerate(value))[:3]
+        pairs = [*enumerate(value[:3])]
     for key, inner in pairs:
         yield (key,)
         yield from ((key, *more) for more in paths(inner))
