@@ -124,7 +124,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "slow_plan.json --prove",
         "unstated_plan.json --prove",
     ),
-    "verify-journal": ("list.jsonl", "best.jsonl --all", "cut.jsonl", "wrong.jsonl"),
+    "verify-journal": ("list.jsonl", "best.jsonl --all", "cut.jsonl", "wrong.jsonl", "died.jsonl"),
     "cost-redistribution": ("swap.json", "wrong_swap.json"),
     "verify-redistribution": (
         "swap.json",

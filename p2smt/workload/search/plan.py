@@ -62,10 +62,14 @@ def plan(
     ledger = Ledger.of(candidates)
     if spread is None:
         timing, interrupted = _search(ledger, singles, watch)
+        given_up = ""
     else:
-        timing, interrupted = WidePlan(ledger, singles, spread, tuple(measured)).search(watch)
+        wide = WidePlan(ledger, singles, spread, tuple(measured)).search(watch)
+        timing, interrupted, given_up = wide.timing, wide.interrupted, wide.given_up
     interrupted |= _learn_usual(ledger, timing, measured, watch)
     found = verdict(ledger, timing, measured)
+    if given_up and not found.reason:
+        found = replace(found, reason=given_up)
     counters = (("prices", len(timing.pricing.shelf)), ("axis sizes", len(candidates.sizes)))
     stats = SolveStats("branch and bound", watch.elapsed_s(), 1, counters)
     return replace(found, space=choices.text(), stats=stats, interrupted=interrupted)
