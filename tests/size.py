@@ -55,9 +55,7 @@ def code_lines(text: str, tree: ast.Module) -> int:
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
     lines = (line.strip() for line in text.split("\n"))
-    return sum(
-        bool(line) and line[0] != "#" and n not in silent for n, line in enumerate(lines, 1)
-    )
+    return sum(bool(line) and line[0] != "#" and n not in silent for n, line in enumerate(lines, 1))
 
 
 def statements(tree: ast.Module) -> Iterator[ast.stmt]:

@@ -23,7 +23,8 @@ def test_a_package_above_its_line_or_without_one_is_found() -> None:
 
 def test_what_counts_as_code() -> None:
     text = (
-        '"""Two\n\nlines."""\n\nfrom a import (\n    b,\n)\n\n# no\nX = """\ntext\n"""\n"""Of X."""\n'
+        '"""Two\n\nlines."""\n\nfrom a import (\n    b,\n)\n\n# no\n'
+        'X = """\ntext\n"""\n"""Of X."""\n'
         "def f():\n    '''Says.'''\n    import c\n\n    # no\n    try:\n        return 1  # yes\n"
         "    except A:\n        import d\n    finally:\n        '''no'''\n"
     )
@@ -49,7 +50,9 @@ SMALL = (
 
 def test_packages_and_importers() -> None:
     assert [each.package for each in SMALL] == ["a", "a", "a", "b", "b"]
-    assert Module(ROOT / "p2smt" / "units.py", "p2smt.units", ast.parse(""), 0, 0).package == "p2smt"
+    assert (
+        Module(ROOT / "p2smt" / "units.py", "p2smt.units", ast.parse(""), 0, 0).package == "p2smt"
+    )
     used = {"p2smt.a.x": set[str](), "p2smt.a.z": set[str]()}
     assert importers(SMALL) == {**used, "p2smt.b.x": {"p2smt.a.x", "p2smt.a.z"}}
     assert importers((*SMALL[1:2], SMALL[4]))["p2smt.b.x"] == {"p2smt.a.x"}

@@ -24,8 +24,18 @@ KEPT = ("PATH", "HOME", "TMPDIR", "SYSTEMROOT")
 OLD_S = 1.0
 """A time of change, in seconds since 1970."""
 
-SEEDED = ("solve", "compare", "programs", "placements", "crossings")
-SEEDED += ("redistribute", "synthesize", "plan")
+SEEDED = frozenset(
+    [
+        "solve",
+        "compare",
+        "programs",
+        "placements",
+        "crossings",
+        "redistribute",
+        "synthesize",
+        "plan",
+    ]
+)
 """Commands whose ``--seed`` is that of a solver."""
 
 
@@ -50,8 +60,8 @@ def play(scene: Scene, seed: int | None = None) -> list[Outcome]:
             for command in scene.commands:
                 before = _aged(folder)
                 code, out, err = _run(command, seed)
-                texts = (text.replace(str(folder), "FOLDER") for text in (out, err))
-                outcome = Outcome(command, code, *texts, _written(folder, before))
+                out, err = (text.replace(str(folder), "FOLDER") for text in (out, err))
+                outcome = Outcome(command, code, out, err, _written(folder, before))
                 played.append(outcome if seed is None else _unseeded(outcome, seed))
     return played
 

@@ -72,11 +72,16 @@ def test_nothing_of_this_machine_is_recorded() -> None:
 
 @pytest.mark.parametrize("name", ["run", "verify-journals"])
 def test_another_machine_records_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another host, other versions, other numbers of processors, another terminal and a job."""
+    """Another host, other versions, other numbers of processors, another terminal and a job.
+
+    p2smt's own version belongs to the question of a journal, so its digest changes with it.
+    """
+    own = importlib.metadata.version("p2smt")
     monkeypatch.setattr(platform, "node", lambda: "elsewhere")
     monkeypatch.setattr(platform, "platform", lambda: "Elsewhere-1.0")
     monkeypatch.setattr(platform, "python_version", lambda: "3.99.0")
-    monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.9")
+    other = property(lambda of: own if of.metadata["Name"] == "p2smt" else "9.9")
+    monkeypatch.setattr(importlib.metadata.Distribution, "version", other)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     for variable, value in (("COLUMNS", "33"), ("FORCE_COLOR", "1"), ("SLURM_JOB_NODELIST", "n1")):
         monkeypatch.setenv(variable, value)
