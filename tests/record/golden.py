@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from typing import TypeVar
@@ -13,28 +13,38 @@ from tests.record.shown import Entry
 
 SHOWN_LINES = 12
 """Lines of a difference that are shown for each command."""
-VARIES = "? one answer of several: only what all share"
+MARKS = ("", "? files hold one answer of several", "? one answer of several")
+"""What stands before the lines of each form of an entry."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The lines of a command as they are kept, and whether its answer is one of several."""
+    """The lines of a command as they are kept."""
 
     command: str
     lines: tuple[str, ...]
 
     @property
-    def varies(self) -> bool:
-        """Whether only what is certain is kept."""
-        return self.lines[:1] == (VARIES,)
+    def form(self) -> int:
+        """Which form of an entry is kept."""
+        return MARKS.index(self.lines[0]) if self.lines[0] in MARKS else 0
 
 
 EntryT = TypeVar("EntryT", Entry, Kept)
 
 
-def kept(entry: Entry, varies: bool) -> Kept:
+def kept(entry: Entry, form: int = 0) -> Kept:
     """What is kept of an entry."""
-    return Kept(entry.command, (VARIES, *entry.certain) if varies else entry.lines)
+    mark = MARKS[form]
+    return Kept(entry.command, ((mark,) if mark else ()) + entry.forms[form])
+
+
+def kept_of_all(entries: Sequence[Entry]) -> Kept:
+    """What is kept of a command that was run several times: the first form that is always alike."""
+    first, *others = entries
+    forms = range(len(MARKS))
+    alike = (n for n in forms if all(other.forms[n] == first.forms[n] for other in others))
+    return kept(first, next(alike, forms[-1]))
 
 
 def text_of(entries: Iterable[Kept]) -> str:
@@ -73,9 +83,9 @@ def keyed(entries: Iterable[EntryT]) -> dict[Key, EntryT]:
 
 
 def now(old: Iterable[Kept], new: Iterable[Entry]) -> list[Kept]:
-    """New entries, kept as the old ones of the same commands are."""
-    vary = {key for key, entry in keyed(old).items() if entry.varies}
-    return [kept(entry, key in vary) for key, entry in keyed(new).items()]
+    """New entries, kept in the forms of the old ones of the same commands."""
+    forms = {key: entry.form for key, entry in keyed(old).items()}
+    return [kept(entry, forms.get(key, 0)) for key, entry in keyed(new).items()]
 
 
 def changes(old: Iterable[Kept], new: Iterable[Kept]) -> Iterator[str]:

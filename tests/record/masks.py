@@ -37,3 +37,11 @@ def masked(text: str) -> str:
     for pattern, words in _RULES:
         text = pattern.sub(words, text)
     return text
+
+
+_LONG = re.compile(r"(?<![\w.])\d+\.\d{4,}(?:e[+-]?\d+)?(?![\w.])")
+
+
+def rounded(text: str, digits: int) -> str:
+    """The text with its long numbers rounded to so many digits."""
+    return _LONG.sub(lambda found: repr(float(f"{float(found[0]):.{digits}g}")), text)

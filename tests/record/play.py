@@ -8,13 +8,14 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
 from p2smt.cli import run
+from tests.imports import ROOT
 from tests.record.scenes import SHELL, Scene
 
 TERMINAL = {"COLUMNS": "100", "LINES": "40", "NO_COLOR": "1", "TERM": "dumb"}
@@ -24,17 +25,9 @@ KEPT = ("PATH", "HOME", "TMPDIR", "SYSTEMROOT")
 OLD_S = 1.0
 """A time of change, in seconds since 1970."""
 
-SEEDED = frozenset(
-    [
-        "solve",
-        "compare",
-        "programs",
-        "placements",
-        "crossings",
-        "redistribute",
-        "synthesize",
-        "plan",
-    ]
+SEEDED = (
+    *("solve", "compare", "programs", "placements", "crossings"),
+    *("redistribute", "synthesize", "plan"),
 )
 """Commands whose ``--seed`` is that of a solver."""
 
@@ -50,7 +43,27 @@ class Outcome:
     written: Mapping[str, bytes | None]
 
 
-def play(scene: Scene, seed: int | None = None) -> list[Outcome]:
+Printed = tuple[int, str, str]
+"""Exit code, stdout and stderr."""
+Start = Callable[[list[str]], Printed]
+"""Runs p2smt with these words."""
+
+
+def in_process(words: list[str]) -> Printed:
+    """Run p2smt in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run(words)
+    return code, out.getvalue(), err.getvalue()
+
+
+def as_process(words: list[str]) -> Printed:
+    """Run p2smt in a process of its own."""
+    command = [sys.executable, "-m", "p2smt.cli", *words]
+    return _started(command, {**os.environ, "PYTHONPATH": f"{ROOT}"})
+
+
+def play(scene: Scene, seed: int | None = None, start: Start = in_process) -> list[Outcome]:
     """What each command of a scene does; with another solver seed where the command takes one."""
     played = list[Outcome]()
     with tempfile.TemporaryDirectory() as name:
@@ -59,7 +72,7 @@ def play(scene: Scene, seed: int | None = None) -> list[Outcome]:
         with chdir(folder), _alone():
             for command in scene.commands:
                 before = _aged(folder)
-                code, out, err = _run(command, seed)
+                code, out, err = _run(command, seed, start)
                 out, err = (text.replace(str(folder), "FOLDER") for text in (out, err))
                 outcome = Outcome(command, code, out, err, _written(folder, before))
                 played.append(outcome if seed is None else _unseeded(outcome, seed))
@@ -76,19 +89,19 @@ def _unseeded(outcome: Outcome, seed: int) -> Outcome:
     return replace(outcome, out=outcome.out.replace(given, usual), written=written)
 
 
-def _run(command: str, seed: int | None) -> tuple[int, str, str]:
-    """Exit code and output of a command line, of p2smt or (after ``!``) of the shell."""
+def _run(command: str, seed: int | None, start: Start) -> Printed:
+    """Run a command line, of p2smt or (after ``!``) of the shell."""
     if command.startswith(SHELL):
-        line = ["bash", "-c", command.removeprefix(SHELL)]
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout, done.stderr
+        return _started(["bash", "-c", command.removeprefix(SHELL)], os.environ)
     words = shlex.split(command)
     if seed is not None and words[0] in SEEDED and not {"--seed", "--help"} & {*words}:
         words[1:1] = ["--seed", str(seed)]
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run(words)
-    return code, out.getvalue(), err.getvalue()
+    return start(words)
+
+
+def _started(command: list[str], environment: Mapping[str, str]) -> Printed:
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.record.golden import changes, kept, kept_of, text_of
-from tests.record.play import play
+from tests.record.golden import changes, kept_of, kept_of_all, text_of
+from tests.record.play import Start, in_process, play
 from tests.record.scenes import GOLDEN, Scene, scenes
 from tests.record.shown import Entries, Entry
 
@@ -25,10 +25,10 @@ SEEDS = ("0", "7")
 HASH_SEEDS = ("1", "2")
 
 
-def recorded(scene: Scene, seed: int | None = None) -> list[Entry]:
+def recorded(scene: Scene, seed: int | None = None, start: Start = in_process) -> list[Entry]:
     """The entries of a scene now."""
-    entries = Entries()
-    return [entries.entry(outcome) for outcome in play(scene, seed)]
+    entries = Entries(scene.digits)
+    return [entries.entry(outcome) for outcome in play(scene, seed, start)]
 
 
 def main(names: Sequence[str]) -> None:
@@ -36,11 +36,8 @@ def main(names: Sequence[str]) -> None:
     chosen = [scene for scene in scenes() if not names or scene.name in names]
     variants = _all_variants([scene.name for scene in chosen])
     for scene in chosen:
-        first, *others = (variant[scene.name] for variant in variants)
-        new = [
-            kept(entry, any(other[at] != entry for other in others))
-            for at, entry in enumerate(first)
-        ]
+        runs = zip(*(variant[scene.name] for variant in variants), strict=True)
+        new = [kept_of_all(entries) for entries in runs]
         for line in changes(kept_of(scene), new):
             print(f"{scene.name}: {line}" if line[0] != " " else line)
         scene.golden.write_text(text_of(new), encoding="utf-8", newline="\n")
@@ -80,6 +77,6 @@ def variant(seed: str, path: str, names: Sequence[str]) -> None:
 def _read(path: Path) -> dict[str, list[Entry]]:
     data = json.loads(path.read_text(encoding="utf-8"))
     return {
-        name: [Entry(e["command"], tuple(e["lines"]), tuple(e["certain"])) for e in entries]
+        name: [Entry(e["command"], tuple(tuple(form) for form in e["forms"])) for e in entries]
         for name, entries in data.items()
     }

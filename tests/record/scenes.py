@@ -2,7 +2,8 @@
 
 A scene opens with comments and settings (``files: shared``), then has one command line each line.
 ``files`` names folders below ``files/`` whose content lies in the folder of the scene; ``tier:
-exhaustive`` leaves it to ``make test-all``; ``also: --json`` runs every command once more, with
+exhaustive`` leaves it to ``make test-all``; ``digits: 6`` rounds numbers that a fit by numerics of
+the machine finds; ``also: --json`` runs every command once more, with
 these words.  Commands of a scene run in their order, and read what those before them wrote.
 """
 
@@ -17,7 +18,7 @@ HERE = Path(__file__).parent
 COMMANDS, FILES, GOLDEN = HERE / "commands", HERE / "files", HERE / "golden"
 SHELL = "! "
 """How lines begin that the shell runs."""
-SETTINGS = ("files", "tier", "also")
+SETTINGS = ("files", "tier", "also", "digits")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Scene:
     commands: tuple[str, ...]
     files: tuple[str, ...]
     exhaustive: bool
+    digits: int | None = None
 
     def furnish(self, folder: Path) -> None:
         """Copy the files that the commands read."""
@@ -58,6 +60,7 @@ def scene_of(path: Path) -> Scene:
         tuple(commands),
         tuple(settings.get("files", ())),
         settings.get("tier") == ["exhaustive"],
+        int(settings["digits"][0]) if "digits" in settings else None,
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tests.record.masks import masked
+from tests.record.masks import masked, rounded
 from tests.record.play import Outcome
 from tests.record.schemas import Schemas
 
@@ -24,39 +24,53 @@ MOST_CHARACTERS, KEPT_CHARACTERS = 400, 200
 
 CERTAIN = ("status", "verdict", "objective", "objective_s", "bound_s", "physical_bound_s")
 """Keys of JSON whose values are the same in all answers that are right."""
-VERDICTS = ("optimal", "complete", "infeasible", "verified", "refuted", "proved")
+VERDICTS = ("optimal", "complete", "infeasible", "verified", "refuted", "proved", "best order")
 """How lines begin that say the same of all answers that are right."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A command and its lines; ``certain``: those that hold where an answer is one of many."""
+    """A command, and three forms of what came of it, each with less of what another answer changes.
+
+    All of it; all but the content of files; the exit code, status, objective and bound alone.
+    """
 
     command: str
-    lines: tuple[str, ...]
-    certain: tuple[str, ...]
+    forms: tuple[tuple[str, ...], ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All of it."""
+        return self.forms[0]
 
 
 class Entries:
     """Words the outcomes of one scene, in their order."""
 
-    def __init__(self) -> None:
+    def __init__(self, digits: int | None = None) -> None:
         self._schemas = Schemas()
+        self._digits = digits
 
     def entry(self, outcome: Outcome) -> Entry:
-        """What is kept of an outcome, and what of it holds where its answer is one of many."""
+        """The forms of an outcome."""
         out, folded = self._unfolded(outcome)
         head = f"= {outcome.code}{' {}' if folded else ''}"
-        lines = [head, *_lines(out, "|"), *_lines(masked(outcome.err), "!")]
-        for name, content in outcome.written.items():
-            lines.append(f"{'-' if content is None else '+'} {name}")
-            text = masked((content or b"").decode("utf-8", "backslashreplace"))
-            lines += _lines(_on_many(text) or text, ":")
-        return Entry(outcome.command, tuple(lines), (head, *_certain(outcome)))
+        printed = [head, *_lines(out, "|"), *_lines(self._steady(outcome.err), "!")]
+        names = [f"{'-' if c is None else '+'} {n}" for n, c in outcome.written.items()]
+        lines = [*printed]
+        for name, content in zip(names, outcome.written.values(), strict=True):
+            text = self._steady((content or b"").decode("utf-8", "backslashreplace"))
+            lines += [name, *_lines(_on_many(text) or text, ":")]
+        forms = (lines, [*printed, *names], [head, *_certain(outcome), *names])
+        return Entry(outcome.command, tuple(tuple(form) for form in forms))
+
+    def _steady(self, text: str) -> str:
+        text = masked(text)
+        return text if self._digits is None else rounded(text, self._digits)
 
     def _unfolded(self, outcome: Outcome) -> tuple[str, bool]:
         """Stdout, and whether it is JSON that is now on many lines; of a schema its essence."""
-        text = masked(outcome.out)
+        text = self._steady(outcome.out)
         try:
             data = json.loads(text)
         except ValueError:
@@ -80,13 +94,12 @@ def _on_many(text: str) -> str:
 
 
 def _certain(outcome: Outcome) -> Iterator[str]:
-    """Status, objective and bound, and which files are written: what every right answer shares."""
+    """Status, objective and bound: what every right answer shares."""
     try:
         found = _values(json.loads(outcome.out))
     except ValueError:
         found = (line for line in outcome.out.splitlines() if line.startswith(VERDICTS))
     yield from (f"| {line}" for line in found)
-    yield from (f"{'-' if c is None else '+'} {name}" for name, c in outcome.written.items())
 
 
 def _values(data: Any, path: str = "") -> Iterator[str]:

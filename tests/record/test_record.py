@@ -14,10 +14,20 @@ from pathlib import Path
 import pytest
 
 from tests.imports import ROOT
-from tests.record.golden import VARIES, Kept, changes, entries_of, kept, kept_of, now, text_of
-from tests.record.masks import masked
+from tests.record.golden import (
+    MARKS,
+    Kept,
+    changes,
+    entries_of,
+    kept,
+    kept_of,
+    kept_of_all,
+    now,
+    text_of,
+)
+from tests.record.masks import masked, rounded
 from tests.record.pages import UNRECORDED, unrecorded
-from tests.record.play import Outcome, play
+from tests.record.play import Outcome, as_process, play
 from tests.record.renew import recorded
 from tests.record.scenes import FILES, GOLDEN, Scene, scene_of, scenes
 from tests.record.schemas import Schemas
@@ -89,6 +99,14 @@ def test_another_machine_records_the_same(name: str, monkeypatch: pytest.MonkeyP
     assert [*changes(old, now(old, recorded(BY_NAME[name])))] == []
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["classics", "page-tutorial", "placements", "topology"])
+def test_a_process_of_its_own_says_the_same(name: str) -> None:
+    old = kept_of(BY_NAME[name])
+    assert [*changes(old, now(old, recorded(BY_NAME[name], start=as_process)))] == []
+
+
 def outcome(command: str) -> Outcome:
     """The last outcome of a small scene of one command."""
     (found,) = play(replace(BY_NAME["topology"], commands=(command,)))
@@ -149,20 +167,25 @@ def test_a_change_anywhere_else_is_seen() -> None:
 def test_an_answer_of_several_is_held_to_what_all_share() -> None:
     found = outcome("topology check tiny.yaml")
     data = {"status": "optimal", "plan": {"objective_s": 0.5, "ranks": [0, 1]}, "notes": []}
-    one = replace(found, out=json.dumps(data) + "\n")
+    one = replace(found, out=json.dumps(data) + "\n", written={"a": b"1"})
+    filed = replace(one, written={"a": b"2"})
     other = replace(one, out=one.out.replace("[0, 1]", "[1, 0]"))
     worse = replace(one, out=one.out.replace("0.5", "0.6"))
-    entries = [Entries().entry(outcome) for outcome in (one, other, worse)]
-    vary = [kept(entry, varies=True) for entry in entries]
-    assert vary[0] == vary[1] != vary[2]
-    assert vary[0].lines == (
-        VARIES,
+    entries = [Entries().entry(outcome) for outcome in (one, filed, other, worse)]
+    assert (
+        kept_of_all(entries[:1] * 4) == kept(entries[0], 0) == Kept(found.command, entries[0].lines)
+    )
+    assert kept_of_all(entries[:2]) == kept(entries[0], 1) == kept(entries[1], 1)
+    vary = kept_of_all(entries[:3])
+    head, status, objective, file = (
         "= 0 {}",
         '| status: "optimal"',
         "| plan.objective_s: 0.5",
+        "+ a",
     )
-    assert now(vary[:1], entries[1:2]) == vary[:1]
-    (line, *_) = changes(vary[:1], now(vary[:1], entries[2:]))
+    assert vary.lines == (MARKS[2], head, status, objective, file)
+    assert now([vary], entries[2:3]) == [vary]
+    (line, *_) = changes([vary], now([vary], entries[3:]))
     assert line == "changed  topology check tiny.yaml"
 
 
@@ -183,8 +206,18 @@ def test_only_what_is_measured_is_masked() -> None:
         assert masked(one) == masked(other) != one
 
 
+def test_numbers_of_a_fit_are_rounded() -> None:
+    text = '{"a": 0.12345678, "b": 1234567.891, "c": 1.5, "d": 1.23456789e-07, "e": "v1.234567.8"}'
+    data = {"a": 0.123457, "b": 1234567.891, "c": 1.5, "d": 1.23457e-07, "e": "v1.234567.8"}
+    assert json.loads(rounded(text, 6)) == data
+
+
 def test_texts_are_read_as_they_were_written() -> None:
-    entries = [Kept("a", ("= 0", "|", "| $ x", "! y")), Kept("a", (VARIES, "= 3")), Kept("b", ())]
+    entries = [
+        Kept("a", ("= 0", "|", "| $ x", "! y")),
+        Kept("a", (MARKS[2], "= 3")),
+        Kept("b", ("= 0",)),
+    ]
     assert entries_of(text_of(entries)) == entries
 
 
