@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive and not evidence
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings scaling large-plan published-schedules schedule-synthesis setup setup-dev lock clean
+.PHONY: help solve test test-all record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings scaling large-plan published-schedules schedule-synthesis setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -35,6 +35,12 @@ evidence: setup-dev ## what pages claim beyond all tests: more sizes of the smal
 	$(PYTEST) -m evidence --hypothesis-profile=many $(PYTEST_ARGS)
 
 check: format lint types fast ## format, lint, types and the fast tests
+
+record: setup-dev ## renew tests/record/golden (all that a user sees) and say which commands changed
+	$(BIN)/python -m tests.record
+
+size: setup-dev ## code lines of each package beside size.toml, and what tells how hard it is to find one's way
+	$(BIN)/python -m tests.size
 
 format: setup-dev
 	$(BIN)/ruff format --check .

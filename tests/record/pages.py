@@ -1,0 +1,66 @@
+"""The commands that the pages show, and which of them are in no scene."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+
+from tests.imports import ROOT
+from tests.record.scenes import Scene
+
+PAGES = ("README.md", "docs/*.md", "docs/*/*.md")
+ASKED = re.compile(r'^ASKED="(.*)"$')
+"""The tutorial's options that several commands share."""
+
+PUBLISHED = "reads tables that were published elsewhere"
+MEASURED = "its answer is what was measured on this machine"
+LIMITED = "a time limit ends it"
+UNRECORDED = {
+    "calibrate --from-nccl-tests a100-1n8g-allreduce-mleng.txt --topology dgx-h100:1": PUBLISHED,
+    "calibrate --from-nccl-tests aws-p5-1n8g-batch-allreduce.txt "
+    "issue309-h100-2n16g-allreduce.txt --topology dgx-h100:2 --library nccl-2.20": PUBLISHED,
+    "calibrate --from-nccl-tests issue309-h100-4n32g-allreduce.txt "
+    "--topology gcp-a3-mega:4": PUBLISHED,
+    "calibrate --topology experiments/executor/laptop.yaml "
+    "--backend gloo -o measured.yaml": MEASURED,
+    "solve --topology measured.yaml --axes dp=8 --reduce dp=8MiB -o plan.json": MEASURED,
+    "run plan.json --backend gloo": MEASURED,
+    "run plan.json --backend gloo --ranks 8": MEASURED,
+    "topology detect": "reads this machine",
+    "synthesize --fabric cube:2 --collective all-reduce --steps 2 --rounds 3 --chunks 3 "
+    "--symmetry none --budget 10s --journal search.jsonl": LIMITED,
+    "verify search.jsonl": LIMITED,
+}
+"""Commands without a scene, and why."""
+
+
+def shown_commands() -> list[str]:
+    """Every command line of p2smt behind a ``$``, without what the shell does with it."""
+    found = list[str]()
+    for page in sorted(path for pattern in PAGES for path in ROOT.glob(pattern)):
+        asked = ""
+        for line in re.findall(r"^ *\$ (.*)$", page.read_text(encoding="utf-8"), re.M):
+            if setting := ASKED.match(line):
+                asked = setting[1]
+            elif line.startswith("p2smt "):
+                found.append(_plain(line.replace("$ASKED", asked)))
+    return found
+
+
+def _plain(line: str) -> str:
+    """The words of a command, without pipes and files that its output goes to."""
+    lexer = shlex.shlex(line.removeprefix("p2smt "), posix=True, punctuation_chars="|<>&;")
+    lexer.whitespace_split = True
+    words = list[str]()
+    for word in lexer:
+        if set(word) <= set("|<>&;"):
+            return shlex.join(words[:-1] if words[-1:] == ["2"] else words)
+        words.append(word)
+    return shlex.join(words)
+
+
+def unrecorded(scenes: Iterable[Scene]) -> set[str]:
+    """The commands of the pages that no scene has."""
+    recorded = {shlex.join(shlex.split(c)) for scene in scenes for c in scene.commands}
+    return {command for command in shown_commands() if command not in recorded}
