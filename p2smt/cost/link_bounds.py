@@ -5,30 +5,31 @@ every program, every schedule, and every split of a payload over several that ru
 may take any way, and pass devices of other groups or of other entities on it.  n is the payload,
 p the members of a group, G the number of groups, which fill the cluster.
 
-*Classes.*  Cut the cluster into classes of devices: the entities of a level, or (of a ring or
-torus) blocks of siblings.  A group spans M of them.  Each byte of a sum depends on all M: until some
-class has it whole, each of the others sends (M - 1 messages, in a reduce-scatter and an all-reduce);
-from then on each that lacks it receives (M - 1 again, in an all-gather and an all-reduce).  No
-message is both, and that the first class to have it has no members spares none.  So G (M - 1) n
-bytes pass between classes, for an all-reduce 2 G (M - 1) n.  Where switches reduce and hand round, a
-message may count several times; but each class sends its n, or hands round the sum, and G M n is
-left of an all-reduce.  (Of a gather or a scatter the same is left, in the busier direction.)
+*Classes.* Cut the cluster into classes of devices: the entities of a level, or (of a ring or
+torus) blocks of siblings.  A group spans M of them.  Each byte of a sum depends on all M: until
+some class has it whole, each of the others sends (M - 1 messages, in a reduce-scatter and an
+all-reduce); from then on each that lacks it receives (M - 1 again, in an all-gather and an
+all-reduce).  No message is both, and that the first class to have it has no members spares none.
+So G (M - 1) n bytes pass between classes, for an all-reduce 2 G (M - 1) n.  Where switches reduce
+and hand round, a message may count several times; but each class sends its n, or hands round the
+sum, and G M n is left of an all-reduce.  (Of a gather or a scatter the same is left, in the busier
+direction.)
 
-*Links.*  What passes between entities of a switch level leaves one of them by a port, and its
+*Links.* What passes between entities of a switch level leaves one of them by a port, and its
 devices send no more than their ``device_bandwidth``.  Between siblings of a ring, torus or full
 mesh it takes a link from one class to another, or leaves the entity around them: it counts against
-both together.  All bytes over all these rates are the average of links, and some link takes as long.
-Of a group that spans nothing outside, the ways through outer levels lead to devices that are no
-members, and so do those links of a full mesh that join it to others.  Take these devices for one,
-and it for a part of the member that exchanges most with it, at least 1/M of that traffic: the other
-messages must do, so that a link to a device that is no member counts 1 - 1/M.
+both together.  All bytes over all these rates are the average of links, and some link takes as
+long.  Of a group that spans nothing outside, the ways through outer levels lead to devices that
+are no members, and so do those links of a full mesh that join it to others.  Take these devices
+for one, and it for a part of the member that exchanges most with it, at least 1/M of that traffic:
+the other messages must do, so that a link to a device that is no member counts 1 - 1/M.
 
-*Exchanges.*  In an all-to-all and a send nothing is combined: n/p for each pair, or n from each
-member to the next.  Between blocks along a dimension of a torus a byte takes at least as many links
-as there are steps from one to the other, on the shorter way round.  A way through outer levels
-spares it no more than the longest such distance, and costs two messages there: out of the entity,
-and back.  A byte that passes a third sibling of a full mesh takes two links.  From an entity whose
-members do not end their groups, each group sends n.
+*Exchanges.* In an all-to-all and a send nothing is combined: n/p for each pair, or n from each
+member to the next.  Between blocks along a dimension of a torus a byte takes at least as many
+links as there are steps from one to the other, on the shorter way round.  A way through outer
+levels spares it no more than the longest such distance, and costs two messages there: out of the
+entity, and back.  A byte that passes a third sibling of a full mesh takes two links.  From an
+entity whose members do not end their groups, each group sends n.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from random import Random
 
 import numpy as np
@@ -91,7 +91,7 @@ def demands_of(groups: list[list[int]], kind: RequestKind) -> list[Demand]:
     if kind is TO_ALL:
         pairs = [pair for group in groups for pair in permutations(group, 2)]
         return [(a, (b,), 1 / len(groups[0])) for a, b in pairs]
-    return [(a, (b,), 1.0) for group in groups for a, b in zip(group, group[1:], strict=False)]
+    return [(a, (b,), 1.0) for group in groups for a, b in pairwise(group)]
 
 
 def groups_of(case: Case) -> list[list[int]]:

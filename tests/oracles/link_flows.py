@@ -90,7 +90,7 @@ def least_s(network: Network, demands: Sequence[Demand]) -> float:
     at_most, equal = _Rows(), _Rows()
     for f, (n, target) in enumerate(flows):
         source, _, amount = demands[n]
-        for e, (a, b) in enumerate(network.edges):
+        for e in range(edges):
             at_most.add([(f * edges + e, 1.0), (first + n * edges + e, -1.0)], 0.0)
         out, into = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
         for e, (a, b) in enumerate(network.edges):
