@@ -23,7 +23,7 @@ KINDS = {
 SEVERAL = ("--reduce", "tp=1GiB", "--reduce", "dp=64MiB*128", "--send", "tp=1MiB")
 REQUEST = {
     *("kind", "axes", "bytes", "times", "total_s", "program", "chunks", "seconds"),
-    *("single_collective_s", "physical_bound_s", "regime", "checked", "steps"),
+    *("single_collective_s", "algorithm_bound_s", "physical_bound_s", "regime", "checked", "steps"),
 }
 
 

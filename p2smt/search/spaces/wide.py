@@ -49,7 +49,7 @@ class WideRank:
             if ranking.exhausted:
                 return
         table.fill(watch)
-        ranking.take_links(table.links_s())
+        ranking.take_links(table.links_s(watch))
         proposal = table.propose(frozenset(), watch)
         ranking.take_bound(proposal)
         if proposal.matrix is None:
