@@ -88,7 +88,8 @@ def _moved(entities: IntArray, kind: RequestKind, count: int) -> Iterator[FloatA
     groups, members = entities.shape
     line = np.repeat(np.arange(groups), members)
     (_, where), inside = np.unique(np.stack([line, entities.ravel()]), axis=1, return_counts=True)
-    yield np.bincount(where, weights=inside * (members - inside) / members, minlength=count)
+    parts = np.asarray(inside * (members - inside) / members, dtype=np.float64)
+    yield np.bincount(where, weights=parts, minlength=count).astype(float)
 
 
 @lru_cache(maxsize=256)

@@ -257,6 +257,8 @@ def alone(*row: int) -> Matrix:
         (joined(LinkKind.FULL_MESH, 4), alone(4), TO_ALL, 120 / 4),
         (joined(LinkKind.FULL_MESH, 4, outer=2), ((1, 4), (2, 1)), ALL, 2 * 6 * 120 / (24 + 1.5)),
         (joined(LinkKind.RING, 4, outer=2), ((2, 4),), ALL, 120.0),  # the uplinks
+        (joined(LinkKind.RING, 8, outer=2), ((1, 8), (2, 1)), TO_ALL, 32 / (32 + 4) * 120),
+        (joined(LinkKind.FULL_MESH, 4, outer=2), ((1, 4), (2, 1)), TO_ALL, 6 / (24 + 1) * 120),
     ],
 )
 def test_known_bounds(

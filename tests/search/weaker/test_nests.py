@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import p2smt
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, Form, RequestKind
@@ -184,6 +185,18 @@ def test_no_answer_of_many_levels_is_worse_than_a_nest(
     assert found.bound_s <= found.seconds <= found.single_s * (1 + 1e-9)
     checked = check_program(demand_of(kind), found.hierarchy, found.program)
     assert checked.trace.violation is None
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("library", ["", "nccl-2.30"])
+def test_solve_with_all_its_time_is_no_worse(library: str) -> None:
+    one = topology(library, "s", 3, 6)
+    request = Request(RequestKind.ALL_REDUCE, ("dp",), 2**30)
+    problem = Problem(one, parse_axes("dp=64"), (request,), max_length=9)
+    found = p2smt.solve(problem, top=1)
+    assert found.best is not None
+    least_s = least_on(scene_of(one), request.kind, 9, request.payload_bytes)
+    assert found.bound_s <= found.best.objective_s <= least_s * (1 + 1e-9)
 
 
 def plain(depth: int) -> Topology:
