@@ -97,8 +97,10 @@ def test_the_table_of_constants_is_up_to_date() -> None:
 @pytest.mark.parametrize("page", ["cost-model.md", "program-times.md"])
 def test_commands_on_costs_print_what_the_page_shows(page: str) -> None:
     text = (DOCS / page).read_text()
-    (block,) = re.findall(r"```console\n\$ p2smt (.*?)\n(.*?)\n```", text, re.S)
-    outcome = cli(*shlex.split(block[0]))
-    assert [line.rstrip() for line in outcome.out.splitlines()] == block[1].splitlines()
+    blocks = re.findall(r"```console\n\$ p2smt (.*?)\n(.*?)\n```", text, re.S)
+    assert blocks
+    for command, shown in blocks:
+        outcome = cli(*shlex.split(command))
+        assert [line.rstrip() for line in outcome.out.splitlines()] == shown.splitlines()
     for command in re.findall(r"^    p2smt (cost (?:.*\\\n)*.*)$", text, re.M):
         assert cli(*shlex.split(command.replace("\\\n", " "))).code == 0

@@ -17,7 +17,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import step_model
-from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.loads.level_use import Footprint
@@ -99,7 +99,7 @@ def operation_of(kind: RequestKind) -> Operation:
 
 def bound_s(topology: Topology, ranks: int, kind: RequestKind, size: int) -> float:
     """The link-level bound of a request over the first so many devices."""
-    return request_bound_s(topology, digits_of_first(topology, ranks), kind, size)
+    return link_bound_s(topology, digits_of_first(topology, ranks), kind, size)
 
 
 def digits_of_first(topology: Topology, ranks: int) -> tuple[Digits, ...]:

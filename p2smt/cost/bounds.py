@@ -1,9 +1,8 @@
-"""Proved lower bounds on the time of programs.
+"""Proved lower bounds on the time of programs, as the cost model prices them.
 
-Under a library there are two.  What the links allow (``request_bound_s``) knows nominal rates
-only: no library, no latency, no cost of a call.  What a search starts from
-(``priced_bound_s``) is closer: the links at the best rate that the library reaches, and one call.
-Without a library both are the bound proved here.
+A search starts from these.  They are closer than what the links allow whatever runs
+(:mod:`p2smt.cost.link_bounds`): under a library the links at the best rate that it reaches, and one
+call; without one the latencies of the topology's algorithms, too.
 
 The time bound holds for every program of the language and every choice of algorithms and
 protocols under the cost model, on all groups of a request at once.  Proof in short, with n
@@ -16,7 +15,8 @@ one-way messages) takes 2(M - 1).  So the M uplinks carry (M - 1)n out together,
 all-reduce 2(M - 1)n, and some entity 1/M of it.  Where switches may reduce on the way (a step
 across an outer level also loads this uplink) each entity still sends its n once.  The groups
 that share an entity add up; its ports, or the links to its siblings, share the sum evenly at
-best; and one device draws at least its share.
+best; and one device draws at least its share.  A program sends between members only, not by way of
+other devices; what holds whatever the way holds here, too.
 
 *Latency.*  A step pays at least one pass's latencies at each level it crosses (direct and
 one-shot: only at the outermost), and each level with a split is crossed.  (A binomial tree of
@@ -32,85 +32,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.alpha_beta import regular_model, send_model
 from p2smt.cost.library.ways import least_call_s
+from p2smt.cost.link_bounds import bare_links, link_s_per_byte
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.step_time import StepCostModel
 from p2smt.programs.program import Grouping
 
 
-def request_bound_s(
-    topology: Topology, digits: tuple[Digits, ...], kind: RequestKind, payload_bytes: int
-) -> float:
-    """Seconds that no program answering the request on all groups at once can beat.
-
-    ``digits`` are the reduction digits of each level, ``payload_bytes`` the whole vector per
-    device.  An all-to-all and a send have one way to run, so their cost without a library is the
-    bound, and with one the part of it that the links take.
-    """
-    if topology.library:
-        return _wire_bound_s(bare_links(topology), digits, kind, payload_bytes)
-    if kind is RequestKind.SEND:
-        return send_model(topology, digits, kind).time(payload_bytes).seconds
-    factors = tuple(math.prod(size for size, _ in level) for level in digits)
-    if kind is RequestKind.ALL_TO_ALL:
-        whole = Grouping(0, sum(f > 1 for f in factors))
-        return regular_model(topology, digits, whole, kind).time(payload_bytes).seconds
-    spans = _spans(topology, digits, factors)
-    wire = max((_wire_s(span, kind) for span in spans), default=0.0)
-    return wire * payload_bytes + _latency_s(topology, spans, kind)
-
-
 def priced_bound_s(
     topology: Topology, digits: tuple[Digits, ...], kind: RequestKind, payload_bytes: int
 ) -> float:
-    """Seconds that no program can beat under the topology's library, as the model prices it."""
-    if not topology.library:
-        return request_bound_s(topology, digits, kind, payload_bytes)
+    """Seconds that no program answering the request on all groups at once is priced below.
+
+    ``digits`` are the reduction digits of each level, ``payload_bytes`` the whole vector per
+    device.  An all-to-all and a send have one way to run, so their price is the bound.
+    """
     if not any(digits):
         return 0.0
     if kind in (RequestKind.SEND, RequestKind.ALL_TO_ALL):
         return _exchange_model(topology, digits, kind).time(payload_bytes).seconds
-    wire_s = _wire_bound_s(bare_links(topology, least=0.0), digits, kind, payload_bytes)
-    return wire_s + least_call_s(topology)
-
-
-@lru_cache(maxsize=256)
-def bare_links(topology: Topology, least: float = 1.0) -> Topology:
-    """The links alone, each at the best part of its nominal rate that is measured, or ``least``.
-
-    Switches that reduce do so for a group of any size: the library chooses, not the hardware.
-    """
-    found = replace(topology.nominal(), algorithms=(Algorithm.IN_SWITCH,), overrides=())
-    levels = tuple(
-        replace(
-            level, link=replace(level.link, in_switch_members=min(2, level.link.in_switch_members))
-        )
-        for level in found.levels
-    )
-    found = replace(found, levels=levels)
-    for j, level in enumerate(topology.levels):
-        found = found.with_bandwidth_factor(j, max(least, level.link.best_efficiency))
-    return found
-
-
-def _wire_bound_s(
-    nominal: Topology, digits: tuple[Digits, ...], kind: RequestKind, payload_bytes: int
-) -> float:
-    """Seconds that the links are busy at least, at the rates of a topology without library."""
-    if not any(digits):
-        return 0.0
-    if kind in (RequestKind.SEND, RequestKind.ALL_TO_ALL):
-        ways = _exchange_model(nominal, digits, kind).ways
-        return min(way.seconds_per_byte for way in ways) * payload_bytes
+    links = bare_links(topology, least=0.0 if topology.library else 1.0)
+    rates = links if topology.library else topology
     factors = tuple(math.prod(size for size, _ in level) for level in digits)
-    spans = _spans(nominal, digits, factors)
-    return max((_wire_s(span, kind) for span in spans), default=0.0) * payload_bytes
+    spans = _spans(rates, digits, factors)
+    wire = max((_wire_s(span, kind) for span in spans), default=0.0)
+    wire_s = max(wire, link_s_per_byte(links, digits, kind)) * payload_bytes
+    if topology.library:
+        return wire_s + least_call_s(topology)
+    return wire_s + _latency_s(topology, spans, kind)
 
 
 def _exchange_model(

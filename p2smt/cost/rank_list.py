@@ -9,8 +9,8 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.alpha_beta import step_model
-from p2smt.cost.bounds import bare_links
 from p2smt.cost.library.registry import library_of
+from p2smt.cost.link_bounds import lines_bound_s
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.step_time import StepCostModel, StepTime
 from p2smt.parallelism.placement import IntArray
@@ -39,11 +39,8 @@ def single_bound_s(
     kind: RequestKind,
     payload_bytes: int,
 ) -> float:
-    """Seconds that the links allow such a send or all-to-all at best: all of it without library."""
-    if not topology.library:
-        return single_time(topology, ranks, axes, kind, payload_bytes).seconds
-    model = _single_model(bare_links(topology), ranks, axes, kind)
-    return min(way.seconds_per_byte for way in model.ways) * payload_bytes
+    """Seconds that the links allow such a send or all-to-all at best."""
+    return lines_bound_s(topology, _lines(ranks, axes), kind, payload_bytes)
 
 
 def groups_model(
@@ -60,11 +57,16 @@ def groups_model(
 def _single_model(
     topology: Topology, ranks: IntArray, axes: Sequence[int], kind: RequestKind
 ) -> StepCostModel:
-    rest = [i for i in range(ranks.ndim) if i not in axes]
-    members = math.prod(ranks.shape[i] for i in axes)
-    lines = ranks.transpose([*rest, *axes]).reshape(-1, members)
+    lines = _lines(ranks, axes)
     if kind is RequestKind.SEND:
         footprint = explicit_send(topology, lines[:, :-1].ravel(), lines[:, 1:].ravel())
         return step_model(topology, footprint, RequestKind.SEND)
     operation: Operation = DIRECT.get(kind) or RequestKind.ALL_TO_ALL
     return groups_model(topology, [lines], operation)
+
+
+def _lines(ranks: IntArray, axes: Sequence[int]) -> IntArray:
+    """The groups along these axes, a row each, in the order of their ranks."""
+    rest = [i for i in range(ranks.ndim) if i not in axes]
+    members = math.prod(ranks.shape[i] for i in axes)
+    return ranks.transpose([*rest, *axes]).reshape(-1, members)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from p2smt.collectives.names import DIRECT
-from p2smt.cost.bounds import priced_bound_s, request_bound_s
+from p2smt.cost.bounds import priced_bound_s
+from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.named import NamedStep
 from p2smt.cost.pipeline import Pipelined
 from p2smt.cost.scene import Scene, step_payloads
@@ -21,7 +22,7 @@ from p2smt.result import Status
 
 def physical_bound_s(scene: Scene, request: Request) -> float:
     """Least time of one execution that the links of the scene allow."""
-    return request_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
+    return link_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
 
 
 def least_s(scene: Scene, request: Request) -> float:
@@ -32,7 +33,7 @@ def least_s(scene: Scene, request: Request) -> float:
 def program_answer(
     request: Request, scene: Scene, program: Program, checked: Checked, timed: Pipelined
 ) -> RequestAnswer:
-    """A valid program as the answer; FEASIBLE, with the links' bound: nothing was searched.
+    """A valid program as the answer; FEASIBLE, with the bound of any: nothing was searched.
 
     Raises:
         EncodingBug: it takes less time than its physical bound.
@@ -48,7 +49,7 @@ def program_answer(
         program,
         Status.FEASIBLE,
         timed.seconds,
-        min(physical, timed.seconds),
+        min(least_s(scene, request), timed.seconds),
         scene.fixed_time(request.kind, request.payload_bytes).seconds,
         physical,
         timed.steps,

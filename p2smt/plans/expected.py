@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.pipeline import program_s
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.cost.step_time import StepTime
@@ -39,7 +39,7 @@ def on_scene(model: RequestModel, scene: Scene, trace: Trace) -> Expected:
     """The numbers of a request on the groups of a matrix."""
     steps = _step_times(model, scene, trace)
     seconds = program_s(steps, model.chunks)
-    bound = request_bound_s(scene.topology, scene.digits, model.kind, model.bytes)
+    bound = link_bound_s(scene.topology, scene.digits, model.kind, model.bytes)
     payloads: Sequence[float] = [float(model.bytes)] * len(steps)
     peak, shards = model.bytes * (2 if model.steps else 1), None  # sent and received
     if model.program is not None:

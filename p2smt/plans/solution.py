@@ -35,7 +35,7 @@ class RequestAnswer:
     ``seconds`` is the time of one execution in ``chunks`` chunks, ``steps`` and ``payloads``
     are those of one chunk, ``bound_s`` is the solver's proved bound on ``seconds``,
     ``single_s`` the time of the one collective that answers it alone on the same placement,
-    ``physical_bound_s`` what no program can beat there.  ``program`` is None for all-to-all,
+    ``physical_bound_s`` what no schedule can beat there.  ``program`` is None for all-to-all,
     send, groups of one device, and the one collective on a rank list, which is the only step
     then.  On a rank list ``hierarchy`` is flat, and a program's steps run on the slices of
     :mod:`p2smt.programs.parts`.  ``peak_bytes`` is the most a device holds of the

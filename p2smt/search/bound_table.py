@@ -26,7 +26,7 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Result, Status, StopWatch
 from p2smt.search.placements import best_matrix, placements
 from p2smt.search.scene_table import TermValues, scene_table
-from p2smt.search.table.entries import MAX_TICKS, Listed, Loose, Tabled, filled
+from p2smt.search.table.entries import MAX_TICKS, BoundEntry, Listed, Loose, Tabled, filled
 from p2smt.search.table.least import at_most, least
 from p2smt.search.table.matrices import MatrixList, listed
 from p2smt.search.table.scenes import scene_rows
@@ -163,15 +163,20 @@ class BoundTable:
         costs = [entry.ticks(request, self._tick_s) for request, entry in found]
         return max(costs) if self._worst else sum(costs)
 
-    def links_s(self) -> float:
-        """Seconds that the links alone allow at best: each request where it is best off."""
-        least = (
+    def links_s(self, watch: StopWatch) -> float:
+        """Seconds that the links alone allow the best matrix; 0 for requests without a table.
+
+        If the time runs out before that is known: each request where it is best off.
+        """
+        requests = [_of_links(rows) for rows in self._requests]
+        links = replace(self, solver=Solver.CPSAT, calls=0, refusals=[], _requests=requests)
+        apart = tuple(
             0.0
             if isinstance(rows, Loose)
-            else min((physical_bound_s(s, rows.request) for s in rows.scenes.values()), default=0.0)
-            for rows in self._requests
+            else min((entry.bound_s for entry in rows.entries.values()), default=0.0)
+            for rows in requests
         )
-        return objective(self.problem, tuple(least))
+        return max(objective(self.problem, apart), links.propose(frozenset(), watch).bound_s or 0.0)
 
     def bound_s(self, matrix: Matrix) -> float:
         """What the table says of a matrix: its objective is no less, in seconds.
@@ -252,3 +257,14 @@ class BoundTable:
     def _costs(self) -> list[IntArray]:
         """The cost of each listed matrix in ticks, by request."""
         return [rows.ticks(self._tick_s) for rows in self._requests if isinstance(rows, Listed)]
+
+
+def _of_links(rows: _Kind) -> _Kind:
+    """The entries of a request with what the links alone allow on each scene."""
+    if isinstance(rows, Loose):
+        return rows
+    entries = {
+        values: BoundEntry(physical_bound_s(scene, rows.request))
+        for values, scene in rows.scenes.items()
+    }
+    return replace(rows, entries=entries)

@@ -96,8 +96,7 @@ class JointSearch:
                 return
         early, late = _until(watch, _PROPOSALS), _until(watch, _PROGRAMS)
         table.fill(early)
-        if self.problem.topology.library:  # otherwise the first proposal's bound is the links'
-            ranking.take_links(table.links_s())
+        ranking.take_links(table.links_s(early))
         while ranking.unfinished:
             proposal = table.propose(ranking.excluded, early)
             ranking.take_bound(proposal)

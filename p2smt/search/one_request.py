@@ -23,7 +23,7 @@ from p2smt.search.programs_pipelined import (
     best_pipelined,
 )
 from p2smt.search.weaker.merged import best_merged
-from p2smt.search.weaker.sufficient_first import least_known
+from p2smt.search.weaker.nests import priced_nest
 from p2smt.solvers.solver import Solver
 
 _TICKS = 1e-6
@@ -73,9 +73,9 @@ def answer_request(
     """The best way to run a request on a scene; None if the restrictions leave no program.
 
     Beyond the range in which a program is proved best, the best one over merged levels has
-    status FEASIBLE.  Where there is none, or the time runs out, the best of the programs that are
-    known beforehand (:mod:`p2smt.search.weaker.sufficient_first`), the single collective among
-    them, stands in (checked) with status UNKNOWN, if the restrictions allow one.
+    status FEASIBLE.  Where there is none, or the time runs out, the best nest
+    (:mod:`p2smt.search.weaker.nests`; the single collective is one) stands in, checked, with
+    status UNKNOWN, if the restrictions allow one.
 
     Raises:
         OutOfTimeError: neither a program nor a proof was found, and nothing may stand in.
@@ -87,7 +87,7 @@ def answer_request(
     found = _best(sought, limits)
     if found.status is Status.INFEASIBLE:
         return None
-    best = found.best or _known(task, scene, request.payload_bytes)
+    best = found.best or priced_nest(sought)
     if best is None:
         raise OutOfTimeError
     return _searched(request, scene, best, found)
@@ -180,17 +180,6 @@ def _single(task: Task, scene: Scene, payload_bytes: int) -> Priced | None:
     if not task.allows(instruction):
         return None
     return price(task, Program((instruction,)), scene, payload_bytes)
-
-
-def _known(task: Task, scene: Scene, payload_bytes: int) -> Priced | None:
-    """The best of the programs known beforehand, checked, if one is allowed."""
-    problem, items = task.problem(), task.items_on(scene)
-
-    def seconds(i: int, rows: int) -> float:
-        return scene.step_time(*items[i], payload_bytes * rows / problem.rows).seconds
-
-    known = least_known(problem, seconds)
-    return known and price(task, task.program(problem, known[0]), scene, payload_bytes)
 
 
 def _whole(task: Task) -> Instruction:

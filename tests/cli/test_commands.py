@@ -145,7 +145,8 @@ def test_cost_for_people(tiny: str) -> None:
         "instruction                           time  algorithm    bottleneck",
     ]
     assert lines[2] == "reduce-scatter inside node T  ring simple  gpu 512 MiB"
-    assert lines[-1].startswith(" T; single collective T; link-level bound T (gap %); decided by")
+    bounds = "algorithm bound T (gap %); link-level bound T (gap %)"
+    assert lines[-1].startswith(f" T; single collective T; {bounds}; decided by")
 
 
 def test_solve_as_json(tiny: str) -> None:

@@ -24,7 +24,7 @@ SEVERAL = ("--reduce", "tp=1GiB", "--reduce", "dp=64MiB*128", "--send", "tp=1MiB
 UNSIZED = tuple(text.partition("=")[0] for text in SEVERAL)
 REQUEST = {
     *("kind", "axes", "bytes", "times", "total_s", "program", "chunks", "seconds"),
-    *("single_collective_s", "physical_bound_s", "regime", "checked", "steps"),
+    *("single_collective_s", "algorithm_bound_s", "physical_bound_s", "regime", "checked", "steps"),
 }
 
 

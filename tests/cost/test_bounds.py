@@ -14,7 +14,7 @@ from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topo
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.alpha_beta import regular_model, relevant_digits, send_model
-from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.bounds import priced_bound_s
 from p2smt.cost.loads.footprint import Digits, digits_of
 from p2smt.encodings.program.reachable import build_table
 from p2smt.encodings.program.reachable_search import GOAL
@@ -69,7 +69,7 @@ def test_no_program_beats_the_bound(case: Case, payload: int) -> None:
     digits = digits_of(case.placement, case.axes)
     factors = factors_of(digits)
     for kind in KINDS if factors else []:
-        bound = request_bound_s(case.topology, digits, kind, payload)
+        bound = priced_bound_s(case.topology, digits, kind, payload)
         best = cheapest_s(case.topology, digits, kind, payload, 4 if len(factors) < 3 else 3)
         assert at_most(bound, best), kind
 
@@ -81,7 +81,7 @@ def test_the_bound_needs_only_the_relevant_digits(
 ) -> None:
     digits = digits_of(case.placement, case.axes)
     relevant = relevant_digits(case.topology, digits)
-    one, other = (request_bound_s(case.topology, d, kind, payload) for d in (digits, relevant))
+    one, other = (priced_bound_s(case.topology, d, kind, payload) for d in (digits, relevant))
     assert one == pytest.approx(other, rel=1e-12)
 
 
@@ -92,9 +92,9 @@ def test_requests_of_one_step_are_their_own_bound(case: Case, payload: int) -> N
     whole = Grouping(0, len(factors_of(digits)))
     kind = RequestKind.ALL_TO_ALL
     exchange = regular_model(topology, digits, whole, kind).time(payload).seconds
-    assert request_bound_s(topology, digits, kind, payload) == exchange
+    assert priced_bound_s(topology, digits, kind, payload) == exchange
     send = send_model(topology, digits, RequestKind.SEND).time(payload).seconds
-    assert request_bound_s(topology, digits, RequestKind.SEND, payload) == send
+    assert priced_bound_s(topology, digits, RequestKind.SEND, payload) == send
 
 
 # Known numbers: latency 1 s and 1 byte/s on every link, 120 bytes ------------------------
@@ -116,7 +116,7 @@ def bound(
     topology: Topology, matrix: tuple[tuple[int, ...], ...], kind: RequestKind, payload: int = 120
 ) -> float:
     """The bound of a request along the first axis."""
-    return request_bound_s(topology, digits_of(Placement(matrix), [0]), kind, payload)
+    return priced_bound_s(topology, digits_of(Placement(matrix), [0]), kind, payload)
 
 
 ALL = RequestKind.ALL_REDUCE
@@ -128,7 +128,7 @@ RING = (Algorithm.RING,)
 def test_a_ring_on_one_switch_meets_the_bound(kind: RequestKind, payload: int) -> None:
     topology, digits = cluster(4, algorithms=RING), (((4, 1),),)
     step = regular_model(topology, digits, Grouping(0, 1), DIRECT[kind]).time(payload)
-    assert request_bound_s(topology, digits, kind, payload) == pytest.approx(step.seconds)
+    assert priced_bound_s(topology, digits, kind, payload) == pytest.approx(step.seconds)
 
 
 def test_groups_that_share_an_uplink_add_up() -> None:
@@ -197,7 +197,9 @@ def test_a_device_of_a_ring_sends_no_more_than_its_share() -> None:
 def test_siblings_may_meet_through_an_outer_level() -> None:
     ring = Level("ring", 4, Link(LinkKind.RING, (Piece("simple", 0.0, 1.0),)))
     topology = Topology("t", (*with_link(cluster(2), 0, ports=4).levels, ring), RING)
-    assert bound(topology, ((2, 4), (1, 1)), ALL) == 120 / 4 + 2
+    assert (
+        bound(topology, ((2, 4), (1, 1)), ALL) == 2 * 7 * 120 / (16 + 8) + 2
+    )  # all links together
 
 
 def test_one_protocol_gives_the_latency_and_another_the_bandwidth() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import p2smt
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.bounds import priced_bound_s
 from p2smt.cost.pipeline import CHUNK_COUNTS, best_chunks, chunk_counts, program_s
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import StepTime
@@ -182,7 +182,7 @@ def test_no_pipelined_program_beats_the_links(
 ) -> None:
     scene = Scene.of(case.topology, case.placement, case.axes)
     hierarchy = scene.hierarchy
-    bound = request_bound_s(case.topology, scene.digits, kind, payload)
+    bound = priced_bound_s(case.topology, scene.digits, kind, payload)
     plain = Hierarchy.plain(hierarchy.factors)
     for program in programs(kind, hierarchy.factors, 3) if hierarchy.depth else ():
         rows = check_program(demand_of(kind), plain, program).trace.payload_rows

@@ -8,7 +8,7 @@ import pytest
 
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
@@ -74,7 +74,7 @@ def test_without_programs_each_request_is_its_single_collective() -> None:
         assert len(answer.steps) == 1
         scene = Scene.of(parse_topology(TINY, "tiny"), PLACEMENT, (1,))
         if answer.request.axes == ("tp",) and answer.request.kind.has_programs:
-            bound = request_bound_s(scene.topology, scene.digits, *_asked(answer.request))
+            bound = link_bound_s(scene.topology, scene.digits, *_asked(answer.request))
             assert answer.physical_bound_s == bound <= answer.seconds
     assert found.objective_s == pytest.approx(sum(a.total_s for a in found.requests))
     largest = replace(problem(*EVERY_KIND), objective="max")

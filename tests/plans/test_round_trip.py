@@ -108,10 +108,11 @@ def test_plans_of_version_1_are_read_but_not_held_to_words(name: str) -> None:
     data = outcome.json()
     assert (outcome.code, data["verdict"]) == (0, "valid")
     links = "link-level bound of the plan"
-    assert data["not_checked"] == ["optimality", links, "restrictions"]
+    requests = "link-level bounds of requests"
+    assert data["not_checked"] == ["optimality", links, requests, "restrictions"]
     assert "restrictions" not in data["checked"]
     text = cli("verify", str(DATA / name)).out
-    assert f"optimality: not checked\n{links}: not checked\nrestrictions: not checked\n" in text
+    assert f"{links}: not checked\n{requests}: not checked\nrestrictions: not checked\n" in text
 
 
 def test_a_plan_of_version_1_runs_and_is_priced(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_progress_closes_the_gap_and_ends_with_the_first_rank() -> None:
     assert bounds == sorted(bounds)
     assert prices[-1] == found.best.objective_s
     assert bounds[-1] == pytest.approx(prices[-1], rel=1e-9)
-    assert bounds[0] == pytest.approx(found.physical_bound_s, rel=1e-9)
+    assert bounds[0] >= found.physical_bound_s > 0
     assert len(told) < found.stats.calls, "the second and third rank are not told"
 
 
@@ -43,7 +43,7 @@ def test_an_interrupt_keeps_what_was_priced() -> None:
     assert (found.interrupted, found.status) == (True, Status.FEASIBLE)
     assert (found.ranking, len(found.alternatives)) == (Status.TRUNCATED, 1)
     assert found.best is not None
-    assert found.bound_s == found.physical_bound_s <= found.best.objective_s
+    assert 0 < found.physical_bound_s <= found.bound_s <= found.best.objective_s
     assert (found.stats.calls, found.stats.counters) == (1, (("programs", 2),))
 
 

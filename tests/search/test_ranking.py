@@ -102,17 +102,19 @@ def test_the_search_gives_up_behind_many_unproved_prices() -> None:
 def test_only_proposals_from_all_matrices_prove_a_bound() -> None:
     ranking = Ranking(3)
     assert (ranking.bound_s, ranking.physical_bound_s) == (0.0, 0.0)
+    ranking.take_links(0.5)
     ranking.take_bound(least(1, 1.0))
     ranking.take_bound(least(2, 2.0))
     ranking.take_bound(least(1, 1.5))
-    assert (ranking.proved_s, ranking.bound_s, ranking.physical_bound_s) == (2.0, 2.0, 1.0)
+    assert (ranking.proved_s, ranking.bound_s, ranking.physical_bound_s) == (2.0, 2.0, 0.5)
     ranking.settle(priced(2, 2.5))
     ranking.take_bound(least(3, 4.0))
-    assert (ranking.bound_s, ranking.physical_bound_s) == (2.0, 1.0)
+    assert (ranking.bound_s, ranking.physical_bound_s) == (2.0, 0.5)
 
 
 def test_bounds_do_not_exceed_the_best_price() -> None:
     ranking = Ranking(1)
+    ranking.take_links(1.0 + 1e-15)
     ranking.take_bound(least(1, 1.0 + 1e-15))
     ranking.take(priced(1, 1.0))
     assert (ranking.bound_s, ranking.physical_bound_s) == (1.0, 1.0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import p2smt
 from p2smt.collectives.names import DIRECT
-from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.named import check_asked, running
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
@@ -67,7 +67,7 @@ def links_s(problem: Problem) -> float:
         return objective(
             problem,
             tuple(
-                request_bound_s(problem.topology, scene.digits, r.kind, r.payload_bytes)
+                link_bound_s(problem.topology, scene.digits, r.kind, r.payload_bytes)
                 for r, scene in zip(problem.requests, scenes, strict=True)
             ),
         )

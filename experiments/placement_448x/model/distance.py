@@ -22,8 +22,9 @@ REASONS = {
     LATENCY: "with the paper's larger payload the same request is within 10 %",
     OF_THE_LIBRARY: "the bound is that of the links at their nominal rates; without a library, at "
     "nominal rates and by the fastest of ring and tree, the same request is within 10 %",
-    NOT_A_SWITCH: "the bound lets every link of a ring, torus or full mesh carry an equal share; a "
-    "ring algorithm goes one way round, and a single ring uses one of the links of a mesh",
+    NOT_A_SWITCH: "the bound lets every link of a ring, torus or full mesh carry an equal share, "
+    "by way of other groups' devices, too; a ring algorithm goes one way round, and a single ring "
+    "uses one of the links of a mesh",
     IN_SWITCH: "the bound lets switches reduce at every level that a group crosses; with rings "
     "alone the same request is within 10 % of the bound for rings, here or with the larger payload",
     OTHER: "none of these",

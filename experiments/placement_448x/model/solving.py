@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from experiments.placement_448x.model.times import Times
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.bounds import request_bound_s
+from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.result import SearchLimits, Status
@@ -75,7 +75,7 @@ class Solver:
             pipelined.seconds,
             pipelined.chunks,
             str(pipelined.program),
-            request_bound_s(scene.topology, digits, KIND, payload_bytes),
+            link_bound_s(scene.topology, digits, KIND, payload_bytes),
             payload_bytes,
             algorithm,
         )

@@ -48,7 +48,8 @@ class LinkBound:
         for level, least_s in enumerate(found.least_s):
             boxes = boxes_of(topology, frame, found.into[level], level)
             if len(boxes.rate):
-                sums = np.inf if found.reducing[level] else float(boxes.rate.sum())
+                taking = found.into[level] if found.relayed else boxes.rate
+                sums = np.inf if found.reducing[level] else float(taking.sum())
                 here = _Level(Overlaps(frame, target, boxes), least_s, boxes.rate, sums)
                 self._levels.append(here)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.cluster.topology import CALL_NAMES, Algorithm, Link, LinkKind, Topology
-from p2smt.cost.bounds import bare_links
+from p2smt.cluster.topology import CALL_NAMES, Algorithm, Topology
 from p2smt.cost.library.registry import library_of
+from p2smt.cost.link_bounds import bare_links, entity_rates
 from p2smt.cost.loads.routing import FloatArray
 
 
@@ -22,50 +22,28 @@ class EntryRates:
     torus or full mesh, over the links from its siblings or the uplinks of what encloses it.
     ``least_s[j]``: any step of which a message leaves an entity of level j costs so much beside
     the time of its bytes.  ``reducing[j]``: switches there or further out reduce what passes.
+    ``relayed``: data may pass devices that have no part in the array.
     """
 
     into: tuple[FloatArray, ...]
     least_s: tuple[float, ...]
     reducing: tuple[bool, ...]
+    relayed: bool = False
 
 
 def priced_rates(topology: Topology) -> EntryRates:
     """Rates that no step's price beats."""
     if not topology.library:
-        return EntryRates(_into(topology), _least_hops(topology), _reducing(topology))
+        return EntryRates(entity_rates(topology), _least_hops(topology), _reducing(topology))
     links = bare_links(topology, least=0.0)
-    return EntryRates(_into(links), _least_calls(topology), _reducing(links))
+    return EntryRates(entity_rates(links), _least_calls(topology), _reducing(links))
 
 
 def hardware_rates(topology: Topology) -> EntryRates:
-    """Rates that the links alone allow; with a library, whatever it costs, nothing but bytes."""
-    if not topology.library:
-        return priced_rates(topology)
+    """Rates that the links alone allow: nothing but bytes."""
     links = bare_links(topology)
-    return EntryRates(_into(links), (0.0,) * len(topology.levels), _reducing(links))
-
-
-def _into(topology: Topology) -> tuple[FloatArray, ...]:
-    found: list[FloatArray] = []
-    outside = np.zeros(1)
-    for j, level in enumerate(topology.levels):
-        link, rate = level.link, level.link.bandwidth_bytes_per_s
-        inherited = np.repeat(outside, level.size)
-        if link.kind is LinkKind.SWITCH:
-            parts = topology.uplink_parts(j)
-            here = np.full(len(inherited), link.ports * rate)
-            outside = here if parts is None else here * np.array(parts)
-        else:
-            outside = inherited + _links(link, level.size) * rate
-        found.append(outside)
-    return tuple(found)
-
-
-def _links(link: Link, size: int) -> int:
-    """Links from siblings into one of them."""
-    if link.kind is LinkKind.FULL_MESH:
-        return size - 1
-    return sum(min(length - 1, 2) for length in link.torus or (size,))
+    nothing = (0.0,) * len(topology.levels)
+    return EntryRates(entity_rates(links), nothing, _reducing(links), relayed=True)
 
 
 def _reducing(topology: Topology) -> tuple[bool, ...]:

@@ -27,7 +27,8 @@ from p2smt.programs.semantics import Violation
 
 OPTIMALITY, LINKS_OF_PLAN = "optimality", "link-level bound of the plan"
 """What only a search can check: both are the least over all placements."""
-_NUMBERS = ("ranks", "times", "memory", "link-level bounds of requests")
+LINKS_OF_REQUESTS = "link-level bounds of requests"
+_NUMBERS = ("ranks", "times", "memory", LINKS_OF_REQUESTS)
 CHECKED = ("groups", "meaning", *_NUMBERS, "restrictions")
 """What is held against the plan, in the order in which a person would."""
 
@@ -216,6 +217,7 @@ def _not_checked(plan: AnyPlan, found: Sequence[_Found]) -> Iterator[str]:
     if plan.matrix is not None:
         yield LINKS_OF_PLAN
     if isinstance(plan, OldPlanModel):
+        yield LINKS_OF_REQUESTS
         yield "restrictions"
     for n, one in enumerate(found, start=1):
         if one.how.startswith("quotient"):

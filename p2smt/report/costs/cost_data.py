@@ -52,6 +52,7 @@ def request_data(answer: RequestAnswer, topology: Topology) -> dict[str, Any]:
         "chunks": answer.chunks,
         "seconds": answer.seconds,
         "single_collective_s": answer.single_s,
+        "algorithm_bound_s": answer.bound_s,
         "physical_bound_s": answer.physical_bound_s,
         "regime": regime(topology, answer.steps, answer.chunks),
         "checked": answer.checked,

@@ -50,6 +50,8 @@ def _parts(answer: RequestAnswer, topology: Topology) -> Iterator[str]:
         yield f"{answer.request.times} times {format_time(answer.total_s)}"
     if answer.program is not None:
         yield f"single collective {format_time(answer.single_s)}"
+        least = answer.bound_s
+        yield f"algorithm bound {format_time(least)} (gap {gap(seconds, least)})"
         yield f"link-level bound {format_time(bound)} (gap {gap(seconds, bound)})"
     decides = regime(topology, answer.steps, answer.chunks)
     if decides is not None:

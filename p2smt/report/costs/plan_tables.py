@@ -57,6 +57,7 @@ def _request(model: RequestModel, decides: str | None, checked: str) -> dict[str
         "times": model.times,
         "total_s": model.times * told(model.seconds),
         **{key: getattr(model, key) for key in keys},
+        "algorithm_bound_s": model.bound_s,
         "regime": decides,
         "checked": checked,
         "steps": [{key: getattr(s, key) for key in TIMED_STEP} for s in model.steps],

@@ -33,7 +33,17 @@ class CostedRequest(OutputPart):
     single_collective_s: Annotated[
         Seconds, Field(description="Seconds of the one collective that answers the request.")
     ]
-    physical_bound_s: Annotated[Seconds, Field(description="Seconds that the links allow at best.")]
+    algorithm_bound_s: Annotated[
+        Seconds,
+        Field(
+            description="Seconds that no program takes less than here, as priced: by the "
+            "algorithms, their latencies, the library's calls; 0: not known."
+        ),
+    ]
+    physical_bound_s: Annotated[
+        Seconds,
+        Field(description="Seconds that the links allow any schedule at best; 0: not known."),
+    ]
     regime: Regime
     checked: Annotated[str, Field(description="What the program was simulated on.")]
     steps: Annotated[list[CostedStep], Field(description="With the numbers of one chunk.")]

@@ -142,7 +142,8 @@ class SolveOutput(Output):
         Field(description="Seconds: proved of all matrices; null: not known, or a rank list."),
     ]
     physical_bound_s: Annotated[
-        Seconds | None, Field(description="Seconds: what the links allow; null: as above.")
+        Seconds | None,
+        Field(description="Seconds: what the links allow any schedule; null: as above."),
     ]
     plan: Annotated[PlanModel | None, Field(description="The plan file of the best alternative.")]
     ranking: Annotated[

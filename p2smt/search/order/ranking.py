@@ -33,7 +33,7 @@ class Ranking:
     exhausted: bool = False
     proved_s: float = 0.0
     notes: list[str] = field(default_factory=list)
-    _physical_s: float | None = None
+    _physical_s: float = 0.0
     _priced: dict[tuple[Matrix | None, RankList | None], Alternative] = field(default_factory=dict)
 
     @property
@@ -57,17 +57,11 @@ class Ranking:
         self._physical_s = bound_s
 
     def take_bound(self, proposal: Proposal) -> None:
-        """Note what a proposal proves of all matrices (that were not excluded).
-
-        The first one comes of a table that nothing has refined: its bound is the physical one,
-        unless :meth:`take_links` has named another.
-        """
+        """Note what a proposal proves of all matrices (that were not excluded)."""
         self.exhausted |= proposal.status is Status.INFEASIBLE
         if proposal.bound_s is None or self.excluded:
             return
         self.proved_s = max(self.proved_s, proposal.bound_s)
-        if self._physical_s is None:
-            self._physical_s = self.proved_s
 
     def take(self, found: Alternative) -> None:
         """Note an alternative with its price; the better one of two on a matrix stays."""
@@ -126,7 +120,7 @@ class Ranking:
     @property
     def physical_bound_s(self) -> float:
         """The least objective that the links allow."""
-        return self._at_most_best(self._physical_s or 0.0)
+        return self._at_most_best(self._physical_s)
 
     def _at_most_best(self, bound_s: float) -> float:
         """Sums in another order can end an ulp above the price that they bound."""

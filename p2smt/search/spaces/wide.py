@@ -50,8 +50,7 @@ class WideRank:
             if ranking.exhausted:
                 return
         table.fill(watch)
-        if self.problem.topology.library:
-            ranking.take_links(table.links_s())
+        ranking.take_links(table.links_s(watch))
         proposal = table.propose(frozenset(), watch)
         ranking.take_bound(proposal)
         if proposal.matrix is None:

@@ -2,5 +2,6 @@
 
 ``starts``: matrices known beforehand; ``single``: what they cost with one collective a request;
 ``descent``: better ones near them; ``merged``: programs over fewer levels than a request has;
-``sufficient_first``: programs known beforehand.
+``nests``: the best of those programs that scatter, join and gather; ``sufficient_first``: programs
+known beforehand.
 """

@@ -1,8 +1,9 @@
 """Programs for requests beyond the range in which one is proved best (docs/small-model.md).
 
-A program over a hierarchy with neighbouring levels merged forms groups of the whole hierarchy.  So
-it is sought there, within the range of the small-model property, with the costs of the real scene,
-and checked and costed on the real hierarchy.  That no other program is better is not proved.
+The best nest is one (:mod:`p2smt.search.weaker.nests`).  And a program over a hierarchy with
+neighbouring levels merged forms groups of the whole hierarchy.  So it is sought there, within the
+range of the small-model property, with the costs of the real scene, and checked and costed on the
+real hierarchy.  That no other program is better is not proved.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from p2smt.search.programs_pipelined import (
     choices,
     first_choice,
 )
+from p2smt.search.weaker.nests import priced_nest
 from p2smt.solvers.solver import Solver
 
 LISTED_LENGTH = 5
@@ -29,12 +31,12 @@ LISTED_LENGTH = 5
 
 
 def best_merged(sought: SoughtProgram, limits: SearchLimits) -> Found:
-    """The best program on merged levels, or of a length in range: FEASIBLE, or UNKNOWN if none.
+    """The best nest, program on merged levels, or of a length in range: FEASIBLE; UNKNOWN if none.
 
     It is always sought by CP-SAT, since z3 takes few devices only.
     """
     watch, task = StopWatch.start(limits), sought.task
-    best = _listed(sought, watch)
+    nest, best = priced_nest(sought), _listed(sought, watch)
     known = small_model_length(task.hierarchy.depth)
     if sought.pipeline == 1 and known and not watch.expired():
         length = min(task.max_length, known)
@@ -42,6 +44,8 @@ def best_merged(sought: SoughtProgram, limits: SearchLimits) -> Found:
         other = best_program(short, sought.scene, sought.payload_bytes, watch.left()).best
         if other is not None and (best is None or other.seconds < best.seconds):
             best = other
+    if nest is not None and (best is None or nest.seconds < best.seconds):
+        best = nest
     status = Status.UNKNOWN if best is None else Status.FEASIBLE
     return Found(status, best, 0.0, SolveStats(task.solver, watch.elapsed_s()))
 

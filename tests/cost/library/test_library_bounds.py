@@ -9,7 +9,8 @@ from hypothesis import given, settings
 
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.bounds import priced_bound_s, request_bound_s
+from p2smt.cost.bounds import priced_bound_s
+from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.loads.footprint import Digits, digits_of
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement
@@ -25,7 +26,7 @@ def test_no_program_beats_the_bounds(case: Case, payload: int) -> None:
     digits, payload = digits_of(case.placement, case.axes), payload * 1000
     factors = factors_of(digits)
     for kind in KINDS:
-        links = request_bound_s(case.topology, digits, kind, payload)
+        links = link_bound_s(case.topology, digits, kind, payload)
         priced = priced_bound_s(case.topology, digits, kind, payload)
         assert at_most(links, priced), kind
         if not factors:
@@ -40,7 +41,7 @@ def test_no_program_beats_the_bounds(case: Case, payload: int) -> None:
 def test_requests_of_one_step_are_bounded_by_their_price(case: Case, payload: int) -> None:
     scene = Scene.of(case.topology, case.placement, case.axes)
     for kind in (RequestKind.ALL_TO_ALL, RequestKind.SEND):
-        links = request_bound_s(case.topology, scene.digits, kind, payload)
+        links = link_bound_s(case.topology, scene.digits, kind, payload)
         priced = priced_bound_s(case.topology, scene.digits, kind, payload)
         assert at_most(links, priced)
         assert priced == scene.fixed_time(kind, payload).seconds
@@ -66,9 +67,9 @@ def test_the_bound_of_the_links_knows_no_library(case: Case, payload: int) -> No
         levels=tuple(replace(one, link=replace(one.link, efficiency=())) for one in levels),
     )
     for kind in RequestKind:
-        found = request_bound_s(other, digits, kind, payload)
-        assert found == request_bound_s(plain, digits, kind, payload)
-        assert at_most(request_bound_s(case.topology, digits, kind, payload), found)
+        found = link_bound_s(other, digits, kind, payload)
+        assert found == link_bound_s(plain, digits, kind, payload)
+        assert at_most(link_bound_s(case.topology, digits, kind, payload), found)
 
 
 def h100(**options: object) -> Topology:
@@ -90,11 +91,11 @@ def test_switches_that_reduce_bound_by_one_payload(algorithms: tuple[Algorithm, 
     """Whatever a topology lists: n leaves each device, 2 n (p - 1)/p where no switch reduces."""
     topology, kind, size = h100(algorithms=algorithms), RequestKind.ALL_REDUCE, 10**9
     whole = digits(((1, 8), (2, 1)))
-    assert request_bound_s(topology, whole, kind, size) == pytest.approx(size / 450e9)
+    assert link_bound_s(topology, whole, kind, size) == pytest.approx(size / 450e9)
     few = digits(((1, 4), (2, 2)))
-    assert request_bound_s(topology, few, kind, size) == pytest.approx(size / 450e9)
+    assert link_bound_s(topology, few, kind, size) == pytest.approx(size / 450e9)
     outside = digits(((2, 1), (1, 8)))
-    assert request_bound_s(topology, outside, kind, size) == pytest.approx(size / 50e9)
+    assert link_bound_s(topology, outside, kind, size) == pytest.approx(size / 50e9)
 
 
 def test_a_rate_above_nominal_bounds_by_that_rate() -> None:
@@ -105,6 +106,6 @@ def test_a_rate_above_nominal_bounds_by_that_rate() -> None:
     topology, whole = h100(levels=levels, calls=tuple(calls.items())), digits(((1, 8), (2, 1)))
     size, kind = 10**9, RequestKind.ALL_REDUCE
     wire_s = size / (1.05 * 450e9)
-    assert request_bound_s(topology, whole, kind, size) == pytest.approx(wire_s)
+    assert link_bound_s(topology, whole, kind, size) == pytest.approx(wire_s)
     least_call_s = 5e-6  # that of a reduce-scatter, of which a program may be made
     assert priced_bound_s(topology, whole, kind, size) == pytest.approx(wire_s + least_call_s)

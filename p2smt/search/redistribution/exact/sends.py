@@ -24,7 +24,7 @@ import numpy.typing as npt
 from p2smt.cluster.topology import Level, LinkKind, Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.alpha_beta import step_model
-from p2smt.cost.bounds import bare_links
+from p2smt.cost.link_bounds import bare_links
 from p2smt.cost.loads.footprint_explicit import explicit_send
 from p2smt.cost.loads.routing import FloatArray
 from p2smt.cost.redistribution.permutes import quick_levels

@@ -16,7 +16,7 @@ from p2smt.arrays.mesh import Mesh
 from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Link, Topology
-from p2smt.cost.bounds import bare_links
+from p2smt.cost.link_bounds import bare_links
 from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.errors import InputError
 

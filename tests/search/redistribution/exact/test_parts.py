@@ -15,7 +15,7 @@ from p2smt.arrays.memory import MemoryLimit, step_bytes
 from p2smt.arrays.steps import StepKind
 from p2smt.arrays.text import parse_mesh
 from p2smt.cluster.file import load_topology
-from p2smt.cost.bounds import bare_links
+from p2smt.cost.link_bounds import bare_links
 from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.redistribution.exact import table as table_module
