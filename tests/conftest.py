@@ -1,14 +1,19 @@
-"""Settings of all tests: Hypothesis has no deadline, and finds the same examples in CI."""
+"""Settings of all tests: the same examples on every run, whatever ran before and however slowly.
+
+``make explore`` (tests/exploring) draws anew; what it finds stands in tests/found.json, and is tried
+here ever after.
+"""
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.cli.tools import EVERY_KIND, TINY, cli
 from tests.tiers import ALL, FEW, MANY
@@ -21,10 +26,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 
-STEADY = bool(os.environ.get("CI"))
-settings.register_profile("few", deadline=None, max_examples=FEW, derandomize=STEADY)
-settings.register_profile("all", deadline=None, max_examples=ALL, derandomize=STEADY)
-settings.register_profile("many", deadline=None, max_examples=MANY, derandomize=STEADY)
+STEADY: dict[str, Any] = {
+    "deadline": None,
+    "derandomize": True,
+    "database": None,
+    "suppress_health_check": [HealthCheck.too_slow],  # it measures time
+}
+settings.register_profile("few", max_examples=FEW, **STEADY)
+settings.register_profile("all", max_examples=ALL, **STEADY)
+settings.register_profile("many", max_examples=MANY, **STEADY)
 settings.load_profile("few")  # before the tests are read; --hypothesis-profile comes after this
 
 
@@ -44,9 +54,33 @@ def plan(tiny: str) -> dict[str, Any]:
     return data["plan"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--shuffle SEED``: files, and the tests in each, in an order of that number."""
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run in the random order SEED")
+
+
+def pytest_configure() -> None:
+    """Examples do not depend on which modules were loaded before: their constants are not drawn."""
+    vars(providers)["_get_local_constants"] = providers.Constants
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Benchmarks guard nothing but themselves."""
     for item in items:
         if item.path.is_relative_to(BENCH):
             item.add_marker(pytest.mark.exhaustive)
+    if (seed := config.getoption("--shuffle")) is not None:
+        items[:] = shuffled(items, seed)
+
+
+def shuffled(items: list[pytest.Item], seed: int) -> list[pytest.Item]:
+    """Files in random order, and in each its tests: what a file sets up is set up once."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    draw, order = Random(seed), list(files.values())
+    draw.shuffle(order)
+    for tests in order:
+        draw.shuffle(tests)
+    return [item for tests in order for item in tests]
