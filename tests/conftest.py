@@ -1,12 +1,13 @@
 """Settings of all tests: the same examples on every run, whatever ran before and however slowly.
 
-``make explore`` (tests/exploring) draws anew; what it finds stands in tests/found.json, and is tried
-here ever after.
+``make explore`` (tests/exploring) draws anew; what it finds stands in tests/found.json, and is
+tried here ever after.
 """
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Generator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,9 +17,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from tests.cli.tools import EVERY_KIND, TINY, cli
+from tests.exploring.found import FOUND, Case, read_cases, with_cases
 from tests.tiers import ALL, FEW, MANY
 
 BENCH = Path(__file__).parent / "bench"
+CASES = pytest.StashKey[list[Case]]()
 
 # A shell starts its background jobs with SIGINT ignored, and all their children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -57,11 +60,20 @@ def plan(tiny: str) -> dict[str, Any]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--shuffle SEED``: files, and the tests in each, in an order of that number."""
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run in the random order SEED")
+    parser.addoption("--found", type=Path, default=FOUND, help="cases that exploring found")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Examples do not depend on which modules were loaded before: their constants are not drawn."""
     vars(providers)["_get_local_constants"] = providers.Constants
+    config.stash[CASES] = read_cases(config.getoption("--found"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """A property is tried on what was ever found against it."""
+    with with_cases(item, item.config.stash[CASES]):
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects

@@ -28,6 +28,7 @@ from tests.oracles.placements import all_matrices, obeys
 from tests.search.test_scene_table import rules_on
 from tests.search.test_solve import problem, problems
 from tests.search.test_without_proof import text_of
+from tests.strategies.draws import Draws, draws
 from tests.strategies.placements import sizes
 from tests.tiers import examples_of
 
@@ -41,9 +42,9 @@ def answers(question: PlacementProblem, rules: tuple[AxisRule | FixedEntry, ...]
 
 
 @settings(max_examples=examples_of(200), deadline=None)
-@given(sizes(most=3), st.data(), st.sampled_from(Solver))
+@given(sizes(most=3), draws(), st.sampled_from(Solver))
 def test_a_core_is_infeasible_and_smallest(
-    both: tuple[tuple[int, ...], tuple[int, ...]], data: st.DataObject, solver: Solver
+    both: tuple[tuple[int, ...], tuple[int, ...]], data: Draws, solver: Solver
 ) -> None:
     levels, axes = both
     drawn = [*data.draw(rules_on(len(axes), len(levels))), *data.draw(rules_on(len(axes), 1))]
@@ -123,9 +124,9 @@ def test_an_infeasible_problem_names_what_excludes_each_other(
 
 
 @settings(max_examples=examples_of(60), deadline=None)
-@given(problems(12), st.data())
+@given(problems(12), draws())
 def test_the_length_of_programs_leaves_no_request_without_one(
-    question: Problem, data: st.DataObject
+    question: Problem, data: Draws
 ) -> None:
     """Where some program is allowed, so is one collective: no core needs to name the length."""
     level = st.sampled_from(question.topology.names)

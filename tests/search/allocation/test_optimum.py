@@ -31,6 +31,7 @@ from p2smt.search.allocation.terms import term
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Optimum
 from p2smt.solvers.solver import Solver
+from tests.strategies.draws import Draws, draws
 from tests.tiers import but_the_first
 
 RATES = ("200 GB/s", "100 GB/s", "50 GB/s", "25 GB/s")
@@ -219,8 +220,6 @@ def settled(question: AllocationProblem, solver: Solver) -> int:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("shapes", but_the_first(SMALL, SHAPES))
 @pytest.mark.parametrize("solver", list(Solver))
-@given(data=st.data())
-def test_solvers_agree_with_every_order(
-    solver: Solver, shapes: Sequence[str], data: st.DataObject
-) -> None:
+@given(data=draws())
+def test_solvers_agree_with_every_order(solver: Solver, shapes: Sequence[str], data: Draws) -> None:
     solvers_agree_with_every_order(data.draw(problems(shapes)), solver)

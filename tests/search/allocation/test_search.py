@@ -9,7 +9,6 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import p2smt
 from experiments.allocations.jobs import SIZES, UPLINKS, Job
@@ -34,6 +33,7 @@ from tests.cluster.test_hosts import uneven
 from tests.encodings.test_allocation import problems as questions
 from tests.oracles.allocations import optimum
 from tests.search.allocation.test_optimum import problems
+from tests.strategies.draws import shuffles
 
 WATCH = StopWatch.start(SearchLimits())
 
@@ -42,7 +42,7 @@ def one_cells(pools: list[int], count: int) -> Counts:
     return tuple(tuple(int(p == i) for i in range(count)) for p in pools)
 
 
-@given(problems(), st.randoms(use_true_random=False))
+@given(problems(), shuffles())
 def test_ticks_are_never_more_than_the_cost_model_has(problem: Problem, random: object) -> None:
     """Any order: its ticks are a bound on its cost, and under a library equal to it."""
     hosts = problem.topology.hosts

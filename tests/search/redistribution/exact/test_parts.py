@@ -27,6 +27,7 @@ from p2smt.search.redistribution.exact.symmetry import deciding_levels
 from p2smt.search.redistribution.exact.table import StateTable, can_tabulate, count_states
 from tests.oracles import redistributions as oracle
 from tests.search.redistribution.exact.cases import CLUSTERS, cluster, ends_between
+from tests.strategies.draws import Draws, draws
 
 COLLECTIVES = (
     StepKind.ALL_GATHER,
@@ -101,10 +102,10 @@ def test_digits_stand_at_the_levels_of_their_devices() -> None:
     assert deciding_levels(topology, ends_between(mixed, (64, 64), ("R,R", "R,R"))[0].frame) is None
 
 
-@given(st.sampled_from(CLUSTERS), st.booleans(), st.booleans(), st.data())
+@given(st.sampled_from(CLUSTERS), st.booleans(), st.booleans(), draws())
 @settings(max_examples=10)
 def test_shared_prices_are_those_of_each_step(
-    name: str, nominal: bool, turned: bool, data: st.DataObject
+    name: str, nominal: bool, turned: bool, data: Draws
 ) -> None:
     topology = cluster(name, 2, 8)
     topology = topology.nominal() if nominal else topology
