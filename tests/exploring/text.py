@@ -10,12 +10,15 @@ import dataclasses
 import enum
 import functools
 import importlib
+import inspect
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import PurePath
 from types import ModuleType
 
 import numpy as np
+from pydantic import BaseModel
 
 from tests.strategies.draws import Draws, Shuffle
 
@@ -51,7 +54,9 @@ class Writer:
             return self._dataclass(value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return self._call(value, *value)
-        return self._named(value)
+        if isinstance(value, type) or not (given := _attributes(value)):
+            return self._named(value)
+        return self._keywords(value, given)
 
     def _call(self, value: object, *arguments: object) -> str:
         return f"{self._named(type(value))}({', '.join(map(self.text, arguments))})"
@@ -60,9 +65,21 @@ class Writer:
         return ", ".join(map(self.text, values))  # type: ignore[call-overload]
 
     def _dataclass(self, value: object) -> str:
-        fields = [f for f in dataclasses.fields(value) if f.init]  # type: ignore[arg-type]
-        given = [f"{f.name}={self.text(getattr(value, f.name))}" for f in fields]
-        return f"{self._named(type(value))}({', '.join(given)})"
+        fields = [f.name for f in dataclasses.fields(value) if f.init]  # type: ignore[arg-type]
+        return self._keywords(value, {name: getattr(value, name) for name in fields})
+
+    def _keywords(self, value: object, given: Mapping[str, object]) -> str:
+        texts = ", ".join(f"{name}={self.text(one)}" for name, one in given.items())
+        return f"{self._named(type(value))}({texts})"
+
+    def _model(self, value: BaseModel) -> str:
+        data = self.text(value.model_dump(by_alias=True, exclude_unset=True))
+        return f"{self._named(type(value))}.model_validate({data})"
+
+    def _partial(self, value: functools.partial[object]) -> str:
+        given = [self._items((value.func, *value.args))]
+        given += [f"{name}={self.text(one)}" for name, one in value.keywords.items()]
+        return f"{self._import('partial', 'functools')}({', '.join(given)})"
 
     def _enum(self, value: enum.Enum) -> str:
         kind = self._named(type(value))
@@ -85,12 +102,8 @@ class Writer:
                 return ".".join([self._import(first, module), *inner])
         for place, held in _constants(self.home):
             if held is value:
-                return (
-                    self._import(place.split("[")[0], self.home.__name__)
-                    + place[  # type: ignore[union-attr]
-                        len(place.split("[")[0]) :
-                    ]
-                )
+                self._import(place.partition("[")[0], self.home.__name__)  # type: ignore[union-attr]
+                return place
         raise UnwritableError(f"{type(value).__module__}.{type(value).__qualname__}: {value!r:.80}")
 
     def _import(self, name: str, module: str) -> str:
@@ -111,15 +124,27 @@ _PLAIN = {
     bytearray: lambda _, value: repr(value),
     Draws: lambda writer, value: writer._call(value, *value.values),
     Shuffle: lambda writer, value: writer._call(value, value.number),
-    functools.partial: lambda writer, value: writer._partial(value),
 }
 _BY_BASE = (
     (enum.Enum, Writer._enum),
     (np.ndarray, Writer._array),
     (np.generic, lambda writer, value: writer._call(value, value.item())),
     (Fraction, lambda writer, value: writer._call(value, value.numerator, value.denominator)),
+    (Decimal, lambda writer, value: writer._call(value, str(value))),
+    (BaseModel, Writer._model),
+    (functools.partial, Writer._partial),
     (PurePath, lambda writer, value: writer._call(value, str(value))),
 )
+
+
+def _attributes(value: object) -> dict[str, object]:
+    """What its class is called with, where attributes of the same names hold all of it."""
+    try:
+        names = inspect.signature(type(value)).parameters
+    except (TypeError, ValueError):
+        return {}
+    held = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return held if len(held) == len(names) else {}
 
 
 def _constants(home: ModuleType | None) -> Iterator[tuple[str, object]]:

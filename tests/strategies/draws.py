@@ -26,10 +26,10 @@ class Draws:
     def __init__(self, *values: object, by: st.DataObject | None = None) -> None:
         self.values, self._by, self._next = list(values), by, 0
 
-    def draw(self, strategy: st.SearchStrategy[T]) -> T:
+    def draw(self, strategy: st.SearchStrategy[T], label: str | None = None) -> T:
         """The next value: a new one of the strategy, or the one that was given."""
         if self._by is not None:
-            self.values.append(value := self._by.draw(strategy))
+            self.values.append(value := self._by.draw(strategy, label))
             return value
         if self._next == len(self.values):
             raise LookupError(f"a case of {self._next} draws, and the test wants one more of them")

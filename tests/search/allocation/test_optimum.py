@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import permutations
 
 import numpy as np
@@ -15,7 +15,7 @@ import p2smt
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.topology import Topology
 from p2smt.cost.rank_list import single_time
-from p2smt.parallelism.request import Problem, parse_objective
+from p2smt.parallelism.request import Problem, Request, parse_objective
 from p2smt.plans.solution import objective as joined
 from p2smt.problems.allocation import AllocationProblem
 from p2smt.result import SearchLimits, Status
@@ -112,15 +112,22 @@ SMALL = ("dp=3,tp=2", "dp=2,pp=2,tp=2", "pp=4,dp=2")
 
 
 @st.composite
-def problems(draw: st.DrawFn, shapes: Sequence[str] = SHAPES) -> Problem:
+def problems(
+    draw: st.DrawFn,
+    shapes: Sequence[str] = SHAPES,
+    libraries: Sequence[str] = ("nccl-2.20", "none", "gloo"),
+    kinds: Sequence[Callable[[str], Request]] = KINDS,
+    most: int = 2,
+) -> Problem:
+    """Up to so many requests of these kinds on hosts of two devices."""
     axes = draw(st.sampled_from(shapes))
-    library = draw(st.sampled_from(["nccl-2.20", "none", "gloo"]))
+    library = draw(st.sampled_from(libraries))
     needed = math.prod(a.size for a in p2smt.parse_axes(axes)) // 2
     topology = draw(trees(needed + draw(st.integers(0, 1)), library))
     names = [a.name for a in p2smt.parse_axes(axes)]
     requests = []
-    for _ in range(draw(st.integers(1, 2))):
-        kind = draw(st.sampled_from(KINDS))
+    for _ in range(draw(st.integers(1, most))):
+        kind = draw(st.sampled_from(kinds))
         chosen = draw(st.sampled_from(names))
         if kind is not p2smt.send and len(names) > 2 and draw(st.booleans()):
             chosen = "+".join(names[:2])
