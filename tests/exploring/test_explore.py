@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -64,10 +65,10 @@ def ran(folder: Path, *line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", *line],
         cwd=folder,
-        env={"PATH": "", "PYTHONPATH": f"{ROOT}:{folder}"},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         check=False,
     )
 
@@ -88,6 +89,7 @@ def write(folder: Path, limit: int) -> None:
     (folder / "test_it.py").write_text(f"LIMIT = {limit}\n{FALSE}")
 
 
+@pytest.mark.slow
 def test_a_false_property_is_found_written_and_tried_ever_after(tmp_path: Path) -> None:
     write(tmp_path, 990_000)  # so that eight examples do not find it
     assert checked(tmp_path).returncode == 0
@@ -109,10 +111,10 @@ def test_a_false_property_is_found_written_and_tried_ever_after(tmp_path: Path) 
     assert counts["test_it.py::test_true"]["examples"] >= 1000
     assert counts["test_it.py::test_of_few_values"]["rests"] == "tried in full"
     assert "2 failed" in done.stdout, "an ordinary run says so"
-    again = [checked(tmp_path) for _ in range(2)]
-    assert [one.returncode for one in again] == [1, 1]
-    assert "2 failed, 2 passed" in again[0].stdout
-    assert "number=990001" in again[0].stdout
+    again = checked(tmp_path)
+    assert again.returncode == 1
+    assert "2 failed, 2 passed" in again.stdout
+    assert "number=990001" in again.stdout
     write(tmp_path, 2 * 10**6)
     assert checked(tmp_path).returncode == 0
 
@@ -158,17 +160,3 @@ def test_those_tried_little_are_told_with_their_seconds() -> None:
     assert "4      0.500 s  little" in below
     assert "much" not in below
     assert "little: Odd: 1" in text
-
-
-@pytest.mark.exhaustive
-def test_the_values_of_every_property_can_be_written_down(tmp_path: Path) -> None:
-    options = (
-        "--minutes=9",
-        "--most=2",
-        "--workers=2",
-        f"--state={tmp_path}",
-        f"--found={tmp_path / 'f'}",
-    )
-    done = ran(ROOT, "tests.exploring", *options)
-    assert "cannot be written down" not in done.stdout, done.stdout
-    assert done.returncode == 0, done.stdout

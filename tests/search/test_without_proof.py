@@ -190,7 +190,7 @@ def test_a_matrix_to_compare_with_is_an_answer_too() -> None:
 @pytest.mark.exhaustive
 def test_too_many_scenes_end_in_a_weaker_answer_with_the_remedy() -> None:
     question = ask(large(), "a=16,b=16,c=16,d=16,e=8", "b+c=1GiB", "a=1MiB*64")
-    found = p2smt.solve(question, limits=SearchLimits(time_limit_s=60.0), top=1)
+    found = p2smt.solve(question, limits=SearchLimits(time_limit_s=600.0), top=1)
     assert found.status is Status.FEASIBLE
     assert found.best is not None
     assert found.default is not None

@@ -140,7 +140,7 @@ def problems(
 @given(problems())
 @settings(deadline=None)
 def test_brute_force_agrees(problem: Problem) -> None:
-    found = fastest_on_hosts(problem, None, SearchLimits(time_limit_s=60), programs=True)
+    found = fastest_on_hosts(problem, None, SearchLimits(), programs=True)
     assert found.best is not None
     least = brute_force(problem)
     assert found.best.objective_s <= least * (1 + 1e-6) + 1e-12
@@ -184,7 +184,7 @@ def hunted(problem: Problem, solver: Solver) -> Hunt:
     """
     assert problem.topology.hosts is not None
     listed = [host_slots(problem, problem.topology.hosts.names)]
-    hunt = Hunt(problem, listed, SearchLimits(time_limit_s=60), solver, few_orders=0)
+    hunt = Hunt(problem, listed, SearchLimits(), solver, few_orders=0)
     hunt.run()
     return hunt
 
@@ -216,7 +216,7 @@ def solvers_agree_with_every_order(problem: Problem, solver: Solver) -> None:
 
 def settled(question: AllocationProblem, solver: Solver) -> int:
     """The proved optimum in ticks."""
-    found = ask(question, Optimum(), solver, SearchLimits(time_limit_s=60))
+    found = ask(question, Optimum(), solver, SearchLimits())
     assert found.status is Status.OPTIMAL
     assert found.value is not None
     assert is_allocation(question, found.value)

@@ -243,7 +243,7 @@ switches: [{name: a, hosts: 'n[1-4]'}, {name: b, hosts: 'n[5-8]'}]
                 for r in requests
             )
         )
-    found = p2smt.solve_on_hosts(problem, limits=SearchLimits(time_limit_s=20), programs=False)
+    found = p2smt.solve_on_hosts(problem, limits=SearchLimits(time_limit_s=0.0), programs=False)
     assert found.best is not None
     assert found.best.objective_s <= min(times) * (1 + 1e-9)
 

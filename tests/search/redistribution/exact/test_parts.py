@@ -78,7 +78,7 @@ def test_digits_that_stay_partial_do_not_count() -> None:
     assert table.index(ends.source) != table.index(ends.target)
     topology = load_topology("dgx-h100:512").nominal()
     prices, memory = StepPrices(topology, ends.frame), MemoryLimit(ends.states_limit_bytes)
-    found = best_path([ends], [prices], memory, SearchLimits(time_limit_s=30))
+    found = best_path([ends], [prices], memory, SearchLimits())
     assert found.status is Status.OPTIMAL
     assert [step.kind for step in found.steps] == [StepKind.ALL_TO_ALL]
 
