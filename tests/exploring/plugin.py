@@ -154,7 +154,7 @@ class Turn:
 
 
 def _anew(most: int) -> dict[str, Any]:
-    """Settings of a turn; the cases of found.json and examples in the code are tried as ever."""
+    """Settings of a turn: new examples alone; those that are known the tests try."""
     return {
         "max_examples": most,
         "derandomize": False,
@@ -162,7 +162,7 @@ def _anew(most: int) -> dict[str, Any]:
         "deadline": None,
         "print_blob": True,
         "report_multiple_bugs": False,
-        "phases": (Phase.explicit, Phase.generate, Phase.shrink),
+        "phases": (Phase.generate, Phase.shrink),
         "suppress_health_check": [
             *(HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large),
             *(HealthCheck.large_base_example, HealthCheck.differing_executors),
