@@ -34,6 +34,8 @@ from p2smt.solvers.solver import Solver
 from tests.strategies.draws import Draws, draws
 from tests.tiers import but_the_first
 
+ENOUGH = SearchLimits(time_limit_s=600)
+"""Without a limit a search for a proof ends after a minute, whatever it has."""
 RATES = ("200 GB/s", "100 GB/s", "50 GB/s", "25 GB/s")
 
 
@@ -140,7 +142,7 @@ def problems(
 @given(problems())
 @settings(deadline=None)
 def test_brute_force_agrees(problem: Problem) -> None:
-    found = fastest_on_hosts(problem, None, SearchLimits(), programs=True)
+    found = fastest_on_hosts(problem, None, ENOUGH, programs=True)
     assert found.best is not None
     least = brute_force(problem)
     assert found.best.objective_s <= least * (1 + 1e-6) + 1e-12
@@ -171,7 +173,7 @@ switches:
     problem = Problem(parse_topology(text, "odd"), p2smt.parse_axes("dp=3,pp=3"), requests)
     without = hunted(problem, Solver.CPSAT)
     assert not without.proved
-    found = fastest_on_hosts(problem, None, SearchLimits())
+    found = fastest_on_hosts(problem, None, ENOUGH)
     assert found.status is Status.OPTIMAL
     assert found.best is not None
     assert found.best.objective_s > without.bound_s * (1 + 1e-6)

@@ -35,7 +35,7 @@ from p2smt.search.joint import ProgressCallback
 from tests.cluster.test_hosts import uneven
 from tests.encodings.test_allocation import problems as questions
 from tests.oracles.allocations import optimum
-from tests.search.allocation.test_optimum import problems
+from tests.search.allocation.test_optimum import ENOUGH, problems
 from tests.strategies.draws import Shuffle, shuffles
 
 WATCH = StopWatch.start(SearchLimits())
@@ -175,7 +175,7 @@ def test_a_climb_ends_where_brute_force_does() -> None:
     for ticks, pools in found:
         assert ticks == ticks_of(question, one_cells(pools, len(tree.pools)))
         assert sorted(pools) == sorted(start)
-    solved = p2smt.solve_on_hosts(job, programs=False)
+    solved = p2smt.solve_on_hosts(job, limits=ENOUGH, programs=False)
     assert solved.best is not None
     assert solved.status is Status.OPTIMAL
     assert found[-1][0] * 1e-9 >= solved.best.objective_s * (1 - 1e-6)
@@ -258,7 +258,9 @@ switches: [{name: a, hosts: 'n[1-4]'}, {name: b, hosts: 'n[5-8]'}]
 def test_a_proved_optimum_does_not_depend_on_seed_workers_or_solver(uplinks: str) -> None:
     job = Job(SIZES[0], 2, (4, 4), 4, uplinks).problem()
     found = [
-        p2smt.solve_on_hosts(job, limits=SearchLimits(seed=seed, workers=workers), programs=False)
+        p2smt.solve_on_hosts(
+            job, limits=replace(ENOUGH, seed=seed, workers=workers), programs=False
+        )
         for seed, workers in product((0, 7), (1, 2))
     ]
     assert {one.status for one in found} == {Status.OPTIMAL}
@@ -300,7 +302,7 @@ def _once(action: ProgressCallback) -> ProgressCallback:
 def test_leaving_hosts_idle_is_part_of_the_answer() -> None:
     problem = Problem(uneven(), p2smt.parse_axes("pp=2,dp=4,tp=1"), (p2smt.reduce("dp=1GiB"),))
     problem = replace(problem, rules=(p2smt.AxisRule(1, 2, inside=False),))
-    found = p2smt.solve_on_hosts(problem, programs=False)
+    found = p2smt.solve_on_hosts(problem, limits=ENOUGH, programs=False)
     hosts = found.problem.topology.hosts
     assert found.status is Status.OPTIMAL
     assert hosts is not None
