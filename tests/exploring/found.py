@@ -25,7 +25,7 @@ FOUND = Path(__file__).parents[1] / "found.json"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Arguments of a test that once failed; ``test``: its file and name, without parameters."""
+    """Arguments of a test that once failed; ``test``: its node id, with the parameters."""
 
     test: str
     said: str
@@ -47,7 +47,11 @@ def case_of(test: str, said: str, arguments: Mapping[str, object], home: ModuleT
     values = {name: writer.text(value) for name, value in sorted(arguments.items())}
     case = Case(test, said, dict(sorted(writer.names.items())), values)
     again = Writer(home)
-    for name, value in case.arguments().items():
+    try:
+        made = case.arguments()
+    except Exception as why:  # whatever the classes of a test raise
+        raise UnwritableError(f"{type(why).__name__}: {why} of {values}"[:300]) from why
+    for name, value in made.items():
         if again.text(value) != values[name]:
             raise UnwritableError(f"{name}: {again.text(value):.80} made of {values[name]:.80}")
     return case
@@ -76,8 +80,7 @@ def property_of(item: pytest.Item) -> Callable[..., object] | None:
 @contextmanager
 def with_cases(item: pytest.Item, cases: list[Case]) -> Iterator[None]:
     """A property is tried on its cases first, made anew: tests may use values up."""
-    name = item.nodeid.partition("[")[0]
-    mine = [case for case in cases if case.test == name]
+    mine = [case for case in cases if case.test == item.nodeid]
     function = property_of(item)
     if not mine or function is None:
         yield

@@ -112,7 +112,7 @@ class Turn:
         function: Any = property_of(self.item)
         handle, before = function.hypothesis, function._hypothesis_internal_use_settings
         recorded = Recorded(
-            self.item.nodeid.partition("[")[0],
+            self.item.nodeid,
             handle.inner_test,
             frozenset(handle._given_kwargs),
             getattr(self.item, "module", None),

@@ -52,14 +52,13 @@ class Held:
 
 
 class Odd:
-    def __new__(cls, n: int) -> object:
-        if n == 1:
-            made = object.__new__(cls)
-            made.n = 2
-            return made
-        return 0
+    """Another one each time that it is made."""
 
-    n = 1
+    made = 0
+
+    def __init__(self, n: int) -> None:
+        Odd.made += 1
+        self.n = n + Odd.made
 
 
 class Model(BaseModel):
@@ -116,8 +115,22 @@ def test_what_has_no_text_is_told(value: object) -> None:
 
 
 def test_a_value_that_is_made_otherwise_again_is_told() -> None:
-    with pytest.raises(UnwritableError, match="n: 0 made of Odd"):
+    with pytest.raises(UnwritableError, match=r"n: Odd\(n=.*\) made of Odd"):
         case_of("t.py::test", "", {"n": Odd(1)}, HOME)
+
+
+@dataclass(frozen=True)
+class Picky:
+    number: int
+
+    def __post_init__(self) -> None:
+        if sys._getframe(2).f_code.co_name != "test_a_value_that_its_class_refuses_again_is_told":
+            raise ValueError("not today")
+
+
+def test_a_value_that_its_class_refuses_again_is_told() -> None:
+    with pytest.raises(UnwritableError, match="ValueError: not today"):
+        case_of("t.py::test", "", {"n": Picky(1)}, HOME)
 
 
 def test_draws_are_handed_out_again_and_no_more_of_them() -> None:

@@ -11,11 +11,12 @@ import enum
 import functools
 import importlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import PurePath
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
@@ -113,7 +114,7 @@ class Writer:
         return name
 
 
-_PLAIN = {
+_PLAIN: dict[type, Callable[[Writer, Any], str]] = {
     list: lambda writer, value: f"[{writer._items(value)}]",
     tuple: lambda writer, value: f"({writer._items(value)}{',' if len(value) == 1 else ''})",
     set: lambda writer, value: f"set([{', '.join(sorted(map(writer.text, value)))}])",
@@ -125,7 +126,7 @@ _PLAIN = {
     Draws: lambda writer, value: writer._call(value, *value.values),
     Shuffle: lambda writer, value: writer._call(value, value.number),
 }
-_BY_BASE = (
+_BY_BASE: tuple[tuple[type, Callable[[Writer, Any], str]], ...] = (
     (enum.Enum, Writer._enum),
     (np.ndarray, Writer._array),
     (np.generic, lambda writer, value: writer._call(value, value.item())),

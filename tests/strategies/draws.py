@@ -53,7 +53,7 @@ class Shuffle(Random):
         super().__init__(number)
         self.number = number
 
-    def __reduce__(self) -> tuple[type[Shuffle], tuple[int]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[type[Shuffle], tuple[int]]:
         return Shuffle, (self.number,)
 
     def __repr__(self) -> str:
