@@ -19,7 +19,7 @@ from p2smt.plans.restrictions import restriction_text
 from p2smt.problems.placement import PlacementProblem
 from p2smt.report.solution_data import solution_data
 from p2smt.result import Result, SearchLimits, Status
-from p2smt.search.conflict import list_placements, rule_conflict
+from p2smt.search.conflict import conflict, list_placements, rule_conflict
 from p2smt.search.joint import JointSearch
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Conflict
@@ -148,6 +148,15 @@ CASES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
         ("no inside",),
     ),
 ]
+
+
+@pytest.mark.parametrize(("restricted", "expected"), CASES)
+def test_seeds_name_the_same_restrictions(
+    restricted: dict[str, Any], expected: tuple[str, ...]
+) -> None:
+    for seed in (1, 2**40):
+        limits = SearchLimits(seed=seed, workers=2)
+        assert conflict(problem("dp=1MiB", **restricted), limits, Solver.CPSAT) == expected
 
 
 @pytest.mark.parametrize(("restricted", "expected"), CASES)
