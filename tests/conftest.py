@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from tests.cli.tools import EVERY_KIND, TINY, cli
 from tests.exploring.found import FOUND, Case, read_cases, with_cases
@@ -65,7 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Examples do not depend on which modules were loaded before: their constants are not drawn."""
-    vars(providers)["_get_local_constants"] = providers.Constants
+    vars(providers)["_get_local_constants"] = Constants
     config.stash[CASES] = read_cases(config.getoption("--found"))
 
 
