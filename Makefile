@@ -8,7 +8,7 @@ PIP := PIP_ROOT_USER_ACTION=ignore $(BIN)/python -m pip -qq --disable-pip-versio
 
 # Processes that run the tests: one per core, at most this many.
 WORKERS ?= 8
-# More arguments for pytest, e.g. make test PYTEST_ARGS='-k topology'
+# More arguments for pytest, e.g. make test PYTEST_ARGS='-k topology', or --shuffle 1: random order
 PYTEST_ARGS ?=
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses=$(WORKERS) --dist worksteal
 FAST := not slow and not cluster and not exhaustive and not evidence
@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive and not evidence
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings scaling large-plan published-schedules schedule-synthesis setup setup-dev lock clean
+.PHONY: help solve test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings scaling large-plan published-schedules schedule-synthesis setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -30,6 +30,13 @@ test: setup-dev ## what guards behaviour, real ranks included (minutes)
 
 test-all: setup-dev ## all tests: also exhaustive sweeps, long clusters, recomputed studies, unmeasured benchmarks
 	$(PYTEST) -m 'not evidence' --hypothesis-profile=all $(PYTEST_ARGS)
+
+# New examples by time and core; found cases go to tests/found.json, counts stay in .explore.
+MINUTES ?= 30
+
+explore: setup-dev ## try the properties on new examples, the least-tried first (MINUTES=30)
+	$(BIN)/python -m tests.exploring --minutes $(MINUTES) --workers $$($(BIN)/python -c \
+	  'import os; print(min(os.cpu_count() or 1, $(WORKERS)))')
 
 evidence: setup-dev ## what pages claim beyond all tests: more sizes of the small model, a hundred killed workers (half an hour)
 	$(PYTEST) -m evidence --hypothesis-profile=many $(PYTEST_ARGS)

@@ -1,19 +1,28 @@
-"""Settings of all tests: Hypothesis has no deadline, and finds the same examples in CI."""
+"""Settings of all tests: the same examples on every run, whatever ran before and however slowly.
+
+``make explore`` (tests/exploring) draws anew; what it finds stands in tests/found.json, and is
+tried here ever after.
+"""
 
 from __future__ import annotations
 
-import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from tests.cli.tools import EVERY_KIND, TINY, cli
+from tests.exploring.found import FOUND, Case, read_cases, with_cases
 from tests.tiers import ALL, FEW, MANY
 
 BENCH = Path(__file__).parent / "bench"
+CASES = pytest.StashKey[list[Case]]()
 
 # A shell starts its background jobs with SIGINT ignored, and all their children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -21,10 +30,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 
-STEADY = bool(os.environ.get("CI"))
-settings.register_profile("few", deadline=None, max_examples=FEW, derandomize=STEADY)
-settings.register_profile("all", deadline=None, max_examples=ALL, derandomize=STEADY)
-settings.register_profile("many", deadline=None, max_examples=MANY, derandomize=STEADY)
+STEADY: dict[str, Any] = {
+    "deadline": None,
+    "derandomize": True,
+    "database": None,
+    "suppress_health_check": [HealthCheck.too_slow],  # it measures time
+}
+settings.register_profile("few", max_examples=FEW, **STEADY)
+settings.register_profile("all", max_examples=ALL, **STEADY)
+settings.register_profile("many", max_examples=MANY, **STEADY)
 settings.load_profile("few")  # before the tests are read; --hypothesis-profile comes after this
 
 
@@ -44,9 +58,42 @@ def plan(tiny: str) -> dict[str, Any]:
     return data["plan"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--shuffle SEED``: files, and the tests in each, in an order of that number."""
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run in the random order SEED")
+    parser.addoption("--found", type=Path, default=FOUND, help="cases that exploring found")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Examples do not depend on which modules were loaded before: their constants are not drawn."""
+    vars(providers)["_get_local_constants"] = Constants
+    config.stash[CASES] = read_cases(config.getoption("--found"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """A property is tried on what was ever found against it."""
+    with with_cases(item, item.config.stash[CASES]):
+        return (yield)
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Benchmarks guard nothing but themselves."""
     for item in items:
         if item.path.is_relative_to(BENCH):
             item.add_marker(pytest.mark.exhaustive)
+    if (seed := config.getoption("--shuffle")) is not None:
+        items[:] = shuffled(items, seed)
+
+
+def shuffled(items: list[pytest.Item], seed: int) -> list[pytest.Item]:
+    """Files in random order, and in each its tests: what a file sets up is set up once."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    draw, order = Random(seed), list(files.values())
+    draw.shuffle(order)
+    for tests in order:
+        draw.shuffle(tests)
+    return [item for tests in order for item in tests]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 
-def assert_silent(program: str, timeout_s: float = 120) -> None:
+def assert_silent(program: str, timeout_s: float = 600) -> None:
     """Run a text of Python to its end: no error, and nothing said."""
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -83,7 +83,7 @@ def test_an_error_comes_out_of_another_process() -> None:
             InputError, match=r"^number of nodes 'x': is not a whole.*; write digits only$"
         ) as caught,
     ):
-        pool.submit(parse_count, "x", "number of nodes", 4).result(timeout=60)
+        pool.submit(parse_count, "x", "number of nodes", 4).result(timeout=600)
     assert caught.value.given == "number of nodes 'x'"
 
 

@@ -1,9 +1,10 @@
 """Which restrictions exclude each other, where a problem has no answer.
 
-A solver names a core of the rules, by assumptions; rules that it does not take are left out one by
-one; the other solver confirms what remains of the rules.  Where rules alone have matrices, all
-restrictions are left out one by one, with a whole search for each, by the solver that was asked.
-What cannot be settled in time is not claimed.
+Rules are left out one by one, in their order, from all of them: what remains follows from the
+rules alone, and is the same for every solver, seed and run.  The core that a solver names, by
+assumptions, only says which rules can go without asking.  The other solver confirms what remains.
+Where rules alone have matrices, all restrictions are left out in the same way, with a whole search
+for each, by the solver that was asked.  What cannot be settled in time is not claimed.
 
 The length of programs excludes nothing: whatever leaves a request a program leaves it the single
 collective.  Some step must join the innermost level's devices, with the form of that collective,
@@ -69,6 +70,7 @@ def rule_conflict(
 ) -> tuple[_Rule, ...]:
     """Rules that no matrix obeys together, though it may all but one of them, in their order.
 
+    Of several such sets it is the one that leaving rules out, the first one first, ends at.
     Matrices that the problem excludes count as any other.  Empty if there are no such rules, or
     if that was not settled in time.
 
@@ -82,18 +84,30 @@ def rule_conflict(
     found = ask(question, Conflict(), solver, watch.left())
     if found.value is None:
         return ()
-    core = [rules[n] for n in found.value]
-    for rule in tuple(core):
-        rest = [kept for kept in core if kept is not rule]
-        without = _excluded(replace(question, rules=tuple(rest)), solver, watch)
+    kept = _left(question, {rules[n] for n in found.value}, solver, watch)
+    other = Solver.Z3 if solver is Solver.CPSAT else Solver.CPSAT
+    confirmed = _excluded(replace(question, rules=kept), other, watch) if kept else None
+    if confirmed is False:
+        raise EncodingBug("rules are said to exclude each other", question, kept)
+    return kept if confirmed else ()
+
+
+def _left(
+    question: PlacementProblem, core: set[_Rule], solver: Solver, watch: StopWatch
+) -> tuple[_Rule, ...]:
+    """What remains of the rules when each is left out, in their order, that need not be there.
+
+    ``core``: rules that exclude each other.  Empty if it was not settled in time.
+    """
+    kept = question.rules
+    for rule in question.rules:
+        rest = tuple(other for other in kept if other != rule)
+        without = rule not in core or _excluded(replace(question, rules=rest), solver, watch)
         if without is None:
             return ()
-        core = rest if without else core
-    other = Solver.Z3 if solver is Solver.CPSAT else Solver.CPSAT
-    confirmed = _excluded(replace(question, rules=tuple(core)), other, watch)
-    if confirmed is False:
-        raise EncodingBug("rules are said to exclude each other", question, core)
-    return tuple(core) if confirmed else ()
+        if without:
+            kept, core = rest, core if rule not in core else set(rest)
+    return kept
 
 
 def _excluded(question: PlacementProblem, solver: Solver, watch: StopWatch) -> bool | None:

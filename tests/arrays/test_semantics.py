@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -304,9 +303,7 @@ def test_as_many_devices_as_there_are(shape: tuple[int, int]) -> None:
     for after in (ArrayState((one.source.dims[0], ())), one.target):
         steps.append((AllGather(state, after), ()))
         state = after
-    began = time.process_time()
     assert not check_types(first, last, one.frame, one.source, steps)
-    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

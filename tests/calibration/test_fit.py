@@ -13,6 +13,7 @@ from p2smt.calibration.fit import MAX_OUTLIERS, Fit, fit_pieces
 from p2smt.calibration.lines import Lines
 from p2smt.calibration.rows import Ask, Inside, Row, make_table, piece_names
 from p2smt.errors import InputError
+from tests.strategies.draws import Draws, draws
 from tests.tiers import but_the_first, examples_of
 
 # (latency, bytes per second), the piece of large messages first: each is the least somewhere.
@@ -62,8 +63,8 @@ def test_a_tenth_of_outliers_is_found_and_left_out(
 
 @pytest.mark.exhaustive
 @settings(max_examples=examples_of(8))
-@given(st.data())
-def test_any_two_pieces_are_found(data: st.DataObject) -> None:
+@given(draws())
+def test_any_two_pieces_are_found(data: Draws) -> None:
     slow = data.draw(st.floats(1e-6, 1e-3))
     fast = data.draw(st.floats(1e9, 1e12))
     truth = ((slow, fast), (slow / data.draw(st.floats(4, 20)), fast / data.draw(st.floats(5, 50))))

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.cli.tools import EXIT_CODES, TINY, assert_one_error, cli
+from tests.strategies.draws import Draws, draws
 from tests.tiers import examples_of
 
 ODD = st.sampled_from(["", "x", "-1", "0", "1e400", "nan", "\n", "[]", "--", "-", "=", ",", ":"])
@@ -114,8 +115,8 @@ def places(value: object) -> list[tuple[str | int, ...]]:
 
 
 @settings(max_examples=examples_of(200))
-@given(data=st.data())
-def test_a_plan_with_random_changes(tiny: str, data: st.DataObject) -> None:
+@given(data=draws())
+def test_a_plan_with_random_changes(tiny: str, data: Draws) -> None:
     plan = tiny.replace("tiny.yaml", "plan.json")
     requests = ("--reduce-scatter", "tp=1GiB", "--send", "dp=1MiB", *RESTRICTIONS)
     if not Path(plan).exists():

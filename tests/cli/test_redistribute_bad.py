@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.tools import TINY, assert_one_error, cli
+from tests.strategies.draws import Draws, draws
 
 SIX = """
 name: six
@@ -186,8 +187,8 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
 
 
 @pytest.mark.usefixtures("in_folder")
-@given(st.data())
-def test_half_valid_commands_end_with_a_documented_code(data: st.DataObject) -> None:
+@given(draws())
+def test_half_valid_commands_end_with_a_documented_code(data: Draws) -> None:
     names = data.draw(st.lists(st.sampled_from(sorted(VALUES)), max_size=4, unique=True))
     changed = {
         name: data.draw(VALUES[name] if data.draw(st.integers(0, 5)) else ODD) for name in names

@@ -20,6 +20,7 @@ from p2smt.cost.system import system_name
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import default_ranks
 from tests.cluster.test_hosts import uneven
+from tests.strategies.draws import Draws, draws
 
 SOCKETS = """
 name: sockets
@@ -124,8 +125,8 @@ def test_a_part_has_the_name_of_no_whole_node() -> None:
     assert system_name(load_topology("dgx-b200"), 1) == "8 x nvlink5 switch 900 GB/s"
 
 
-@given(st.sampled_from(WHOLE), st.sampled_from([1, 2, 4, 6, 8]), st.data())
-def test_costs_are_those_of_the_same_devices(spec: str, count: int, data: st.DataObject) -> None:
+@given(st.sampled_from(WHOLE), st.sampled_from([1, 2, 4, 6, 8]), draws())
+def test_costs_are_those_of_the_same_devices(spec: str, count: int, data: Draws) -> None:
     whole = load_topology(spec)
     if data.draw(st.booleans()):
         whole = whole.under("none")

@@ -15,10 +15,11 @@ from p2smt.cost.loads.footprint import Digits, digits_of
 from p2smt.cost.step_time import StepCostModel
 from p2smt.parallelism.placement import IntArray
 from p2smt.programs.program import Grouping, groupings, lower
+from tests.strategies.draws import shuffles
 from tests.strategies.topologies import Case
 
 OPERATIONS: tuple[Operation, ...] = (*Collective, RequestKind.ALL_TO_ALL)
-SHUFFLES = st.randoms(use_true_random=False)
+SHUFFLES = shuffles()
 PAYLOADS = st.sampled_from([0.0, 1.0, 12.0, 997.0, 1e9])
 
 

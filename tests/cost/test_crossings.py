@@ -14,6 +14,7 @@ from p2smt.cost.loads.crossings import crossings
 from p2smt.cost.rank_list import single_time
 from p2smt.parallelism.placement import IntArray
 from tests.cluster.test_hosts import uneven
+from tests.strategies.draws import Draws, draws
 
 SPLITS = [(32,), (16, 2), (8, 4), (4, 4, 2)]
 
@@ -40,9 +41,9 @@ def connections(ranks: IntArray, axis: int, kind: RequestKind) -> list[tuple[int
     return found
 
 
-@given(ranks_of_uneven(), st.sampled_from(RequestKind), st.data())
+@given(ranks_of_uneven(), st.sampled_from(RequestKind), draws())
 def test_connections_are_counted_one_by_one(
-    ranks: IntArray, kind: RequestKind, data: st.DataObject
+    ranks: IntArray, kind: RequestKind, data: Draws
 ) -> None:
     topology, axis = uneven(), data.draw(st.integers(0, ranks.ndim - 1))
     found = crossings(topology, ranks, (axis,), kind)
@@ -55,8 +56,8 @@ def test_connections_are_counted_one_by_one(
         assert counted[1].tolist() == [sum(a != e == b for a, b in pairs) for e in entities]
 
 
-@given(ranks_of_uneven(), st.data())
-def test_the_busiest_uplink_is_the_one_that_is_priced(ranks: IntArray, data: st.DataObject) -> None:
+@given(ranks_of_uneven(), draws())
+def test_the_busiest_uplink_is_the_one_that_is_priced(ranks: IntArray, data: Draws) -> None:
     """A send's bottleneck carries as many messages as the busiest uplink of its level."""
     topology, axis = uneven(), data.draw(st.integers(0, ranks.ndim - 1))
     step = single_time(topology, ranks, (axis,), RequestKind.SEND, 2**20)

@@ -11,7 +11,7 @@ from p2smt.problems.claim import Claim
 from p2smt.result import SearchLimits, Status
 from p2smt.schedules.language.expression import evaluate, parse
 
-LIMITS = SearchLimits(time_limit_s=20)
+LIMITS = SearchLimits()
 KNOWN = ("n >= 2", "0 <= r", "r < n", "0 <= t", "t <= n - 2")
 
 

@@ -18,6 +18,7 @@ from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
 from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
 from p2smt.result import SearchLimits, Status
 from tests.oracles.placements import all_matrices, best_matrix, valid_matrices
+from tests.strategies.draws import Draws, draws
 from tests.strategies.placements import cost_tables, problems, sizes
 from tests.tiers import examples_of
 
@@ -67,9 +68,9 @@ def test_set_and_optimum_are_those_of_brute_force(
 
 
 @both
-@given(data=st.data())
+@given(data=draws())
 @settings(examples, max_examples=examples_of(40))
-def test_sum_and_worst_optimum_of_several_axes(solver: ModuleType, data: st.DataObject) -> None:
+def test_sum_and_worst_optimum_of_several_axes(solver: ModuleType, data: Draws) -> None:
     levels, axes = data.draw(sizes(most=4))
     tables = data.draw(st.lists(cost_tables(levels, axes), min_size=2, max_size=3))
     agree(solver, PlacementProblem(levels, axes, costs=tuple(tables)))

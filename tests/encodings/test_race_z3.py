@@ -23,7 +23,7 @@ from p2smt.result import SearchLimits, Status
 
 A, B = Sum(((0, 1),)), Sum(((1, 1),))
 NOTHING = Sum(((2, 1),))
-LIMITS = SearchLimits(time_limit_s=60.0)
+LIMITS = SearchLimits()
 
 
 @pytest.fixture(params=[0, 32], ids=["places", "closed"], autouse=True)

@@ -42,12 +42,18 @@ def cubes() -> z3.Solver:
     return solver
 
 
-def still_busy() -> bool:
-    """Whether some thread of this process keeps computing."""
-    time.sleep(0.1)
-    before_s = time.process_time()
-    time.sleep(0.3)
-    return time.process_time() - before_s > 0.15
+TEN_MINUTES = SearchLimits(time_limit_s=600)
+"""So long a search goes on that nobody stops."""
+
+
+def becomes_idle() -> bool:
+    """Whether all threads of this process stop computing, sooner or later."""
+    for _ in range(1000):
+        before_s = time.process_time()
+        time.sleep(0.3)
+        if time.process_time() - before_s < 0.01:
+            return True
+    return False
 
 
 @pytest.fixture
@@ -63,8 +69,8 @@ def as_the_command_line() -> Iterator[None]:
 @pytest.mark.parametrize(
     "search",
     [
-        lambda: run(split_evenly(), SearchLimits(time_limit_s=60)),
-        lambda: solution(cubes(), StopWatch.start(SearchLimits(time_limit_s=60))),
+        lambda: run(split_evenly(), TEN_MINUTES),
+        lambda: solution(cubes(), StopWatch.start(TEN_MINUTES)),
     ],
     ids=["cpsat", "z3"],
 )
@@ -74,13 +80,11 @@ def test_an_interrupt_stops_the_search_and_goes_on(
     search: Callable[[], object], number: signal.Signals
 ) -> None:
     timer = threading.Timer(0.5, os.kill, (os.getpid(), number))
-    start = time.monotonic()
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         search()
     timer.cancel()
-    assert time.monotonic() - start < 30
-    assert not still_busy()
+    assert becomes_idle()
 
 
 def test_the_time_limit_of_a_search_holds() -> None:

@@ -21,7 +21,8 @@ from p2smt.solvers.stopping import stopping_when
 from tests.encodings.test_solver_runs import pigeons, split_evenly
 
 NO_LIMIT = SearchLimits()
-A_MINUTE = SearchLimits(time_limit_s=60)
+TEN_MINUTES = SearchLimits(time_limit_s=600)
+"""So long a search goes on that nobody stops."""
 
 
 class After:
@@ -47,8 +48,8 @@ def hard_minimum() -> cp_model.CpModel:
 
 
 def few_asked(useless: After) -> bool:
-    """Whether it ended soon after it was found useless: a minute has 1200 questions."""
-    return useless.times <= len(useless.bounds) < useless.times + 200
+    """Whether it ended soon after it was found useless: ten minutes have 12,000 questions."""
+    return useless.times <= len(useless.bounds) < useless.times + 6000
 
 
 def test_what_is_useless_from_the_start_is_not_begun() -> None:
@@ -62,14 +63,14 @@ def test_what_is_useless_from_the_start_is_not_begun() -> None:
 
 def test_cpsat_is_stopped_while_it_works() -> None:
     with stopping_when(useless := After(4)):
-        _, status = run(split_evenly(), A_MINUTE)
+        _, status = run(split_evenly(), TEN_MINUTES)
     assert status == cp_model.UNKNOWN
     assert few_asked(useless)
     assert set(useless.bounds) == {None}
 
 
 def test_z3_is_stopped_while_it_works() -> None:
-    watch = StopWatch.start(A_MINUTE)
+    watch = StopWatch.start(TEN_MINUTES)
     with stopping_when(useless := After(4)), pytest.raises(OutOfTimeError, match=STOPPED):
         solution(pigeons(), watch)
     assert few_asked(useless)
@@ -86,7 +87,7 @@ def test_a_bound_in_ticks_stops_cpsat_and_is_kept() -> None:
         return bound is not None and bound >= 60
 
     with stopping_when(beyond):
-        solver, status = run(hard_minimum(), A_MINUTE, in_ticks=True)
+        solver, status = run(hard_minimum(), TEN_MINUTES, in_ticks=True)
     assert status == cp_model.UNKNOWN
     proved = bound_without_answer(solver)
     assert proved is not None
@@ -95,7 +96,7 @@ def test_a_bound_in_ticks_stops_cpsat_and_is_kept() -> None:
 
 def test_bounds_of_other_objectives_are_not_shown() -> None:
     with stopping_when(useless := After(8)):
-        run(hard_minimum(), A_MINUTE)
+        run(hard_minimum(), TEN_MINUTES)
     assert set(useless.bounds) == {None}
 
 
@@ -141,8 +142,8 @@ def test_a_question_that_fails_ends_the_search_first() -> None:
 
     before = threading.active_count()
     with stopping_when(fails), pytest.raises(ZeroDivisionError):
-        run(split_evenly(), A_MINUTE)
-    for _ in range(200):  # the solver's thread has ended, or is about to
+        run(split_evenly(), TEN_MINUTES)
+    for _ in range(30_000):  # the solver's thread has ended, or is about to
         if threading.active_count() == before:
             return
         time.sleep(0.01)

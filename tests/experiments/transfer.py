@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import sys
 
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 _CHUNK_BYTES = 2**16
 
 

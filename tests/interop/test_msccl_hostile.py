@@ -13,6 +13,7 @@ from p2smt.interop.msccl.read import read_msccl
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.verify import verify
 from tests.interop.msccl_texts import algo, block, gpu, ring, step, swap
+from tests.strategies.draws import Draws, draws
 
 RING, SWAP = ring(2), swap()
 COPY = SWAP.replace("</gpu>", '<copy i_off="0" o_off="1"/></gpu>')
@@ -120,8 +121,8 @@ NUMBERS = st.one_of(
 )
 
 
-@given(st.data())
-def test_attributes_of_any_value(data: st.DataObject) -> None:
+@given(draws())
+def test_attributes_of_any_value(data: Draws) -> None:
     """Whatever the attributes are: refused, or a schedule that the checker can judge."""
     lines = SWAP.split('"')
     for place in data.draw(st.lists(st.integers(0, len(lines) // 2 - 1), min_size=1, max_size=3)):

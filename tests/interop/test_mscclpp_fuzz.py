@@ -14,6 +14,7 @@ from p2smt.interop.mscclpp.write import write_mscclpp
 from p2smt.interop.reading import Reading
 from p2smt.schedules.model import Schedule
 from tests.interop.mscclpp_plans import NOP, all_gather, far, lonely, move, near, op, over, pair
+from tests.strategies.draws import Draws, draws
 from tests.tiers import examples_of
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def _read(text: str) -> Schedule | None:
 
 
 @settings(max_examples=examples_of(300), deadline=None)
-@given(st.sampled_from(_PLANS), st.data())
-def test_changed_values(plan: Any, draw: st.DataObject) -> None:
+@given(st.sampled_from(_PLANS), draws())
+def test_changed_values(plan: Any, draw: Draws) -> None:
     data = json.loads(json.dumps(plan))
     for _ in range(draw.draw(st.integers(1, 3))):
         path = draw.draw(st.sampled_from(list(_places(data))))
@@ -114,8 +115,8 @@ def _consistent(schedule: Schedule) -> None:
     assert write_mscclpp(again) == text
 
 
-@given(st.sampled_from(_PLANS), st.data())
-def test_cut_and_spliced_texts(plan: Any, draw: st.DataObject) -> None:
+@given(st.sampled_from(_PLANS), draws())
+def test_cut_and_spliced_texts(plan: Any, draw: Draws) -> None:
     text = json.dumps(plan, indent=1)
     start = draw.draw(st.integers(0, len(text)))
     end = draw.draw(st.integers(start, len(text)))

@@ -18,6 +18,7 @@ from p2smt.parallelism.placement import (
     rank_groups,
 )
 from tests.oracles.placements import all_matrices
+from tests.strategies.draws import Draws, draws
 from tests.strategies.placements import matrices, sizes
 
 RUNNING = ((1, 1, 2, 2), (1, 2, 1, 2))
@@ -88,9 +89,9 @@ def test_the_rank_tensor_is_a_permutation_that_increases_along_every_axis(matrix
         assert (np.diff(ranks, axis=axis) > 0).all()
 
 
-@given(matrices(), st.data())
+@given(matrices(), draws())
 def test_groups_partition_the_devices_and_agree_with_the_rank_tensor(
-    matrix: Matrix, data: st.DataObject
+    matrix: Matrix, data: Draws
 ) -> None:
     placement = Placement(matrix)
     axes = sorted(data.draw(st.sets(st.integers(0, len(matrix) - 1))))

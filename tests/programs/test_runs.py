@@ -21,6 +21,7 @@ from p2smt.programs.runs import run_on_runs
 from p2smt.programs.semantics import Step, Trace
 from p2smt.result import SearchLimits
 from p2smt.search.programs import Task, list_programs
+from tests.strategies.draws import Draws, draws
 from tests.tiers import but_the_first
 
 KINDS = [kind for kind in RequestKind if kind.has_programs]
@@ -35,9 +36,9 @@ def shown(broken: Violation | None) -> tuple[int, bool] | None:
     return broken.step, goal
 
 
-@given(st.sampled_from(KINDS), st.sampled_from(FACTORS), st.data())
+@given(st.sampled_from(KINDS), st.sampled_from(FACTORS), draws())
 def test_any_program_as_by_the_semantics(
-    kind: RequestKind, factors: tuple[int, ...], data: st.DataObject
+    kind: RequestKind, factors: tuple[int, ...], data: Draws
 ) -> None:
     """Steps are drawn among those that are allowed, and now and then among all."""
     demand, devices = demand_of(kind), math.prod(factors)

@@ -25,6 +25,7 @@ from p2smt.plans.redistribution.plan import RedistributionPlan
 from p2smt.report.arrays.blocks import held_blocks
 from p2smt.report.arrays.picture import picture, write_picture
 from p2smt.search.redistribution.solve import solve_redistribution
+from tests.strategies.draws import Draws, draws
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -51,8 +52,8 @@ def chunks(start: int, size: int, ways: list[tuple[int, int]]) -> tuple[int, int
     return start, start + size
 
 
-@given(st.sampled_from([(8, 16), (9, 10), (13, 8)]), st.data())
-def test_blocks_are_chunks_of_chunks(shape: tuple[int, ...], data: st.DataObject) -> None:
+@given(st.sampled_from([(8, 16), (9, 10), (13, 8)]), draws())
+def test_blocks_are_chunks_of_chunks(shape: tuple[int, ...], data: Draws) -> None:
     frame = frame_of(shape, Uneven.NESTED if shape[0] % 2 else Uneven.REFUSE)
     digits = data.draw(st.permutations(range(len(frame.digits))))
     split = data.draw(st.integers(0, len(digits)))

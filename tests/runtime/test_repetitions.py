@@ -24,7 +24,7 @@ from tests.runtime.schedules.tools import ring
 from tests.runtime.tools import ALL, BLUE, GATHER, RAILS, program_request, request, whole
 from tests.tiers import but_the_first
 
-OPTIONS = RunOptions(repeat=4, warmup=1, time_limit_s=150)
+OPTIONS = RunOptions(repeat=4, warmup=1, time_limit_s=600)
 # In each rank before the repetitions: a call per check (integers, random numbers).  Then each
 # repetition has one in the program, one in the baseline, and one in the single steps.
 FAULT = """
@@ -137,7 +137,7 @@ def test_every_turn_of_what_is_right_passes(data_type: DataType) -> None:
             ),
         ),
     )
-    options = RunOptions(repeat=3, warmup=1, time_limit_s=150, data_type=data_type)
+    options = RunOptions(repeat=3, warmup=1, time_limit_s=600, data_type=data_type)
     result = summarize(job, launch(job, options))
     assert [found.errors for found in result.requests] == [()] * len(job.requests)
     assert [found.repetitions_checked for found in result.requests] == [3] * len(job.requests)

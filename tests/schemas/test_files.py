@@ -31,6 +31,7 @@ from tests.schemas.mutations import mutants
 from tests.schemas.tools import complaints
 from tests.skeletons.journal.searched import open_journal, search
 from tests.skeletons.journal.words import Words
+from tests.strategies.draws import Draws, draws
 
 SYMBOLIC = sorted((Path(__file__).parents[1] / "schedules" / "symbolic").glob("*.yaml"))
 TORUS: dict[str, Any] = {
@@ -181,8 +182,8 @@ def test_a_plan_fits_its_schema(plan_text: str) -> None:
     assert complaints("plan", json.loads(plan_text)) == []
 
 
-@given(choice=st.data())
-def test_plans(plan_text: str, choice: st.DataObject) -> None:
+@given(choice=draws())
+def test_plans(plan_text: str, choice: Draws) -> None:
     """Its topology apart, as above; its numbers need not agree."""
     data = choice.draw(mutants({**json.loads(plan_text), "topology": TORUS}))
     shape = refusal(lambda: validated(PlanModel, data, "it"))
@@ -204,8 +205,8 @@ def test_a_redistribution_fits_its_schema(redistribution: dict[str, Any]) -> Non
     assert complaints("redistribution", redistribution) == []
 
 
-@given(choice=st.data())
-def test_redistributions(redistribution: dict[str, Any], choice: st.DataObject) -> None:
+@given(choice=draws())
+def test_redistributions(redistribution: dict[str, Any], choice: Draws) -> None:
     """Its topology apart, as above; its numbers need not agree."""
     data = choice.draw(mutants(redistribution))
     shape = refusal(lambda: validated(RedistributionModel, data, "it"))
@@ -232,8 +233,8 @@ def test_lines_of_journals_fit_their_schema(journal: list[dict[str, Any]]) -> No
     assert [text for line in journal for text in complaints("journal", line)] == []
 
 
-@given(choice=st.data())
-def test_journals(journal: list[dict[str, Any]], choice: st.DataObject) -> None:
+@given(choice=draws())
+def test_journals(journal: list[dict[str, Any]], choice: Draws) -> None:
     """What a verdict needs is left out, and whether digests are right."""
     line = choice.draw(st.sampled_from(journal))
     data = choice.draw(mutants(line))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import p2smt
@@ -17,8 +18,8 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.restrictions import restriction_text
 from p2smt.problems.placement import PlacementProblem
 from p2smt.report.solution_data import solution_data
-from p2smt.result import SearchLimits, Status
-from p2smt.search.conflict import list_placements, rule_conflict
+from p2smt.result import Result, SearchLimits, Status
+from p2smt.search.conflict import conflict, list_placements, rule_conflict
 from p2smt.search.joint import JointSearch
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Conflict
@@ -28,6 +29,7 @@ from tests.oracles.placements import all_matrices, obeys
 from tests.search.test_scene_table import rules_on
 from tests.search.test_solve import problem, problems
 from tests.search.test_without_proof import text_of
+from tests.strategies.draws import Draws, draws
 from tests.strategies.placements import sizes
 from tests.tiers import examples_of
 
@@ -40,28 +42,67 @@ def answers(question: PlacementProblem, rules: tuple[AxisRule | FixedEntry, ...]
     return sum(all(obeys(matrix, rule) for rule in rules) for matrix in every)
 
 
-@settings(max_examples=examples_of(200), deadline=None)
-@given(sizes(most=3), st.data(), st.sampled_from(Solver))
-def test_a_core_is_infeasible_and_smallest(
-    both: tuple[tuple[int, ...], tuple[int, ...]], data: st.DataObject, solver: Solver
-) -> None:
-    levels, axes = both
-    drawn = [*data.draw(rules_on(len(axes), len(levels))), *data.draw(rules_on(len(axes), 1))]
-    rules = tuple(drawn)
-    question = PlacementProblem(levels, axes, rules)
-    raw = ask(question, Conflict(), solver, UNLIMITED)
-    core = rule_conflict(question, UNLIMITED, solver)
-    if answers(question, rules):
-        assert (raw.status, raw.value, core) == (Status.FEASIBLE, None, ())
+@st.composite
+def questions(draw: st.DrawFn) -> PlacementProblem:
+    """Small ones with many rules, of which few have an answer."""
+    levels, axes = draw(sizes(most=3))
+    rules = [*draw(rules_on(len(axes), len(levels))), *draw(rules_on(len(axes), 1))]
+    return PlacementProblem(levels, axes, tuple(rules))
+
+
+def left(question: PlacementProblem) -> tuple[AxisRule | FixedEntry, ...]:
+    """What remains of the rules when each, in their order, is left out that need not be there."""
+    kept = list(dict.fromkeys(question.rules))
+    for rule in tuple(kept):
+        rest = [other for other in kept if other != rule]
+        kept = kept if answers(question, tuple(rest)) else rest
+    return tuple(kept)
+
+
+@settings(max_examples=examples_of(200))
+@given(questions(), st.sampled_from(Solver))
+def test_a_core_is_infeasible(question: PlacementProblem, solver: Solver) -> None:
+    found = ask(question, Conflict(), solver, UNLIMITED)
+    if answers(question, question.rules):
+        assert (found.status, found.value) == (Status.FEASIBLE, None)
         return
-    assert raw.status is Status.INFEASIBLE
-    assert raw.value is not None
-    assert not answers(question, tuple(rules[n] for n in raw.value))
-    assert core
-    assert set(core) <= set(rules)
-    assert not answers(question, core)
-    for rule in core:
-        assert answers(question, tuple(other for other in core if other != rule))
+    assert found.status is Status.INFEASIBLE
+    assert found.value is not None
+    assert not answers(question, tuple(question.rules[n] for n in found.value))
+
+
+PAIRS = PlacementProblem(
+    (4, 8),
+    (8, 4),
+    (
+        AxisRule(0, 0, inside=True),
+        AxisRule(1, 0, inside=True),
+        AxisRule(0, 0, inside=False),
+        FixedEntry(0, 1, 8),
+    ),
+)
+"""Of these rules the first excludes the second and the third, the last the second and the third."""
+
+
+@settings(max_examples=examples_of(100))
+@given(questions())
+@example(PAIRS)
+def test_solvers_and_seeds_name_the_same_rules(question: PlacementProblem) -> None:
+    """None of them can go, as all without any one of them have an answer."""
+    wanted = () if answers(question, question.rules) else left(question)
+    for solver, seed in product(Solver, (0, 1, 2**40)):
+        assert rule_conflict(question, SearchLimits(seed=seed), solver) == wanted
+    for rule in wanted:
+        assert answers(question, tuple(other for other in wanted if other != rule))
+
+
+def test_whatever_core_a_solver_names_the_conflict_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for core in ((0, 1), (0, 2), (1, 3), (2, 3), (0, 1, 2, 3)):
+        named = Result(Status.INFEASIBLE, core)
+        monkeypatch.setattr("p2smt.search.conflict.ask", lambda *_, named=named: named)
+        assert rule_conflict(PAIRS) == PAIRS.rules[2:]
 
 
 def test_no_time_names_no_core() -> None:
@@ -84,7 +125,7 @@ CASES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
                 AxisRule(0, 1, inside=False),
             )
         },
-        ("dp within node", "tp within node"),
+        ("dp within node", "tp=gpu:4"),
     ),
     ({"rules": (FixedEntry(1, 0, 3),)}, ("tp=node:3",)),
     (
@@ -110,6 +151,15 @@ CASES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("restricted", "expected"), CASES)
+def test_seeds_name_the_same_restrictions(
+    restricted: dict[str, Any], expected: tuple[str, ...]
+) -> None:
+    for seed in (1, 2**40):
+        limits = SearchLimits(seed=seed, workers=2)
+        assert conflict(problem("dp=1MiB", **restricted), limits, Solver.CPSAT) == expected
+
+
+@pytest.mark.parametrize(("restricted", "expected"), CASES)
 def test_an_infeasible_problem_names_what_excludes_each_other(
     restricted: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
@@ -123,9 +173,9 @@ def test_an_infeasible_problem_names_what_excludes_each_other(
 
 
 @settings(max_examples=examples_of(60), deadline=None)
-@given(problems(12), st.data())
+@given(problems(12), draws())
 def test_the_length_of_programs_leaves_no_request_without_one(
-    question: Problem, data: st.DataObject
+    question: Problem, data: Draws
 ) -> None:
     """Where some program is allowed, so is one collective: no core needs to name the length."""
     level = st.sampled_from(question.topology.names)
@@ -171,12 +221,12 @@ def test_solve_names_forbidden_rules_as_given(tiny: str) -> None:
 
 
 def test_placements_names_the_rules() -> None:
-    wanted = ("dp within l1", "tp within l1")
-    rules = (*("--require", wanted[0]), *("--require", wanted[1]), *("--fix", "dp=l2:8"))
+    wanted = ("tp within l1", "dp=l2:8")
+    rules = (*("--require", "dp within l1"), *("--require", wanted[0]), *("--fix", wanted[1]))
     options = ("placements", "--levels", "4,8", "--axes", "dp=8,tp=4", *rules)
     done = cli(*options)
     assert done.code == 0
-    assert "these rules exclude each other: dp within l1; tp within l1" in done.out
+    assert "these rules exclude each other: tp within l1; dp=l2:8" in done.out
     data = cli(*options, "--json").json()
     assert data["conflict"] == list(wanted)
     alone = cli("placements", "--levels", "4,8", "--axes", "dp=8,tp=4", "--fix", "dp=l1:3")

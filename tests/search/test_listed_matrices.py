@@ -27,6 +27,7 @@ from tests.oracles import placements as oracle
 from tests.search.test_scene_table import rules_on
 from tests.search.test_solve import problems
 from tests.search.test_solve_limits import ask, cluster
+from tests.strategies.draws import Draws, draws
 from tests.strategies.topologies import placements, topologies
 from tests.tiers import examples_of
 
@@ -40,8 +41,8 @@ def by_a_solver() -> Iterator[None]:
 
 
 @settings(max_examples=examples_of(150))
-@given(st.data())
-def test_the_list_is_that_of_brute_force(data: st.DataObject) -> None:
+@given(draws())
+def test_the_list_is_that_of_brute_force(data: Draws) -> None:
     drawn = data.draw(placements(96))
     levels, axes = drawn.level_sizes, drawn.axis_sizes
     rules = data.draw(rules_on(len(axes), len(levels)))
@@ -73,8 +74,8 @@ def test_axes_that_must_lie_across_and_inside_leave_nothing() -> None:
 
 
 @settings(max_examples=examples_of(100))
-@given(st.data())
-def test_matrices_share_a_row_if_they_share_a_scene(data: st.DataObject) -> None:
+@given(draws())
+def test_matrices_share_a_row_if_they_share_a_scene(data: Draws) -> None:
     drawn = data.draw(placements(48))
     topology = data.draw(topologies(drawn.level_sizes))
     axes = drawn.axis_sizes
@@ -90,8 +91,8 @@ def test_matrices_share_a_row_if_they_share_a_scene(data: st.DataObject) -> None
 
 
 @settings(max_examples=examples_of(100))
-@given(st.data())
-def test_the_least_of_a_list_is_that_of_brute_force(data: st.DataObject) -> None:
+@given(draws())
+def test_the_least_of_a_list_is_that_of_brute_force(data: Draws) -> None:
     """With forbidden and excluded matrices; ties go to the smallest."""
     drawn = data.draw(placements(24))
     levels, axes = drawn.level_sizes, drawn.axis_sizes

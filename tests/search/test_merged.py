@@ -22,14 +22,13 @@ from p2smt.search.programs import Task, best_program
 from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
 from p2smt.search.weaker.merged import best_merged
 from tests.search.test_solve_limits import ask, cluster
+from tests.strategies.draws import Draws, draws
 
 UNLIMITED = SearchLimits()
 
 
-@given(st.lists(st.integers(1, 3), min_size=2, max_size=6), st.data())
-def test_merged_levels_form_groups_of_the_whole_hierarchy(
-    factors: list[int], data: st.DataObject
-) -> None:
+@given(st.lists(st.integers(1, 3), min_size=2, max_size=6), draws())
+def test_merged_levels_form_groups_of_the_whole_hierarchy(factors: list[int], data: Draws) -> None:
     whole = Hierarchy.plain([*factors, 2])
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, whole.depth - 1)))))
     merged = whole.merged([cut for cut in cuts if cut < whole.depth])

@@ -23,6 +23,7 @@ from p2smt.solvers.questions import Every
 from tests.oracles.placements import obeys
 from tests.search.test_solve import brute_force, problem, problems
 from tests.search.test_solve_limits import ask, cluster, deep
+from tests.strategies.draws import Draws, draws
 from tests.strategies.placements import rules
 from tests.tiers import examples_of
 
@@ -69,8 +70,8 @@ def test_z3_finds_the_same(question: Problem, within: float) -> None:
 
 
 @settings(max_examples=examples_of(25))
-@given(problems(), GAPS, st.data())
-def test_rules_hold(question: Problem, within: float, data: st.DataObject) -> None:
+@given(problems(), GAPS, draws())
+def test_rules_hold(question: Problem, within: float, data: Draws) -> None:
     every = brute_force(question)
     rule = data.draw(rules(data.draw(st.sampled_from([matrix for _, matrix in every]))))
     expected = [(cost, matrix) for cost, matrix in every if obeys(matrix, rule)]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.files.validation import validated
@@ -17,6 +16,7 @@ from p2smt.plans.check.plan import check_plan
 from p2smt.plans.file_model import PlanModel
 from tests.cli.tools import RACKS, assert_one_error, cli
 from tests.schemas.mutations import mutants
+from tests.strategies.draws import Draws, draws
 
 AXES = ("-a", "dp=2,pp=2,tp=2", "--reduce", "dp=64MiB", "--send", "pp=1MiB", "--fix", "tp=gpu:2")
 FIVE = ["n1", "n2", "n3", "n4", "n5"]
@@ -147,8 +147,8 @@ def test_entries_inside_the_nodes_are_held_against_the_ranks() -> None:
     assert "restriction: dp=gpu:2: the matrix has 1 there" in outcome.out
 
 
-@given(st.data())
-def test_no_change_of_an_allocation_breaks_the_check(idle: Plan, data: st.DataObject) -> None:
+@given(draws())
+def test_no_change_of_an_allocation_breaks_the_check(idle: Plan, data: Draws) -> None:
     changed = {**idle, "allocation": data.draw(mutants(idle["allocation"]))}
     with suppress(InputError):
         check_plan(validated(PlanModel, changed, "plan"), "plan")

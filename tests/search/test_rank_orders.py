@@ -30,6 +30,7 @@ from tests.oracles.placements import all_matrices
 from tests.search.test_solve import brute_force, problems
 from tests.search.test_solve_limits import ask, cluster
 from tests.search.test_without_proof import NO_TIME, text_of
+from tests.strategies.draws import Draws, draws
 from tests.tiers import examples_of
 
 
@@ -139,8 +140,8 @@ def test_a_default_is_the_answer_where_no_matrix_is_left() -> None:
 
 
 @settings(max_examples=examples_of(100))
-@given(problems(), st.data())
-def test_a_matrix_and_its_rank_list_break_the_same(question: Problem, data: st.DataObject) -> None:
+@given(problems(), draws())
+def test_a_matrix_and_its_rank_list_break_the_same(question: Problem, data: Draws) -> None:
     """Rules on axes, forms and steps across levels are held against groups, however given."""
     axis, level = (
         st.sampled_from(range(len(question.axes))),

@@ -15,6 +15,7 @@ from p2smt.search.scene_columns import Columns, across_levels, fixed_values
 from p2smt.search.scene_table import scene_table
 from tests.oracles.placements import all_matrices, obeys
 from tests.search.test_solve_limits import cluster
+from tests.strategies.draws import Draws, draws
 from tests.strategies.topologies import placements, topologies
 from tests.tiers import examples_of
 
@@ -30,8 +31,8 @@ def rules_on(axes: int, levels: int) -> st.SearchStrategy[Rules]:
 
 
 @settings(max_examples=examples_of(150))
-@given(st.data())
-def test_matrices_that_obey_have_their_rows_and_there_are_no_others(data: st.DataObject) -> None:
+@given(draws())
+def test_matrices_that_obey_have_their_rows_and_there_are_no_others(data: Draws) -> None:
     drawn = data.draw(placements(48))
     topology = data.draw(topologies(drawn.level_sizes))
     axes = drawn.axis_sizes
@@ -50,8 +51,8 @@ def test_matrices_that_obey_have_their_rows_and_there_are_no_others(data: st.Dat
 
 
 @settings(max_examples=examples_of(150))
-@given(st.data())
-def test_the_count_is_that_of_the_rows(data: st.DataObject) -> None:
+@given(draws())
+def test_the_count_is_that_of_the_rows(data: Draws) -> None:
     drawn = data.draw(placements(48))
     axes = drawn.axis_sizes
     chosen = sorted(data.draw(st.sets(st.integers(0, len(axes) - 1), min_size=1, max_size=3)))

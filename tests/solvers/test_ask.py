@@ -34,7 +34,7 @@ from p2smt.solvers.ask import AnyProblem, ask
 from p2smt.solvers.questions import Best, CostKeys, Every, Optimum, Proof, Question, Witness
 from p2smt.solvers.solver import Solver, solver_of
 
-LIMITS = SearchLimits(time_limit_s=60.0)
+LIMITS = SearchLimits()
 TABLE = CostTable((LevelTerm(0, (0,)),), {(1,): 5, (2,): 3, (4,): 4})
 PLACEMENT = PlacementProblem(
     (4, 4), (4, 4), (AxisRule(1, 0, False), FixedEntry(0, 0, 2)), (TABLE,), excluded=frozenset()

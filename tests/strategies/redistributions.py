@@ -15,6 +15,7 @@ from p2smt.arrays.mesh import Mesh, SubAxis
 from p2smt.arrays.state import ArrayState
 from p2smt.arrays.steps import KINDS, ArrayStep, StepKind
 from p2smt.cluster.topology import Topology
+from tests.strategies.draws import shuffles
 from tests.strategies.libraries import run_by
 from tests.strategies.topologies import topologies
 
@@ -38,7 +39,7 @@ def array_scenes(draw: st.DrawFn) -> ArrayScene:
     topology = draw(topologies(sizes))
     if draw(st.booleans()):
         topology = draw(run_by(topology))
-    shuffle = draw(st.randoms(use_true_random=False))
+    shuffle = draw(shuffles())
     factors = _primes(math.prod(sizes))
     while len(factors) > 1 and shuffle.random() < 0.2:
         factors.pop(shuffle.randrange(len(factors)))

@@ -19,6 +19,7 @@ from p2smt.workload.timing.combine import combine, stage_times
 from p2smt.workload.timing.request_columns import axis_requests
 from p2smt.workload.timing.work import StrategyWork, work
 from p2smt.workload.transformer import Transformer
+from tests.strategies.draws import Draws, draws
 from tests.strategies.trainings import efficiencies, training_runs
 from tests.workload.devices import SMALL_DEVICE
 
@@ -43,9 +44,9 @@ def priced_runs(
     return run, efficiency, {one.name: draw(prices) for one in requests}
 
 
-@given(priced_runs(), st.data())
+@given(priced_runs(), draws())
 def test_no_price_makes_an_iteration_shorter(
-    priced: tuple[TrainingRun, Efficiency, dict[str, float]], data: st.DataObject
+    priced: tuple[TrainingRun, Efficiency, dict[str, float]], data: Draws
 ) -> None:
     run, efficiency, call_s = priced
     done = work_of(run, efficiency)

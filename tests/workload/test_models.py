@@ -20,6 +20,7 @@ from p2smt.workload.model_file import (
     read_model,
 )
 from p2smt.workload.transformer import Transformer
+from tests.strategies.draws import Draws, draws
 
 SMALL = """\
 name: small
@@ -146,8 +147,8 @@ def test_a_vocabulary_that_is_padded_says_so(name: str) -> None:
 SIZES = st.integers(1, 10**6)
 
 
-@given(st.data())
-def test_models_read_back(data: st.DataObject) -> None:
+@given(draws())
+def test_models_read_back(data: Draws) -> None:
     kv_heads = data.draw(st.integers(1, 64))
     model = Transformer(
         data.draw(st.text("ab-1", min_size=1)),

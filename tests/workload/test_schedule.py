@@ -14,6 +14,7 @@ from p2smt.workload.run import TrainingRun
 from p2smt.workload.timing.combine import stage_times
 from p2smt.workload.timing.work import StrategyWork, work
 from tests.oracles.pipelines import makespan
+from tests.strategies.draws import Draws, draws
 from tests.strategies.trainings import efficiencies, training_runs
 from tests.workload.devices import SMALL_DEVICE
 
@@ -36,10 +37,8 @@ def test_stages_alike_take_what_the_schedule_takes(
     assert busy_s + float(times.bubble_s[0]) == pytest.approx(found)
 
 
-@given(st.integers(1, 5), st.integers(1, 6), st.data())
-def test_uneven_stages_lie_between_alike_ones(
-    pp: int, micro_batches: int, data: st.DataObject
-) -> None:
+@given(st.integers(1, 5), st.integers(1, 6), draws())
+def test_uneven_stages_lie_between_alike_ones(pp: int, micro_batches: int, data: Draws) -> None:
     """The schedule's time and the formula's: within those of all as fast, or as slow, as one."""
     seconds = st.integers(1, 4)
     forward_s = [[float(data.draw(seconds))] for _ in range(pp)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
@@ -19,7 +19,9 @@ def _as_switch(value: object) -> object:
     return bool(value) if type(value) is int and value in (0, 1) else value
 
 
-ModelSwitch = Annotated[bool, BeforeValidator(_as_switch)]
+ModelSwitch = Annotated[
+    bool, BeforeValidator(_as_switch, json_schema_input_type=bool | Literal[0, 1])
+]
 _EXPERTS = ("experts", "num_experts", "expert_ffn", "topk", "router")
 
 

@@ -37,7 +37,7 @@ def run_rank(rank: int, ranks: int, out: Path, names: Sequence[str]) -> int:
             init_method=f"file://{out}/store",
             rank=rank,
             world_size=ranks,
-            timeout=timedelta(seconds=60),
+            timeout=timedelta(minutes=10),
         )
         for name in names:
             cases.CASES[name]()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from p2smt.cost.symbolic.envelope import PayloadLine, bandwidth_cells, line_cells
 from p2smt.cost.symbolic.form import CostForm
+from tests.strategies.draws import Draws, draws
 
 numbers = st.fractions(0, 20, max_denominator=7)
 lines = st.builds(PayloadLine, numbers, numbers)
@@ -48,8 +49,8 @@ forms = st.builds(
 )
 
 
-@given(st.lists(forms, min_size=1, max_size=5), st.data())
-def test_costs_with_kinks_have_exact_cells(every: list[CostForm], data: st.DataObject) -> None:
+@given(st.lists(forms, min_size=1, max_size=5), draws())
+def test_costs_with_kinks_have_exact_cells(every: list[CostForm], data: Draws) -> None:
     betas, low, high = (Fraction(1), Fraction(2), Fraction(3)), Fraction(1, 8), Fraction(64)
     level = data.draw(st.integers(0, 2))
     cells = bandwidth_cells(every, betas, level, low, high)

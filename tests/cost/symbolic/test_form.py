@@ -34,6 +34,7 @@ from p2smt.cost.symbolic.steps import (
 from p2smt.errors import InputError, TooLarge
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Program, groupings, parse_program
+from tests.strategies.draws import Draws, draws
 from tests.strategies.libraries import library_cases
 from tests.strategies.topologies import Case, cases
 
@@ -54,9 +55,9 @@ def _late(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
     return tuple(replace(piece, latency_s=piece.latency_s or 1.0) for piece in pieces)
 
 
-@given(cases(), st.sampled_from(Collective), st.data())
+@given(cases(), st.sampled_from(Collective), draws())
 def test_numbers_put_in_give_the_numeric_model(
-    case: Case, collective: Collective, data: st.DataObject
+    case: Case, collective: Collective, data: Draws
 ) -> None:
     scene = Scene.of(numbered(case), case.placement, case.axes)
     depth = scene.hierarchy.depth
@@ -164,9 +165,9 @@ def test_what_a_library_chooses_by_the_payload_has_no_least_of_forms() -> None:
     assert all(len(cell.forms) == 1 for cell in cost.cells())
 
 
-@given(library_cases(), st.sampled_from(Collective), st.data())
+@given(library_cases(), st.sampled_from(Collective), draws())
 def test_numbers_put_in_give_a_library_on_both_sides_of_each_choice(
-    case: Case, collective: Collective, data: st.DataObject
+    case: Case, collective: Collective, data: Draws
 ) -> None:
     scene = Scene.of(case.topology, case.placement, case.axes)
     if not scene.hierarchy.depth:

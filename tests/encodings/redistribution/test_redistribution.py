@@ -35,7 +35,7 @@ from tests.encodings.redistribution.questions import (
     random_question,
 )
 
-LIMITS = SearchLimits(time_limit_s=60.0)
+LIMITS = SearchLimits()
 BOTH = pytest.mark.parametrize("solver", list(Solver))
 KIND_OF = {move: kind for kind, move in MOVES.items()} | {Move.TURN: StepKind.PERMUTE}
 
@@ -110,7 +110,7 @@ def test_seeds_and_workers_do_not_change_the_answer() -> None:
     asked = random_question(3)
     coarse = replace(asked, ticks={columns: ticks // 16 for columns, ticks in asked.ticks.items()})
     answers = {
-        ask(coarse.problem(), Optimum(), Solver.CPSAT, SearchLimits(60.0, seed=s, workers=w)).value
+        ask(coarse.problem(), Optimum(), Solver.CPSAT, SearchLimits(seed=s, workers=w)).value
         for s, w in ((0, 1), (1, 1), (2, 2))
     }
     assert len(answers) == 1

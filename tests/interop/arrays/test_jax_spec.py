@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from p2smt.arrays.element import ReduceOp
 from p2smt.arrays.mesh import Mesh
@@ -20,6 +19,7 @@ from p2smt.interop.arrays.jax_spec import (
     partition_text,
     unreduced_axes,
 )
+from tests.strategies.draws import Draws, draws
 from tests.strategies.layouts import layouts, meshes
 
 MESH = parse_mesh("dp=2,tp=4,pp=2")
@@ -38,8 +38,8 @@ def spec(*entries: object, unreduced: tuple[str, ...] = (), reduced: tuple[str, 
     return made
 
 
-@given(st.data())
-def test_layouts_are_read_back(data: st.DataObject) -> None:
+@given(draws())
+def test_layouts_are_read_back(data: Draws) -> None:
     mesh = data.draw(meshes())
     layout = data.draw(layouts(mesh, ops=(ReduceOp.SUM,)))
     entries = partition_entries(layout, mesh)

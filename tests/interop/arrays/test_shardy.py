@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from p2smt.arrays.element import ReduceOp
 from p2smt.arrays.mesh import Mesh
@@ -16,13 +15,14 @@ from p2smt.interop.arrays.shardy import (
     sharding_text,
     shardy_mesh_text,
 )
+from tests.strategies.draws import Draws, draws
 from tests.strategies.layouts import layouts, meshes
 
 MESHES = {"m": parse_mesh("x=4,y=2,z=8")}
 
 
-@given(st.data())
-def test_meshes_and_layouts_are_read_back(data: st.DataObject) -> None:
+@given(draws())
+def test_meshes_and_layouts_are_read_back(data: Draws) -> None:
     mesh = data.draw(meshes(shuffled=True))
     layout = data.draw(layouts(mesh, ops=(ReduceOp.SUM,)))
     assert parse_shardy_mesh(shardy_mesh_text("m", mesh)) == ("m", mesh)

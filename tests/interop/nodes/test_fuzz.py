@@ -25,6 +25,7 @@ from tests.interop.nodes.texts import (
     switched,
     with_cards,
 )
+from tests.strategies.draws import Draws, draws
 
 FORMATS = (*node_formats(Told("a100", 4, 1e9, "roce")), *node_formats(), ASTRA_SIM)
 MATRIX = matrix(with_cards(alike(4, "NV4"), [["PIX", "PIX", "SYS", "SYS"]] * 2), ["NIC0", "NIC1"])
@@ -94,8 +95,8 @@ def test_mutations(text: str, places: list[int], inserted: str, removed: int) ->
     check(text)
 
 
-@given(st.data())
-def test_lines_dropped_doubled_and_moved(data: st.DataObject) -> None:
+@given(draws())
+def test_lines_dropped_doubled_and_moved(data: Draws) -> None:
     lines = data.draw(st.sampled_from(FILES)).split("\n")
     for _ in range(data.draw(st.integers(1, 3))):
         at, to = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
@@ -112,8 +113,8 @@ def test_lines_dropped_doubled_and_moved(data: st.DataObject) -> None:
 NUMBERS = st.one_of(st.integers(-3, 200), st.integers(-(10**30), 10**30), st.just(""))
 
 
-@given(st.data())
-def test_attributes_of_any_value(data: st.DataObject) -> None:
+@given(draws())
+def test_attributes_of_any_value(data: Draws) -> None:
     parts = data.draw(st.sampled_from(FILES[:3])).split('"')
     for place in data.draw(st.lists(st.integers(0, len(parts) // 2 - 1), min_size=1, max_size=4)):
         parts[2 * place + 1] = str(data.draw(NUMBERS))

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.deepspeed import DEEPSPEED
@@ -21,6 +20,7 @@ from p2smt.interop.trainers.trainer import Trainer
 from tests.interop.trainers import megatron_rules, titan_rules
 from tests.interop.trainers.cases import ORACLE_OF, Run, easy_runs, same_run
 from tests.interop.trainers.started import Refused
+from tests.strategies.draws import Draws, draws
 from tests.tiers import examples_of
 
 MANY = settings(
@@ -103,8 +103,8 @@ def is_default(trainer: Trainer, line: str) -> bool:
 
 @pytest.mark.parametrize("trainer", [MEGATRON, TORCHTITAN], ids=lambda trainer: trainer.name)
 @MANY
-@given(data=st.data())
-def test_a_line_changed_or_left_out_is_noticed(trainer: Trainer, data: st.DataObject) -> None:
+@given(data=draws())
+def test_a_line_changed_or_left_out_is_noticed(trainer: Trainer, data: Draws) -> None:
     run = data.draw(easy_runs(trainer.name))
     strategy = run[2]
     assume(strategy.tp > 1 and strategy.dp > 1 and not trainer.lacks(*run))

@@ -100,7 +100,7 @@ def _forked(rank: int, port: int, chosen: Sequence[tuple[Ends, ArrayStep]]) -> i
     code = 1
     try:
         address = f"tcp://127.0.0.1:{port}"
-        limit = timedelta(seconds=60)
+        limit = timedelta(minutes=10)
         dist.init_process_group(
             "gloo", init_method=address, rank=rank, world_size=RANKS, timeout=limit
         )

@@ -42,7 +42,7 @@ WALKS: list[tuple[Ends, int, bool]] = [
 
 
 def on_gloo(one: ArrayJob, **more: object) -> ArrayRunResult:
-    chosen: dict[str, object] = {"time_limit_s": 120.0, "repeat": 2, **more}
+    chosen: dict[str, object] = {"time_limit_s": 600.0, "repeat": 2, **more}
     found = run_arrays(one, RunOptions(**chosen))  # type: ignore[arg-type]
     assert found is not None
     return found

@@ -38,7 +38,7 @@ from tests.runtime.tools import (
 from tests.tiers import but_the_first
 
 pytestmark = pytest.mark.cluster
-CHECK = RunOptions(repeat=0, time_limit_s=150)
+CHECK = RunOptions(repeat=0, time_limit_s=600)
 FIXED: list[tuple[RequestKind, Operation]] = [
     (RequestKind.ALL_TO_ALL, RequestKind.ALL_TO_ALL),
     (RequestKind.SEND, RequestKind.SEND),

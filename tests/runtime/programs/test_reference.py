@@ -30,6 +30,7 @@ from tests.runtime.tools import (
     valid_programs,
     whole,
 )
+from tests.strategies.draws import Draws, draws
 from tests.tiers import examples_of
 
 Program = tuple[JobStep, ...]
@@ -164,8 +165,8 @@ def test_random_programs(case: tuple[RequestKind, int, Program], payload: int) -
 
 
 @settings(derandomize=True, deadline=None, max_examples=examples_of(80))
-@given(st.sampled_from(KINDS), st.data())
-def test_mutated_programs(kind: RequestKind, data: st.DataObject) -> None:
+@given(st.sampled_from(KINDS), draws())
+def test_mutated_programs(kind: RequestKind, data: Draws) -> None:
     """One step of a valid program dropped, doubled, moved or changed."""
     factors = data.draw(st.sampled_from([(2, 2), (2, 3), (2, 2, 2)]))
     steps = list(data.draw(st.sampled_from(VALID[kind, factors])))

@@ -21,7 +21,7 @@ from tests.tiers import but_the_first
 
 
 def on_ranks(job: ScheduleJob, *, unverified: bool = False, **more: object) -> ScheduleResult:
-    chosen: dict[str, object] = {"time_limit_s": 60.0, "repeat": 2, **more}
+    chosen: dict[str, object] = {"time_limit_s": 600.0, "repeat": 2, **more}
     result = run_schedule(job, RunOptions(**chosen), unverified=unverified)  # type: ignore[arg-type]
     assert result is not None
     return result
@@ -117,7 +117,7 @@ def test_a_deadlock_ends_at_the_time_limit_and_says_where() -> None:
     with pytest.raises(InputError, match="connections of depth 2"):
         run_schedule(job, RunOptions())
     with pytest.raises(ExecutionError, match=r"ranks 0, 1: check: block 0 at step 2 s\b"):
-        on_ranks(job, unverified=True, time_limit_s=25.0)
+        on_ranks(job, unverified=True, time_limit_s=60.0)
     assert on_ranks(schedule_job(exchange(3), 600, fifo_depth=3)).verified
 
 

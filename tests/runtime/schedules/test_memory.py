@@ -28,7 +28,7 @@ from tests.runtime.schedules.tools import all_pairs, exchange, meeting, put, rin
 from tests.schedules.building import Blocks
 
 FLOAT = DataType.FLOAT32
-LIMIT_S = 60.0
+LIMIT_S = 600.0
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ from p2smt.schedules.certificate.check import CertificateReport, check_certifica
 from p2smt.search.schedule.bounds.question import bounded, flow_problem, groups_of
 from p2smt.solvers.linear import ask_prices
 from tests.search.schedule.bounds.maps import maps_of
+from tests.strategies.draws import Draws, draws
 
 Data = dict[str, Any]
 SWAP = {"ranks": [1, 0], "edges": [1, 0]}
@@ -304,8 +305,8 @@ def test_values_are_held_to_the_rules_of_files() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_no_cuts_and_generators_prove_more_than_the_best(data: st.DataObject) -> None:
+@given(draws())
+def test_no_cuts_and_generators_prove_more_than_the_best(data: Draws) -> None:
     """Of all-to-all the flows that the linear program finds are schedules: it has the truth."""
     name, steps = data.draw(st.sampled_from([("mesh:2", 1), ("mesh:3", 1), ("ring:4", 2)]))
     fabric = load_fabric(name)

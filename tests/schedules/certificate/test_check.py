@@ -28,6 +28,7 @@ from p2smt.search.schedule.bounds.rate import distance_bound, rate_bound
 from p2smt.solvers.linear import ask_prices
 from tests.search.schedule.bounds.maps import maps_of
 from tests.search.schedule.bounds.test_rate import two_pairs
+from tests.strategies.draws import Draws, draws, shuffles
 
 Data = dict[str, Any]
 Ways = tuple[FlowWay, ...]
@@ -242,8 +243,8 @@ def test_files_are_written_and_read(tmp_path: Path) -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.data())
-def test_any_prices_prove_no_more_than_the_best(data: st.DataObject) -> None:
+@given(draws())
+def test_any_prices_prove_no_more_than_the_best(data: Draws) -> None:
     """Weak duality, and that every vector of floats becomes prices by the rules."""
     name, collective, steps = data.draw(
         st.sampled_from(
@@ -263,7 +264,7 @@ def test_any_prices_prove_no_more_than_the_best(data: st.DataObject) -> None:
         for e in range(len(fabric.edges))
         for s in range(steps)
     ]
-    some = data.draw(st.randoms(use_true_random=False))
+    some = data.draw(shuffles())
     drawn = FlowPrices(
         0.0,
         tuple((at, some.choice([0.0, some.random()])) for at in capacities),

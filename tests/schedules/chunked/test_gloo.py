@@ -35,7 +35,7 @@ def test_eight_ranks(case: tuple[str, str, int, tuple[int, int, int] | tuple[()]
     schedule = lowered(
         sums, edges=edges, ranks=8, collective=collective, chunks=chunks, name=collective
     )
-    options = RunOptions(time_limit_s=120.0, repeat=1, data_type=DataType.INT64)
+    options = RunOptions(time_limit_s=600.0, repeat=1, data_type=DataType.INT64)
     result = run_schedule(schedule_job(schedule, 8192), options)
     assert result is not None
     assert result.errors == ()

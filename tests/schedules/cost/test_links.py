@@ -17,6 +17,7 @@ from p2smt.schedules.cost.links import NOWHERE, Routes, siblings_between
 from p2smt.schedules.cost.predict import schedule_cost
 from tests.oracles.loads import device_ports, entity, meeting_level, routed
 from tests.schedules.small_schedules import ring_all_reduce
+from tests.strategies.draws import Draws, draws
 
 
 def names(topology: Topology, source: int, target: int, protocol: str = "simple") -> list[str]:
@@ -162,8 +163,8 @@ def clusters(draw: st.DrawFn) -> Topology:
     return Topology("drawn", tuple(levels))
 
 
-@given(clusters(), st.data())
-def test_loads_are_those_of_the_rules(topology: Topology, data: st.DataObject) -> None:
+@given(clusters(), draws())
+def test_loads_are_those_of_the_rules(topology: Topology, data: Draws) -> None:
     device = st.integers(0, topology.devices - 1)
     pairs = data.draw(st.lists(st.tuples(device, device).filter(lambda p: p[0] != p[1])))
     routes = Routes(topology, "simple")
@@ -186,8 +187,8 @@ def test_loads_are_those_of_the_rules(topology: Topology, data: st.DataObject) -
         assert sorted(found[level.name].values()) == sorted(expected.values())
 
 
-@given(clusters(), st.data())
-def test_routes_are_walks(topology: Topology, data: st.DataObject) -> None:
+@given(clusters(), draws())
+def test_routes_are_walks(topology: Topology, data: Draws) -> None:
     device = st.integers(0, topology.devices - 1)
     source, target = data.draw(st.tuples(device, device).filter(lambda p: p[0] != p[1]))
     routes = Routes(topology, "simple")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from p2smt.errors import TooLarge
 from p2smt.schedules.cost.links import DirectedLink, Route
 from p2smt.schedules.cost.sharing import FAIR_WORK, MOST_WORK, Sharing
+from tests.strategies.draws import shuffles
 
 
 def sharing(
@@ -89,7 +90,7 @@ def test_rates_are_max_min_fair(system: tuple[list[float], list[list[int]]]) -> 
         assert any(rate >= best * (1 - 1e-9) for best in fastest)
 
 
-@given(systems, st.randoms(use_true_random=False))
+@given(systems, shuffles())
 def test_sharing_anew_in_part_is_sharing_anew_in_full(
     system: tuple[list[float], list[list[int]]], random: Random
 ) -> None:

@@ -15,6 +15,7 @@ from p2smt.schedules.language.file import parse_symbolic, read_symbolic
 from p2smt.schedules.language.file_model import FileModel
 from p2smt.schedules.language.instance import instantiate, parse_schedule, read_schedule
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, StepRef
+from tests.strategies.draws import Draws, draws
 from tests.tiers import examples_of
 
 HEAD = """\
@@ -215,8 +216,8 @@ def test_wrong_parameters(given: dict[str, int], rule: str) -> None:
 
 
 @settings(deadline=None, max_examples=examples_of(200))
-@given(st.data())
-def test_damaged_files_give_a_schedule_or_one_line(data: st.DataObject) -> None:
+@given(draws())
+def test_damaged_files_give_a_schedule_or_one_line(data: Draws) -> None:
     """Cut, repeated and replaced characters of the examples."""
     path = data.draw(
         st.sampled_from(sorted((Path(__file__).parents[1] / "symbolic").glob("*.yaml")))

@@ -24,7 +24,7 @@ from tests.tiers import examples_of
 
 
 def decided(
-    schedule: Schedule, time_limit_s: float = 60.0, effort: int | None = None
+    schedule: Schedule, time_limit_s: float | None = None, effort: int | None = None
 ) -> Decision | None:
     """The decision; None if the schedule gets stuck."""
     index = index_of(schedule)

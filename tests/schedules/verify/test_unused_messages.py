@@ -143,7 +143,7 @@ def test_with_fewer_goals_it_is_what_poison_finds(name: str) -> None:
 @given(st.integers(0, 10**6))
 def test_random_schedules(seed: int) -> None:
     schedule = with_some_goals(random_schedule(seed, steps=12), seed)
-    report = verify(schedule, time_limit_s=5.0)
+    report = verify(schedule, time_limit_s=None)
     if report.unused is None:
         assert report.verdict is not Verdict.VALID
     elif not report.races:

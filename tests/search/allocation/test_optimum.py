@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import permutations
 
 import numpy as np
@@ -15,7 +15,7 @@ import p2smt
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.topology import Topology
 from p2smt.cost.rank_list import single_time
-from p2smt.parallelism.request import Problem, parse_objective
+from p2smt.parallelism.request import Problem, Request, parse_objective
 from p2smt.plans.solution import objective as joined
 from p2smt.problems.allocation import AllocationProblem
 from p2smt.result import SearchLimits, Status
@@ -31,8 +31,11 @@ from p2smt.search.allocation.terms import term
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import Optimum
 from p2smt.solvers.solver import Solver
+from tests.strategies.draws import Draws, draws
 from tests.tiers import but_the_first
 
+ENOUGH = SearchLimits(time_limit_s=600)
+"""Without a limit a search for a proof ends after a minute, whatever it has."""
 RATES = ("200 GB/s", "100 GB/s", "50 GB/s", "25 GB/s")
 
 
@@ -111,15 +114,22 @@ SMALL = ("dp=3,tp=2", "dp=2,pp=2,tp=2", "pp=4,dp=2")
 
 
 @st.composite
-def problems(draw: st.DrawFn, shapes: Sequence[str] = SHAPES) -> Problem:
+def problems(
+    draw: st.DrawFn,
+    shapes: Sequence[str] = SHAPES,
+    libraries: Sequence[str] = ("nccl-2.20", "none", "gloo"),
+    kinds: Sequence[Callable[[str], Request]] = KINDS,
+    most: int = 2,
+) -> Problem:
+    """Up to so many requests of these kinds on hosts of two devices."""
     axes = draw(st.sampled_from(shapes))
-    library = draw(st.sampled_from(["nccl-2.20", "none", "gloo"]))
+    library = draw(st.sampled_from(libraries))
     needed = math.prod(a.size for a in p2smt.parse_axes(axes)) // 2
     topology = draw(trees(needed + draw(st.integers(0, 1)), library))
     names = [a.name for a in p2smt.parse_axes(axes)]
     requests = []
-    for _ in range(draw(st.integers(1, 2))):
-        kind = draw(st.sampled_from(KINDS))
+    for _ in range(draw(st.integers(1, most))):
+        kind = draw(st.sampled_from(kinds))
         chosen = draw(st.sampled_from(names))
         if kind is not p2smt.send and len(names) > 2 and draw(st.booleans()):
             chosen = "+".join(names[:2])
@@ -132,7 +142,7 @@ def problems(draw: st.DrawFn, shapes: Sequence[str] = SHAPES) -> Problem:
 @given(problems())
 @settings(deadline=None)
 def test_brute_force_agrees(problem: Problem) -> None:
-    found = fastest_on_hosts(problem, None, SearchLimits(time_limit_s=60), programs=True)
+    found = fastest_on_hosts(problem, None, ENOUGH, programs=True)
     assert found.best is not None
     least = brute_force(problem)
     assert found.best.objective_s <= least * (1 + 1e-6) + 1e-12
@@ -163,7 +173,7 @@ switches:
     problem = Problem(parse_topology(text, "odd"), p2smt.parse_axes("dp=3,pp=3"), requests)
     without = hunted(problem, Solver.CPSAT)
     assert not without.proved
-    found = fastest_on_hosts(problem, None, SearchLimits())
+    found = fastest_on_hosts(problem, None, ENOUGH)
     assert found.status is Status.OPTIMAL
     assert found.best is not None
     assert found.best.objective_s > without.bound_s * (1 + 1e-6)
@@ -176,7 +186,7 @@ def hunted(problem: Problem, solver: Solver) -> Hunt:
     """
     assert problem.topology.hosts is not None
     listed = [host_slots(problem, problem.topology.hosts.names)]
-    hunt = Hunt(problem, listed, SearchLimits(time_limit_s=60), solver, few_orders=0)
+    hunt = Hunt(problem, listed, SearchLimits(), solver, few_orders=0)
     hunt.run()
     return hunt
 
@@ -208,7 +218,7 @@ def solvers_agree_with_every_order(problem: Problem, solver: Solver) -> None:
 
 def settled(question: AllocationProblem, solver: Solver) -> int:
     """The proved optimum in ticks."""
-    found = ask(question, Optimum(), solver, SearchLimits(time_limit_s=60))
+    found = ask(question, Optimum(), solver, SearchLimits())
     assert found.status is Status.OPTIMAL
     assert found.value is not None
     assert is_allocation(question, found.value)
@@ -219,8 +229,6 @@ def settled(question: AllocationProblem, solver: Solver) -> int:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("shapes", but_the_first(SMALL, SHAPES))
 @pytest.mark.parametrize("solver", list(Solver))
-@given(data=st.data())
-def test_solvers_agree_with_every_order(
-    solver: Solver, shapes: Sequence[str], data: st.DataObject
-) -> None:
+@given(data=draws())
+def test_solvers_agree_with_every_order(solver: Solver, shapes: Sequence[str], data: Draws) -> None:
     solvers_agree_with_every_order(data.draw(problems(shapes)), solver)

@@ -8,15 +8,17 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import example, given, settings
 
 import p2smt
 from experiments.allocations.jobs import SIZES, UPLINKS, Job
 from p2smt.cluster.file import parse_topology
-from p2smt.cost.rank_list import single_time
-from p2smt.parallelism.placement import Placement
-from p2smt.parallelism.request import Problem
+from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.cost.algorithms import Operation
+from p2smt.cost.library.registry import library_names
+from p2smt.cost.rank_list import groups_model, single_time
+from p2smt.parallelism.placement import IntArray, Placement
+from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import objective
 from p2smt.problems.allocation import AllocationProblem, Counts, WayTicks
 from p2smt.problems.placement import PlacementProblem
@@ -28,12 +30,13 @@ from p2smt.search.allocation.near.climb import Climb
 from p2smt.search.allocation.near.every import every_order, number_of_orders
 from p2smt.search.allocation.near.known import banded, bands, by_significance
 from p2smt.search.allocation.question import asked, block_of, switch_tree, whole
-from p2smt.search.allocation.terms import term
+from p2smt.search.allocation.terms import CellTerm, lines_along, term
 from p2smt.search.joint import ProgressCallback
 from tests.cluster.test_hosts import uneven
 from tests.encodings.test_allocation import problems as questions
 from tests.oracles.allocations import optimum
-from tests.search.allocation.test_optimum import problems
+from tests.search.allocation.test_optimum import ENOUGH, problems
+from tests.strategies.draws import Shuffle, shuffles
 
 WATCH = StopWatch.start(SearchLimits())
 
@@ -42,40 +45,112 @@ def one_cells(pools: list[int], count: int) -> Counts:
     return tuple(tuple(int(p == i) for i in range(count)) for p in pools)
 
 
-@given(problems(), st.randoms(use_true_random=False))
-def test_ticks_are_never_more_than_the_cost_model_has(problem: Problem, random: object) -> None:
-    """Any order: its ticks are a bound on its cost, and under a library equal to it."""
+def one_far() -> Problem:
+    """An exchange of four nodes, of which one may lie under the other switch."""
+    text = """
+name: far
+library: nccl-2.20
+levels:
+  - {name: leaf, size: 2, link: {kind: switch, bandwidth: 100 GB/s, latency: 5 us, fabric: roce}}
+  - {name: node, size: 4, link: {kind: switch, bandwidth: 50 GB/s, latency: 5 us, fabric: roce}}
+  - {name: gpu, size: 2, link: {kind: switch, bandwidth: 300 GB/s, latency: 3 us, fabric: nvlink3}}
+switches: [{name: leaf0, hosts: 'n[0-3]'}, {name: leaf1, hosts: n4}]
+"""
+    axes = p2smt.parse_axes("pp=4,dp=2")
+    return Problem(parse_topology(text, "far"), axes, (p2smt.all_to_all("pp=64KiB"),))
+
+
+@given(problems(), shuffles())
+@example(one_far(), Shuffle(1))
+def test_ticks_are_never_more_than_the_cost_model_has(problem: Problem, random: Shuffle) -> None:
+    """Any order: its ticks are a bound on its cost, and under a library equal but for waits."""
+    ticks_and_cost_agree(problem, random)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("part", range(10))
+@settings(max_examples=1000)
+@given(problems(libraries=("none", *library_names()), most=1), shuffles())
+def test_ticks_of_every_request_under_every_library(
+    part: int, problem: Problem, random: Shuffle
+) -> None:
+    """Ten thousand orders; each part draws others."""
+    del part
+    ticks_and_cost_agree(problem, random)
+
+
+WAITS = ("all-to-all", "tree")
+"""Where the order of the hosts decides the latency, though all levels between nodes have the same:
+a library sends an exchange in batches, one for each level at which peers meet, and a tree doubles
+level by level."""
+
+
+def ticks_and_cost_agree(problem: Problem, random: Shuffle) -> None:
+    """Of an order at random; under a library, with the least latencies of any order, exactly."""
     hosts = problem.topology.hosts
     assert hosts is not None
-    tree = switch_tree(problem.topology)
+    tree, tick_s = switch_tree(problem.topology), 1e-12
     pool_of = tree.pool_of()
     for grid in grids(problem)[:2]:
         slots = np.array(hosts.slots)
-        random.shuffle(slots)  # type: ignore[attr-defined]
+        random.shuffle(slots)  # type: ignore[arg-type]
         slots = slots[: grid.cells]
         terms = [term(problem, grid, one, slots) for one in problem.requests]
-        tick_s = 1e-12
         question = asked(problem, grid, terms, tree, tick_s).problem
         pools = one_cells([pool_of[s] for s in slots.tolist()], len(tree.pools))
         ticks = ticks_of(question, pools)
         ranks = grid.ranks(slots)
-        seconds = tuple(
-            single_time(
-                problem.topology, ranks, problem.axis_indices(r), r.kind, r.payload_bytes
-            ).seconds
-            for r in problem.requests
-        )
-        cost = objective(problem, seconds)
-        assert ticks * tick_s <= cost * (1 + 1e-9) + 1e-11
-        if problem.topology.library.startswith("nccl"):
-            assert ticks * tick_s == pytest.approx(cost, rel=1e-6)
+        seconds = [seconds_of(problem, ranks, one) for one in problem.requests]
+        more = [waits_s(problem, ranks, one) for one in terms]
+        cost_s = objective(problem, tuple(seconds))
+        least_s = objective(problem, tuple(s - m for s, m in zip(seconds, more, strict=True)))
+        assert ticks * tick_s <= cost_s * (1 + 1e-9) + 1e-11
+        if problem.topology.library:
+            assert ticks * tick_s == pytest.approx(least_s, rel=1e-6, abs=1e-11)
         for together in [(axis,) for axis in range(len(problem.axes))]:
             coarse = asked(problem, grid, terms, tree, tick_s, together)
-            size = coarse.problem.blocks
-            rows = [[0] * len(tree.pools) for _ in range(size)]
+            rows = [[0] * len(tree.pools) for _ in range(coarse.problem.blocks)]
             for cell, slot in enumerate(slots.tolist()):
                 rows[int(coarse.blocks[cell])][pool_of[slot]] += 1
             assert ticks_of(coarse.problem, tuple(map(tuple, rows))) <= ticks
+
+
+def seconds_of(problem: Problem, ranks: IntArray, request: Request) -> float:
+    axes = problem.axis_indices(request)
+    return single_time(problem.topology, ranks, axes, request.kind, request.payload_bytes).seconds
+
+
+def waits_s(problem: Problem, ranks: IntArray, asked_for: CellTerm) -> float:
+    """What a request under a library waits in an order beyond the least latency of any order."""
+    request, library = asked_for.request, problem.topology.library
+    if not library or asked_for.silent or request.kind is RequestKind.SEND:
+        return 0.0
+    operation: Operation = DIRECT.get(request.kind) or RequestKind.ALL_TO_ALL
+    groups = lines_along(ranks, problem.axis_indices(request))
+    model = groups_model(problem.topology, [groups], operation)
+    assert model.chooser is not None
+    way = model.ways[model.chooser.pick(request.payload_bytes)]
+    named = {(one.way.algorithm, one.way.protocol): one.way for one in asked_for.ways}
+    best = named[way.algorithm, way.protocol]
+    short = replace(way, latency_s=best.latency_s, stage_s=best.stage_s, call_s=best.call_s)
+    more_s = way.seconds(request.payload_bytes) - short.seconds(request.payload_bytes)
+    assert more_s == pytest.approx(0.0, abs=1e-12) or way.algorithm in WAITS
+    assert more_s >= -1e-12
+    return more_s
+
+
+def test_an_exchange_across_switches_has_more_batches_than_its_ticks() -> None:
+    """Three peers under one switch are one batch, and a far one is a batch of its own."""
+    problem = one_far()
+    grid, tree = grids(problem)[0], switch_tree(problem.topology)
+    slots = np.array([0, 1, 2, 4])
+    one = term(problem, grid, problem.requests[0], slots)
+    question = asked(problem, grid, [one], tree, 1e-12).problem
+    pools = one_cells([tree.pool_of()[s] for s in slots.tolist()], len(tree.pools))
+    ticks, cost_s = ticks_of(question, pools), seconds_of(problem, grid.ranks(slots), one.request)
+    more_s = waits_s(problem, grid.ranks(slots), one)
+    assert more_s > 1e-6
+    assert ticks * 1e-12 == pytest.approx(cost_s - more_s, rel=1e-6)
 
 
 @given(questions())
@@ -100,7 +175,7 @@ def test_a_climb_ends_where_brute_force_does() -> None:
     for ticks, pools in found:
         assert ticks == ticks_of(question, one_cells(pools, len(tree.pools)))
         assert sorted(pools) == sorted(start)
-    solved = p2smt.solve_on_hosts(job, programs=False)
+    solved = p2smt.solve_on_hosts(job, limits=ENOUGH, programs=False)
     assert solved.best is not None
     assert solved.status is Status.OPTIMAL
     assert found[-1][0] * 1e-9 >= solved.best.objective_s * (1 - 1e-6)
@@ -174,7 +249,7 @@ switches: [{name: a, hosts: 'n[1-4]'}, {name: b, hosts: 'n[5-8]'}]
                 for r in requests
             )
         )
-    found = p2smt.solve_on_hosts(problem, limits=SearchLimits(time_limit_s=20), programs=False)
+    found = p2smt.solve_on_hosts(problem, limits=SearchLimits(time_limit_s=0.0), programs=False)
     assert found.best is not None
     assert found.best.objective_s <= min(times) * (1 + 1e-9)
 
@@ -183,7 +258,9 @@ switches: [{name: a, hosts: 'n[1-4]'}, {name: b, hosts: 'n[5-8]'}]
 def test_a_proved_optimum_does_not_depend_on_seed_workers_or_solver(uplinks: str) -> None:
     job = Job(SIZES[0], 2, (4, 4), 4, uplinks).problem()
     found = [
-        p2smt.solve_on_hosts(job, limits=SearchLimits(seed=seed, workers=workers), programs=False)
+        p2smt.solve_on_hosts(
+            job, limits=replace(ENOUGH, seed=seed, workers=workers), programs=False
+        )
         for seed, workers in product((0, 7), (1, 2))
     ]
     assert {one.status for one in found} == {Status.OPTIMAL}
@@ -225,7 +302,7 @@ def _once(action: ProgressCallback) -> ProgressCallback:
 def test_leaving_hosts_idle_is_part_of_the_answer() -> None:
     problem = Problem(uneven(), p2smt.parse_axes("pp=2,dp=4,tp=1"), (p2smt.reduce("dp=1GiB"),))
     problem = replace(problem, rules=(p2smt.AxisRule(1, 2, inside=False),))
-    found = p2smt.solve_on_hosts(problem, programs=False)
+    found = p2smt.solve_on_hosts(problem, limits=ENOUGH, programs=False)
     hosts = found.problem.topology.hosts
     assert found.status is Status.OPTIMAL
     assert hosts is not None

@@ -23,6 +23,7 @@ from p2smt.search.schedule.all_reduce import all_reduce, all_reduce_problem, bro
 from p2smt.solvers.solver import Solver
 from tests.search.schedule.maps import rank_maps, regular, symmetry
 from tests.search.schedule.sum_oracle import has_accumulators, has_all_reduce, has_trees
+from tests.strategies.draws import Draws, draws
 
 TREES, ACCUMULATORS, PARTIAL_SUMS = ScheduleClass
 FOUND = {True: Status.FEASIBLE, False: Status.INFEASIBLE}
@@ -218,8 +219,8 @@ def test_trees_are_trees() -> None:
     assert all(up[c] >= 7 and down[c] >= 6 for c in range(8))
 
 
-@given(st.data())
-def test_mutants_of_a_schedule_break_a_rule(data: st.DataObject) -> None:
+@given(draws())
+def test_mutants_of_a_schedule_break_a_rule(data: Draws) -> None:
     family = data.draw(st.sampled_from(list(ScheduleClass)))
     problem = asked("ring:4", 2, 4, 4, family)
     schedule = _schedule(problem)
@@ -236,7 +237,7 @@ def _schedule(problem: AllReduceProblem) -> SumSchedule:
     return found
 
 
-def _less(schedule: SumSchedule, data: st.DataObject) -> SumSchedule:
+def _less(schedule: SumSchedule, data: Draws) -> SumSchedule:
     """Without a part of some result."""
     number = data.draw(st.integers(0, len(schedule.results) - 1))
     result = schedule.results[number]
@@ -245,13 +246,13 @@ def _less(schedule: SumSchedule, data: st.DataObject) -> SumSchedule:
     return replace(schedule, results=results)
 
 
-def _other_rounds(schedule: SumSchedule, data: st.DataObject) -> SumSchedule:
+def _other_rounds(schedule: SumSchedule, data: Draws) -> SumSchedule:
     number = data.draw(st.integers(0, len(schedule.steps) - 1))
     step = replace(schedule.steps[number], rounds=data.draw(st.sampled_from([0, 2])))
     return replace(schedule, steps=(*schedule.steps[:number], step, *schedule.steps[number + 1 :]))
 
 
-def _moved(schedule: SumSchedule, data: st.DataObject) -> list[SumSchedule]:
+def _moved(schedule: SumSchedule, data: Draws) -> list[SumSchedule]:
     """Without one message, or with it over another edge: there is none that nothing needs."""
     number = data.draw(st.sampled_from([s for s, step in enumerate(schedule.steps) if step.sends]))
     step = schedule.steps[number]

@@ -21,6 +21,7 @@ from p2smt.search.schedule.groups.ladder import ladder
 from p2smt.search.schedule.replay import broken_rule
 from p2smt.solvers.solver import Solver
 from tests.search.schedule.oracle import has_schedule
+from tests.strategies.draws import Draws, draws
 
 FOUND = {True: Status.FEASIBLE, False: Status.INFEASIBLE}
 
@@ -98,8 +99,8 @@ def _turn(problem: DisseminationProblem) -> ScheduleSymmetry:
     return ScheduleSymmetry(image, edges, image)
 
 
-@given(st.data())
-def test_mutants_of_a_schedule_break_a_rule(data: st.DataObject) -> None:
+@given(draws())
+def test_mutants_of_a_schedule_break_a_rule(data: Draws) -> None:
     fabric = load_fabric("ring:4")
     problem = dissemination_problem(fabric, spreads("allgather", 4, 2), 2, 3)
     steps = _schedule(problem)

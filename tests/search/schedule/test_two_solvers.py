@@ -16,6 +16,7 @@ from p2smt.search.schedule.bounds.rate import rate_bound
 from p2smt.search.schedule.bounds.steps import steps_bound
 from p2smt.search.schedule.synthesis.answer import Answer, Synthesis
 from p2smt.search.schedule.synthesis.question import NAMES
+from tests.strategies.draws import Draws, draws
 
 ASKED = (("cpsat", True), ("cpsat", False), ("z3", False))
 ROOTED = ("broadcast", "gather", "reduce", "scatter")
@@ -70,9 +71,9 @@ def fabrics(draw: st.DrawFn) -> Fabric:
     return Fabric("drawn", ranks, tuple(capacities), tuple(sorted(edges)))
 
 
-@given(st.data(), fabrics(), st.sampled_from(sorted(NAMES)))
+@given(draws(), fabrics(), st.sampled_from(sorted(NAMES)))
 @settings(max_examples=15, deadline=None)
-def test_drawn_fabrics(data: st.DataObject, fabric: Fabric, collective: str) -> None:
+def test_drawn_fabrics(data: Draws, fabric: Fabric, collective: str) -> None:
     """Sizes that no bound refutes, by as little as can be: what is said is from a search."""
     root = data.draw(st.integers(0, 2), label="root") if collective in ROOTED else 0
     steps = steps_bound(fabric, collective, root) + data.draw(st.integers(0, 1), label="more steps")

@@ -224,7 +224,7 @@ def test_a_second_coordinator_is_refused(path: Path) -> None:
 def test_the_lock_of_a_killed_coordinator_is_free(path: Path) -> None:
     code = (
         "import sys, time; from p2smt.skeletons.journal.appending import AppendedFile;"
-        "kept = AppendedFile(sys.argv[1]); print('locked', flush=True); time.sleep(60)"
+        "kept = AppendedFile(sys.argv[1]); print('locked', flush=True); time.sleep(3600)"
     )
     command = [sys.executable, "-c", code, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:

@@ -20,6 +20,7 @@ from p2smt.skeletons.digest import digest_of
 from p2smt.skeletons.space import Skeleton
 from tests.skeletons.journal.searched import Lines, change, open_journal, search, verdict, verified
 from tests.skeletons.journal.words import Words
+from tests.strategies.draws import Draws, draws
 
 SPACE = Words(4)
 
@@ -276,10 +277,10 @@ def test_order_duplicates_and_tears_do_no_harm(
     assert report.torn == 15
 
 
-@given(data=st.data())
+@given(data=draws())
 @settings(max_examples=60, deadline=None)
 def test_no_change_of_one_line_makes_another_answer(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, data: Draws
 ) -> None:
     """Whatever one line is changed to, a journal that verifies in full has the true answer."""
     path = tmp_path_factory.mktemp("journal") / "j.jsonl"

@@ -12,11 +12,12 @@ from scipy.stats import kendalltau
 
 from p2smt.errors import InputError
 from p2smt.workload.measured import figures
+from tests.strategies.draws import shuffles
 
 TIMES = st.lists(st.integers(1, 6).map(float), min_size=2, max_size=8)
 
 
-@given(TIMES, st.randoms(use_true_random=False))
+@given(TIMES, shuffles())
 def test_tau_is_that_of_scipy(measured: list[float], random: object) -> None:
     predicted = [float(x) for x in random.choices(range(1, 7), k=len(measured))]  # type: ignore[attr-defined]
     expected = kendalltau(measured, predicted).statistic

@@ -21,6 +21,7 @@ from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry, check_symmetry, i
 from p2smt.cluster.fabric.wiring import fabric_of
 from p2smt.errors import InputError
 from tests.cluster.fabric.maps.oracle import every_symmetry, small_fabrics
+from tests.strategies.draws import Draws, draws
 
 
 def closure(fabric: Fabric, generators: Iterable[FabricSymmetry]) -> set[FabricSymmetry]:
@@ -46,8 +47,8 @@ def test_a_reversal_is_found_where_there_is_one(fabric: Fabric) -> None:
     assert closure(fabric, fabric_symmetries(fabric, reversing=True)) == plain | turns
 
 
-@given(small_fabrics(), st.data())
-def test_ranks_can_be_held_and_products_kept(fabric: Fabric, data: st.DataObject) -> None:
+@given(small_fabrics(), draws())
+def test_ranks_can_be_held_and_products_kept(fabric: Fabric, data: Draws) -> None:
     every = sorted(every_symmetry(fabric), key=lambda one: (one.ranks, one.edges))
     other = data.draw(st.sampled_from(every))
     rank = data.draw(st.integers(0, fabric.ranks - 1))
@@ -59,10 +60,8 @@ def test_ranks_can_be_held_and_products_kept(fabric: Fabric, data: st.DataObject
     }
 
 
-@given(small_fabrics(), st.data())
-def test_a_map_is_accepted_if_and_only_if_it_is_a_symmetry(
-    fabric: Fabric, data: st.DataObject
-) -> None:
+@given(small_fabrics(), draws())
+def test_a_map_is_accepted_if_and_only_if_it_is_a_symmetry(fabric: Fabric, data: Draws) -> None:
     ranks = tuple(data.draw(st.permutations(range(fabric.ranks))))
     edges = tuple(data.draw(st.permutations(range(len(fabric.edges)))))
     drawn = FabricSymmetry(ranks, edges, data.draw(st.booleans()))
@@ -75,8 +74,8 @@ def test_a_map_is_accepted_if_and_only_if_it_is_a_symmetry(
             check_symmetry(fabric, one)
 
 
-@given(small_fabrics(), st.data())
-def test_a_symmetry_is_found_for_its_ranks(fabric: Fabric, data: st.DataObject) -> None:
+@given(small_fabrics(), draws())
+def test_a_symmetry_is_found_for_its_ranks(fabric: Fabric, data: Draws) -> None:
     ranks = tuple(data.draw(st.permutations(range(fabric.ranks))))
     found = symmetry_of_ranks(fabric, ranks)
     wanted = {one for one in every_symmetry(fabric) if one.ranks == ranks}

@@ -27,6 +27,7 @@ from p2smt.search.redistribution.exact.symmetry import deciding_levels
 from p2smt.search.redistribution.exact.table import StateTable, can_tabulate, count_states
 from tests.oracles import redistributions as oracle
 from tests.search.redistribution.exact.cases import CLUSTERS, cluster, ends_between
+from tests.strategies.draws import Draws, draws
 
 COLLECTIVES = (
     StepKind.ALL_GATHER,
@@ -77,7 +78,7 @@ def test_digits_that_stay_partial_do_not_count() -> None:
     assert table.index(ends.source) != table.index(ends.target)
     topology = load_topology("dgx-h100:512").nominal()
     prices, memory = StepPrices(topology, ends.frame), MemoryLimit(ends.states_limit_bytes)
-    found = best_path([ends], [prices], memory, SearchLimits(time_limit_s=30))
+    found = best_path([ends], [prices], memory, SearchLimits())
     assert found.status is Status.OPTIMAL
     assert [step.kind for step in found.steps] == [StepKind.ALL_TO_ALL]
 
@@ -101,10 +102,10 @@ def test_digits_stand_at_the_levels_of_their_devices() -> None:
     assert deciding_levels(topology, ends_between(mixed, (64, 64), ("R,R", "R,R"))[0].frame) is None
 
 
-@given(st.sampled_from(CLUSTERS), st.booleans(), st.booleans(), st.data())
+@given(st.sampled_from(CLUSTERS), st.booleans(), st.booleans(), draws())
 @settings(max_examples=10)
 def test_shared_prices_are_those_of_each_step(
-    name: str, nominal: bool, turned: bool, data: st.DataObject
+    name: str, nominal: bool, turned: bool, data: Draws
 ) -> None:
     topology = cluster(name, 2, 8)
     topology = topology.nominal() if nominal else topology

@@ -33,7 +33,7 @@ from p2smt.solvers.solver import Solver
 from tests.oracles.redistributions import all_states, best_cost
 from tests.tiers import but_every
 
-LIMITS = SearchLimits(time_limit_s=60.0)
+LIMITS = SearchLimits()
 MESHES = ("a=2,b=4", "a=2,b=2,c=2", "a=4,b=2", "a=3,b=2,c=2", "a=2,b=3", "a=4")
 PRESETS = ("azure-ndv4:2", "azure-ndv2:2", "gb200-nvl72", "dgx1-v100", "tpu-v5p")
 SHAPES = ((48, 48), (12, 24), (2, 48), (1, 96), (96,), (1536, 1536))

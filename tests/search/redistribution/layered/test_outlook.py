@@ -22,7 +22,7 @@ from p2smt.search.redistribution.layered.rows import RowTable
 from p2smt.search.redistribution.layered.solve import best_layered
 from tests.oracles.redistributions import all_states, best_cost
 
-LIMITS = SearchLimits(time_limit_s=60.0)
+LIMITS = SearchLimits()
 
 
 def shared(ports: int, preset: str = "azure-ndv4:4") -> Topology:

@@ -25,6 +25,7 @@ from p2smt.skeletons.space import CubeTask, Signals
 from p2smt.skeletons.spread import Spread
 from tests.search.schedule.parts.cases import circle, fabrics, square
 from tests.skeletons.journal.searched import Lines, change, verdict
+from tests.strategies.draws import Draws, draws
 from tests.tiers import examples_of
 
 REFUTED = ("all-reduce", (2, 3, 3))  # of the square; no bound refutes it
@@ -80,9 +81,9 @@ def refutation(tmp_path_factory: pytest.TempPathFactory) -> str:
     return journal(tmp_path_factory.mktemp("refuted") / "j.jsonl", REFUTED).read_text()
 
 
-@given(st.data(), fabrics(), st.sampled_from(sorted(NAMES)))
+@given(draws(), fabrics(), st.sampled_from(sorted(NAMES)))
 @settings(max_examples=examples_of(50))
-def test_parts_say_what_the_whole_says(data: st.DataObject, fabric: Fabric, name: str) -> None:
+def test_parts_say_what_the_whole_says(data: Draws, fabric: Fabric, name: str) -> None:
     """Sizes that no bound refutes, by as little as can be."""
     steps = steps_bound(fabric, name, 0) + data.draw(st.integers(0, 1))
     chunks = data.draw(st.integers(1, 2 if steps < 3 else 1))

@@ -38,6 +38,7 @@ from tests.search.schedule.parts.cases import (
     sorted_chunks,
     square,
 )
+from tests.strategies.draws import Draws, draws
 from tests.tiers import examples_of
 
 
@@ -55,10 +56,10 @@ def closed(space: ScheduleSpace, cube: Cube) -> Closure:
     return found
 
 
-@given(copies(), st.data())
+@given(copies(), draws())
 @settings(max_examples=examples_of(50))
 def test_a_cube_has_a_schedule_where_brute_force_lists_one(
-    space: ScheduleSpace, data: st.DataObject
+    space: ScheduleSpace, data: Draws
 ) -> None:
     """Every schedule is in one root, and in one part of a cube that it is in.
 
@@ -110,9 +111,9 @@ def test_what_a_cube_excludes_are_chunks_out_of_order() -> None:
     assert 50 < sum(outs) < 250
 
 
-@given(st.data())
+@given(draws())
 @settings(max_examples=examples_of(100))
-def test_solvers_agree_on_cubes_of_all_reduces(data: st.DataObject) -> None:
+def test_solvers_agree_on_cubes_of_all_reduces(data: Draws) -> None:
     """Of any depth; those of which z3 could send what nobody needs as well."""
     steps, chunks = data.draw(st.integers(2, 3)), data.draw(st.integers(1, 2))
     size = ScheduleSize(steps, steps + data.draw(st.integers(0, 2)), chunks)
