@@ -17,7 +17,8 @@ class ArrayGroups:
     """Groups by their members in order, each made once.
 
     torch keeps groups alive until ``destroy_process_group``; here they are not, for one that
-    outlived it would be freed by the interpreter's end, while its threads run.
+    outlived it would be freed by the interpreter's end, while its threads run.  So that Gloo closes
+    their connections where a job is aborted, none is the default group, which a DeviceMesh keeps.
     Every rank calls ``make`` with the same groups in the same order, those without it too.
     ``new_group`` would sort the members: a mesh whose ranks do not ascend would then get its
     blocks in another order than its positions say.
@@ -28,11 +29,9 @@ class ArrayGroups:
     def make(self, every: Iterable[Members]) -> None:
         """Make the groups that do not exist yet; single ranks need none.
 
-        The default group's ranks meet first: messages of permutes go through it.
+        That of all ranks comes first: messages between two go through it.
         """
-        if not self.known and isinstance(dist.group.WORLD, dist.ProcessGroup):
-            connect(dist.group.WORLD)
-        for members in every:
+        for members in (tuple(range(dist.get_world_size())), *every):
             if len(members) > 1 and members not in self.known:
                 self.known[members] = _made(members)
 
@@ -46,10 +45,14 @@ class ArrayGroups:
             raise RuntimeError(f"the group of ranks {members} has been destroyed")
         return found
 
+    @property
+    def of_all(self) -> dist.ProcessGroup:
+        """The group of all ranks."""
+        return self.of(tuple(range(dist.get_world_size())))
+
 
 def _made(members: Members) -> weakref.ref[dist.ProcessGroup] | None:
-    whole = members == tuple(range(dist.get_world_size()))
-    made = dist.group.WORLD if whole else dist.new_group(list(members), sort_ranks=False)
+    made = dist.new_group(list(members), sort_ranks=False)
     if not isinstance(made, dist.ProcessGroup):
         return None
     connect(made)

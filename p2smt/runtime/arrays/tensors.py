@@ -27,17 +27,23 @@ _OPS_OF_BOOL = {**_OPS, ReduceOp.SUM: dist.ReduceOp.MAX, ReduceOp.PRODUCT: dist.
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """The memory of a contiguous tensor: what a library moves without a look at its type."""
-    return tensor.view(-1).view(torch.uint8)
+    """The memory of a contiguous tensor: what a library moves without a look at its type.
+
+    Without elements, or with one, a tensor is contiguous whatever its strides are, those of an
+    expanded gradient too, and views keep them.
+    """
+    return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
 
 
 def exchange(
-    sent: Sequence[tuple[int, torch.Tensor]], taken: Sequence[tuple[int, torch.Tensor]]
+    sent: Sequence[tuple[int, torch.Tensor]],
+    taken: Sequence[tuple[int, torch.Tensor]],
+    group: dist.ProcessGroup,
 ) -> None:
     """Send tensors to ranks and take others from ranks, all at once; empty ones do not travel."""
     operations = [
-        *(dist.P2POp(dist.isend, tensor, rank) for rank, tensor in sent if tensor.numel()),
-        *(dist.P2POp(dist.irecv, tensor, rank) for rank, tensor in taken if tensor.numel()),
+        *(dist.P2POp(dist.isend, tensor, rank, group) for rank, tensor in sent if tensor.numel()),
+        *(dist.P2POp(dist.irecv, tensor, rank, group) for rank, tensor in taken if tensor.numel()),
     ]
     if operations:
         for work in dist.batch_isend_irecv(operations):
