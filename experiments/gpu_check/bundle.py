@@ -38,8 +38,8 @@ In this folder:
 
     python -m experiments.gpu_check.gpu_check
 
-It ends within nine minutes, prints its tables, and writes results.json and results.md to $OUT, or to
-experiments/gpu_check/results here.  `--device cpu --backend gloo` tries the script without a GPU.
+It ends within nine minutes, prints its tables, and writes results.json and results.md to $OUT, or
+to experiments/gpu_check/results here.  `--device cpu --backend gloo` tries it without a GPU.
 """
 
 

@@ -3,9 +3,9 @@
     python -m experiments.gpu_check.gpu_check
 
 Needs torch and numpy beside what ``make gpu-bundle`` packs, and nothing from a network.  Ranks run
-over NCCL, and over Gloo with CUDA tensors; where there are fewer GPUs than ranks, several share one.
-It ends within its budget of time, and writes ``results.json`` and ``results.md`` to ``$OUT``, or to
-experiments/gpu_check/results of the current folder.
+over NCCL, and over Gloo with CUDA tensors; where there are fewer GPUs than ranks, several share
+one.  It ends within its budget of time, and writes ``results.json`` and ``results.md`` to ``$OUT``,
+or to experiments/gpu_check/results of the current folder.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from experiments.gpu_check.checking import (
 )
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.payload import DataType
-from p2smt.runtime.schedules.job import ScheduleJob
 from p2smt.runtime.ranks.launch import Fleet, StartCommand, launch
+from p2smt.runtime.schedules.job import ScheduleJob
 
 if TYPE_CHECKING:
     from p2smt.runtime.options import RankReport

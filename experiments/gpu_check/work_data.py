@@ -1,7 +1,8 @@
 """Work for ranks as plain data, which JSON holds: jobs, schedules and redistributions.
 
-A dataclass is its class's name under ``is`` and the fields that differ from their defaults, a member
-of an enum its name, a named tuple its values under ``of``.  Only classes that are listed are made.
+A dataclass is its class's name under ``is`` and the fields that differ from their defaults, a
+member of an enum its name, a named tuple its values under ``of``.  Only classes that are listed
+are made.
 """
 
 from __future__ import annotations

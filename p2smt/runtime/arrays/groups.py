@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import torch
 import torch.distributed as dist
 
+from p2smt.errors import BackendError
 from p2smt.runtime.arrays.rank_steps import Members
 from p2smt.runtime.groups import connect
 
@@ -52,8 +55,24 @@ class ArrayGroups:
 
 
 def _made(members: Members) -> weakref.ref[dist.ProcessGroup] | None:
-    made = dist.new_group(list(members), sort_ranks=False)
+    made = _new_group(list(members))
     if not isinstance(made, dist.ProcessGroup):
         return None
     connect(made)
     return weakref.ref(made)
+
+
+def _new_group(ranks: list[int]) -> object:
+    """A group whose members stand in this order; torch 2.11 can only sort them.
+
+    Raises:
+        BackendError: this torch cannot do that.
+    """
+    if ranks == sorted(ranks):
+        return dist.new_group(ranks)
+    if "sort_ranks" not in inspect.signature(dist.new_group).parameters:
+        raise BackendError(
+            f"ranks {ranks}: torch {torch.__version__} sorts the ranks of a group, which would mix "
+            "up the blocks of this mesh; use torch 2.13, or a mesh whose devices ascend"
+        )
+    return dist.new_group(ranks, sort_ranks=False)
