@@ -12,7 +12,7 @@ from typing import Any
 from experiments.gpu_check.case_sets import CaseSet
 from p2smt.errors import BackendError, ExecutionError
 from p2smt.runtime.arrays.job import ArrayJob
-from p2smt.runtime.job import Job
+from p2smt.runtime.job import Job, JobRequest
 from p2smt.runtime.options import RankReport, RequestRun, RunOptions
 from p2smt.runtime.summary import summarize
 from p2smt.runtime.work import Work
@@ -140,8 +140,11 @@ def _parts(one: CaseSet, at: int) -> tuple[Any, Any]:
     """The first ``at`` requests of a set of programs, and the rest; None where there are none."""
     assert isinstance(one.work, Job)
     work = one.work
-    cut = (work.requests[:at], work.requests[at:])
-    return tuple(replace(one, work=replace(work, requests=part)) if part else None for part in cut)
+
+    def part(requests: tuple[JobRequest, ...]) -> CaseSet | None:
+        return replace(one, work=replace(work, requests=requests)) if requests else None
+
+    return part(work.requests[:at]), part(work.requests[at:])
 
 
 def _row(one: CaseSet, options: RunOptions, case: str, state: str, said: str) -> Row:

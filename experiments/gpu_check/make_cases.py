@@ -132,7 +132,10 @@ def _plans(topology: Topology) -> Iterator[CaseSet]:
         "plan on 2 x 2, 64 MiB", plan_job(plan, "plan", Changes()), timed=True, large=True
     )
     one = p2smt.Problem(topology, axes, requests[:1])
-    job = requests_job(one, solution.best.placement, [parse_program(MASTERS)])
+    best = solution.best
+    assert best is not None
+    assert isinstance(best.placement, p2smt.Placement)
+    job = requests_job(one, best.placement, [parse_program(MASTERS)])
     yield CaseSet("masters on 2 x 2, 64 MiB", job, timed=True, large=True)
     for name, size in (("64 KiB", 64 << 10), ("64 MiB", LARGE_BYTES)):
         seconds = p2smt.schedule_cost(schedule, topology, size).time_s

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 import torch.distributed as dist
+from torch.distributed.tensor import DTensor
 
 from p2smt.api.tensors.function import TensorFunction
 from p2smt.arrays.array_type import ArrayType, Uneven
@@ -119,7 +120,7 @@ def sums_of_dtensors() -> None:
         function = function_of(source, target, device_mesh(source))
         leaf = leaf_of(function, whole_array(function))
         back_from(function(leaf).to_local().sum())
-        assert leaf.grad is not None
+        assert isinstance(leaf.grad, DTensor)
         assert bool((leaf.grad.to_local() == 1).all())
 
 
