@@ -83,8 +83,9 @@ class Clock:
 class Checker:
     """Runs sets with the same options.
 
-    A start that breaks is repeated without the case that its error names; if it names none, in
-    halves, until the case that breaks it is alone.  ``refused``: why the backend does not run on
+    A start that breaks is repeated with the case alone that its error names, and without it; if it
+    names none, in halves, until the case that breaks it is alone.  A time limit says too little of
+    one case among several: slow ones come before it.  ``refused``: why the backend does not run on
     these ranks at all, once its first case did not.
     """
 
@@ -97,7 +98,8 @@ class Checker:
 
     def rows(self, one: CaseSet) -> list[Row]:
         """A row per case of a set."""
-        options = replace(self.options, repeat=3) if one.timed else self.options
+        repeat = 2 if one.large else 3
+        options = replace(self.options, repeat=repeat) if one.timed else self.options
         if not isinstance(one.work, Job) or self.works:
             return self._rows(one, options)
         first, rest = _parts(one, 1)
@@ -127,9 +129,11 @@ class Checker:
         at = min(named) - 1 if named else len(one.cases) // 2
         before, after = _parts(one, at)
         rows = self._rows(before, options) if before else []
-        if named and after:
+        if named:
             culprit, after = _parts(after, 1)
-            rows.append(_row(culprit, options, culprit.cases[0], FAILED, error))
+            (alone,) = self._rows(culprit, options)
+            together = f"{alone.said}; but in one start with others: {error}"
+            rows.append(replace(alone, said=together) if alone.state == VERIFIED else alone)
         return rows + (self._rows(after, options) if after else [])
 
     def _none(self, one: CaseSet, options: RunOptions, why: str) -> list[Row]:

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -136,17 +137,31 @@ def test_a_case_that_breaks_its_start_is_found(at: int, text: str) -> None:
     assert "\n" not in rows[at].said
 
 
-def test_a_hanging_case_costs_one_more_start() -> None:
-    starts = []
+def test_a_hanging_case_is_tried_once_more_alone() -> None:
+    starts: list[Any] = []
     found = breaks(WRONG, "no result within 9 s (rank 0: request {} (x), program)")
     run = found.run
     found.run = lambda work, options: starts.append(work) or run(work, options)  # type: ignore[func-returns-value]
     found.rows(PROGRAMS)
-    assert len(starts) == 4  # the first, all others, those before it, those after it
+    assert [len(work.requests) for work in starts] == [1, 10, 4, 1, 5]
+
+
+def test_a_case_that_only_breaks_in_company_is_told() -> None:
+    def run(work: Work, options: RunOptions) -> list[RankReport]:
+        assert isinstance(work, Job)
+        if len(work.requests) > 5:
+            raise ExecutionError("no result within 9 s (rank 0: request 5 (x), check)")
+        return on_reference(work, options)
+
+    rows = checker(run).rows(PROGRAMS)
+    assert {row.state for row in rows} == {VERIFIED}
+    assert [n for n, row in enumerate(rows) if "in one start with others: no" in row.said] == [
+        WRONG
+    ]
 
 
 def test_nothing_more_is_tried_where_nothing_runs() -> None:
-    starts = []
+    starts: list[Any] = []
 
     def run(work: Work, _: RunOptions) -> list[RankReport]:
         starts.append(work)
