@@ -17,7 +17,7 @@ FAST := not slow and not cluster and not exhaustive and not evidence
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings scaling large-plan published-schedules schedule-synthesis setup setup-dev lock clean
+.PHONY: help solve test test-all explore record size check format lint types fast bench accuracy testbed-study study study-full gains allocations redistributions redistribution-ranks training-runs unequal-racks crossings scaling large-plan gpu-bundle published-schedules schedule-synthesis setup setup-dev lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -139,6 +139,10 @@ schedule-synthesis: setup $(VENV)/.stamp-dev ## synthesize schedules beside mscc
 	$(BIN)/python -m experiments.schedule_synthesis.frontier
 	$(BIN)/python -m experiments.schedule_synthesis.draw
 	$(BIN)/python -m experiments.schedule_synthesis.page
+
+# What a GPU machine without a network needs beside torch and numpy; the folder is ignored by git.
+gpu-bundle: setup-dev ## pack the check on GPUs for a machine without a network: build/gpu-bundle
+	$(BIN)/python -m experiments.gpu_check.bundle build/gpu-bundle
 
 setup: $(VENV)/.stamp-package
 

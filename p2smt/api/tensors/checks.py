@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement
 
 from p2smt.arrays.array_type import ArrayType
+from p2smt.arrays.element import ElementType
 from p2smt.arrays.frame import state_of
 from p2smt.arrays.memory import peak_step_bytes
 from p2smt.arrays.mesh import Mesh
@@ -56,6 +58,14 @@ def check_source(found: ArrayType, plan: RedistributionPlan) -> None:
         given = f"a DTensor that lies as {layout_text(found.layout, wanted.mesh)}"
         rule = f"the plan starts from {layout_text(wanted.layout, wanted.mesh)}"
         raise InputError(given, rule, "plan from its own layout")
+
+
+def check_element(local: torch.Tensor, planned: ElementType) -> None:
+    """Raise InputError unless a local tensor's elements are those of the plan."""
+    name = str(local.dtype).removeprefix("torch.")
+    if planned.parse(name) is not planned:
+        rule = f"the plan is for {planned.value}"
+        raise InputError(f"a local tensor of {name}", rule, "plan for its dtype")
 
 
 def source_kept_bytes(plan: RedistributionPlan) -> int:

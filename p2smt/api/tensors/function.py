@@ -16,6 +16,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
 from p2smt.api.tensors.checks import (
+    check_element,
     check_memory,
     check_mesh,
     check_source,
@@ -23,7 +24,7 @@ from p2smt.api.tensors.checks import (
     source_kept_bytes,
     type_of,
 )
-from p2smt.api.tensors.movers import array_mover
+from p2smt.api.tensors.movers import array_mover, ending_the_job
 from p2smt.api.tensors.planned import planned_together
 from p2smt.arrays.array_type import ArrayType
 from p2smt.arrays.text import layout_text
@@ -119,10 +120,6 @@ class TensorFunction:
             InputError: the tensor has another dtype or shape, is not contiguous, or requires a
                 gradient that does not exist.
         """
-        name = str(local.dtype).removeprefix("torch.")
-        if self.plan.source.element.parse(name) is not self.plan.source.element:
-            rule = f"the plan is for {self.plan.source.element.value}"
-            raise InputError(f"a local tensor of {name}", rule, "plan for its dtype")
         self._check_gradient(local)
         return cast(torch.Tensor, _OnLocals.apply(local, self))  # type: ignore[no-untyped-call]
 
@@ -171,8 +168,14 @@ class TensorFunction:
         self._gradients[starts_in(plan)] = function
 
     def move(self, local: torch.Tensor) -> torch.Tensor:
-        """The steps on a local tensor, without autograd."""
-        return self._mover(local.contiguous() if self._of_gradients else local)
+        """The steps on a local tensor, without autograd.
+
+        One rank alone may be given what is refused, while others are on their way: an error ends
+        the job.
+        """
+        with ending_the_job():
+            check_element(local, self.plan.source.element)
+            return self._mover(local.contiguous() if self._of_gradients else local)
 
     def wrapped(self, local: torch.Tensor) -> DTensor:
         """A block of the destination as a DTensor."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import traceback
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import _abort_process_group
 
 from p2smt.arrays.frame import Frame
 from p2smt.arrays.steps import ArrayStep
@@ -36,6 +39,22 @@ class ArrayMover:
             InputError: ``local`` is not contiguous, or of another shape than the plan's source.
         """
         return run_steps(local, self.steps, self.groups)
+
+
+@contextmanager
+def ending_the_job() -> Iterator[None]:
+    """Abort all process groups on an error, and raise it: who waits for this rank gets one too.
+
+    Gloo closes the connections of a group once nobody holds it, and the frames of an error that
+    is caught somewhere would.
+    """
+    try:
+        yield
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)
+        if dist.is_initialized():
+            _abort_process_group()
+        raise
 
 
 def array_mover(

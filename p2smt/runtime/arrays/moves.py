@@ -72,11 +72,9 @@ def run_step(local: torch.Tensor, step: RankStep, groups: ArrayGroups) -> torch.
         case StepKind.SLICE:
             return _sliced(local, step)
         case StepKind.PERMUTE:
-            return _permuted(local, step)
+            return _permuted(local, step, groups)
         case StepKind.ALL_GATHER:
-            if step.uneven:
-                return uneven.gathered(local, step)
-            return _gathered(local, step, groups)
+            return (uneven.gathered if step.uneven else _gathered)(local, step, groups)
         case StepKind.ALL_TO_ALL:
             return (uneven.exchanged if step.uneven else _exchanged)(local, step, groups)
         case StepKind.REDUCE_SCATTER:
@@ -98,13 +96,13 @@ def _sliced(local: torch.Tensor, step: RankStep) -> torch.Tensor:
     return part.clone(memory_format=torch.contiguous_format)
 
 
-def _permuted(local: torch.Tensor, step: RankStep) -> torch.Tensor:
+def _permuted(local: torch.Tensor, step: RankStep, groups: ArrayGroups) -> torch.Tensor:
     found = local.new_empty(step.after)
     if step.source == step.rank:
         found.copy_(local.view(step.after))
     sent = [(target, as_bytes(local)) for target in step.targets]
     taken = [] if step.source == step.rank else [(step.source, as_bytes(found))]
-    exchange(sent, taken)
+    exchange(sent, taken, groups.of_all)
     return found
 
 

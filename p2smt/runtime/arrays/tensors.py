@@ -27,21 +27,36 @@ _OPS_OF_BOOL = {**_OPS, ReduceOp.SUM: dist.ReduceOp.MAX, ReduceOp.PRODUCT: dist.
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """The memory of a contiguous tensor: what a library moves without a look at its type."""
-    return tensor.view(-1).view(torch.uint8)
+    """The memory of a contiguous tensor: what a library moves without a look at its type.
+
+    Without elements, or with one, a tensor is contiguous whatever its strides are, those of an
+    expanded gradient too, and views keep them.
+    """
+    return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
 
 
 def exchange(
-    sent: Sequence[tuple[int, torch.Tensor]], taken: Sequence[tuple[int, torch.Tensor]]
+    sent: Sequence[tuple[int, torch.Tensor]],
+    taken: Sequence[tuple[int, torch.Tensor]],
+    group: dist.ProcessGroup,
 ) -> None:
-    """Send tensors to ranks and take others from ranks, all at once; empty ones do not travel."""
+    """Send tensors to ranks and take others from ranks, all at once; empty ones do not travel.
+
+    Gloo's messages are from and to the host's memory; its collectives see to that themselves.
+    """
+    host = dist.get_backend(group) == dist.Backend.GLOO
+    outgoing = [(rank, data.cpu() if host else data) for rank, data in sent if data.numel()]
+    incoming = [(rank, data.cpu() if host else data, data) for rank, data in taken if data.numel()]
     operations = [
-        *(dist.P2POp(dist.isend, tensor, rank) for rank, tensor in sent if tensor.numel()),
-        *(dist.P2POp(dist.irecv, tensor, rank) for rank, tensor in taken if tensor.numel()),
+        *(dist.P2POp(dist.isend, data, rank, group) for rank, data in outgoing),
+        *(dist.P2POp(dist.irecv, data, rank, group) for rank, data, _ in incoming),
     ]
     if operations:
         for work in dist.batch_isend_irecv(operations):
             work.wait()
+    for _, found, data in incoming:
+        if found is not data:
+            data.copy_(found)
 
 
 def gather(blocks: torch.Tensor, block: torch.Tensor, group: dist.ProcessGroup) -> None:

@@ -17,7 +17,7 @@ from p2smt.runtime.arrays.rank_steps import RankStep, cut_dim
 from p2smt.runtime.arrays.tensors import as_bytes, exchange, reduce_parts
 
 
-def gathered(local: torch.Tensor, step: RankStep) -> torch.Tensor:
+def gathered(local: torch.Tensor, step: RankStep, groups: ArrayGroups) -> torch.Tensor:
     """All members' blocks, one after the other in the dimension that is gathered."""
     dim = cut_dim(step.lost)
     shapes = _shapes(step.before, dim, _lengths(step.lost_lengths, step, step.after[dim]))
@@ -28,6 +28,7 @@ def gathered(local: torch.Tensor, step: RankStep) -> torch.Tensor:
     exchange(
         [(rank, as_bytes(local)) for rank, _ in others],
         [(rank, as_bytes(blocks[i])) for rank, i in others],
+        groups.of_all,
     )
     if math.prod(step.after[:dim]) == 1:
         return memory.view(step.after)

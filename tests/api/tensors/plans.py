@@ -17,12 +17,12 @@ from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.plans.redistribution.plan import PlannedStep, RedistributionPlan
 from p2smt.result import SearchLimits, SolveStats, Status
 
-TWO_BY_TWO = """\
-name: two-by-two
+NODES_OF_TWO = """\
+name: nodes-of-two
 algorithms: [ring]
 levels:
-  - {name: node, size: 2, link: {kind: switch, bandwidth: 10 GB/s, latency: 5 us}}
-  - {name: gpu, size: 2, link: {kind: switch, bandwidth: 100 GB/s, latency: 1 us}}
+  - {{name: node, size: {}, link: {{kind: switch, bandwidth: 10 GB/s, latency: 5 us}}}}
+  - {{name: gpu, size: 2, link: {{kind: switch, bandwidth: 100 GB/s, latency: 1 us}}}}
 """
 
 
@@ -44,7 +44,8 @@ def types(
 def gathered_plan(source: ArrayType, target: ArrayType) -> RedistributionPlan:
     """A plan that holds the whole array in between; a step for each digit."""
     ends = ends_of(source, target)[0]
-    topology = parse_topology(TWO_BY_TWO, "two-by-two")
+    text = NODES_OF_TWO.format(ends.frame.devices // 2)
+    topology = parse_topology(text, "nodes-of-two")
     prices = StepPrices(topology, ends.frame)
     planned = tuple(_planned(prices, step) for step in _steps(ends))
     memory = MemoryLimit(source.global_bytes)

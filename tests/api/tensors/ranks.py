@@ -16,7 +16,9 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from tests.api.tensors import cases
+from tests.api.tensors import cases, failing, shards
+
+CASES = {**cases.CASES, **shards.CASES, **failing.CASES}
 
 
 def main(ranks: int, out: Path, names: Sequence[str]) -> int:
@@ -32,21 +34,30 @@ def main(ranks: int, out: Path, names: Sequence[str]) -> int:
 def run_rank(rank: int, ranks: int, out: Path, names: Sequence[str]) -> int:
     try:
         torch.set_num_threads(1)
-        dist.init_process_group(
-            "gloo",
-            init_method=f"file://{out}/store",
-            rank=rank,
-            world_size=ranks,
-            timeout=timedelta(minutes=10),
-        )
         for name in names:
-            cases.CASES[name]()
-        dist.barrier()
-        dist.destroy_process_group()
+            if not dist.is_initialized():  # some cases end the job
+                join(rank, ranks, out / f"{name}-store")
+            marks = out / f"{name}-marks"
+            marks.mkdir(exist_ok=True)
+            os.environ["MARKS"] = str(marks)
+            CASES[name]()
+        if dist.is_initialized():
+            dist.barrier()
+            dist.destroy_process_group()
     except BaseException:
         traceback.print_exc()
         return 1
     return 0
+
+
+def join(rank: int, ranks: int, store: Path) -> None:
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{store}",
+        rank=rank,
+        world_size=ranks,
+        timeout=timedelta(minutes=10),
+    )
 
 
 if __name__ == "__main__":

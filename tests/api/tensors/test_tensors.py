@@ -20,13 +20,18 @@ SHORT = (
     "rank_0_fails_to_plan",
     *("gradients_of_locals", "gradients_of_dtensors", "gradient_in_another_layout"),
     *("gradients_need_not_be_contiguous", "gradients_that_do_not_exist"),
+    *("gradients_of_any_strides", "sums_of_dtensors", "sources_of_any_strides"),
+)
+ENDING = (
+    *("one_rank_has_another_shape", "one_rank_has_another_dtype", "one_rank_is_not_contiguous"),
+    "one_gradient_has_another_shape",
 )
 """One start of the ranks for all: it takes longer than any of them."""
 
 
-def run(folder: Path, names: Sequence[str]) -> None:
+def run(folder: Path, names: Sequence[str], ranks: int = 4) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.api.tensors.ranks", "4", str(folder), *names],
+        [sys.executable, "-m", "tests.api.tensors.ranks", str(ranks), str(folder), *names],
         capture_output=True,
         text=True,
         timeout=300,
@@ -39,7 +44,14 @@ def run(folder: Path, names: Sequence[str]) -> None:
 @pytest.mark.cluster
 @pytest.mark.slow
 def test_on_four_ranks(tmp_path: Path) -> None:
-    run(tmp_path, SHORT)
+    run(tmp_path, (*SHORT, *ENDING))
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_shards_without_elements_on_several_ranks(tmp_path: Path) -> None:
+    run(tmp_path, ["gradients_of_any_strides", "sums_of_dtensors"], ranks=6)
 
 
 @pytest.mark.cluster

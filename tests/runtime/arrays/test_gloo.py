@@ -186,3 +186,15 @@ def test_members_are_in_the_order_of_positions() -> None:
     (own,) = rank_steps(found.frame, [step], [()], 2)
     assert (own.members, own.place, own.index) == ((3, 1, 0, 2), (1, 1), 3)
     assert own.lost == ((1, 0), ())
+
+
+def test_a_torch_that_sorts_ranks_makes_the_groups_that_ascend(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    monkeypatch.setattr(torch.distributed, "new_group", lambda ranks: asked.append(ranks))
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 4)
+    ArrayGroups().make([(0, 2), (1, 3)])
+    assert asked == [[0, 1, 2, 3], [0, 2], [1, 3]]
+    with pytest.raises(BackendError, match=r"ranks \[2, 0\]: torch .* sorts the ranks of a group"):
+        ArrayGroups().make([(2, 0)])
