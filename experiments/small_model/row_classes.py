@@ -46,6 +46,17 @@ class State:
     spans: tuple[Span, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What devices hold after a step, and the class that they were in before.
+
+    None: they hold everything, whatever it was.
+    """
+
+    after: Span
+    before: Span | None
+
+
 class Steps(Hierarchies):
     """The steps of states whose classes of devices have row orders of their own."""
 
@@ -83,16 +94,24 @@ class Steps(Hierarchies):
         corners = self.corner_step(state.corners, instruction)
         if corners is None:
             return None
-        inner = self.instructions[instruction][1].inner
-        if all(span.end >= inner for span in state.spans):
-            spans = self._apart(state.spans, instruction)
-        else:
-            spans = self._met(state.spans, instruction)
-        return None if spans is None else State(corners, self._joined(spans))
+        pieces = self.pieces(state.spans, instruction)
+        return None if pieces is None else State(corners, self._joined([p.after for p in pieces]))
 
-    def _apart(self, spans: Sequence[Span], instruction: int) -> list[Span] | None:
+    def pieces(self, spans: Sequence[Span], instruction: int) -> list[Piece] | None:
+        """The classes after a step, before any are joined; None if no sizes allow it.
+
+        Raises:
+            Undecided: the reasoning does not settle the step.
+        """
+        inner = self.instructions[instruction][1].inner
+        if all(span.end >= inner for span in spans):
+            return self._apart(spans, instruction)
+        return self._met(spans, instruction)
+
+    def _apart(self, spans: Sequence[Span], instruction: int) -> list[Piece] | None:
         """The classes after a step whose groups lie in one each."""
-        found, undecided = [], None
+        found: list[Piece] = []
+        undecided = None
         for span in spans:
             try:
                 after = self._in_class(span, instruction)
@@ -101,7 +120,7 @@ class Steps(Hierarchies):
                 continue
             if after is None:
                 return None
-            found += after
+            found += [Piece(one, span) for one in after]
         if undecided is not None:
             raise undecided
         return found
@@ -135,7 +154,7 @@ class Steps(Hierarchies):
                 raise Undecided("a part of a class refuses what the whole allows")
             yield Span(begin, end, after)
 
-    def _met(self, spans: Sequence[Span], instruction: int) -> list[Span] | None:
+    def _met(self, spans: Sequence[Span], instruction: int) -> list[Piece] | None:
         """The classes after a step some of whose groups span two of them.
 
         It is settled only for a broadcast of everything: then the orders of rows play no part.
@@ -147,7 +166,7 @@ class Steps(Hierarchies):
         if not all(self._complete_before(span, outer) for span in spans):
             raise Undecided("classes meet in a broadcast of less than all")
         full = self.of(self.everything, self.devices(0, inner))
-        found = [Span(0, inner, full)]
+        found = [Piece(Span(0, inner, full), None)]
         for span in spans:
             low, high = max(span.begin, outer), min(span.end, inner)
             if low < high and not self.all_lack(span.content, self.receivers(low, high)):
@@ -156,7 +175,7 @@ class Steps(Hierarchies):
                 after = self._beyond(span, inner, instruction)
                 if after is None:
                     return None
-                found.append(after)
+                found.append(Piece(after, span))
         return found
 
     def _complete_before(self, span: Span, outer: int) -> bool:

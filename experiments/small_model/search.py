@@ -49,7 +49,9 @@ class Found:
     arcs: Mapping[State, tuple[Arc, ...]]
     open_arcs: tuple[OpenArc, ...]
     depth: int
-    """How many steps lead to the last new state: less than the length, if none is left."""
+    """How many steps lead to the last new state."""
+    finished: bool
+    """Whether all steps of all states were looked at: longer words lead to no others."""
 
     def counts(self) -> dict[int, int]:
         """The number of programs by length, those through open arcs left out."""
@@ -238,4 +240,6 @@ def search(levels: int, request: RequestKind, length: int) -> Found:
             break
         depth = step
         states = work.layer(states, length - step - 1, seen)
-    return Found(steps, length, work.arcs, tuple(work.open_arcs), depth)
+    open_arcs = tuple(work.open_arcs)
+    all_seen = not states and length - depth - 1 > _LOOK_AHEAD  # and none given up
+    return Found(steps, length, work.arcs, open_arcs, depth, finished=all_seen)

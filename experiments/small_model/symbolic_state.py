@@ -76,6 +76,7 @@ _OF_FIRST = Formula(("fuc",), (), "duc")
 _SAME = Formula(("duc",), (), "duc")
 _NOT_OF = Formula(("duc",), ("d",), "duc")
 _ONLY_OF = Formula(("duc", "d"), (), "duc")
+_ROWS_OF = Formula(("du", "d"), (), "du")
 _BOTH = Formula(("duc", "duc"), (), "duc")
 _MINUS = Formula(("d",), ("d",), "d")
 _MEET = Formula(("d", "d"), (), "")
@@ -305,6 +306,15 @@ class Hierarchies:
     def rows_alike(self, content: Node) -> bool:
         """Whether all rows are held alike."""
         return set(self.row_digits(content)) == {RowDigit.NOTHING}
+
+    def own_rows(self, levels: frozenset[int], devices: Node) -> Node:
+        """Each of some devices with the rows that have its own digits at these levels."""
+
+        def own(level: int) -> Callable[[tuple[int, ...]], bool]:
+            return lambda t: level not in levels or t[0] == t[1]
+
+        rows = self.diagrams.product(2, list(map(own, range(self.levels))))
+        return self.diagrams.solve(_ROWS_OF, self.anywhere, (rows, devices))
 
     def _like_rows(self, content: Node, instruction: int) -> None:
         """Raises UnlikeRowsError unless each group's rows are alike, and as many of each digit."""
