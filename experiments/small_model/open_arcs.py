@@ -34,7 +34,7 @@ class Closed(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Traced:
+class Traced:
     """A state, and the order of rows of each of its classes."""
 
     state: State
@@ -47,7 +47,12 @@ class Orders:
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
 
-    def next(self, traced: _Traced, instruction: int, after: State) -> _Traced:
+    @property
+    def beginning(self) -> Traced:
+        """Before the first step."""
+        return Traced(self.steps.beginning, ((),))
+
+    def next(self, traced: Traced, instruction: int, after: State) -> Traced:
         """The orders after a step that leads to a state."""
         spans = traced.state.spans
         before = dict(zip(spans, traced.orders, strict=True))
@@ -57,7 +62,7 @@ class Orders:
             for piece in pieces
             if piece.before is not None and not self.steps.rows_alike(piece.after.content)
         ]
-        return _Traced(after, tuple(self._joined(span, found) for span in after.spans))
+        return Traced(after, tuple(self._joined(span, found) for span in after.spans))
 
     def _joined(self, span: Span, found: list[tuple[Span, Order]]) -> Order:
         """The order of a class: of its parts at most one tells rows apart."""
@@ -79,7 +84,7 @@ class Orders:
             return None
         return (*runs, *range(grouping.outer, grouping.inner))
 
-    def refused(self, traced: _Traced, instruction: int) -> bool:
+    def refused(self, traced: Traced, instruction: int) -> bool:
         """Whether lemma 5 refuses a step on all sizes."""
         collective, grouping = self.steps.instructions[instruction]
         if collective is not Collective.BROADCAST or len(traced.state.spans) != 2:
@@ -91,7 +96,7 @@ class Orders:
         if max(receiver, default=-1) >= other.begin or not _reaches(grouping, other.begin):
             return False
         a, b = (order or () for order in traced.orders)
-        first = _first_run(a, b)
+        first = split_run(a, b)
         return first is not None and first <= sender & receiver
 
     def _run_levels(self, span: Span) -> frozenset[int] | None:
@@ -110,7 +115,7 @@ def _reaches(grouping: Grouping, level: int) -> bool:
     return grouping.inner > level
 
 
-def _first_run(one: tuple[int, ...], other: tuple[int, ...]) -> frozenset[int] | None:
+def split_run(one: tuple[int, ...], other: tuple[int, ...]) -> frozenset[int] | None:
     """The levels of the largest run of one order that in the other is in several pieces."""
     alike = 0
     while alike < min(len(one), len(other)) and one[alike] == other[alike]:
@@ -129,9 +134,9 @@ def close(found: Found) -> Counter[tuple[str, Closed]]:
     for arc in found.open_arcs:
         open_arcs.setdefault(arc.state, []).append(arc)
     towards = _leading_to(found, set(open_arcs))
-    layer = Counter({_Traced(found.steps.beginning, ((),)): 1})
+    layer = Counter({orders.beginning: 1})
     for step in range(found.length):
-        after: Counter[_Traced] = Counter()
+        after: Counter[Traced] = Counter()
         for traced, words in layer.items():
             for open_arc in open_arcs.get(traced.state, ()):
                 left = found.length - step - 1
@@ -144,7 +149,7 @@ def close(found: Found) -> Counter[tuple[str, Closed]]:
 
 
 def _closed(
-    arc: OpenArc, traced: _Traced, orders: Orders, corners: CornerSearch, left: int
+    arc: OpenArc, traced: Traced, orders: Orders, corners: CornerSearch, left: int
 ) -> Closed:
     if not corners_go_on(corners, arc.state, arc.instruction, left):
         return Closed.BY_CORNERS

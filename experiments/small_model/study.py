@@ -38,10 +38,11 @@ class Case:
 
 
 CASES = (
-    *(Case("all-reduce", levels, length) for levels, length in ((2, ANY_LENGTH), (3, 6), (4, 6))),
+    *(Case("all-reduce", levels, length) for levels, length in ((1, ANY_LENGTH), (2, ANY_LENGTH))),
+    *(Case("all-reduce", levels, length) for levels, length in ((3, 6), (4, 6))),
     *(Case("all-reduce", levels, length) for levels, length in ((5, 5), (5, 6), (6, 5))),
-    *(Case("all-gather", levels, ANY_LENGTH) for levels in (2, 3, 4, 5)),
-    *(Case("reduce-scatter", levels, ANY_LENGTH) for levels in (2, 3, 4)),
+    *(Case("all-gather", levels, ANY_LENGTH) for levels in (1, 2, 3, 4, 5)),
+    *(Case("reduce-scatter", levels, ANY_LENGTH) for levels in (1, 2, 3, 4)),
 )
 
 
