@@ -20,6 +20,7 @@ from p2smt.plans.rank_answer import rank_step_groups
 from p2smt.plans.rank_scene import RankScene
 from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution, timed_step
+from p2smt.programs.basis import basis_names
 from p2smt.programs.program import lower
 from p2smt.result import Status
 
@@ -49,6 +50,7 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
         "bound_s": solution.bound_s,
         "physical_bound_s": solution.physical_bound_s,
         "status": status.value,
+        "basis": basis_names(solution.bases),
         "peak_bytes": alternative.peak_bytes,
         "requests": [
             _request_data(problem, alternative.placement, r) for r in alternative.requests
