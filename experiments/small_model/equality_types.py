@@ -21,7 +21,7 @@ Digits = Mapping[str, int]
 class Where(Enum):
     """What a formula asks of the digits of one level.
 
-    ``d``, ``e`` are members of a group and ``f`` its first, ``u``, ``v`` rows, ``c`` a contribution.
+    ``d``, ``e`` are members of a group, ``f`` its first; ``u``, ``v`` rows; ``c`` a contribution.
     """
 
     ANY = auto()
@@ -45,7 +45,7 @@ class Witnesses(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """The ``output`` for which digits of the other variables exist that ``holds`` and not ``fails``.
+    """The ``output`` for which other digits exist with all of ``holds`` and none of ``fails``.
 
     Each entry names the variables of a relation, one letter each.
     """
@@ -65,7 +65,7 @@ def _members(digits: Digits) -> Iterable[int]:
 
 
 _ASKS: Mapping[Where, Callable[[Digits], bool]] = {
-    Where.ANY: lambda digits: True,
+    Where.ANY: lambda _: True,
     Where.VARIES: lambda digits: digits.get("f", 0) == 0,
     Where.FIXED: lambda digits: len(set(_members(digits))) == 1,
     Where.ZERO: lambda digits: set(_members(digits)) == {0},

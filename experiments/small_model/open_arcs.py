@@ -89,7 +89,7 @@ class Orders:
         collective, grouping = self.steps.instructions[instruction]
         if collective is not Collective.BROADCAST or len(traced.state.spans) != 2:
             return False
-        one, other = traced.state.spans
+        _, other = traced.state.spans
         sender, receiver = (self._run_levels(span) for span in traced.state.spans)
         if sender is None or receiver is None or None in traced.orders:
             return False

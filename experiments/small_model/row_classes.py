@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from experiments.small_model.diagrams import Node
 from experiments.small_model.symbolic_state import (
@@ -23,7 +23,6 @@ from experiments.small_model.symbolic_state import (
     kept,
 )
 from p2smt.collectives.names import Collective, RequestKind
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ class Steps(Hierarchies):
         raise UnlikeRowsError("rows of a group are not alike")
 
     def _parts(self, content: Node, ends: Sequence[int], instruction: int) -> Iterator[Span]:
-        for begin, end in zip(ends[:-1], ends[1:], strict=True):
+        for begin, end in pairwise(ends):
             devices = self.devices(begin, end)
             after = self.step(self.of(content, devices), instruction, devices)
             if after is None:  # the rules held for the whole class
@@ -215,7 +214,7 @@ class Steps(Hierarchies):
             return self.is_goal(state.spans[0].content)
         if self.request is not RequestKind.REDUCE_SCATTER:
             classes = [(s.content, self.devices(s.begin, s.end)) for s in state.spans]
-            return all([self.complete(*one) for one in classes])
+            return all(self.complete(*one) for one in classes)
         if not self.corners_done(state.corners):
             return False
         raise Undecided("which of several classes holds a row")

@@ -51,7 +51,8 @@ class Found:
     depth: int
     """How many steps lead to the last new state."""
     finished: bool
-    """Whether all steps of all states were looked at: longer words lead to no others."""
+    """Whether all steps of all states were looked at and settled, whatever steps were left after
+    them: longer words lead to no others."""
 
     def counts(self) -> dict[int, int]:
         """The number of programs by length, those through open arcs left out."""
@@ -190,6 +191,7 @@ class _Search:
     corners: CornerSearch
     arcs: dict[State, tuple[Arc, ...]] = field(default_factory=dict)
     open_arcs: list[OpenArc] = field(default_factory=list)
+    given_up: int = 0
 
     def layer(self, states: list[State], left: int, seen: set[State]) -> list[State]:
         """The arcs of some states, with so many steps left after them; the states that are new."""
@@ -210,15 +212,13 @@ class _Search:
                     continue
                 yield Arc(instruction, GOAL if self.steps.done(after) else after)
             except Undecided as reason:
-                if self.may_go_on(state, instruction, left):
+                if corners_go_on(self.corners, state, instruction, left):
                     self.open_arcs.append(OpenArc(state, instruction, str(reason)))
+                else:
+                    self.given_up += 1
 
     def _worth(self, state: State, left: int) -> bool:
         return left > _LOOK_AHEAD or self.corners.alive(state.corners, left)
-
-    def may_go_on(self, state: State, instruction: int, left: int) -> bool:
-        """Whether the first and last row allow a step and the goal after it."""
-        return corners_go_on(self.corners, state, instruction, left)
 
 
 def corners_go_on(corners: CornerSearch, state: State, instruction: int, left: int) -> bool:
@@ -241,5 +241,5 @@ def search(levels: int, request: RequestKind, length: int) -> Found:
         depth = step
         states = work.layer(states, length - step - 1, seen)
     open_arcs = tuple(work.open_arcs)
-    all_seen = not states and length - depth - 1 > _LOOK_AHEAD  # and none given up
-    return Found(steps, length, work.arcs, open_arcs, depth, finished=all_seen)
+    all_seen = not states and length - depth - 1 > _LOOK_AHEAD and not work.given_up
+    return Found(steps, length, work.arcs, open_arcs, depth, finished=all_seen and not open_arcs)

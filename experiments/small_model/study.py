@@ -69,7 +69,7 @@ def row_of(case: Case) -> Row:
     """Search a case."""
     before_s = time.process_time()
     found = search(case.levels, RequestKind(case.request), case.length)
-    words = {how: 0 for how in Closed}
+    words = dict.fromkeys(Closed, 0)
     for (_, how), many in close(found).items():
         words[how] += many
     counts = found.counts()

@@ -100,7 +100,7 @@ class Hierarchies:
         self.instructions = InstructionSet.of(levels).items
         self.anywhere = (Where.ANY,) * levels
         self.where = [self._where(grouping) for _, grouping in self.instructions]
-        self._steps: dict[tuple[Node, int, Node], Node | None | Undecided] = {}
+        self._steps: dict[tuple[Node, int, Node], Node | Undecided | None] = {}
         self._digits: dict[Node, tuple[RowDigit, ...]] = {}
         self._counts: dict[tuple[int, Node], dict[int, Polynomial]] = {}
 
@@ -113,7 +113,7 @@ class Hierarchies:
     @cached_property
     def everything(self) -> Node:
         """Every device holds all contributions to all rows."""
-        return self.diagrams.product(3, [lambda t: True] * self.levels)
+        return self.diagrams.product(3, [lambda _: True] * self.levels)
 
     @cached_property
     def start(self) -> Node:
@@ -140,7 +140,7 @@ class Hierarchies:
 
     def _before(self, end: int) -> Node:
         """Devices whose digits are zero from a level on."""
-        ends: list[Callable[[tuple[int, ...]], bool]] = [lambda t: True] * end
+        ends: list[Callable[[tuple[int, ...]], bool]] = [lambda _: True] * end
         ends += [lambda t: t[0] == 0] * (self.levels - end)
         return self.diagrams.product(1, ends)
 
@@ -323,7 +323,7 @@ class Hierarchies:
         if any(w is Where.VARIES and a is not RowDigit.NOTHING for a, w in pairs):
             raise UnlikeRowsError("the digits that a group splits its rows by are not free")
         differ = {
-            RowDigit.NOTHING: lambda t: False,
+            RowDigit.NOTHING: lambda _: False,
             RowDigit.WHETHER_ZERO: lambda t: (t[0] == 0) != (t[1] == 0),
             RowDigit.WHICH: lambda t: t[0] != t[1],
         }

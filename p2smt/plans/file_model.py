@@ -187,8 +187,8 @@ class PlanModel(_PlanFields):
     ``with_programs_s`` the objective with the programs of the requests: ``objective_s``,
     ``bound_s`` and ``status`` speak of one collective each.  ``allocation`` is the cluster of all
     the hosts that the job got, where some of them have no rank; ``topology`` is that of the others.
-    ``basis``: why no program is missed, where ``status`` or ``bound_s`` is proved; null: a file
-    that does not say.  ``training`` is the run whose requests these are, in the plans of `p2smt plan`.
+    ``basis``: why no program is missed, where ``status`` or ``bound_s`` is proved; null: the file
+    does not say.  ``training`` is the run whose requests these are, in the plans of `p2smt plan`.
     """
 
     schema_version: Literal[2]

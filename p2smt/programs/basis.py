@@ -39,7 +39,7 @@ def proof_basis(depth: int, length: int, solver: str = "") -> ProofBasis:
 
 
 def proof_bases(problem: Problem, solver: str) -> dict[int, ProofBasis]:
-    """Those of a problem's programs, by how many levels a request may have; of none, if it has none.
+    """Those of a problem's programs, by how many levels a request may have; none without programs.
 
     A bound on matrices that are no answer rests on their programs, too, whatever their levels.
     """

@@ -82,7 +82,9 @@ def _proof_lines(proof: PlanProof) -> Iterator[str]:
     match proof.status:
         case ProofStatus.PROVED:
             yield f"{OPTIMALITY}: proved, no {_others(proof)} takes less than {own}"
-            yield from (f"  programs {basis_text(bases)}" for bases in [proof.solution.bases] if bases)
+            yield from (
+                f"  programs {basis_text(bases)}" for bases in [proof.solution.bases] if bases
+            )
         case ProofStatus.OPEN:
             yield f"{OPTIMALITY}: open, {_why_open(proof)}; this one takes {own}"
         case ProofStatus.REFUTED if proof.better is None:

@@ -1,7 +1,7 @@
 """Programs for requests beyond the range in which one is proved best (docs/small-model.md).
 
 A program over a hierarchy with neighbouring levels merged forms groups of the whole hierarchy.  So
-it is sought there, within the range of the small-model property, with the costs of the real scene,
+it is sought there, within the range of the small-model theorem, with the costs of the real scene,
 and checked and costed on the real hierarchy.  That no other program is better is not proved.
 """
 

@@ -64,6 +64,6 @@ def system(kind: RequestKind, factors: tuple[int, ...]) -> System:
 
 
 def contents(one: System, at: int) -> npt.NDArray[np.bool_]:
-    """Which contributions a device holds of a row: [device, row, contribution], up to 64 devices."""
+    """What devices hold: [device, row, contribution], up to 64 devices."""
     words = one.states[at][:, :, 0]
     return np.asarray((words[:, :, None] >> np.arange(len(words), dtype=np.uint64)) & 1 == 1)

@@ -84,9 +84,13 @@ def by_hand(
         at = dict(zip(names, tried, strict=True))
         digits = [{name: values[n][level] for name, n in at.items()} for level in range(2)]
         if all(map(asked, where, digits)):
-            true = [bool(t[at[r[0]], at[r[1]]]) for t, r in zip(tables, formula.holds, strict=False)]
+            true = [
+                bool(t[at[r[0]], at[r[1]]]) for t, r in zip(tables, formula.holds, strict=False)
+            ]
             others = tables[len(formula.holds) :]
-            false = [bool(t[at[r[0]], at[r[1]]]) for t, r in zip(others, formula.fails, strict=True)]
+            false = [
+                bool(t[at[r[0]], at[r[1]]]) for t, r in zip(others, formula.fails, strict=True)
+            ]
             if all(true) and not any(false):
                 found[tuple(at[name] for name in formula.output)] = True
     return found

@@ -68,7 +68,7 @@ def test_the_first_row_goes_to_the_first_member_and_the_last_to_the_last(
 
 
 def rows_by(order: Sequence[int], factors: Sequence[int]) -> list[tuple[int, ...]]:
-    """The digits of each row where rows are split by these levels, outermost first, the others 0."""
+    """The digits of each row, split by these levels, outermost first; the others are 0."""
     left, digits = math.prod(factors), np.zeros((math.prod(factors), len(factors)), dtype=int)
     rows = np.arange(left)
     for level in order:

@@ -1,4 +1,4 @@
-"""The small-model property (docs/small-model.md), by the semantics alone.
+"""The small-model theorem (docs/small-model.md), by the semantics alone.
 
 Two systems with the same number of factors run in lockstep: a pair of states is what one word
 of instructions leads to in each.  If no reachable pair has its goal on one side only, the same

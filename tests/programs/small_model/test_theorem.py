@@ -1,4 +1,4 @@
-"""The small-model theorem (docs/small-model.md): its finite check, and the lists that rest on it."""
+"""The small-model theorem (docs/small-model.md): its finite check, and lists that rest on it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.small_model.open_arcs import Closed, close
+from experiments.small_model.page import PAGE, page
 from experiments.small_model.search import Word, search
 from experiments.small_model.study import CASES, Case, read, row_of
 from p2smt.collectives.demand import demand_of
@@ -45,6 +46,10 @@ def test_the_check_covers_the_range() -> None:
         assert Case("all-reduce", levels, small_model_length(levels)) in rows
         assert Case("all-gather", levels, MAX_PROGRAM_LENGTH) in rows
     assert small_model_length(6) == 5
+
+
+def test_the_page_says_what_was_found() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(read().values())
 
 
 def test_a_word_that_depends_on_the_sizes_is_not_closed() -> None:
