@@ -103,7 +103,7 @@ crossings: setup ## prove the least sufficient sets of all small sizes again (tw
 	$(BIN)/python -m experiments.crossings.study
 	$(BIN)/python -m experiments.crossings.page
 
-small-model: setup ## search the programs of all sizes again: the finite check of the theorem (a core, ten minutes)
+small-model: setup ## search the programs of all sizes again: the finite check of the theorem (a core, minutes)
 	$(BIN)/python -m experiments.small_model.study
 	$(BIN)/python -m experiments.small_model.page
 

@@ -131,16 +131,16 @@ def close(found: Found) -> Counter[tuple[str, Closed]]:
     totals: Counter[tuple[str, Closed]] = Counter()
     orders, corners = Orders(found.steps), CornerSearch(found.steps)
     open_arcs: dict[State, list[OpenArc]] = {}
-    for arc in found.open_arcs:
-        open_arcs.setdefault(arc.state, []).append(arc)
+    for open_arc in found.open_arcs:
+        open_arcs.setdefault(open_arc.state, []).append(open_arc)
     towards = _leading_to(found, set(open_arcs))
     layer = Counter({orders.beginning: 1})
     for step in range(found.length):
         after: Counter[Traced] = Counter()
         for traced, words in layer.items():
             for open_arc in open_arcs.get(traced.state, ()):
-                left = found.length - step - 1
-                totals[open_arc.reason, _closed(open_arc, traced, orders, corners, left)] += words
+                how = _closed(open_arc, traced, orders, corners, found.length - step - 1)
+                totals[open_arc.reason, how] += words
             for arc in found.arcs[traced.state]:
                 if arc.target is not GOAL and arc.target in towards:
                     after[orders.next(traced, arc.instruction, arc.target)] += words

@@ -116,6 +116,16 @@ def test_a_plan_that_does_not_say_is_read(tiny: str, tmp_path: Path) -> None:
     assert cli("verify", str(path)).code == 0
 
 
+def test_a_plan_that_says_another_is_refused(tiny: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    cli("solve", "-t", tiny, *ASKED, "-o", str(path))
+    plan = json.loads(path.read_text())
+    path.write_text(json.dumps(plan | {"basis": [EXACT]}))
+    found = cli("verify", str(path))
+    assert found.code == 1
+    assert found.out.startswith(f"bound: basis says {EXACT}; it is {THEOREM}\n")
+
+
 def test_longer_programs_over_three_levels_are_searched_exactly(tmp_path: Path) -> None:
     path = tmp_path / "three.yaml"
     path.write_text(THREE)

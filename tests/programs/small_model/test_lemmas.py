@@ -52,10 +52,9 @@ def test_the_first_row_goes_to_the_first_member_and_the_last_to_the_last(
                 if to != DEAD:
                     after.append(to)
                 if to != DEAD and step.collective is Collective.REDUCE_SCATTER:
-                    before, now = contents(concrete, at), contents(concrete, to)
+                    before, now = contents(concrete, at).any(2), contents(concrete, to).any(2)
                     for row, member in ((0, 0), (-1, -1)):
-                        held = before[:, row].any(axis=1)[step.groups]
-                        keeps = now[:, row].any(axis=1)[step.groups]
+                        held, keeps = before[step.groups, row], now[step.groups, row]
                         expected = np.zeros_like(held)
                         expected[:, member] = held[:, member]
                         assert (keeps == expected).all()
@@ -243,7 +242,7 @@ def tilings(depth: int) -> Iterator[tuple[Step, ...]]:
             yield from permutations((Collective.REDUCE_SCATTER, Grouping(*one)) for one in ends)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, pytest.param(4, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("depth", [1, 2, 3])
 def test_reduce_scatters_are_the_orders_of_the_tilings(depth: int) -> None:
     items = InstructionSet.of(depth).items
     programs = {tuple(items[i] for i in w) for w in found(depth, SCATTER, 16).programs()}
