@@ -17,6 +17,7 @@ from p2smt.encodings.program.reachable_search import GOAL
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
 from p2smt.problems.program import InstructionSet, ProgramProblem
 from p2smt.programs.program import small_model_length
+from tests.imports import names_imported
 
 EVERY_DAY = ("all-reduce:2:16", "all-reduce:3:6", "all-gather:3:16", "reduce-scatter:3:16")
 LONG = ("all-reduce:5:5", "all-reduce:5:6", "all-gather:5:16")
@@ -50,6 +51,14 @@ def test_the_check_covers_the_range() -> None:
 
 def test_the_page_says_what_was_found() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(read().values())
+
+
+def test_the_check_shares_no_code_with_what_rests_on_it() -> None:
+    files = sorted(PAGE.parent.glob("*.py"))
+    assert len(files) > 5
+    imported = {name for path in files for name in names_imported(path.read_text(encoding="utf-8"))}
+    apart = ("p2smt.encodings", "p2smt.search", "p2smt.programs.semantics", "p2smt.solvers")
+    assert not [name for name in imported if name.startswith(apart)]
 
 
 def test_a_word_that_depends_on_the_sizes_is_not_closed() -> None:
