@@ -9,7 +9,8 @@ import pytest
 
 from p2smt.cluster.file import parse_topology
 from p2smt.collectives.names import RequestKind
-from p2smt.parallelism.request import ParallelismAxis, Problem, Request
+from p2smt.parallelism.placement import ParallelismAxis
+from p2smt.parallelism.request import Problem, Request
 from p2smt.programs.basis import (
     ProofBasis,
     bases_to,
