@@ -10,7 +10,7 @@ from the start of a demand to its goal.
 
 The states that matter are those reachable from the start and from which the goal is still
 reachable in the steps left.  Over up to 2 levels, up to length 6 over 5, and up to length 5 over
-more, they are built on factors of two (the small-model property, see docs/small-model.md); outside
+more, they are built on factors of two (the small-model theorem, see docs/small-model.md); outside
 that range on the real factors.  States of one layer that the same steps go on from are one node
 (``cpsat_layers.py``).
 

@@ -4,7 +4,7 @@ A node is what every device holds on the model factors, with each device's count
 non-empty rows on the real factors beside it: payloads and the divisibility of a
 reduce-scatter come from the real sizes even where synthesis runs on small ones.
 
-In the range of the small-model property one table serves all factors of a depth: row counts
+In the range of the small-model theorem one table serves all factors of a depth: row counts
 are then kept symbolically, as exponents of one prime per factor, and filled in afterwards.  Of more
 than five levels neighbouring ones are merged, in every way (``reachable_merged.py``).
 """

@@ -22,6 +22,7 @@ from p2smt.plans.rank_scene import RankScene
 from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution, timed_step
 from p2smt.plans.untimed import without_times
+from p2smt.programs.basis import basis_names
 from p2smt.programs.program import lower
 from p2smt.result import Status
 
@@ -51,6 +52,7 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
         "bound_s": solution.bound_s,
         "physical_bound_s": solution.physical_bound_s,
         "status": status.value,
+        "basis": basis_names(solution.bases),
         "peak_bytes": alternative.peak_bytes,
         "requests": [
             _request_data(problem, alternative.placement, r) for r in alternative.requests

@@ -12,11 +12,13 @@ from p2smt.collectives.names import Form, RequestKind
 from p2smt.files.validation import StrictModel
 from p2smt.parallelism.request import MAX_CHUNKS, MAX_PROGRAM_LENGTH
 from p2smt.plans.training.file_model import TrainingBlock
+from p2smt.programs.basis import ProofBasis
 from p2smt.result import Status
 
 SCHEMA_VERSION = 2
 FormName = Annotated[Form, Field(strict=False)]
 KindName = Annotated[RequestKind, Field(strict=False)]
+BasisName = Annotated[ProofBasis, Field(strict=False)]
 StatusName = Annotated[Status, Field(strict=False)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, lt=2**62)]
@@ -207,7 +209,8 @@ class PlanModel(_PlanFields):
     ``with_programs_s`` the objective with the programs of the requests: ``objective_s``,
     ``bound_s`` and ``status`` speak of one collective each.  ``allocation`` is the cluster of all
     the hosts that the job got, where some of them have no rank; ``topology`` is that of the others.
-    ``training`` is the run whose requests these are, in the plans of `p2smt plan`.
+    ``basis``: why no program is missed, where ``status`` or ``bound_s`` is proved; null: the file
+    does not say.  ``training`` is the run whose requests these are, in the plans of `p2smt plan`.
     """
 
     schema_version: Literal[2]
@@ -215,6 +218,7 @@ class PlanModel(_PlanFields):
     restrictions: list[Restriction]
     limits: LimitsModel
     requests: list[RequestModel]
+    basis: list[BasisName] | None = None
     hosts: list[HostName] | None = None
     with_programs_s: Seconds | None = None
     allocation: TopologyModel | None = None

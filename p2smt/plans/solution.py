@@ -16,6 +16,7 @@ from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.allocation import Allocation
 from p2smt.plans.explanation import Explanation
+from p2smt.programs.basis import ProofBasis, proof_bases
 from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits, SolveStats, Status
 
@@ -303,6 +304,13 @@ class Solution:
     def bounded(self) -> bool:
         """Whether the bounds are of the answer: a rank list has none, but on named hosts."""
         return self.allocation is not None or self.best is None or self.best.matrix is not None
+
+    @property
+    def bases(self) -> dict[int, ProofBasis]:
+        """What proofs rest on as to programs, by levels of a request; of a rank list, nothing."""
+        if self.best is not None and self.best.matrix is None:
+            return {}
+        return proof_bases(self.problem, self.stats.solver)
 
     @property
     def finished(self) -> bool:

@@ -10,7 +10,8 @@ from p2smt.collectives.demand import Demand
 from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
-from p2smt.programs.program import Grouping, groupings, small_model_length
+from p2smt.programs.basis import ProofBasis, proof_basis
+from p2smt.programs.program import Grouping, groupings
 
 Indices = tuple[int, ...]
 
@@ -72,12 +73,12 @@ class ProgramProblem:
 
     @property
     def small_model(self) -> bool:
-        """Whether the problem lies in the tested range of the small-model property."""
-        return self.max_length <= small_model_length(len(self.factors))
+        """Whether the small-model theorem covers the problem."""
+        return proof_basis(len(self.factors), self.max_length) is ProofBasis.SMALL_MODEL
 
     @property
     def model_factors(self) -> tuple[int, ...]:
-        """The factors to synthesize on: all twos in the range of the small-model property.
+        """The factors to synthesize on: all twos in the range of the small-model theorem.
 
         Outside it (longer programs, more factors) these are the real factors.
         """

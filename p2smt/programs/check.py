@@ -59,8 +59,8 @@ def check_program(demand: Demand, hierarchy: Hierarchy, program: Program) -> Che
     Device by device means whole matrices, and from 257 devices on runs of rows first, which say the
     same of a valid program.
 
-    The quotient replaces the factors by distinct primes; that it decides validity rests on
-    the small-model property, so it is used in its range only.  Of more than 4 levels, or out of the
+    The quotient replaces the factors by distinct primes; that it decides validity is the
+    small-model theorem, so it is used in its range only.  Of more than 4 levels, or out of the
     range, those are merged that no step of the program tells apart, which changes no group.  Where
     5 are left, rows are runs: on each device as long as they are not too many, then on the
     quotient.

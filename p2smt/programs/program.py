@@ -24,17 +24,17 @@ from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
 
 SMALL_MODEL_LENGTH = 6
-"""Programs of so many steps, over up to MODEL_DEPTH levels, are in the tested range of the
-small-model property (docs/small-model.md)."""
+"""Programs of so many steps, over up to MODEL_DEPTH levels, are in the range of the small-model
+theorem (docs/small-model.md)."""
 MODEL_DEPTH = 5
 """Programs of so many steps over more levels are those over each choice of so many to keep apart:
-no valid program was found that tells more levels apart than it has steps."""
+no valid program of up to five steps tells more levels apart than it has steps (lemma 6 there)."""
 _MERGED_LENGTH = 5
 _ANY_LENGTH_DEPTH = 2
 
 
 def small_model_length(depth: int) -> int:
-    """The longest programs over so many levels in the range of the small-model property."""
+    """The longest programs over so many levels in the range of the small-model theorem."""
     if depth <= _ANY_LENGTH_DEPTH:
         return MAX_PROGRAM_LENGTH
     return SMALL_MODEL_LENGTH if depth <= MODEL_DEPTH else _MERGED_LENGTH

@@ -1,8 +1,7 @@
 """Programs run on small prime factors in the place of large ones, row counts carried over.
 
-That a valid program is valid on every factor is the small-model property (docs/small-model.md);
-the default encoding rests on the same argument, so on the quotient the checker is not independent
-of it.
+That a valid program is valid on every factor is the small-model theorem (docs/small-model.md);
+the default encoding rests on it, too, so on the quotient the checker is not independent of it.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from p2smt.plans.allocation import rank_hosts
 from p2smt.plans.check.plan import LINKS_OF_PLAN, OPTIMALITY, Note, PlanReport
 from p2smt.plans.solution import Alternative, PlanProof, ProofStatus
+from p2smt.programs.basis import basis_names, basis_text
 from p2smt.programs.semantics import Violation
 from p2smt.report.orders.unstated import no_time_line
 from p2smt.report.solution_data import alternative_data
@@ -46,6 +47,7 @@ def _proof_data(proof: PlanProof, known: bool) -> dict[str, Any]:
     bounded = known and (proof.on_hosts or not proof.listed)
     return {
         "status": proof.status.value,
+        "basis": basis_names(proof.solution.bases),
         "objective_s": proof.objective_s if known else None,
         "bound_s": proof.bound_s if bounded else None,
         "better": None if better is None else alternative_data(better, topology),
@@ -80,6 +82,9 @@ def _proof_lines(proof: PlanProof) -> Iterator[str]:
     match proof.status:
         case ProofStatus.PROVED:
             yield f"{OPTIMALITY}: proved, no {_others(proof)} takes less than {own}"
+            yield from (
+                f"  programs {basis_text(bases)}" for bases in [proof.solution.bases] if bases
+            )
         case ProofStatus.OPEN:
             yield f"{OPTIMALITY}: open, {_why_open(proof)}; this one takes {own}"
         case ProofStatus.REFUTED if proof.better is None:

@@ -21,6 +21,7 @@ from p2smt.plans.solution import (
     timed_steps,
 )
 from p2smt.plans.untimed import without_times
+from p2smt.programs.basis import basis_names
 from p2smt.report.explained.explanation_data import explanation_data
 from p2smt.report.orders.order_data import hosts_data
 from p2smt.report.orders.unstated import network_lines
@@ -45,6 +46,7 @@ def solution_data(solution: Solution, beside: Comparison | None = None) -> dict[
         objective_s, bounded = None, False
     return {
         "status": solution.status.value,
+        "basis": basis_names(solution.bases),
         "interrupted": solution.interrupted,
         "conflict": list(solution.conflict),
         "notes": [

@@ -15,6 +15,7 @@ from p2smt.plans.solution import (
     Solution,
     faster_orders,
 )
+from p2smt.programs.basis import basis_text
 from p2smt.report.comparisons import alternatives, comparison_table, near_line, sensitivity
 from p2smt.report.costs.gain_lines import gain_lines
 from p2smt.report.costs.request_table import answered, layout_table, peak_line, request_table
@@ -42,7 +43,7 @@ def solution_tables(solution: Solution) -> RenderableType:
     parts: list[RenderableType] = [_headline(solution, best), "", _matrix_table(solution, best), ""]
     topology = solution.problem.topology
     requests = [answered(answer, topology) for answer in best.requests]
-    parts += [request_table(requests), "", *_notes(best)]
+    parts += [request_table(requests), "", *_notes(solution, best)]
     parts += alternatives(solution)
     if _counted(solution):
         parts += [near_line(solution), ""]
@@ -112,8 +113,8 @@ def _matrix_table(solution: Solution, best: Alternative) -> Group:
     return layout_table(sizes, names, best.matrix, best.placement.text())
 
 
-def _notes(best: Alternative) -> list[str]:
-    """What the programs were checked on, and the shard that each rank of a group ends with."""
+def _notes(solution: Solution, best: Alternative) -> list[str]:
+    """What the programs were checked on, why none is missed, and the shards of each group."""
     with_programs = [answer for answer in best.requests if answer.program is not None]
     hows = dict.fromkeys(answer.checked for answer in with_programs)
     notes = [
@@ -122,6 +123,8 @@ def _notes(best: Alternative) -> list[str]:
         * (len(hows) > 1)
         for how in hows
     ]
+    if notes and solution.status is Status.OPTIMAL and solution.bases:
+        notes = _with_basis(notes, basis_text(solution.bases))
     notes += [
         f"{answer.request}: {_shard_order(answer, by_rank=best.rank_list is not None)}"
         for answer in with_programs
@@ -129,6 +132,13 @@ def _notes(best: Alternative) -> list[str]:
         and answer.shards != tuple(range(answer.hierarchy.size))
     ]
     return [*notes, ""] if notes else []
+
+
+def _with_basis(notes: list[str], basis: str) -> list[str]:
+    """In one line with what was checked, if that is one."""
+    if len(notes) == 1:
+        return [f"{notes[0]}; programs {basis}"]
+    return [*notes, f"programs {basis}"]
 
 
 def _shard_order(answer: RequestAnswer, by_rank: bool) -> str:

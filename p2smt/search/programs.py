@@ -19,6 +19,7 @@ from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request
 from p2smt.problems.program import Indices, InstructionSet, ProgramProblem, StepLimit
+from p2smt.programs.basis import ProofBasis, proof_basis
 from p2smt.programs.check import Checked, checked_once, list_checker
 from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
@@ -61,6 +62,11 @@ class Task:
             frozenset(forbidden),
             tuple(limits),
         )
+
+    @property
+    def basis(self) -> ProofBasis:
+        """What it rests on that no program is missed."""
+        return proof_basis(self.hierarchy.depth, self.max_length, self.solver)
 
     def allows(self, instruction: Instruction) -> bool:
         """Whether the restrictions let a program use an instruction at least once."""
@@ -276,7 +282,7 @@ class ProgramList:
     """Programs of at most ``max_length`` instructions.
 
     ``status`` says whether these are all, or the best (``by_time``: of least time, else the
-    shortest), ``note`` why there can be none.
+    shortest), ``basis`` why none is missed, ``note`` why there can be none.
     """
 
     status: Status
@@ -285,6 +291,7 @@ class ProgramList:
     checked: str
     by_time: bool = False
     note: str = ""
+    basis: ProofBasis | None = None
 
     @property
     def count_by_length(self) -> tuple[int, ...]:
@@ -310,14 +317,14 @@ def programs_on(
     if top is None:
         result, how = list_programs(task, limits)
         every = tuple(ListedProgram(program, None, how) for program in result.value or ())
-        return ProgramList(result.status, every, task.max_length, how)
+        return ProgramList(result.status, every, task.max_length, how, basis=task.basis)
     status, found, _ = best_few(task, scene, payload_bytes, limits, top)
     timed = scene is not None
     best = tuple(
         ListedProgram(p.program, p.seconds if timed else None, p.checked.how, p.steps)
         for p in found
     )
-    return ProgramList(status, best, task.max_length, "", timed)
+    return ProgramList(status, best, task.max_length, "", timed, basis=task.basis)
 
 
 def request_programs(

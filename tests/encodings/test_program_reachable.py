@@ -1,6 +1,6 @@
 """The table of reachable states against brute force on the real factors.
 
-In the range of the small-model property the table is built on factors of two, so that these are
+In the range of the small-model theorem the table is built on factors of two, so that these are
 also tests of the property.
 """
 
@@ -138,7 +138,7 @@ def test_numbers_of_programs() -> None:
 
 
 def counterexample() -> Program:
-    """Instruction indices of the program at which the small-model property ends."""
+    """Instruction indices of the program at which the small-model theorem ends."""
     hierarchy, items = Hierarchy.plain((2, 2, 2)), InstructionSet.of(3).items
     steps = parse_program(COUNTEREXAMPLE).instructions
     return tuple(items.index((i.collective, hierarchy.grouping(i))) for i in steps)

@@ -39,6 +39,8 @@ ROOT = Path(__file__).parents[2]
         ),
         ("redistribution.study", ["x"], "error: groups ['x']: are none of dtensor 4x8, "),
         ("redistribution.page", ["x"], "error: 1 arguments: none is expected"),
+        ("small_model.study", ["x"], "error: cases ['x']: are none of all-reduce:1:16, "),
+        ("small_model.page", ["x"], "error: 1 arguments: none is expected"),
         ("crossings.study", ["5"], "error: levels ['5']: must be 2, 3 or 4"),
         ("crossings.page", ["x"], "error: 1 arguments: none is expected"),
         ("published_schedules.study", [], "error: 0 arguments: CLONES [PYTHON] is expected"),

@@ -11,6 +11,7 @@ from p2smt.api.efficiencies import efficiency_of
 from p2smt.api.planning import plan
 from p2smt.api.workload import estimate
 from p2smt.cluster.file import parse_topology
+from p2smt.report.workload.plan_data import planned_data
 from p2smt.report.workload.plan_tables import best_line, best_table, near_lines
 from p2smt.report.workload.words import efficiency_lines
 from p2smt.workload.batch import Batch
@@ -71,6 +72,27 @@ def test_the_table_says_what_requests_cost_in_it(prices: Prices, how: str) -> No
     assert "+0.00%" in text
     assert "+50.00%" in text
     assert "-0.00%" not in text
+
+
+@pytest.mark.parametrize(
+    ("prices", "said", "names"),
+    [
+        (Prices.COLLECTIVES, "with a single collective for each request", []),
+        (
+            Prices.PROGRAMS,
+            "with the best program for each request (small-model theorem)",
+            ["small-model theorem"],
+        ),
+    ],
+)
+def test_the_proof_says_what_it_rests_on(prices: Prices, said: str, names: list[str]) -> None:
+    fixed = (("tp", 2), ("pp", 1), ("zero", 0))
+    question = PlanQuestion(
+        MODEL, BATCH, CLUSTER, efficiency_of(CLUSTER), fixed=fixed, prices=prices
+    )
+    found = plan(question)
+    assert said in found.answer.proof()
+    assert planned_data(found)["basis"] == names
 
 
 @pytest.mark.parametrize(("within", "words"), [(10.0, "1000 %"), (0.05, "5 %"), (0.0123, "1.23 %")])

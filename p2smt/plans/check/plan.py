@@ -22,6 +22,7 @@ from p2smt.plans.rank_answer import rank_answer, rank_step_groups
 from p2smt.plans.rank_program import ON_DEVICES, rank_program_answer
 from p2smt.plans.rank_scene import RankScene
 from p2smt.plans.solution import objective
+from p2smt.programs.basis import basis_names, proof_bases
 from p2smt.programs.program import parse_program
 from p2smt.programs.semantics import Violation
 
@@ -108,6 +109,7 @@ def check_plan(plan: AnyPlan, source: str) -> PlanReport:
         physical_s = objective(problem, bounds_s)
         notes += [Note("bound", text) for text in plan_bounds(plan, physical_s, on_hosts)]
     if isinstance(plan, PlanModel):
+        notes += [Note("bound", text) for text in _basis(plan, problem)]
         notes += [Note("restriction", text, n) for n, text in _broken(plan, problem, where, found)]
     return PlanReport(
         tuple(violations),
@@ -129,6 +131,14 @@ class _Found:
     broken: Violation | None = None
     expected: Expected | None = None
     notes: tuple[Note, ...] = ()
+
+
+def _basis(plan: PlanModel, problem: Problem) -> Iterator[str]:
+    """What is wrong with why no program is said to be missed."""
+    expected = basis_names(proof_bases(problem, plan.limits.solver))
+    said = [one.value for one in plan.basis or ()]
+    if said and said != expected:
+        yield f"basis says {', '.join(said)}; it is {', '.join(expected) or 'none'}"
 
 
 def _single_s(found: _Found) -> float:

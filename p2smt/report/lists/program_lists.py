@@ -34,7 +34,8 @@ def list_data(listing: Listing, best: bool) -> dict[str, Any]:
     """Status, counts and programs; of the best ones each with its time (None: not priced)."""
     found = listing.found
     counts = {"count": len(found.programs), "count_by_length": list(found.count_by_length)}
-    data: dict[str, Any] = {"status": found.status.value, **counts}
+    basis = found.basis.value if found.basis and found.status is Status.COMPLETE else None
+    data: dict[str, Any] = {"status": found.status.value, "basis": basis, **counts}
     data |= _compared(listing) if best else {"checked": found.checked}
     return {**data, "programs": [_program(listed, best) for listed in found.programs]}
 
@@ -90,11 +91,19 @@ def list_lines(listing: Listing, best: bool) -> Iterator[str]:
         which = "the best " if found.programs else ""
         order = "least time first" if found.by_time else "shortest first"
         yield f"{status}: {which}{counted}, {order}"
+        yield from _basis(found)
         yield from _beside(listing)
         return
     if found.status is not Status.COMPLETE:
         counted = f"stopped early with {counted}"
     yield f"{status}: {counted}, checked on {found.checked}"
+    yield from _basis(found)
+
+
+def _basis(found: ProgramList) -> Iterator[str]:
+    """What it rests on that none is missed, in words."""
+    if found.basis is not None and found.status is Status.COMPLETE:
+        yield f"programs {found.basis.text}"
 
 
 def _beside(listing: Listing) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, RootModel
 
 from p2smt.collectives.names import RequestKind
+from p2smt.programs.basis import ProofBasis
 from p2smt.report.schemas.base import (
     Count,
     NamedAlgorithm,
@@ -51,6 +52,9 @@ class TimedProgramEntry(ProgramEntry):
 
 class _Counted(OutputPart):
     status: Status
+    basis: Annotated[
+        ProofBasis | None, Field(description="Why no program is missed; null: some may be.")
+    ]
     count: Count
     count_by_length: Annotated[
         list[Count], Field(description="How many have one instruction, two, and so on.")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from p2smt.plans.file_model import PlanModel
+from p2smt.programs.basis import ProofBasis
 from p2smt.report.schemas.base import (
     Bytes,
     Count,
@@ -134,6 +135,13 @@ class SolveOutput(Output):
     """The best placement and programs, with a proof."""
 
     status: Status
+    basis: Annotated[
+        list[ProofBasis],
+        Field(
+            description="Why no program is missed, where status, bound_s or ranking is proved; "
+            "empty: requests have no programs, or the answer is a rank list."
+        ),
+    ]
     interrupted: Annotated[bool, Field(description="Stopped by the user: the best so far.")]
     objective: Literal["sum", "max"]
     objective_s: Seconds | None

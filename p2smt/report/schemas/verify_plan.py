@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from p2smt.plans.solution import ProofStatus
+from p2smt.programs.basis import ProofBasis
 from p2smt.report.schemas.base import Chunk, Nth, Output, OutputPart, Rank, Seconds
 from p2smt.report.schemas.solve import RankedPlacement
 
@@ -30,6 +31,7 @@ class ProofOfPlan(OutputPart):
     status: Annotated[
         ProofStatus, Field(description="proved: none is faster; refuted; open: a limit was met.")
     ]
+    basis: Annotated[list[ProofBasis], Field(description="Why no program is missed, of a proof.")]
     objective_s: Annotated[
         Seconds | None,
         Field(description="Seconds of the plan; null: bandwidths of uplinks are not stated."),

@@ -7,6 +7,7 @@ from typing import Any
 
 from p2smt.api.planning import Planned, TrainerOptions
 from p2smt.plans.solution import RequestAnswer
+from p2smt.programs.basis import basis_names
 from p2smt.report.workload.estimate_data import (
     degrees_data,
     efficiency_data,
@@ -37,6 +38,7 @@ def planned_data(found: Planned) -> dict[str, Any]:
     objective_s = None if best is None else best.iteration_s
     return {
         "status": answer.status.value,
+        "basis": basis_names(answer.bases),
         "interrupted": found.interrupted,
         "objective_s": objective_s,
         "bound_s": known_bound(answer.bound_s, objective_s),

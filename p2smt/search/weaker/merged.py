@@ -2,7 +2,7 @@
 
 The best nest is one (:mod:`p2smt.search.weaker.nests`).  And a program over a hierarchy with
 neighbouring levels merged forms groups of the whole hierarchy.  So it is sought there, within the
-range of the small-model property, with the costs of the real scene, and checked and costed on the
+range of the small-model theorem, with the costs of the real scene, and checked and costed on the
 real hierarchy.  That no other program is better is not proved.
 """
 

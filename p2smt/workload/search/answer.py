@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from math import isclose
 
 from p2smt.parallelism.placement import Matrix, Placement
+from p2smt.parallelism.request import DEFAULT_LENGTH
 from p2smt.plans.solution import RequestAnswer
+from p2smt.programs.basis import ProofBasis, bases_to, basis_names
 from p2smt.result import SolveStats, Status
 from p2smt.units import format_time
 from p2smt.workload.prediction import Prediction
@@ -184,6 +186,13 @@ class PlanAnswer:
         return self.top[0] if self.top else None
 
     @property
+    def bases(self) -> dict[int, ProofBasis]:
+        """What the proof rests on as to programs, by levels; of single collectives, nothing."""
+        if self.question.prices is Prices.COLLECTIVES:
+            return {}
+        return bases_to(len(self.question.topology.levels), DEFAULT_LENGTH)
+
+    @property
     def gap(self) -> float | None:
         """How much faster a strategy of the space may be at most, as a part of the best's time."""
         if self.best is None:
@@ -209,8 +218,9 @@ class PlanAnswer:
 
     def _prices(self) -> str:
         """What requests cost in what is proved, in words."""
-        singles = self.question.prices is Prices.COLLECTIVES
-        return f"with {'a single collective' if singles else 'the best program'} for each request"
+        if self.question.prices is Prices.COLLECTIVES:
+            return "with a single collective for each request"
+        return f"with the best program for each request ({', '.join(basis_names(self.bases))})"
 
     def _tied(self) -> str:
         """What is said where the best one does not take the very least time."""

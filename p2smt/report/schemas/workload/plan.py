@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from p2smt.collectives.names import RequestKind
+from p2smt.programs.basis import ProofBasis
 from p2smt.report.schemas.base import Bytes, Count, Gap, OutputPart, PayloadBytes, Ratio, Seconds
 from p2smt.report.schemas.workload.estimate import (
     StrategyDegrees,
@@ -121,6 +122,10 @@ class PlanOutput(TrainingOutput):
     """The best strategy and placement, with a proof, and the strategies near it."""
 
     status: Status
+    basis: Annotated[
+        list[ProofBasis],
+        Field(description="Why no program is missed, of a proof; empty: it is not of programs."),
+    ]
     interrupted: Annotated[bool, Field(description="Stopped by the user: the best so far.")]
     objective_s: Annotated[Seconds | None, Field(description="Of an iteration; null: none.")]
     bound_s: Annotated[

@@ -1,4 +1,4 @@
-"""The small-model property (docs/small-model.md), by the semantics alone.
+"""The small-model theorem (docs/small-model.md), by the semantics alone.
 
 Two systems with the same number of factors run in lockstep: a pair of states is what one word
 of instructions leads to in each.  If no reachable pair has its goal on one side only, the same
@@ -7,18 +7,12 @@ programs are valid in both, up to the length explored, or at every length once n
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
-from functools import cache
-
 import pytest
 
-from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
 from p2smt.problems.program import InstructionSet
-from p2smt.programs import semantics
-from p2smt.programs.program import Hierarchy, Program, local_groups
-from p2smt.programs.semantics import State, Step, Violation
+from p2smt.programs.program import Hierarchy, Program
+from tests.programs.small_model.systems import DEAD, System, system
 from tests.tiers import but_the_first
 
 COUNTEREXAMPLE = (
@@ -31,52 +25,7 @@ REDUCE, SCATTER, GATHER = (
     RequestKind.REDUCE_SCATTER,
     RequestKind.ALL_GATHER,
 )
-DEAD = -1
 Word = tuple[int, ...]
-
-
-@dataclass
-class System:
-    """All instructions over some factors, as a table of numbered states that grows."""
-
-    kind: RequestKind
-    factors: tuple[int, ...]
-    states: list[State] = field(default_factory=list)
-    goals: list[bool] = field(default_factory=list)
-    ids: dict[bytes, int] = field(default_factory=dict)
-    after: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        items = InstructionSet.of(len(self.factors)).items
-        self.steps = [Step(c, local_groups(self.factors, grouping)) for c, grouping in items]
-        self.number(semantics.initial_state(demand_of(self.kind), math.prod(self.factors)))
-
-    def number(self, state: State) -> int:
-        key = state.tobytes()
-        if key not in self.ids:
-            self.ids[key] = len(self.states)
-            self.states.append(state)
-            self.goals.append(semantics.is_goal(demand_of(self.kind), state))
-        return self.ids[key]
-
-    def goal(self, at: int) -> bool:
-        return at != DEAD and self.goals[at]
-
-    def step(self, at: int, instruction: int) -> int:
-        """The state after an instruction; DEAD where it is not allowed, or after the goal."""
-        if at == DEAD or self.goals[at]:
-            return DEAD
-        if (at, instruction) not in self.after:
-            state = self.states[at].copy()
-            broken = isinstance(semantics.apply(state, self.steps[instruction], 1), Violation)
-            self.after[at, instruction] = DEAD if broken else self.number(state)
-        return self.after[at, instruction]
-
-
-@cache
-def system(kind: RequestKind, factors: tuple[int, ...]) -> System:
-    """One table per system, shared by the tests."""
-    return System(kind, factors)
 
 
 def shortest_difference(one: System, other: System, length: int) -> tuple[Word | None, bool]:

@@ -1,4 +1,4 @@
-"""The small-model property up to 8 levels, by the table of states on the real factors.
+"""The small-model theorem up to 8 levels, by the table of states on the real factors.
 
 A lockstep by the semantics alone (test_small_model.py) would take days there.  The table on the
 real factors, which rests on no property, is held against brute force where that ends

@@ -1,0 +1,124 @@
+"""Searches all programs for all sizes at once, case by case, and stores what was found.
+
+    python -m experiments.small_model.study [REQUEST:LEVELS:LENGTH ..]
+
+Without an argument it is every case (some three minutes of one core).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from experiments.small_model.open_arcs import Closed, close
+from experiments.small_model.search import search
+from experiments.testbed.script import ended
+from p2smt.collectives.names import RequestKind
+from p2smt.errors import InputError
+
+RESULTS = Path(__file__).resolve().parent / "results.json"
+ANY_LENGTH = 16
+"""The longest programs that a request may ask for."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Case:
+    """Programs of a request of at most so many instructions over so many levels."""
+
+    request: str
+    levels: int
+    length: int
+
+    def __str__(self) -> str:
+        return f"{self.request}:{self.levels}:{self.length}"
+
+
+CASES = (
+    *(Case("all-reduce", levels, length) for levels, length in ((1, ANY_LENGTH), (2, ANY_LENGTH))),
+    *(Case("all-reduce", levels, length) for levels, length in ((3, 6), (4, 6))),
+    *(Case("all-reduce", levels, length) for levels, length in ((5, 5), (5, 6))),
+    *(Case("all-gather", levels, ANY_LENGTH) for levels in (1, 2, 3, 4, 5)),
+    *(Case("reduce-scatter", levels, ANY_LENGTH) for levels in (1, 2, 3)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the search of a case found.
+
+    ``programs``: the number of programs by length, from 1.  ``new_states_to``: the length from
+    which no state was new; None: there may be more.  Words to open arcs by how they are closed.
+    """
+
+    case: Case
+    programs: list[int]
+    new_states_to: int | None
+    states: int
+    open_arcs: int
+    by_corners: int
+    by_orders: int
+    not_closed: int
+    cpu_s: float
+
+
+def row_of(case: Case) -> Row:
+    """Search a case."""
+    before_s = time.process_time()
+    found = search(case.levels, RequestKind(case.request), case.length)
+    words = dict.fromkeys(Closed, 0)
+    for (_, how), many in close(found).items():
+        words[how] += many
+    counts = found.counts()
+    return Row(
+        case,
+        [counts.get(length, 0) for length in range(1, max(counts, default=0) + 1)],
+        found.depth if found.finished else None,
+        len(found.arcs),
+        len(found.open_arcs),
+        words[Closed.BY_CORNERS],
+        words[Closed.BY_ORDERS],
+        words[Closed.NOT],
+        round(time.process_time() - before_s, 1),
+    )
+
+
+def read() -> dict[Case, Row]:
+    """The stored rows; none before the study ran."""
+    if not RESULTS.exists():
+        return {}
+    rows = json.loads(RESULTS.read_text(encoding="utf-8"))
+    found = [Row(**{**row, "case": Case(**row["case"])}) for row in rows]
+    return {row.case: row for row in found}
+
+
+def write(rows: dict[Case, Row]) -> None:
+    """Store rows, one a line, in the order of the cases."""
+    lines = [json.dumps(asdict(rows[case])) for case in CASES if case in rows]
+    RESULTS.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+def chosen(arguments: Sequence[str]) -> list[Case]:
+    """The cases of these names, all of them where none is given.
+
+    Raises:
+        InputError: a name is none of a case.
+    """
+    named = {str(case): case for case in CASES}
+    if unknown := set(arguments) - named.keys():
+        raise InputError(f"cases {sorted(unknown)}", f"are none of {', '.join(named)}")
+    return [named[name] for name in arguments] or list(CASES)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Search these cases, and store each."""
+    for case in chosen(arguments):
+        row = row_of(case)
+        write({**read(), case: row})
+
+
+if __name__ == "__main__":
+    sys.exit(ended(main, sys.argv[1:]))
