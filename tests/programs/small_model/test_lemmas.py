@@ -204,6 +204,7 @@ def told_apart(steps: Sequence[Step], depth: int) -> int:
         (3, 16),
         pytest.param(4, 6, marks=pytest.mark.exhaustive),
         pytest.param(5, 5, marks=pytest.mark.evidence),
+        pytest.param(6, 5, marks=pytest.mark.evidence),
     ],
 )
 def test_programs_of_m_steps_tell_at_most_m_levels_apart(depth: int, length: int) -> None:

@@ -20,7 +20,7 @@ from p2smt.programs.program import small_model_length
 from tests.imports import names_imported
 
 EVERY_DAY = ("all-reduce:2:16", "all-reduce:3:6", "all-gather:3:16", "reduce-scatter:3:16")
-LONG = ("all-reduce:5:5", "all-reduce:5:6", "all-gather:5:16")
+LONG = ("all-reduce:5:5", "all-reduce:5:6", "all-reduce:6:5", "all-gather:5:16")
 
 
 def marked(case: Case) -> object:
