@@ -98,9 +98,6 @@ def cost(
         numeric = {"--sizes": sizes, "--plot": plot, "--objective": objective}
         return show_symbolic(asked, program or [], {**numeric, "--pipeline": pipeline}, latex, json)
     if sizes is not None:
-        if any(asked.sized):
-            rule = "gives the sizes, and a request has one of its own"
-            raise InputError("--sizes", rule, "write --reduce dp, or drop --sizes")
         return _sweep(asked, program or [], sizes, plot, json)
     if plot is not None:
         raise InputError("--plot", "draws times over sizes", "give --sizes 1KiB..8GiB too")
@@ -146,6 +143,8 @@ def _sweep(
         plot_format(plot)
     payloads = parse_sizes(sizes, "--sizes")
     found = sweep(asked.of(payloads[0]), asked.placement, payloads, programs)
+    if any(asked.sized):
+        note("--sizes takes the place of the sizes that requests have")
     for text in answer_notes(found.problem, [one for row in found.by_size for one in row]):
         note(text)
     if plot is not None:

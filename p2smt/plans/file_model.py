@@ -235,10 +235,3 @@ class OldPlanModel(_PlanFields):
 
 
 AnyPlan = PlanModel | OldPlanModel
-
-
-def told(seconds: float | None) -> float:
-    """A time of a plan on a topology of which every bandwidth is stated."""
-    if seconds is None:
-        raise ValueError("no time is told where a bandwidth is not stated")
-    return seconds

@@ -1,4 +1,4 @@
-"""Data of answers without their times, where nobody stated the bandwidth of some level."""
+"""Times that nobody can tell, where nobody stated the bandwidth of some level."""
 
 from __future__ import annotations
 
@@ -24,3 +24,10 @@ def without_times(data: Any) -> Any:
 
 def _null(value: Any) -> Any:
     return [None] * len(value) if isinstance(value, list | tuple) else None
+
+
+def told(seconds: float | None) -> float:
+    """A time of a plan on a topology of which every bandwidth is stated."""
+    if seconds is None:
+        raise ValueError("no time is told where a bandwidth is not stated")
+    return seconds

@@ -19,9 +19,10 @@ from p2smt.parallelism.rank_list import RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans import answers
 from p2smt.plans.check.plan import PlanReport, check_plan
-from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel, told
+from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel
 from p2smt.plans.problem import allocation_problem, plan_problem
 from p2smt.plans.solution import PlanProof, ProofStatus, Solution
+from p2smt.plans.untimed import told
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.allocation.answer import fastest_on_hosts
 from p2smt.search.joint import ProgressCallback

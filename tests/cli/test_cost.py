@@ -167,10 +167,16 @@ def test_without_matplotlib_a_plot_is_refused(
     assert not path.exists()
 
 
+@pytest.mark.parametrize("size", ["", "=1GiB"])
+def test_sizes_take_the_place_of_those_of_requests(cost: tuple[str, ...], size: str) -> None:
+    outcome = cli(*cost, "--reduce", f"tp{size}", "--sizes", "1KiB", "--json")
+    unsized = cli(*cost, "--reduce", "tp", "--sizes", "1KiB", "--json")
+    assert outcome.json()["sizes"] == unsized.json()["sizes"]
+    assert ("takes the place of the sizes" in outcome.err) is bool(size)
+
+
 BAD: list[tuple[str, ...]] = [
     ("--reduce", "tp"),
-    ("--reduce", "tp=1GiB", "--sizes", "1KiB"),
-    ("--reduce", "tp", "--send", "tp=1GiB", "--sizes", "1KiB"),
     ("--reduce", "tp", "--sizes", ""),
     ("--reduce", "tp", "--sizes", "1KiB.."),
     ("--reduce", "tp", "--sizes", "1GiB..1KiB"),

@@ -47,8 +47,10 @@ def test_what_can_run_no_step_is_refused(more: tuple[str, ...], parts: tuple[str
 
 def test_a_program_that_mixes_steps_says_which_do_not_run_so() -> None:
     program, step = SPLIT
+    unsized = [*COST[:-1], COST[-1].partition("=")[0]]
     for more in ((), ("--sizes", "1KiB,1MiB"), ("--program", "single")):
-        outcome = cli(*COST, "--algorithm", "nvls", "--program", program, *more, "--json")
+        asked = unsized if "--sizes" in more else COST
+        outcome = cli(*asked, "--algorithm", "nvls", "--program", program, *more, "--json")
         assert outcome.code == 0
         expected = step if "single" not in more else f"{step}; all-reduce inside root"
         assert outcome.err.startswith("note: by ring, as nccl-2.30 cannot run it by nvls: ")
@@ -103,11 +105,12 @@ def test_what_a_file_names_is_noted_by_all_that_price(tmp_path: Path, named: str
     path = tmp_path / "pair.yaml"
     path.write_text(CLUSTER + named)
     scene = ("-t", str(path), "--axes", "dp=8", "--reduce", "dp=1MiB")
+    unsized = ("-t", str(path), "--axes", "dp=8", "--reduce", "dp", "--placement", "[[2,4]]")
     note = "by ring, as nccl-2.20 cannot run it by nvls: all-reduce inside root (all-reduce dp)"
     placed = (*scene, "--placement", "[[2,4]]")
     for command in (
         ("cost", *placed),
-        ("cost", *placed, "--sizes", "1KiB,1MiB"),
+        ("cost", *unsized, "--sizes", "1KiB,1MiB"),
         ("programs", *placed, "--top", "1", "--length", "1"),
     ):
         outcome = cli(*command)

@@ -108,7 +108,9 @@ def test_values_have_a_text_that_makes_them_again(value: object, text: str | Non
     assert Writer(HOME).text(again) == written
 
 
-@pytest.mark.parametrize("value", [object(), lambda: 1, iter([1])], ids=str)
+@pytest.mark.parametrize(
+    "value", [object(), lambda: 1, iter([1])], ids=["object", "function", "iterator"]
+)
 def test_what_has_no_text_is_told(value: object) -> None:
     with pytest.raises(UnwritableError):
         Writer(HOME).text([value])

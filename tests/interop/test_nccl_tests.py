@@ -235,7 +235,10 @@ def test_bad_text_is_refused_in_one_line(text: str, message: str) -> None:
         ('{"results": [{"size": "8"}]}', r"results\[1\].size '8'"),
         ('{"results": [{"size": true}]}', "is not a number"),
         ('{"results": [{"size": 8, "in_place": {"cpu_time": 1}}]}', "only cpu_time"),
-        ('{"results": [{"size": 8, "in_place": {"time": NaN}}]}', "is no JSON number"),
+        (
+            '{"results": [{"size": 8, "in_place": {"time": NaN}}]}',
+            "has NaN, which is no number of JSON",
+        ),
         ('{"results": [{"size": 8, "in_place": {"time": ' + "9" * 5000 + "}}]}", "not a report"),
         ('{"results": [], "config": {"devices": [{"group": 1}]}}', "several groups"),
         ('{"results": [], "config": {"devices": [3]}}', r"devices\[0\]: must be a JSON"),

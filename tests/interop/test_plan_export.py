@@ -16,7 +16,8 @@ from p2smt.interop.plan_export import ALGORITHMS, export_plan
 from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.interop.schedule_files import read_schedule
 from p2smt.plans.file import read_plan
-from p2smt.plans.file_model import AnyPlan, told
+from p2smt.plans.file_model import AnyPlan
+from p2smt.plans.untimed import told
 from p2smt.report.export_text import export_lines
 from p2smt.schedules.classics import classic
 from p2smt.schedules.cost.predict import schedule_cost

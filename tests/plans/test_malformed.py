@@ -94,7 +94,10 @@ BAD: dict[str, tuple[Change, str]] = {
     "no limits": (drop("limits"), "limits: this key is missing"),
     "another solver": (put("limits", "solver", to="oracle"), "limits.solver 'oracle'"),
     "negative time limit": (put("limits", "time_limit_s", to=-1.0), "limits.time_limit_s"),
-    "endless time limit": (put("limits", "time_limit_s", to=float("inf")), "limits.time_limit_s"),
+    "endless time limit": (
+        put("limits", "time_limit_s", to=float("inf")),
+        "has Infinity, which is no number",
+    ),
     "seed as text": (put("limits", "seed", to="0"), "limits.seed"),
     "no workers": (put("limits", "workers", to=0), "limits.workers"),
     "one more limit": (put("limits", "memory", to=1), "unknown key 'memory' in limits"),

@@ -9,8 +9,9 @@ from rich.console import RenderableType
 
 from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.check.plan import PlanReport
-from p2smt.plans.file_model import AnyPlan, RequestModel, told
+from p2smt.plans.file_model import AnyPlan, RequestModel
 from p2smt.plans.solution import TIMED_STEP
+from p2smt.plans.untimed import told
 from p2smt.report.costs.request_table import layout_table, peak_line, planned, request_table
 from p2smt.report.tables import bound_text
 from p2smt.units import format_time

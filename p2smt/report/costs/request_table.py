@@ -11,8 +11,8 @@ from rich.console import Group
 from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import regime
 from p2smt.parallelism.request import Request
-from p2smt.plans.file_model import told
 from p2smt.plans.solution import TIMED_STEP, RequestAnswer, in_chunks, timed_steps
+from p2smt.plans.untimed import told
 from p2smt.report.tables import table, times_title
 from p2smt.result import Status
 from p2smt.units import format_bytes, format_time
