@@ -143,10 +143,10 @@ def _sweep(
         plot_format(plot)
     payloads = parse_sizes(sizes, "--sizes")
     found = sweep(asked.of(payloads[0]), asked.placement, payloads, programs)
-    if any(asked.sized):
-        note("--sizes takes the place of the sizes that requests have")
     for text in answer_notes(found.problem, [one for row in found.by_size for one in row]):
         note(text)
+    if any(asked.sized):
+        note("--sizes takes the place of the sizes that requests have")
     if plot is not None:
         write_plot(found, plot)
     if as_json:

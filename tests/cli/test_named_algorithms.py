@@ -47,7 +47,7 @@ def test_what_can_run_no_step_is_refused(more: tuple[str, ...], parts: tuple[str
 
 def test_a_program_that_mixes_steps_says_which_do_not_run_so() -> None:
     program, step = SPLIT
-    unsized = [*COST[:-1], COST[-1].partition("=")[0]]
+    unsized = ["dp" if word == FOUR[-1] else word for word in COST]
     for more in ((), ("--sizes", "1KiB,1MiB"), ("--program", "single")):
         asked = unsized if "--sizes" in more else COST
         outcome = cli(*asked, "--algorithm", "nvls", "--program", program, *more, "--json")
