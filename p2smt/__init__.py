@@ -154,9 +154,9 @@ if TYPE_CHECKING:
     from p2smt.workload.estimated import RunEstimate as RunEstimate
     from p2smt.workload.prediction import Prediction as Prediction
     from p2smt.workload.search.answer import PlanAnswer as PlanAnswer
+    from p2smt.workload.search.limits import SpaceLimits as SpaceLimits
     from p2smt.workload.search.question import PlanQuestion as PlanQuestion
     from p2smt.workload.search.question import Prices as Prices
-    from p2smt.workload.search.question import SpaceLimits as SpaceLimits
     from p2smt.workload.strategy import Recompute as Recompute
     from p2smt.workload.strategy import Strategy as Strategy
     from p2smt.workload.strategy_text import parse_strategy as parse_strategy
@@ -345,10 +345,10 @@ _HOMES = {
     "p2smt.workload.estimated": ("RunEstimate",),
     "p2smt.workload.prediction": ("Prediction",),
     "p2smt.workload.search.answer": ("PlanAnswer",),
+    "p2smt.workload.search.limits": ("SpaceLimits",),
     "p2smt.workload.search.question": (
         "PlanQuestion",
         "Prices",
-        "SpaceLimits",
     ),
     "p2smt.workload.strategy": (
         "Recompute",

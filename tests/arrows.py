@@ -190,7 +190,7 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     # cluster.device_model its block of devices: together they would be more than one file holds
     "pydantic": ("files", "cli", "report.schemas", "cluster.error_model", "cluster.device_model"),
     "defusedxml": ("interop",),
-    "scipy": ("calibration",),
+    "scipy": ("calibration", "cost.loads.sources"),
     "sympy": ("workload.formulas",),  # the table of formulas, loaded when it is first asked for
     "pydantic_core": ("files",),
     "yaml": ("files",),

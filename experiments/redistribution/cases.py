@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.redistribution.clusters import cluster_of
-from p2smt.arrays.array_type import ArrayType
+from p2smt.arrays.array_type import ArrayType, Uneven
 from p2smt.arrays.element import ElementType
 from p2smt.arrays.layout import Layout
 from p2smt.arrays.mesh import Mesh, SubAxis
@@ -34,6 +34,15 @@ THREE_AXES = (
     ("S(a,b),R,R", "S(c),S(b),R"),
 )
 """Pairs of pytorch's test/distributed/tensor/test_redistribute.py (0133e92a) with three axes."""
+
+UNEVEN_GATHERS = ((10, 5), (9, 5), (3, 5), (1, 3))
+"""Shapes of test_redistribute_uneven_sharding there: from S(0),S(0) and S(0),S(1) to R,R on 2x2."""
+
+UNEVEN_MOVES = ((8, 5), (5, 8), (5, 5))
+"""Uneven shapes of test_redistribute_shard_dim_change there, on 4 devices and on 2x2.
+
+Of the last one the pairs on 2x2 are left out: they need more memory than source and destination.
+"""
 
 LARGE = (
     ("dgx-h100:16", "a=16,b=8", SQUARE, "S(a,b),R", "R,S(a,b)", None),
@@ -68,9 +77,15 @@ class Case:
 
 
 def _case(
-    group: str, name: str, cluster: str, mesh: Mesh, shape: Sequence[int], ends: Sequence[Layout]
+    group: str,
+    name: str,
+    cluster: str,
+    mesh: Mesh,
+    shape: Sequence[int],
+    ends: Sequence[Layout],
+    uneven: Uneven = Uneven.REFUSE,
 ) -> Case:
-    source, target = (ArrayType(mesh, tuple(shape), ElementType.BF16, end) for end in ends)
+    source, target = (ArrayType(mesh, tuple(shape), ElementType.BF16, end, uneven) for end in ends)
     return Case(group, name, cluster, source, target)
 
 
@@ -79,6 +94,24 @@ def _pair(
 ) -> Case:
     ends = [parse_layout(text, mesh) for text in (source, target)]
     return _case(group, f"{source} to {target}", cluster, mesh, shape, ends)
+
+
+def uneven_cases(group: str) -> Iterator[Case]:
+    """Pytorch's arrays that do not divide, some smaller than their shards."""
+    gathers = (("S(a,b),R", "R,R"), ("S(a),S(b)", "R,R"))
+    lines = (("S(a),R", "R,S(a)"), ("R,S(a)", "S(a),R"))
+    squares = (("S(a),S(b)", "S(a,b),R"), ("S(a),S(b)", "S(b),S(a)"), ("S(a,b),R", "R,S(a,b)"))
+    for mesh_text, shapes, pairs in (
+        ("a=2,b=2", UNEVEN_GATHERS, gathers),
+        ("a=4", UNEVEN_MOVES, lines),
+        ("a=2,b=2", UNEVEN_MOVES[:-1], squares),
+    ):
+        mesh = parse_mesh(mesh_text)
+        for shape, texts in itertools.product(shapes, pairs):
+            name = f"{shape[0]} x {shape[1]}, {texts[0]} to {texts[1]} on {mesh_text}"
+            ends = [parse_layout(text, mesh) for text in texts]
+            cluster = cluster_of("azure-ndv4", mesh.size)
+            yield _case(group, name, cluster, mesh, shape, ends, Uneven.NESTED)
 
 
 def two_axes(group: str, cluster: str, mesh_text: str) -> Iterator[Case]:
@@ -193,6 +226,7 @@ def groups(shardy: Sequence[ShardyCase]) -> dict[str, list[Case]]:
         "dtensor 8x8": list(two_axes("dtensor 8x8", "dgx-h100:8", "a=8,b=8")),
         "dtensor 2x2x8": list(three_axes("dtensor 2x2x8", "azure-ndv4:4", "a=2,b=2,c=8")),
         "dtensor 2x4x8": list(three_axes("dtensor 2x4x8", "dgx-h100:8", "a=2,b=4,c=8")),
+        "dtensor uneven": list(uneven_cases("dtensor uneven")),
         "random": list(random_cases("random")),
         "large": list(large_cases("large")),
     }

@@ -9,6 +9,7 @@ from typing import Any
 from experiments.redistribution.cases import Case
 from experiments.redistribution.clusters import LIBRARY, NOMINAL, topology_of
 from experiments.testbed.written.results import rounded
+from p2smt.arrays.array_type import Uneven
 from p2smt.arrays.ends import ends_of
 from p2smt.arrays.mesh import Mesh
 from p2smt.arrays.text import layout_text, mesh_text
@@ -37,6 +38,7 @@ def entry(case: Case) -> dict[str, Any]:
         "mesh": mesh_text(mesh),
         **_devices(mesh, case.target.mesh),
         "shape": list(case.source.shape),
+        **({} if case.source.uneven is Uneven.REFUSE else {"uneven": case.source.uneven.value}),
         "dtype": case.source.element.value,
         "from": layout_text(case.source.layout, mesh),
         "to": layout_text(case.target.layout, mesh),

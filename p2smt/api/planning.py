@@ -112,6 +112,8 @@ def plan(
     options = trainer_options(question.model, question.batch, strategy, framework)
     known, search = answer.top[0].programs, not answer.interrupted
     best = training_plan(top[0], watch.left(), known=known, search=search)
+    if best.solution is not None:  # the plan says the limits of all of it, not what was left
+        best = replace(best, solution=replace(best.solution, limits=limits))
     return Planned(answer, top, best, tuple(options))
 
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from p2smt.api.efficiencies import efficiency_of
+from p2smt.cluster.nodes.blocking import check_stated
 from p2smt.cluster.topology import Topology
 from p2smt.interop.models.read import read_config
 from p2smt.parallelism.placement import Placement
@@ -70,6 +71,7 @@ def estimate(
         efficiency if isinstance(efficiency, Efficiency) else efficiency_of(topology, efficiency)
     )
     check(trained, batch, chosen, topology.devices)
+    check_stated(topology)
     run = TrainingRun(trained, batch, chosen)
     where = placement if placement is not None else default_placement(topology, chosen)
     found = predict(run, topology, constants, where)

@@ -19,7 +19,7 @@ class Uneven(Enum):
 
     REFUSE: it is an error.  PADDED: the array is padded at its end until every type of the
     redistribution divides it, and locals are those of the padded array.  NESTED: chunks of chunks,
-    one mesh axis after the other, as DTensor's ``torch.chunk``.
+    one mesh axis after the other, as DTensor's ``torch.chunk``; the last ones are shorter or empty.
     """
 
     REFUSE = "refuse"
@@ -58,12 +58,6 @@ class ArrayType:
 
     def _check_dimension(self, dim: int, size: int) -> None:
         shards = self.shards(dim)
-        if size < shards:
-            raise InputError(
-                f"dimension {dim} of size {size}",
-                f"is smaller than its {shards} shards",
-                "shard it fewer ways",
-            )
         if size % shards and self.uneven is Uneven.REFUSE:
             raise InputError(
                 f"dimension {dim} of size {size}",

@@ -7,6 +7,7 @@ and Shardy.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,7 +38,7 @@ class Mesh:
 
     def __post_init__(self) -> None:
         names = [axis.name for axis in self.axes]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        twice = next((name for name, many in Counter(names).items() if many > 1), None)
         if not names:
             raise InputError("mesh", "needs at least one axis", "name one, such as dp=8")
         if twice is not None:

@@ -90,6 +90,7 @@ def cost(
         library,
         nominal,
         use,
+        timed=not (symbolic or latex),
     )
     if symbolic or latex:
         from p2smt.cli.symbolic_cost import show_symbolic
@@ -97,6 +98,9 @@ def cost(
         numeric = {"--sizes": sizes, "--plot": plot, "--objective": objective}
         return show_symbolic(asked, program or [], {**numeric, "--pipeline": pipeline}, latex, json)
     if sizes is not None:
+        if any(asked.sized):
+            rule = "gives the sizes, and a request has one of its own"
+            raise InputError("--sizes", rule, "write --reduce dp, or drop --sizes")
         return _sweep(asked, program or [], sizes, plot, json)
     if plot is not None:
         raise InputError("--plot", "draws times over sizes", "give --sizes 1KiB..8GiB too")

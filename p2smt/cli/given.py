@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -283,9 +282,10 @@ def whole_numbers_of(text: str, what: str, example: str) -> GivenRanks:
         InputError: it is neither.
     """
     from p2smt.errors import InputError
+    from p2smt.files.json_text import loads
 
     try:
-        value: object = json.loads(text)
+        value: object = loads(text)
     except (ValueError, RecursionError):
         raise InputError(f"{what} {text[:60]!r}", "is not JSON", f"give {example}") from None
     if isinstance(value, list) and all(map(_is_whole, value)):

@@ -68,12 +68,13 @@ def programs(
         solver_of(solver),
     )
     if factors is None:
-        asked = placed_requests(
-            topology, axes, placement, texts, library=library, nominal=nominal, use=use
-        )
+        scene, timed = (topology, axes, placement, texts), any("=" in t for _, t in texts.texts())
+        asked = placed_requests(*scene, library=library, nominal=nominal, use=use, timed=timed)
         return _of_requests(asked, sought, json)
-    if texts.some or axes is not None or placement is not None or use:
-        rule, remedy = "stand alone", "drop --axes, --placement, --use and the requests"
+    of_links = (axes, placement, use or None, library, nominal or None)
+    if texts.some or any(given is not None for given in of_links):
+        others = "--axes, --placement, --use, --library, --nominal and the requests"
+        rule, remedy = "stand alone", f"drop {others}"
         raise InputError("--factors", rule, remedy)
     return _of_factors(factors, kind, sought, json)
 

@@ -129,11 +129,12 @@ def placed_requests(
     library: str | None = None,
     nominal: bool = False,
     use: list[str] | None = None,
+    *,
+    timed: bool = False,
 ) -> PlacedRequests:
     """The problem that the options describe, and its placement."""
-    problem = requested(
-        topology, axes, texts, algorithm, pipeline, objective, library, nominal, use
-    )
+    asked = (topology, axes, texts, algorithm, pipeline, objective, library, nominal, use)
+    problem = requested(*asked, timed=timed)
     sized = tuple("=" in text for _, text in texts.texts())
     return PlacedRequests(problem, placement_of(placement, problem.topology, problem.axes), sized)
 
@@ -148,14 +149,22 @@ def requested(
     library: str | None = None,
     nominal: bool = False,
     use: list[str] | None = None,
+    *,
+    timed: bool = False,
 ) -> Problem:
-    """The problem that the options describe, on no placement yet."""
+    """The problem that the options describe, on no placement yet.
+
+    Raises:
+        InputError: an option is wrong; or times are to be told, and rest on what nobody stated.
+    """
     from p2smt.cli import restrictions
     from p2smt.cli.output import note
-    from p2smt.cluster.nodes.blocking import unstated_levels
+    from p2smt.cluster.nodes.blocking import check_stated, unstated_levels
     from p2smt.parallelism.request import Problem, parse_objective
 
     cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm, use=use)
+    if timed:
+        check_stated(cluster)
     for name in unstated_levels(cluster):
         note(f"the bandwidth of {name} uplinks is not stated: they are taken as non-blocking")
     return Problem(

@@ -69,8 +69,12 @@ class SpreadTexts:
         """
         from p2smt.cli import given, restrictions
         from p2smt.cli.output import note
+        from p2smt.errors import InputError
         from p2smt.skeletons.spread import MAX_PROCESSES, Spread
 
+        if self.scheduler is not None and self.processes is not None:
+            both = f"--processes {self.processes[:20]} and --scheduler {self.scheduler[:60]}"
+            raise InputError(both, "a scheduler has workers of its own", "drop --processes")
         processes = given.count_of(self.processes or "1", "--processes", MAX_PROCESSES)
         restrictions.writable(self.journal)
         budget_s = None if self.budget is None else given.seconds_of(self.budget, "--budget")

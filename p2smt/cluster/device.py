@@ -32,8 +32,9 @@ class Device:
             rule = f"name each of {', '.join(DTYPES)} at most once, and one at least"
             raise InputError(f"peaks {[name[:40] for name in names]} of {self.name[:40]}", rule)
         rates = [rate for _, rate in self.peaks] + [self.memory_bandwidth_bytes_per_s]
-        if not all(0 < rate < math.inf for rate in rates) or self.memory_bytes < 1:
-            raise InputError(f"device {self.name[:40]}", "peaks, bandwidth and memory are positive")
+        if not all(1 <= rate < math.inf for rate in rates) or self.memory_bytes < 1:
+            rule = "peaks, bandwidth and memory are 1 FLOP/s, 1 B/s and 1 B or more"
+            raise InputError(f"device {self.name[:40]}", rule)
 
     def peak_flops(self, dtype: str) -> float:
         """Flop/s of matrix products of a data type.

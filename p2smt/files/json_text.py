@@ -1,16 +1,24 @@
-"""Reads JSON of users: whole files of a bounded size, or a text; no object has a key twice."""
+"""Reads JSON of users: whole files of a bounded size, or a text.
+
+No object has a key twice, and every number is finite: Python's own reader takes ``NaN``, makes an
+infinity of ``1e400``, and makes whole numbers that no float can hold.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from p2smt.errors import InputError
 
+MAX_DIGITS = 100
+"""Of a whole number: none that is meant has as many, and a float can hold these."""
 
-class _RepeatedKeyError(ValueError):
-    """A JSON object has a key twice."""
+
+class _RefusedError(ValueError):
+    """JSON has something that is refused, in words."""
 
 
 def read_json(path: str, source: str, remedy: str, max_bytes: int) -> Any:
@@ -23,7 +31,8 @@ def read_json(path: str, source: str, remedy: str, max_bytes: int) -> Any:
         max_bytes: larger files are refused.
 
     Raises:
-        InputError: no regular file, too large, not UTF-8, not JSON, or a key twice.
+        InputError: no regular file, too large, not UTF-8, not JSON, a key twice, or a number
+            that is not finite.
     """
     try:
         text = _text(path, source, remedy, max_bytes)
@@ -35,25 +44,73 @@ def read_json(path: str, source: str, remedy: str, max_bytes: int) -> Any:
 def parse_json(text: str | bytes, source: str, remedy: str) -> Any:
     """The data of a text in JSON, or of its bytes in UTF-8; the rest as :func:`read_json`."""
     try:
-        return json.loads(
-            text if isinstance(text, str) else text.decode("utf-8"), object_pairs_hook=_once
-        )
+        return loads(text if isinstance(text, str) else text.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InputError(source, f"is not UTF-8 text (byte {error.start})", remedy) from None
-    except _RepeatedKeyError as error:
-        raise InputError(source, f"has the key {str(error)[:60]!r} twice", remedy) from None
+    except _RefusedError as error:
+        raise InputError(source, str(error), remedy) from None
     except ValueError as error:
         raise InputError(source, f"is not JSON ({str(error)[:200]})", remedy) from None
     except RecursionError:
         raise InputError(source, "is nested too deeply", remedy) from None
 
 
+def loads(text: str) -> Any:
+    """The data of a text in JSON, for a reader with messages of its own.
+
+    Raises:
+        ValueError: no JSON, a key twice, or a number that is not finite.
+        RecursionError: nested too deeply.
+    """
+    return json.loads(
+        text,
+        object_pairs_hook=_once,
+        parse_constant=refuse_constant,
+        parse_float=finite,
+        parse_int=bounded_int,
+    )
+
+
+def refuse_constant(text: str) -> NoReturn:
+    """Refuse ``NaN`` and ``Infinity``, which are none of JSON; raises ValueError."""
+    raise _RefusedError(f"has {text}, which is no number of JSON")
+
+
+def finite(text: str) -> float:
+    """A number with a fraction or an exponent; raises ValueError where no float is as large."""
+    found = float(text)
+    if not math.isfinite(found):
+        raise _RefusedError(f"has the number {_short(text)}, which is too large")
+    return found
+
+
+def bounded_int(text: str) -> int:
+    """A whole number; raises ValueError where it has more digits than any that is meant."""
+    if len(text) > MAX_DIGITS:
+        raise _RefusedError(f"has a number of {len(text)} digits, more than {MAX_DIGITS}")
+    return int(text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 20 else f"{text[:18]}.."
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
-        raise _RepeatedKeyError(next(key for key in keys if keys.count(key) > 1))
+        raise _RefusedError(f"has the key {_repeated(keys)[:60]!r} twice")
     return found
+
+
+def _repeated(keys: list[str]) -> str:
+    """The first of some keys that is there twice."""
+    seen: set[str] = set()
+    for key in keys:
+        if key in seen:
+            return key
+        seen.add(key)
+    return ""
 
 
 def _text(path: str, source: str, remedy: str, max_bytes: int) -> str:

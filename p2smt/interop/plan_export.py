@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from p2smt.cluster.nodes.blocking import unstated_levels
 from p2smt.collectives.names import CUSTOM
 from p2smt.errors import InputError
 from p2smt.interop.msccl.parse import PROTOCOLS
@@ -179,8 +180,9 @@ def export_plan(
     best, files = _best(_tried(given, problem.topology, algorithm), given, ranks)
     means = f"{best.algorithm} {best.groups[0].schedule.protocol}"
     planned = tuple(dict.fromkeys(f"{s.algorithm} {s.protocol}" for s in given.model.steps))
-    count, plan_s = len(best.groups), given.model.seconds
-    return PlanExport(files, count, means, planned, plan_s, best.seconds, ranks.named)
+    unstated = unstated_levels(problem.topology)
+    times = (None, None) if unstated else (given.model.seconds, best.seconds)
+    return PlanExport(files, len(best.groups), means, planned, *times, ranks.named, unstated)
 
 
 def _tried(given: _Source, topology: Topology, algorithm: str | None) -> list[_Candidate]:
@@ -190,7 +192,8 @@ def _tried(given: _Source, topology: Topology, algorithm: str | None) -> list[_C
         names = ("direct",)
     first = given.lowered(topology, names[0])
     many = sum(len(group.schedule.steps) for group in first.groups) > MANY_STEPS
-    if first.seconds is None or (many and first.seconds <= given.model.seconds):
+    plan_s = given.model.seconds
+    if first.seconds is None or (many and plan_s is not None and first.seconds <= plan_s):
         return [first]
     return [first, *(given.lowered(topology, name) for name in names[1:])]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from p2smt.cluster.file_model import dump_topology
+from p2smt.cluster.nodes.blocking import unstated_levels
 from p2smt.cluster.topology import Topology
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
@@ -20,6 +21,7 @@ from p2smt.plans.rank_answer import rank_step_groups
 from p2smt.plans.rank_scene import RankScene
 from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import Alternative, RequestAnswer, Solution, timed_step
+from p2smt.plans.untimed import without_times
 from p2smt.programs.program import lower
 from p2smt.result import Status
 
@@ -36,7 +38,7 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
     """The plan of an alternative as plain data, valid under :class:`PlanModel`."""
     problem, matrix = solution.problem, alternative.matrix
     status = solution.status if alternative is solution.best else Status.FEASIBLE
-    data = {
+    data: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "topology": dump_topology(problem.topology),
         "axes": [{"name": axis.name, "size": axis.size} for axis in problem.axes],
@@ -54,7 +56,8 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
             _request_data(problem, alternative.placement, r) for r in alternative.requests
         ],
     }
-    return data | _on_hosts(solution, alternative)
+    data |= _on_hosts(solution, alternative)
+    return without_times(data) if unstated_levels(problem.topology) else data
 
 
 def _on_hosts(solution: Solution, alternative: Alternative) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from p2smt.cluster.file_model import AlgorithmName, TopologyModel
 from p2smt.collectives.names import Form, RequestKind
@@ -33,6 +34,11 @@ class AxisModel(StrictModel):
     size: Count
 
 
+KnownSeconds = Annotated[
+    Seconds | None, Field(description="Seconds; null: nobody stated the bandwidth of a level.")
+]
+
+
 class StepModel(StrictModel):
     """One step: all ``groups`` (device ids) run the instruction at the same time.
 
@@ -43,7 +49,7 @@ class StepModel(StrictModel):
     instruction: str
     groups: list[list[DeviceNumber]]
     payload_bytes: Load
-    seconds: Seconds
+    seconds: KnownSeconds
     algorithm: str
     protocol: str
     bottleneck: str | None
@@ -147,10 +153,10 @@ class RequestModel(StrictModel):
     program: str | None
     chunks: ChunkCount = 1
     status: StatusName
-    seconds: Seconds
-    bound_s: Seconds
-    physical_bound_s: Seconds
-    single_collective_s: Seconds
+    seconds: KnownSeconds
+    bound_s: KnownSeconds
+    physical_bound_s: KnownSeconds
+    single_collective_s: KnownSeconds
     peak_bytes: Bytes
     shards: list[DeviceNumber] | None
     steps: list[StepModel]
@@ -169,11 +175,27 @@ class _PlanFields(StrictModel):
     axes: list[AxisModel]
     ranks: list[DeviceNumber]
     objective: Literal["sum", "max"]
-    objective_s: Seconds
-    bound_s: Seconds
-    physical_bound_s: Seconds
+    objective_s: KnownSeconds
+    bound_s: KnownSeconds
+    physical_bound_s: KnownSeconds
     status: StatusName
     peak_bytes: Bytes
+
+    def _times(self) -> Iterator[float | None]:
+        """What is null together, or not at all."""
+        yield from (self.objective_s, self.bound_s, self.physical_bound_s)
+        for one in getattr(self, "requests", ()):
+            yield from (one.seconds, one.bound_s, one.physical_bound_s, one.single_collective_s)
+            yield from (step.seconds for step in one.steps)
+
+    @model_validator(mode="after")
+    def _times_are_told(self) -> Self:
+        """Times are null only where nobody stated the bandwidth of a level, and then all are."""
+        nulls = {one is None for one in self._times()}
+        if len(nulls) > 1 or (True in nulls and not self.topology.assumed):
+            text = "times are null where a level is `assumed`, and then all, or none is"
+            raise ValueError(text)
+        return self
 
 
 class PlanModel(_PlanFields):
@@ -209,3 +231,10 @@ class OldPlanModel(_PlanFields):
 
 
 AnyPlan = PlanModel | OldPlanModel
+
+
+def told(seconds: float | None) -> float:
+    """A time of a plan on a topology of which every bandwidth is stated."""
+    if seconds is None:
+        raise ValueError("no time is told where a bandwidth is not stated")
+    return seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from p2smt.report.orders.unstated import no_time_line
 from p2smt.units import format_time
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def _file(file: ExportedFile, groups: int, by_rank: bool) -> str:
 
 def _times(made: PlanExport) -> str:
     """How the time compares with the plan's, and what differs if it is longer."""
+    if made.plan_s is None:
+        return no_time_line(made.unstated)
     plan = f"predicted: {format_time(made.plan_s)} in the plan"
     if made.exported_s is None:
         return f"{plan}; not predicted as exported ({made.means}): too many steps"

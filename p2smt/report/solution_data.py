@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from p2smt.cluster.nodes.blocking import unstated_levels
 from p2smt.cluster.topology import Topology
 from p2smt.cost.by_choice import NamedWay
 from p2smt.cost.regime import regime
@@ -19,6 +20,7 @@ from p2smt.plans.solution import (
     faster_orders,
     timed_steps,
 )
+from p2smt.plans.untimed import without_times
 from p2smt.report.explained.explanation_data import explanation_data
 from p2smt.report.orders.order_data import hosts_data
 from p2smt.report.orders.unstated import network_lines
@@ -59,8 +61,8 @@ def solution_data(solution: Solution, beside: Comparison | None = None) -> dict[
         "alternatives": [alternative_data(a, topology) for a in solution.alternatives],
         **_gain_data(solution.gain),
         **_near_data(solution),
-        "default_layout": _rank_order(solution.default),
-        "compared_layout": _rank_order(solution.compared),
+        "default_layout": _rank_order(solution.default, topology),
+        "compared_layout": _rank_order(solution.compared, topology),
         "faster_layouts": [order.name for order in faster_orders(solution)],
         "sensitivity": [
             {
@@ -137,7 +139,7 @@ def _near_placement(alternative: Alternative, topology: Topology, least_s: float
 def alternative_data(alternative: Alternative, topology: Topology) -> dict[str, Any]:
     """An alternative on its topology, without its groups."""
     matrix = alternative.matrix
-    return {
+    data = {
         "matrix": matrix and [list(row) for row in matrix],
         "ranks": None if matrix else list(alternative.ranks),
         "objective_s": alternative.objective_s,
@@ -150,6 +152,13 @@ def alternative_data(alternative: Alternative, topology: Topology) -> dict[str, 
         "regime": [regime(topology, r.steps, r.chunks) for r in alternative.requests],
         "steps": [_steps(r) for r in alternative.requests],
     }
+    return _as_told(data, topology)
+
+
+def _as_told(data: dict[str, Any], topology: Topology) -> dict[str, Any]:
+    """Without times where the bandwidth of some level is not stated."""
+    found: dict[str, Any] = without_times(data) if unstated_levels(topology) else data
+    return found
 
 
 def _steps(answer: RequestAnswer) -> list[dict[str, Any]]:
@@ -158,5 +167,5 @@ def _steps(answer: RequestAnswer) -> list[dict[str, Any]]:
     return [{key: step[key] for key in keys} for step in timed_steps(answer)]
 
 
-def _rank_order(order: RankOrder | None) -> dict[str, Any] | None:
-    return None if order is None else asdict(order)
+def _rank_order(order: RankOrder | None, topology: Topology) -> dict[str, Any] | None:
+    return None if order is None else _as_told(asdict(order), topology)

@@ -14,7 +14,7 @@ from p2smt.result import known_bound
 from p2smt.units import format_time
 
 _PIPE_WIDTH = 10_000
-_BLANKS = re.compile(r"[ \t]+((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
+_BLANKS = re.compile(r"(?<![ \t])[ \t]+((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Group:

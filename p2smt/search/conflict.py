@@ -36,12 +36,14 @@ class PlacementList:
     """The matrices of a problem that were found, and whether these are all.
 
     conflict: rules that exclude each other, where there is no matrix; empty: not settled.
+    notes: what else is to be known of the search, in words.
     """
 
     problem: PlacementProblem
     status: Status
     matrices: tuple[Matrix, ...]
     conflict: tuple[_Rule, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def list_placements(

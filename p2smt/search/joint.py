@@ -143,7 +143,7 @@ class JointSearch:
             ranking.completeness,
             stats,
             interrupted=interrupted,
-            notes=tuple(map(_unseen, refusals)),
+            notes=(*map(_unseen, refusals), *ranking.notes),
         )
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from p2smt.cluster.nodes.blocking import unstated_levels
 from p2smt.cost.scene import Scene
 from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.parallelism.placement import Placement
@@ -18,7 +19,7 @@ from p2smt.parallelism.rank_list import RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans import answers
 from p2smt.plans.check.plan import PlanReport, check_plan
-from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel
+from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel, told
 from p2smt.plans.problem import allocation_problem, plan_problem
 from p2smt.plans.solution import PlanProof, ProofStatus, Solution
 from p2smt.result import SearchLimits, Status, StopWatch
@@ -78,8 +79,8 @@ def prove(
     if plan.matrix is not None or on_hosts:
         _check_agreement(report.objective_s, plan.matrix or plan.ranks, found)
     proof = _proof(report.objective_s, found, plan.matrix is None, on_hosts)
-    if proof.status is not ProofStatus.PROVED:
-        return proof
+    if proof.status is not ProofStatus.PROVED or unstated_levels(problem.topology):
+        return proof  # of the bounds in it nothing can be told
     claims = [_link_claim(plan, found), *_requests(plan, where, found, watch)]
     return _with_low(_with_claims(proof, claims), plan)
 
@@ -175,7 +176,7 @@ def _link_claim(plan: PlanModel, found: Solution) -> _Claim:
     """The least that the links allow over all placements; a finished search has it."""
     proved_s = found.physical_bound_s * (1 + 1e-6)
     least_s = proved_s if found.status is Status.OPTIMAL else math.inf
-    return _Claim("physical_bound_s", plan.physical_bound_s, proved_s, least_s)
+    return _Claim("physical_bound_s", told(plan.physical_bound_s), proved_s, least_s)
 
 
 def _requests(
@@ -194,12 +195,12 @@ def _requests(
         scene = Scene.of(problem.topology, where, problem.axis_indices(request))
         proved_s, least_s = answers.least_s(scene, request), math.inf
         try:
-            if not stopped and model.bound_s > proved_s * (1 + TICK):
+            if not stopped and told(model.bound_s) > proved_s * (1 + TICK):
                 proved_s, least_s = ask.between(request, scene, watch.left())
         except KeyboardInterrupt:
             stopped = True
         name = f"request {n + 1} bound_s"
-        yield _Claim(name, model.bound_s, proved_s * (1 + TICK), least_s * (1 + TICK))
+        yield _Claim(name, told(model.bound_s), proved_s * (1 + TICK), least_s * (1 + TICK))
 
 
 @dataclass(frozen=True, slots=True)

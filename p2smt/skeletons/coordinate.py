@@ -184,7 +184,7 @@ class _Run:
         if self._deaths[cube] < MOST_DEATHS:
             self.state.frontier.again(cube)
         else:
-            self.state.give_up(cube)
+            self.state.give_up(cube, self._deaths[cube])
 
     def _over_budget(self, ended: OverBudget) -> None:
         """A cube took too long: its children take its place, or it goes out without a budget."""

@@ -55,6 +55,7 @@ class Closure:
     ``by_formula``: the bound is that of :meth:`Space.bound`, which anyone can compute again
     without a solver.  ``count`` and ``digest``: of the members, where it was enumerated.
     ``seed``, ``seconds`` and ``worker`` say how it was done, and are no part of the answer.
+    ``deaths``: of an unknown one that was given up, how many workers died at it; 0: it was not.
     """
 
     cube: Cube
@@ -67,6 +68,7 @@ class Closure:
     seed: int = 0
     seconds: float = 0.0
     worker: str = ""
+    deaths: int = 0
 
 
 @dataclass(frozen=True, slots=True)

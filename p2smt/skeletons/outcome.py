@@ -31,6 +31,7 @@ class SearchOutcome:
     interrupted: whether a KeyboardInterrupt ended it.
     reason: why nothing is proved, in words; "" where something is.
     splits, deaths: cubes that were replaced by their children, workers that died at a cube.
+    given_up: of the unknown cubes those at which too many workers died, each with how many.
     """
 
     status: Status
@@ -46,6 +47,7 @@ class SearchOutcome:
     splits: int = 0
     deaths: int = 0
     elapsed_s: float = 0.0
+    given_up: tuple[tuple[Cube, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

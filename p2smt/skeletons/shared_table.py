@@ -3,6 +3,9 @@
 A file of JSON lines that each appends to under a lock, and reads on from where it was.  Who seeks
 an entry holds one byte locked that stands for its key: the system unlocks it when the process ends,
 however it ends.  A line that a killed process left torn is passed over.
+
+The file has no name where the system allows that: it is opened by way of the process that made it,
+and goes with it, however that ends.
 """
 
 from __future__ import annotations
@@ -10,16 +13,21 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from errno import EACCES, EAGAIN
+from contextlib import ExitStack, contextmanager, suppress
+from errno import EACCES, EAGAIN, ENOENT, ENOTSUP
 from hashlib import blake2b
-from tempfile import mkstemp
+from pathlib import Path
+from stat import S_ISREG
+from tempfile import gettempdir, mkstemp
 
 _APPENDS = 1 << 60
 """The byte that is locked to append: far behind all text, and behind the bytes of the keys."""
 _KEYS = 1 << 48
+_NAMELESS = "/proc/"
+_PREFIX, _SUFFIX = "p2smt-table-", ".jsonl"
 _POLL_S = 0.002
 _READ_BYTES = 1 << 20
 
@@ -36,7 +44,7 @@ class SharedTable:
         self._at, self._rest = 0, b""
         self._file: int | None = None
         with suppress(OSError):
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+            self._file = _opened(path)
 
     def get(self, key: str) -> str | None:
         """What is known of a key, by any process."""
@@ -125,6 +133,22 @@ class SharedTable:
                 self._found.setdefault(key, text)
 
 
+def _opened(path: str) -> int:
+    """The file of a path.
+
+    Raises:
+        OSError: there is none, or the process that made it is gone and another one has its number.
+    """
+    nameless = path.startswith(_NAMELESS)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    file = os.open(path, flags if nameless else flags | os.O_NOFOLLOW)
+    found = os.fstat(file)
+    if nameless and (found.st_nlink or not S_ISREG(found.st_mode)):
+        os.close(file)
+        raise OSError(ENOENT, os.strerror(ENOENT), path)
+    return file
+
+
 _OPEN: dict[str, SharedTable] = {}
 """The last table that this process used."""
 
@@ -139,23 +163,88 @@ def shared_table(path: str) -> SharedTable:
     return _OPEN[path]
 
 
+def _forget(path: str) -> None:
+    """Close the table of a path: another one may get the same path later."""
+    if table := _OPEN.pop(path, None):
+        table.close()
+
+
 @contextmanager
 def new_table() -> Iterator[str | None]:
     """The path of an empty table, which only this user can read; it goes with the block.
 
-    None: no file can be made, so there is none.
+    Where it has a name in the folder of temporary files, those are removed that a killed process
+    has left there.  None: no file can be made, so there is none.
     """
+    with ExitStack() as stack:
+        try:
+            path = stack.enter_context(_nameless())
+        except OSError:
+            try:
+                path = stack.enter_context(_named())
+            except OSError:
+                yield None
+                return
+        try:
+            yield path
+        finally:
+            _forget(path)
+
+
+@contextmanager
+def _nameless() -> Iterator[str]:
+    """The path by which processes of this user open a file of this one that has no name.
+
+    Raises:
+        OSError: the system, or the folder, has no such files.
+    """
+    if not hasattr(os, "O_TMPFILE"):
+        raise OSError(ENOTSUP, os.strerror(ENOTSUP))
+    flags = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC
+    file = os.open(gettempdir(), flags, 0o600)
     try:
-        file, path = mkstemp(prefix="p2smt-", suffix=".jsonl")
-    except OSError:
-        yield None
-        return
+        path = f"{_NAMELESS}{os.getpid()}/fd/{file}"
+        os.close(_opened(path))
+        yield path
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def _named() -> Iterator[str]:
+    """The path of a file of the temporary folder whose name says which process made it."""
+    _remove_stale()
+    file, path = mkstemp(prefix=f"{_PREFIX}{os.getpid()}-", suffix=_SUFFIX)
     try:
         os.close(file)
         yield path
     finally:
         with suppress(OSError):
             os.unlink(path)
+
+
+def _remove_stale() -> None:
+    """Remove this user's files whose processes are gone.
+
+    One of a process that cannot be seen from here may be among them: whoever has it open goes on
+    with it, and whoever has not seeks by himself.
+    """
+    for path in Path(gettempdir()).glob(f"{_PREFIX}*{_SUFFIX}"):
+        number = path.name.removeprefix(_PREFIX).partition("-")[0]
+        if re.fullmatch(r"[0-9]{1,9}", number) and not _alive(int(number)):
+            with suppress(OSError):
+                if path.lstat().st_uid == os.getuid():
+                    path.unlink()
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # another user's
+    return True
 
 
 @contextmanager

@@ -28,7 +28,7 @@ class Spread:
     """Where the parts of a search are closed, and what is kept of it.
 
     Attributes:
-        processes: workers, with one cube at a time each.
+        processes: workers, with one cube at a time each; those of a ``scheduler`` are its own.
         engine: ``in-process``, ``processes`` or ``dask``; None: this process for one worker,
             others of this machine for more.
         scheduler: the address of a running Dask scheduler; None: a cluster on this machine.
@@ -62,6 +62,9 @@ class Spread:
         if self.scheduler is not None and self.engine != DASK:
             remedy = "give --engine dask as well"
             raise InputError(f"scheduler {self.scheduler[:60]!r}", "is one of Dask", remedy)
+        if self.scheduler is not None and self.processes > 1:
+            given = f"scheduler {self.scheduler[:60]!r} with {self.processes} processes"
+            raise InputError(given, "has workers of its own", "leave one of the two out")
         if self.engine == IN_PROCESS and self.processes > 1:
             rule = "is one process"
             raise InputError(f"engine {IN_PROCESS} with {self.processes} processes", rule)

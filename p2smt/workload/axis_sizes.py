@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from itertools import product
 
+from p2smt.workload.search.limits import LARGEST_CP, LARGEST_MICRO_BATCH, LARGEST_VPP, STAGES
 from p2smt.workload.search.question import PlanQuestion
 from p2smt.workload.strategy import AXES
 
@@ -53,24 +54,28 @@ class _Allowed:
         """Whether a valid strategy has these sizes of its axes."""
         space, model, topology = self._question.space, self._model, self._question.topology
         domain = topology.devices_under(topology.node_level)
-        longest = model.layers + 2
         degrees = (
-            (pp, "pp", longest if space.pp is None else space.pp),
+            (pp, "pp", space.pp or model.layers + 2),
             (dp, "dp", topology.devices),
-            (cp, "cp", space.cp),
-            (tp, "tp", domain if space.tp is None else space.tp),
+            (cp, "cp", space.cp or LARGEST_CP),
+            (tp, "tp", space.tp or domain),
         )
         if not all(self._may(name, value, most) for value, name, most in degrees):
             return False
-        chunks = range(1, (longest if space.vpp is None else space.vpp) + 1)
-        micro = range(1, space.micro_batch + 1)
-        switches = [int(one) for one in space.sequence_parallel]
-        return self._axes_fit(cp, tp) and any(
-            self._rest_fits(pp, dp, cp, tp, *one)
-            for one in product(
-                self._values("vpp", chunks),
-                self._values("micro_batch", micro),
-                self._values("sequence_parallel", switches),
+        chunks = range(1, (space.vpp or LARGEST_VPP) + 1)
+        micro = range(1, (space.micro_batch or LARGEST_MICRO_BATCH) + 1)
+        switches = [int(one) for one in space.sequence_parallel or (0, 1)]
+        sharding = 0 in self._values("zero", list(space.zero or STAGES)) or dp * cp > 1
+        return (
+            sharding
+            and self._axes_fit(cp, tp)
+            and any(
+                self._rest_fits(pp, dp, cp, tp, *one)
+                for one in product(
+                    self._values("vpp", chunks),
+                    self._values("micro_batch", micro),
+                    self._values("sequence_parallel", switches),
+                )
             )
         )
 
@@ -94,6 +99,8 @@ class _Allowed:
     ) -> bool:
         """What batch, layers and sequence ask of all fields together."""
         sequences, stages = self._batch.sequences, pp * vpp
+        if parallel and tp == 1:
+            return False
         if sequences % (dp * micro) or self._batch.tokens % (cp * (tp if parallel else 1)):
             return False
         if vpp > 1 and (pp == 1 or sequences // (dp * micro) % pp):

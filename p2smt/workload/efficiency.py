@@ -8,6 +8,8 @@ from math import inf
 from p2smt.errors import InputError
 
 MAX_ELEMENT_BYTES = 8
+MIN_PART, MAX_LAYER_S = 1e-6, 1e6
+"""What bounds the constants, so that no time is infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,8 @@ class Framework:
         whose = f"framework {self.name[:40]}"
         if not 0 <= self.pp_hidden <= 1:
             raise InputError(f"{whose}: pp_hidden {self.pp_hidden}", "must be a part, from 0 to 1")
-        if not 0 < self.attention <= 1:
-            rule = "must be a part of the products' rate, above 0, up to 1"
+        if not MIN_PART <= self.attention <= 1:
+            rule = f"must be a part of the products' rate, from {MIN_PART:g} to 1"
             raise InputError(f"{whose}: attention {self.attention}", rule)
         for key in ("gradient_bytes", "gradient_bytes_fp16"):
             if getattr(self, key) not in range(1, MAX_ELEMENT_BYTES + 1):
@@ -68,11 +70,10 @@ class Efficiency:
 
     def __post_init__(self) -> None:
         whose = f"efficiency {self.name[:40]}"
-        if not 0 < self.fraction <= 1 or not 0 <= self.layer_s < inf:
+        if not MIN_PART <= self.fraction <= 1 or not 0 <= self.layer_s <= MAX_LAYER_S:
             given = f"{whose}: {self.fraction} of the peak, {self.layer_s} s"
-            raise InputError(
-                given, "must be a part up to 1, and no negative time, nor an endless one"
-            )
+            rule = f"must be a part from {MIN_PART:g} to 1, and a time from 0 to {MAX_LAYER_S:g} s"
+            raise InputError(given, rule)
         if self.runs < 0 or not 0 <= self.error < inf:
             given = f"{whose}: {self.runs} runs, error {self.error}"
             raise InputError(given, "must be a count and a finite error, neither negative")

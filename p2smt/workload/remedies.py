@@ -73,16 +73,18 @@ def _changes(strategy: Strategy) -> Iterator[_Change]:
     batches = {strategy.micro_batch, 1}
     choices = product(kinds, range(strategy.zero, 4), switches, batches, _spreads(strategy))
     for kind, zero, sequence_parallel, micro_batch, spread in choices:
+        spread_out = replace(strategy, **spread)
+        alone = spread_out.dp * spread_out.cp == 1
+        if alone and zero > strategy.zero:
+            continue  # nothing to shard over: the stages are one
         changed = replace(
-            strategy,
+            spread_out,
             recompute=kind,
-            zero=zero,
+            zero=0 if alone else zero,
             sequence_parallel=sequence_parallel,
             micro_batch=micro_batch,
-            **spread,
         )
-        words = _differences(strategy, changed)
-        if words and (changed.tp > 1 or not changed.sequence_parallel):
+        if words := _differences(strategy, changed):
             yield _Change(changed, words)
 
 

@@ -1,8 +1,8 @@
 """Which strategies can run: one table of rules, for one strategy or for arrays of them.
 
 Values are arrays of one length by the name of the field; a rule says where they obey it.  What
-obeys all rules obeys them also with ``vpp``, ``micro_batch`` and the switches at their least: a
-search may leave out whole families by that (a test holds it).
+obeys a rule obeys it also with ``vpp``, ``micro_batch`` and the switches at their least: a search
+may leave out whole families by that (a test holds it).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from p2smt.workload.transformer import Transformer
 FieldValues = Mapping[str, npt.NDArray[np.int64]]
 """Values of fields of strategies by name; switches are 0 or 1."""
 _BoolArray = npt.NDArray[np.bool_]
-FIELDS = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "sequence_parallel")
+FIELDS = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "sequence_parallel", "zero")
 """Fields that the rules read."""
 
 
@@ -110,9 +110,17 @@ def _interleaving(_: _Setting, values: FieldValues) -> _BoolArray:
     return np.asarray((values["vpp"] == 1) | (values["pp"] > 1), dtype=np.bool_)
 
 
+def _sequence_parallel_tp(_: _Setting, values: FieldValues) -> _BoolArray:
+    return np.asarray((values["sequence_parallel"] == 0) | (values["tp"] > 1), dtype=np.bool_)
+
+
+def _zero(_: _Setting, values: FieldValues) -> _BoolArray:
+    return np.asarray((values["zero"] == 0) | (values["dp"] * values["cp"] > 1), dtype=np.bool_)
+
+
 def _schedule(setting: _Setting, values: FieldValues) -> _BoolArray:
-    micro_batches = setting.batch.sequences // (values["dp"] * values["micro_batch"])
-    return _divides(np.where(values["vpp"] > 1, values["pp"], 1), micro_batches)
+    sequences = values["pp"] * values["dp"] * values["micro_batch"]
+    return _divides(np.where(values["vpp"] > 1, sequences, 1), setting.batch.sequences)
 
 
 def _layers(setting: _Setting, values: FieldValues) -> _BoolArray:
@@ -157,6 +165,20 @@ RULES: tuple[ValidityRule, ...] = (
         "cp, and cp * tp with sp=1, must divide the {tokens} tokens of a sequence",
         "",
         _sequence_parallel,
+    ),
+    ValidityRule(
+        "sequence_parallel_tp",
+        ("tp", "sequence_parallel"),
+        "sequence parallelism (sp=1) splits over tp, which must be 2 or more",
+        "take sp=0, or a larger tp",
+        _sequence_parallel_tp,
+    ),
+    ValidityRule(
+        "zero",
+        ("dp", "cp", "zero"),
+        "ZeRO (zero=1 to 3) shards over dp and cp, so dp * cp must be 2 or more",
+        "take zero=0, or a larger dp or cp",
+        _zero,
     ),
     ValidityRule(
         "batch",
@@ -219,11 +241,18 @@ def check(model: Transformer, batch: Batch, strategy: Strategy, devices: int) ->
         raise broken.error()
 
 
-def _invalid(rule: ValidityRule, setting: _Setting, strategy: Strategy) -> InvalidStrategy:
-    given = ",".join(f"{key_of(name)}={int(getattr(strategy, name))}" for name in rule.fields)
-    model, batch = setting.model, setting.batch
-    sentence = rule.sentence.format(
-        devices=setting.devices,
+def broken_rules(
+    model: Transformer, batch: Batch, values: FieldValues, devices: int
+) -> Mapping[str, _BoolArray]:
+    """Where strategies of arrays break each rule, by its name (their layers being split evenly)."""
+    setting = _Setting(model, batch, devices)
+    return {rule.name: ~rule.holds(setting, values) for rule in RULES}
+
+
+def sentence_of(rule: ValidityRule, model: Transformer, batch: Batch, devices: int) -> str:
+    """A rule in words, with the numbers of a model and a batch."""
+    return rule.sentence.format(
+        devices=devices,
         heads=model.heads,
         kv_heads=model.kv_heads,
         ffn=model.ffn,
@@ -231,6 +260,11 @@ def _invalid(rule: ValidityRule, setting: _Setting, strategy: Strategy) -> Inval
         tokens=batch.tokens,
         sequences=batch.sequences,
     )
+
+
+def _invalid(rule: ValidityRule, setting: _Setting, strategy: Strategy) -> InvalidStrategy:
+    given = ",".join(f"{key_of(name)}={int(getattr(strategy, name))}" for name in rule.fields)
+    sentence = sentence_of(rule, setting.model, setting.batch, setting.devices)
     return InvalidStrategy(rule.name, given, sentence, rule.remedy)
 
 

@@ -26,8 +26,8 @@ def test_a_type_knows_its_shards_and_bytes() -> None:
         ((2**30, 2**30), "R,R", "2\\^53"),
         ((64,), "R,R", "layout of 2 dimensions: the array has 1"),
         ((64, 64), "R", "layout of 1 dimensions: the array has 2"),
-        ((3, 64), "S(dp),R", "smaller than its 4 shards"),
-        ((64, 31), "S(dp),S(tp)", "smaller than its 32|31 does not divide|divide into 8"),
+        ((3, 64), "S(dp),R", "size 3: does not divide into 4 equal shards; choose --uneven"),
+        ((64, 31), "S(dp),S(tp)", "size 31: does not divide into 8 equal shards"),
         ((64, 12), "R,S(tp)", "does not divide into 8 equal shards"),
     ],
 )
@@ -40,8 +40,14 @@ def test_bad_types_are_refused_in_one_line(shape: tuple[int, ...], layout: str, 
 @pytest.mark.parametrize("uneven", [Uneven.PADDED, Uneven.NESTED])
 def test_uneven_dimensions_need_a_rule(uneven: Uneven) -> None:
     assert array_type("dp=4,tp=8", (64, 12), "R,S(tp)", uneven).shards(1) == 8
-    with pytest.raises(InputError, match="smaller than its 8 shards"):
-        array_type("dp=4,tp=8", (64, 7), "R,S(tp)", uneven)
+    with pytest.raises(InputError, match="does not divide"):
+        array_type("dp=4,tp=8", (64, 12), "R,S(tp)")
+
+
+@pytest.mark.parametrize("uneven", [Uneven.PADDED, Uneven.NESTED])
+@pytest.mark.parametrize("size", [1, 3, 7, 31])
+def test_a_dimension_may_be_smaller_than_its_shards(uneven: Uneven, size: int) -> None:
+    assert array_type("dp=4,tp=8", (64, size), "R,S(dp,tp)", uneven).shards(1) == 32
 
 
 @pytest.mark.parametrize("element", list(ElementType))

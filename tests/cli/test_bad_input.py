@@ -47,6 +47,8 @@ COMMAND_LINES: list[tuple[str, ...]] = [
     (*PLACEMENTS, "-t", "azure-ndv4"),
     ("programs",),
     ("programs", "--factors", "1"),
+    ("programs", "--factors", "2,4", "--nominal"),
+    ("programs", "--factors", "2,4", "--library", "nccl-2.30"),
     (*PROGRAMS, "--axes", "2"),
     (*PROGRAMS, "-t", "azure-ndv4"),
     (*PROGRAMS, "--top", "2", "--limit", "2"),

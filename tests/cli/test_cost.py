@@ -21,6 +21,7 @@ KINDS = {
     "--send": "send",
 }
 SEVERAL = ("--reduce", "tp=1GiB", "--reduce", "dp=64MiB*128", "--send", "tp=1MiB")
+UNSIZED = tuple(text.partition("=")[0] for text in SEVERAL)
 REQUEST = {
     *("kind", "axes", "bytes", "times", "total_s", "program", "chunks", "seconds"),
     *("single_collective_s", "physical_bound_s", "regime", "checked", "steps"),
@@ -102,11 +103,11 @@ def test_several_programs_of_one_request_are_compared(cost: tuple[str, ...]) -> 
 
 
 def test_a_sweep_has_what_each_size_has_alone(cost: tuple[str, ...]) -> None:
-    data = cli(*cost, *SEVERAL[:2], "--sizes", "1KiB..4KiB,1GiB", "--json").json()
+    data = cli(*cost, *UNSIZED[:2], "--sizes", "1KiB..4KiB,1GiB", "--json").json()
     assert [at["bytes"] for at in data["sizes"]] == [1024, 2048, 4096, 2**30]
     alone = cli(*cost, *SEVERAL[:2], "--json").json()
     assert data["sizes"][-1] == {key: alone[key] for key in REQUEST}
-    several = cli(*cost, *SEVERAL, "--sizes", "1MiB", "--json").json()["sizes"]
+    several = cli(*cost, *UNSIZED, "--sizes", "1MiB", "--json").json()["sizes"]
     assert [r["bytes"] for r in several[0]["requests"]] == [2**20] * 3
     two = ("--program", TEXT, "--program", "single")
     programs = cli(*cost, "--reduce", "tp", *two, "--sizes", "1MiB", "--json").json()["sizes"]
@@ -122,7 +123,7 @@ def test_a_sweep_for_people(cost: tuple[str, ...]) -> None:
     compared = cli(*cost, "--reduce", "tp", "--program", TEXT, "--sizes", "1KiB,1GiB").out
     assert f"A  {TEXT}" in compared
     assert compared.splitlines()[-1].startswith("fastest: ")
-    several = cli(*cost, *SEVERAL, "--sizes", "1KiB").out
+    several = cli(*cost, *UNSIZED, "--sizes", "1KiB").out
     assert several.count(": time of one execution") == 3
 
 
@@ -168,6 +169,8 @@ def test_without_matplotlib_a_plot_is_refused(
 
 BAD: list[tuple[str, ...]] = [
     ("--reduce", "tp"),
+    ("--reduce", "tp=1GiB", "--sizes", "1KiB"),
+    ("--reduce", "tp", "--send", "tp=1GiB", "--sizes", "1KiB"),
     ("--reduce", "tp", "--sizes", ""),
     ("--reduce", "tp", "--sizes", "1KiB.."),
     ("--reduce", "tp", "--sizes", "1GiB..1KiB"),

@@ -79,7 +79,7 @@ BAD: list[tuple[dict[str, str | None], str]] = [
     ({"shape": "64,0"}, "an empty array has nothing to move"),
     ({"shape": "64,-1"}, "is not a whole number"),
     ({"shape": "64,,64"}, "is not a whole number"),
-    ({"shape": "64,2"}, "dimension 1 of size 2: is smaller than its 4 shards"),
+    ({"shape": "64,2"}, "dimension 1 of size 2: does not divide into 4 equal shards"),
     ({"shape": "65,64"}, "dimension 0 of size 65: does not divide into 2 equal shards"),
     ({"shape": "64,6"}, "does not divide into 4 equal shards"),
     ({"shape": "9007199254740992,64"}, "has more than 2^53 elements"),

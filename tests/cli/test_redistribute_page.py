@@ -11,12 +11,26 @@ from pathlib import Path
 
 import pytest
 
+from p2smt.arrays.memory import needed_bytes, peak_step_bytes, step_bytes
+from p2smt.arrays.state import ArrayState
+from p2smt.arrays.steps import (
+    AllGather,
+    AllReduce,
+    AllToAll,
+    ArrayStep,
+    LocalSlice,
+    ReduceScatter,
+)
 from p2smt.report.schemas.catalogue import schema_of
+from tests.arrays.types import first_ends
 from tests.cli.tools import cli
 
 PAGE = (Path(__file__).parents[2] / "docs" / "redistribution.md").read_text(encoding="utf-8")
 PICTURE = Path(__file__).parents[2] / "docs" / "figures" / "redistribution.svg"
 COMMANDS = re.findall(r"```console\n\$ p2smt (.*?)\n(.*?)```", PAGE, re.S)
+FRAME = first_ends("dp=2,tp=8", (16, 16, 16), "R,R,R", "R,R,R").frame  # digits: dp 0, tp 1 2 3
+WHOLE, SUMS = ArrayState(((), (), ())), ArrayState(((), (), ()), (0, 1))
+BOTH, LAST = ArrayState(((0,), (1,), ())), ArrayState(((), (), (0, 1)))
 
 
 @pytest.fixture
@@ -65,3 +79,33 @@ def test_the_table_of_memory_is_the_code_s() -> None:
     rows = re.findall(r"^\| (?:slice|all-|permute|reduce-scatter).*$", memory.__doc__ or "", re.M)
     assert len(rows) == 6
     assert all(row in PAGE for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("step", "row"),
+    [
+        (LocalSlice(WHOLE, BOTH), "| slice | digits are free | they join the ends of dimensions' "),
+        (AllGather(BOTH, WHOLE), "| all-gather | digits at the ends of dimensions' lists | free |"),
+        (AllToAll(BOTH, LAST), "| all-to-all | digits at the ends of some dimensions' lists | at "),
+        (ReduceScatter(SUMS, BOTH), "| digits are partial | they join the ends of dimensions' "),
+    ],
+)
+def test_a_step_is_of_as_many_dimensions_as_it_says(step: ArrayStep, row: str) -> None:
+    step.check(FRAME)
+    assert sum(map(bool, (*step.gained, *step.lost))) >= 2
+    assert row in PAGE
+
+
+def test_an_all_gather_of_two_dimensions_reads_as_it_says() -> None:
+    (text,) = re.findall(r"several dimensions \(`(.*?)`\)", PAGE)
+    assert AllGather(ArrayState(((0,), (1, 2, 3), ())), WHOLE).text(FRAME) == text
+
+
+def test_a_source_that_is_kept_counts_as_it_says() -> None:
+    size = FRAME.local_bytes(SUMS)
+    reduced = AllReduce(SUMS, WHOLE)
+    assert re.search(r"a first all-reduce, which is not in place then, takes 2 b\.", PAGE)
+    assert peak_step_bytes(FRAME, [reduced]) == size
+    assert peak_step_bytes(FRAME, [reduced], keep_source=True) == 2 * size
+    cut = LocalSlice(WHOLE, BOTH)
+    assert needed_bytes(FRAME, [reduced, cut], 1, True) == step_bytes(FRAME, cut) + size

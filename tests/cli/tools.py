@@ -26,6 +26,16 @@ levels:
   - {name: gpu, size: 4, link: {kind: switch, bandwidth: 100 GB/s, latency: 2 us}}
 """
 
+# A hop inside a node takes longer than one between nodes.
+INVERTED = """
+name: inverted
+library: none
+algorithms: [ring]
+levels:
+  - {name: l1, size: 2, link: {kind: switch, bandwidth: 5 GB/s, latency: 0.5 us}}
+  - {name: l2, size: 4, link: {kind: switch, bandwidth: 100 GB/s, latency: 20 us}}
+"""
+
 # What a device can do by itself, at the end of a topology file.
 H100 = """
 device:

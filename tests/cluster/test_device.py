@@ -90,11 +90,11 @@ def test_a_bad_device_is_one_clear_error(old: str, new: str, message: str) -> No
         ({"name": ""}, "without a name"),
         ({"peaks": ()}, "one at least"),
         ({"peaks": (("bf16", 1.0), ("bf16", 2.0))}, "at most once"),
-        ({"peaks": (("bf16", math.inf),)}, "are positive"),
-        ({"peaks": (("bf16", 0.0),)}, "are positive"),
-        ({"memory_bandwidth_bytes_per_s": -1.0}, "are positive"),
-        ({"memory_bandwidth_bytes_per_s": math.nan}, "are positive"),
-        ({"memory_bytes": 0}, "are positive"),
+        ({"peaks": (("bf16", math.inf),)}, "are 1 FLOP/s, 1 B/s and 1 B or more"),
+        ({"peaks": (("bf16", 0.0),)}, "are 1 FLOP/s, 1 B/s and 1 B or more"),
+        ({"memory_bandwidth_bytes_per_s": -1.0}, "are 1 FLOP/s, 1 B/s and 1 B or more"),
+        ({"memory_bandwidth_bytes_per_s": math.nan}, "are 1 FLOP/s, 1 B/s and 1 B or more"),
+        ({"memory_bytes": 0}, "are 1 FLOP/s, 1 B/s and 1 B or more"),
     ],
 )
 def test_no_device_is_made_of_bad_values(change: dict[str, object], message: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -14,28 +14,49 @@ from p2smt.workload.transformer import Transformer
 from tests.oracles.placements import all_matrices, obeys
 
 
+def _shares_heads(model: Transformer, _: Batch, one: Strategy) -> bool:
+    return max(one.tp, model.kv_heads) % min(one.tp, model.kv_heads) == 0
+
+
+def _halves(_: Transformer, batch: Batch, one: Strategy) -> bool:
+    return one.cp == 1 or (batch.tokens % one.cp == 0 and (batch.tokens // one.cp) % 2 == 0)
+
+
+def _splits_tokens(_: Transformer, batch: Batch, one: Strategy) -> bool:
+    ranks = one.cp * one.tp if one.sequence_parallel else one.cp
+    return batch.tokens / ranks == batch.tokens // ranks
+
+
+def _fills_pipelines(_: Transformer, batch: Batch, one: Strategy) -> bool:
+    per_pipeline, rest = divmod(batch.sequences, one.dp)
+    micro_batches, left = divmod(per_pipeline, one.micro_batch)
+    return one.vpp == 1 or (rest == left == 0 and micro_batches % one.pp == 0)
+
+
+def _splits_layers(model: Transformer, _: Batch, one: Strategy) -> bool:
+    return any(n % (one.pp * one.vpp) == 0 for n in (model.layers, model.layers + 2))
+
+
+RULES_IN_WORDS: Mapping[str, Callable[[Transformer, Batch, Strategy], bool]] = {
+    "heads": lambda model, _, one: model.heads / one.tp == model.heads // one.tp,
+    "kv_heads": _shares_heads,
+    "ffn": lambda model, _, one: model.ffn / one.tp == model.ffn // one.tp,
+    "sequence": _halves,
+    "sequence_parallel": _splits_tokens,
+    "sequence_parallel_tp": lambda _, __, one: one.tp >= 2 or not one.sequence_parallel,
+    "zero": lambda _, __, one: one.zero == 0 or max(one.dp, one.cp) >= 2,
+    "batch": lambda _, batch, one: batch.sequences % (one.dp * one.micro_batch) == 0,
+    "interleaving": lambda _, __, one: one.vpp == 1 or one.pp >= 2,
+    "schedule": _fills_pipelines,
+    "layers": _splits_layers,
+}
+"""Every rule on strategies with an even split but that on the number of devices, by its name."""
+
+
 def runs(model: Transformer, batch: Batch, strategy: Strategy, devices: int) -> bool:
     """Whether a strategy with an even split can run, rule by rule."""
-    tp, pp, dp, cp = strategy.tp, strategy.pp, strategy.dp, strategy.cp
-    if tp * pp * dp * cp != devices:
-        return False
-    if model.heads / tp != model.heads // tp or model.ffn / tp != model.ffn // tp:
-        return False
-    if max(tp, model.kv_heads) % min(tp, model.kv_heads):
-        return False
-    if cp > 1 and batch.tokens % cp != 0:
-        return False
-    if cp > 1 and (batch.tokens // cp) % 2 != 0:
-        return False
-    if strategy.sequence_parallel and (batch.tokens // cp) % tp != 0:
-        return False
-    per_pipeline, rest = divmod(batch.sequences, dp)
-    if rest or per_pipeline % strategy.micro_batch != 0:
-        return False
-    micro_batches = per_pipeline // strategy.micro_batch
-    if strategy.vpp > 1 and (pp == 1 or micro_batches % pp != 0):
-        return False
-    return any(n % (pp * strategy.vpp) == 0 for n in (model.layers, model.layers + 2))
+    rules = RULES_IN_WORDS.values()
+    return strategy.devices == devices and all(holds(model, batch, strategy) for holds in rules)
 
 
 def all_strategies(question: PlanQuestion, most_tp: int) -> Iterator[Strategy]:
@@ -45,26 +66,23 @@ def all_strategies(question: PlanQuestion, most_tp: int) -> Iterator[Strategy]:
         "tp": most_tp,
         "pp": space.pp or devices,
         "dp": devices,
-        "cp": space.cp,
-        "vpp": space.vpp or question.model.layers + 2,
-        "micro_batch": space.micro_batch,
+        "cp": space.cp or 32,
+        "vpp": space.vpp or 10,
+        "micro_batch": space.micro_batch or 16,
     }
     tried: dict[str, list[Any]] = {name: list(range(1, n + 1)) for name, n in most.items()}
-    tried["sequence_parallel"] = sorted(set(space.sequence_parallel))
-    tried["zero"] = sorted(set(space.zero))
+    tried["sequence_parallel"] = [
+        one for one in (False, True) if one in (space.sequence_parallel or (False, True))
+    ]
+    tried["zero"] = sorted(set(space.zero or range(4)))
     kinds = ["none", "full"] if question.flash else ["none", "selective", "full"]
     tried["recompute"] = list(dict.fromkeys(space.recompute or map(Recompute, kinds)))
     tried |= {name: [value] for name, value in question.fixed}
     for tp, pp, dp, cp in product(*(tried[name] for name in ("tp", "pp", "dp", "cp"))):
         if tp * pp * dp * cp != devices:
             continue
-        switches = {
-            "sequence_parallel": tried["sequence_parallel"][: None if tp > 1 else 1],
-            "zero": tried["zero"][: None if dp * cp > 1 else 1],
-        }
-        rest = {**tried, **switches}
         names = ("vpp", "micro_batch", "sequence_parallel", "zero", "recompute")
-        for values in product(*(rest[name] for name in names)):
+        for values in product(*(tried[name] for name in names)):
             named = dict(zip(names, values, strict=True))
             found = Strategy(tp, pp, dp, cp, **named, flash=question.flash, dtype=question.dtype)
             if runs(question.model, question.batch, found, devices):

@@ -53,6 +53,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         f"{ARRAY} --to 'R,S(dp,tp)' --backward",
         f"{ARRAY} --to 'R,S(dp,tp)' --memory 2KiB",
         f"{ARRAY} --to 'S(dp),S(tp)'",
+        "-t inverted.yaml --mesh a=2,b=4 --shape 16 --from 'S(a,b)' --to 'S(b)'",
+        "-t tiny.yaml --mesh dp=2,tp=4 --shape 2,3 --from 'S(tp),R' --to 'R,S(tp)' --uneven nested",
     ),
     "estimate": (
         f"{TRAINED} -t gpus.yaml --strategy tp=2,pp=2,dp=2,zero=1",
@@ -122,7 +124,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "slow_plan.json --prove",
         "unstated_plan.json --prove",
     ),
-    "verify-journal": ("list.jsonl", "best.jsonl --all", "cut.jsonl", "wrong.jsonl"),
+    "verify-journal": ("list.jsonl", "best.jsonl --all", "cut.jsonl", "wrong.jsonl", "died.jsonl"),
     "cost-redistribution": ("swap.json", "wrong_swap.json"),
     "verify-redistribution": (
         "swap.json",
@@ -138,6 +140,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "wrong.xml --fix",
         "racy.yaml",
         "ring.xml -t tiny.yaml --cost 1MiB --fifo-depth 2",
+        "ring.xml -t unstated.yaml --cost 1MiB",
         f"{SYMBOLIC / 'ring_all_reduce.yaml'} --set n=4",
     ),
     "verify-family": (

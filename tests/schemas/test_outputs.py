@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from contextlib import chdir
 from dataclasses import replace
@@ -24,11 +25,12 @@ from p2smt.report.schemas.catalogue import OUTPUTS, listed, schema_of
 from p2smt.search.schedule.bounds.rate import rate_bound
 from tests.calibration.fixtures import ALL, INSIDE, TRUTH, as_json, made_samples, printed
 from tests.calibration.fixtures import report as json_report
-from tests.cli.tools import H100, RACKS, SIX, SMALL, TINY, cli
+from tests.cli.tools import H100, INVERTED, RACKS, SIX, SMALL, TINY, cli
 from tests.interop.clusters.texts import DEEP, TWICE
 from tests.interop.mscclpp_plans import all_gather
 from tests.plans.redistribution.planning import best_plan, dearest_plan
 from tests.schemas.commands import COMMANDS, SYMBOLIC, WORDS
+from tests.schemas.statuses import contradictions, gap_in_words, told_gaps
 from tests.schemas.tools import complaints, declared, fields
 from tests.workload.measured.csv_rows import text_of
 
@@ -38,6 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, Any]) -> Pa
     """The files that the commands read."""
     path = tmp_path_factory.mktemp("files")
     (path / "tiny.yaml").write_text(TINY)
+    (path / "inverted.yaml").write_text(INVERTED)
     (path / "gpus.yaml").write_text(TINY + H100)
     (path / "six.yaml").write_text(SIX + H100)
     (path / "small.yaml").write_text(SMALL)
@@ -84,6 +87,10 @@ def _journals(path: Path) -> None:
     (path / "cut.jsonl").write_text("".join(lines[:2])[:-3])
     text = (path / "list.jsonl").read_text()
     (path / "wrong.jsonl").write_text(text.replace('"count": 1', '"count": 2'))
+    header, *records = map(json.loads, text.splitlines())
+    given_up = {"verdict": "unknown", "count": None, "digest": None, "deaths": 3}
+    records = [one | given_up if one["record"] == "closed" else one for one in records]
+    (path / "died.jsonl").write_text("\n".join(map(json.dumps, [header, *records])))
 
 
 def _certificates(path: Path) -> None:
@@ -169,6 +176,46 @@ def outputs_of(name: str, folder: Path) -> tuple[dict[str, Any], ...]:
 
 SLOW = ("calibrate", "run-redistribution")
 NAMES = [pytest.param(n, marks=[pytest.mark.exhaustive] * (n in SLOW)) for n in OUTPUTS]
+
+
+TIMED = ("solve", "compare", "redistribute", "plan-training")
+"""Schemas whose outputs have a status beside a time and its proved bound."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_status_contradicts_its_bound(name: str, folder: Path) -> None:
+    outputs = outputs_of(name, folder)
+    timed = [one for one in outputs if {"status", "objective_s", "bound_s"} <= set(one)]
+    assert bool(timed) == (name in TIMED)
+    for arguments, output in zip(COMMANDS[name], outputs, strict=True):
+        assert contradictions(output) == [], arguments
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_people_are_told_the_same_gap(name: str, folder: Path) -> None:
+    """By the outputs whose time and bound do not depend on a limit of time."""
+    for arguments, output in zip(COMMANDS[name], outputs_of(name, folder), strict=True):
+        told = output["status"] == "optimal" and output["objective_s"] is not None
+        if told and "--time-limit" not in arguments:
+            with chdir(folder):
+                shown = cli(*WORDS.get(name, (name,)), *shlex.split(arguments)).out
+            assert told_gaps(shown)[:1] in ([], [gap_in_words(output)]), shown
+            assert re.search(r"^optimal|order proved|proved", shown, re.MULTILINE), shown
+
+
+def test_contradictions_are_found() -> None:
+    for wrong in (
+        {"status": "optimal", "objective_s": 20.51, "bound_s": 1.01},
+        {"status": "optimal", "objective_s": 1.0, "bound_s": None},
+        {"status": "feasible", "objective_s": 1.0, "bound_s": 1.1},
+        {"status": "feasible", "objective_s": 2.0, "bound_s": 1.0, "gap": 0.0},
+        {"status": "schedule", "optimal": True, "rate": "3/2", "bound": "1"},
+        {"status": "schedule", "optimal": False, "rate": "3/2", "bound": "3/2"},
+        {"proved": True, "best": "2", "bound": "1", "gap": "1/2"},
+        {"proved": False, "best": "2", "bound": "1", "gap": "0"},
+    ):
+        assert len(contradictions([{"within": wrong}])) == 1, wrong
+    assert contradictions({"status": "optimal", "objective_s": 1.0, "bound_s": 1.0, "gap": 0}) == []
 
 
 def test_every_output_is_tried() -> None:

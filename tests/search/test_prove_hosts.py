@@ -12,6 +12,7 @@ from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, parse_axes, reduce, send
 from p2smt.plans.check.plan import check_plan
 from p2smt.plans.file import PlanModel, plan_data
+from p2smt.plans.file_model import told
 from p2smt.plans.rank_answer import rank_alternative
 from p2smt.plans.solution import ProofStatus, Solution
 from p2smt.report.plan_data import report_data, report_lines
@@ -57,12 +58,12 @@ def test_a_slower_order_is_refuted_by_the_hosts_of_a_faster_one(found: Solution)
     best, worse = found.best, slower(found)
     assert best is not None
     plan = plan_of(worse)
-    assert plan.objective_s > best.objective_s
+    assert told(plan.objective_s) > best.objective_s
     report, proof = check_plan(plan, "plan"), prove(plan)
     assert report.valid
     assert proof.status is ProofStatus.REFUTED
     assert proof.better is not None
-    assert proof.better.objective_s < plan.objective_s
+    assert proof.better.objective_s < told(plan.objective_s)
     lines = "\n".join(report_lines(report, proof))
     assert "a better plan takes" in lines
     assert "  hosts n" in lines

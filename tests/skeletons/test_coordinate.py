@@ -229,7 +229,7 @@ def test_three_deaths_leave_a_cube_unknown_with_its_bound() -> None:
     outcome = search(TOY, engine, journal=notes)
     assert (outcome.status, outcome.deaths) == (Status.FEASIBLE, 3)
     assert (outcome.unknown_cubes, outcome.bound) == ((cube,), TOY.bound(cube))
-    assert outcome.reason == "1 cube was closed without a proof"
+    assert outcome.reason == "1 cube was given up after 3 deaths of workers"
     (unknown,) = [c for c in notes.closures if c.verdict is CubeVerdict.UNKNOWN]
     assert (unknown.bound, unknown.by_formula) == (TOY.bound(cube), True)
 

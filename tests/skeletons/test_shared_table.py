@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import ENOLCK
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.skeletons.shared_table import SharedTable, new_table
+from p2smt.skeletons.shared_table import SharedTable, new_table, shared_table
 
 
 def nothing() -> None:
@@ -125,12 +127,79 @@ def test_where_nothing_can_be_locked_all_may_seek(
     assert SharedTable(path).found_or_sought("a", lambda: "1", nothing) == "1"
 
 
-def test_a_table_goes_with_its_search(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+WITHOUT = [(), ("O_TMPFILE",)]
+
+
+@pytest.fixture(params=WITHOUT, ids=["nameless", "named"])
+def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder of temporary files, on a system with files without a name or without them."""
+    for name in request.param:
+        monkeypatch.delattr(os, name)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_table_goes_with_its_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with new_table() as made:
         assert made is not None
         assert Path(made).stat().st_mode & 0o777 == 0o600
-    assert not list(tmp_path.iterdir())
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+        with other(made, "a") as (pipe, _):
+            pipe.send("1")
+            assert pipe.recv() is None
+        assert shared_table(made).get("a") == "1"
+    assert not list(folder.iterdir())
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "none"))
     with new_table() as made:
         assert made is None
+
+
+def test_the_next_table_is_empty(folder: Path) -> None:
+    """It may have the path of the one before, which this process had open."""
+    for _ in range(2):
+        with new_table() as made:
+            assert made is not None
+            assert shared_table(made).get("a") is None
+            shared_table(made).put("a", "1")
+    assert folder.exists()
+
+
+def test_a_table_without_a_name_is_in_no_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """So nothing of it is left, however the process ends."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with new_table() as made:
+        assert made is not None
+        if not made.startswith("/proc/"):
+            pytest.skip("this folder has no files without a name")
+        assert not list(tmp_path.iterdir())
+
+
+def test_a_file_of_another_process_is_none(tmp_path: Path) -> None:
+    """Where the process that made a table is gone, its number may be another one's."""
+    with (tmp_path / "other").open("w+") as file:
+        table = SharedTable(f"/proc/{os.getpid()}/fd/{file.fileno()}")
+        table.put("a", "1")
+        assert file.read() == ""
+    assert table.get("a") == "1"
+
+
+def test_what_a_killed_process_left_is_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where tables have names: by their process, if that is gone, and by nothing else."""
+    monkeypatch.delattr(os, "O_TMPFILE")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = [f"p2smt-table-{number}-x.jsonl" for number in (int(gone.stdout), os.getpid())]
+    for name in (*names, "p2smt-table-x.jsonl", "p2smt-1.jsonl"):
+        (tmp_path / name).touch()
+    with new_table():
+        pass
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == sorted([names[1], "p2smt-table-x.jsonl", "p2smt-1.jsonl"])

@@ -51,15 +51,16 @@ def efficiencies() -> st.SearchStrategy[Efficiency]:
 @st.composite
 def _strategies(draw: st.DrawFn) -> Strategy:
     few, pp = st.integers(1, 3), draw(st.integers(1, 4))
+    tp, dp, cp = draw(st.sampled_from([1, 2, 4])), draw(few), draw(st.integers(1, 2))
     return Strategy(
-        tp=draw(st.sampled_from([1, 2, 4])),
+        tp=tp,
         pp=pp,
-        dp=draw(few),
-        cp=draw(st.integers(1, 2)),
+        dp=dp,
+        cp=cp,
         vpp=draw(few) if pp > 1 else 1,
         micro_batch=draw(few),
-        sequence_parallel=draw(st.booleans()),
-        zero=draw(st.integers(0, 3)),
+        sequence_parallel=draw(st.booleans()) if tp > 1 else False,
+        zero=draw(st.integers(0, 3)) if dp * cp > 1 else 0,
         recompute=draw(st.sampled_from(list(Recompute))),
         flash=draw(st.booleans()),
         dtype=draw(st.sampled_from(["bf16", "fp16"])),

@@ -8,8 +8,9 @@ import numpy as np
 
 from p2smt.plans.training.file_model import StrategyBlock
 from p2smt.workload.formulas.columns import _DTYPES, _WHOLE, StrategyColumns
+from p2smt.workload.search.limits import SpaceLimits
 from p2smt.workload.search.near import DEGREES, SWITCHES
-from p2smt.workload.search.question import SEARCHED, SpaceLimits
+from p2smt.workload.search.question import SEARCHED
 from p2smt.workload.strategy import AXES, Recompute, Strategy
 from p2smt.workload.strategy_text import KEYS, field_of, key_of
 from p2smt.workload.validity import FIELDS, RULES
@@ -18,7 +19,7 @@ from tests.workload.search.test_plan_answers import SMALL, started
 
 GIVEN = {"flash", "dtype", "split"}
 """Fields that a search does not choose."""
-OTHERS = {"zero", "recompute"}
+OTHERS = {"recompute"}
 """Those of which any value may go with any others."""
 
 

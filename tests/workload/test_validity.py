@@ -16,7 +16,7 @@ from p2smt.workload.batch import Batch
 from p2smt.workload.strategy import Strategy
 from p2smt.workload.transformer import Transformer
 from p2smt.workload.validity import FIELDS, RULES, check, obey, violations
-from tests.oracles.strategies import runs
+from tests.oracles.strategies import RULES_IN_WORDS, runs
 from tests.tiers import examples_of
 
 MODEL = Transformer("m", 12, 64, 8, 4, 96, True, 100, 8)
@@ -40,7 +40,11 @@ def strategies(draw: st.DrawFn) -> Strategy:
     degrees: dict[str, Any] = {
         name: draw(DEGREE) for name in ("tp", "pp", "dp", "cp", "vpp", "micro_batch")
     }
-    return Strategy(**degrees, sequence_parallel=draw(st.booleans()))
+    switches: dict[str, Any] = {
+        "sequence_parallel": draw(st.booleans()),
+        "zero": draw(st.integers(0, 3)),
+    }
+    return Strategy(**degrees, **switches)
 
 
 def columns(found: list[Strategy]) -> dict[str, np.ndarray]:
@@ -60,20 +64,27 @@ def test_rules_are_those_of_the_oracle(
     batch, devices = Batch(sequences, tokens), found[0].devices
     obeying = obey(model, batch, columns(found), devices)
     for strategy, obeys in zip(found, obeying, strict=True):
-        expected = runs(model, batch, strategy, devices)
-        assert obeys == expected
-        assert (not violations(model, batch, strategy, devices)) is expected
+        broken = [one.name for one in violations(model, batch, strategy, devices)]
+        told = [name for name, holds in RULES_IN_WORDS.items() if not holds(model, batch, strategy)]
+        assert [name for name in broken if name != "devices"] == told
+        assert obeys == runs(model, batch, strategy, devices) == (not broken)
 
 
 @settings(max_examples=examples_of(200))
-@given(models(), strategies(), st.sampled_from([1, 2, 6, 24, 48]), st.sampled_from([8, 24, 30]))
-def test_what_runs_also_runs_without_chunks_and_switches(
-    model: Transformer, strategy: Strategy, sequences: int, tokens: int
+@given(
+    models(),
+    strategies(),
+    st.sampled_from([1, 2, 6, 24, 48]),
+    st.sampled_from([8, 24, 30]),
+    st.sets(st.sampled_from(["vpp", "micro_batch", "sequence_parallel", "zero"])),
+)
+def test_what_obeys_a_rule_obeys_it_without_chunks_and_switches(
+    model: Transformer, strategy: Strategy, sequences: int, tokens: int, changed: set[str]
 ) -> None:
     batch, devices = Batch(sequences, tokens), strategy.devices
-    least = replace(strategy, vpp=1, micro_batch=1, sequence_parallel=False)
-    if runs(model, batch, strategy, devices):
-        assert violations(model, batch, least, devices) == ()
+    least = replace(strategy, **{name: getattr(Strategy(), name) for name in changed})
+    broken = {one.name for one in violations(model, batch, strategy, devices)}
+    assert {one.name for one in violations(model, batch, least, devices)} <= broken
 
 
 @pytest.mark.parametrize(
@@ -85,6 +96,8 @@ def test_what_runs_also_runs_without_chunks_and_switches(
         ("ffn", {"tp": 2}, replace(MODEL, ffn=97), BATCH),
         ("sequence", {"cp": 2, "tp": 1}, MODEL, Batch(24, 50)),
         ("sequence_parallel", {}, MODEL, Batch(24, 49)),
+        ("sequence_parallel_tp", {"tp": 1}, MODEL, BATCH),
+        ("zero", {"dp": 1, "zero": 1}, MODEL, BATCH),
         ("batch", {"micro_batch": 5}, MODEL, BATCH),
         ("interleaving", {"pp": 1}, MODEL, BATCH),
         ("schedule", {"micro_batch": 3}, MODEL, BATCH),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from p2smt.skeletons.journal.remade import HALVES, RemadeSpace, boolean_share
 from p2smt.solvers.solver import Solver
 from p2smt.workload.search.cubes.space import plan_space
 
+_TICKS_S = 1e-40, 1e6
 Maker = Callable[[Mapping[str, Any]], RemadeSpace]
 """From a header's description to the space."""
 
@@ -60,10 +60,13 @@ def _synthesize(data: Mapping[str, Any]) -> RemadeSpace:
 
 
 def _check_ticks(data: Mapping[str, Any]) -> None:
-    """Raise InputError unless ticks take a time, and a ceiling, if there is one, is ticks."""
+    """Raise InputError unless ticks take a time in which others can be counted, and a ceiling, if
+    there is one, is ticks."""
     tick_s, ceiling = data.get("tick_s"), data.get("ceiling")
-    if not isinstance(tick_s, float) or not 0 < tick_s < math.inf:
-        raise InputError("tick_s", "must be a positive number of seconds")
+    if not isinstance(tick_s, float) or not _TICKS_S[0] <= tick_s <= _TICKS_S[1]:
+        least, most = _TICKS_S
+        rule = f"must be a positive number of seconds, from {least:g} to {most:g}"
+        raise InputError("tick_s", rule)
     if ceiling is not None and not isinstance(ceiling, int):
         raise InputError("ceiling", "must be a whole number of ticks, or null")
 

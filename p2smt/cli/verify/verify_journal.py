@@ -24,7 +24,7 @@ def verify_journal_file(
     """Verify a journal; ``sample``, or ``every``: how many verdicts to solve again."""
     from p2smt.api.journals.verify import verify_journal
     from p2smt.cli import given
-    from p2smt.cli.codes import OK, REFUTED
+    from p2smt.cli.codes import NOT_SETTLED, OK, REFUTED
     from p2smt.cli.output import print_json
     from p2smt.report.journals.verify_journal import journal_data, journal_lines
     from p2smt.report.text import printable
@@ -37,7 +37,9 @@ def verify_journal_file(
         print_json(journal_data(report))
     else:
         typer.echo("\n".join(map(printable, journal_lines(report))))
-    return OK if report.valid else REFUTED
+    if report.proved:
+        return OK
+    return NOT_SETTLED if report.valid else REFUTED
 
 
 def sample_of(sample: str | None, every: bool) -> int | None:

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
     """Check a schedule in every interleaving."""
     from p2smt.cli.output import print_json
+    from p2smt.cluster.nodes.blocking import unstated_levels
     from p2smt.interop.runtimes import runnable
     from p2smt.interop.schedule_files import read_schedule
-    from p2smt.report.schedules.schedule_data import cost_data, repair_data, schedule_data
+    from p2smt.report.orders.unstated import no_time_line
+    from p2smt.report.schedules.schedule_data import cost_data, repair_data, schedule_data, wrapped
     from p2smt.schedules.verify.verify import verify
 
     depth, limit_s, scene, wanted = asked.depth(), asked.limit_s(), asked.scene(), asked.wanted()
@@ -29,15 +31,19 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
     runs = runnable(schedule, wanted, text, source)
     report = verify(schedule, depth, limit_s)
     search = _repair(schedule, report, asked.repair_s()) if asked.fix else None
-    cost = _cost(schedule, report, scene)
+    untimed = () if scene is None else unstated_levels(scene[0])
+    cost = None if untimed else _cost(schedule, report, scene)
     if asked.trace is not None:
         _write_trace(asked.trace, schedule, report, cost)
     if json:
         data = schedule_data(schedule, report, runs)
         data |= {} if search is None else {"fix": repair_data(schedule, search)}
+        data |= {"notes": [no_time_line(untimed)]} if untimed else {}
         print_json(data | ({} if cost is None else {"cost": cost_data(schedule, cost)}))
     else:
         _show(schedule, report, runs, search, cost, asked=wanted is not None)
+        for line in wrapped([no_time_line(untimed)] if untimed else ()):
+            typer.echo(line)
     return exit_code_of(report.verdict) or int(wanted is not None and not runs)
 
 

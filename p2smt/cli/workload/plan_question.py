@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from p2smt.cli import given
 from p2smt.cli.workload.workload_options import WorkloadTexts
 from p2smt.errors import InputError
+from p2smt.workload.search.limits import SpaceLimits
 from p2smt.workload.search.question import (
     MAX_TOP,
     PlanQuestion,
     Prices,
-    SpaceLimits,
     searched_field,
 )
 from p2smt.workload.strategy import AXES

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 
 from p2smt.cluster.topology import Topology
+from p2smt.errors import InputError
 
 
 def blocking_levels(topology: Topology) -> tuple[str, ...]:
@@ -39,3 +40,18 @@ def _rate(topology: Topology, level: int) -> float:
 def unstated_levels(topology: Topology) -> tuple[str, ...]:
     """The levels whose bandwidth nobody stated; where there are any no time means anything."""
     return () if topology.hosts is None else topology.hosts.assumed
+
+
+def check_stated(topology: Topology) -> None:
+    """Whether times on a topology mean anything.
+
+    Raises:
+        InputError: nobody stated the bandwidth of some level.
+    """
+    if names := unstated_levels(topology):
+        remedy = f"give --uplink {names[-1]}=400GB/s or --oversubscription {names[-1]}=4"
+        raise InputError(
+            f"the bandwidth of {' and '.join(names)} uplinks in {topology.name}",
+            "is not stated, so no time is told",
+            f"{remedy} to topology import; solve --hosts and compare order hosts without it",
+        )

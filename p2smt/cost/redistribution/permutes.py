@@ -8,7 +8,6 @@ count says all that the price needs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,25 +43,39 @@ def one_suffices(topology: Topology) -> bool:
     """
     if not counts_suffice(topology):
         return False
-    crossed = [j for j, level in enumerate(topology.levels) if level.size > 1]
-    latency = {j: _latencies(topology, [j]) for j in crossed}
-    rises = any(
-        _latencies(topology, [outer, inner]) != latency[outer]
-        for outer, inner in itertools.combinations(crossed, 2)
-    )
-    return not rises and not any(
+    latency = _latencies(topology)
+    return not quick_levels(topology) and not any(
         latency[outer].get(name, 0.0) > min(latency[outer].values()) + seconds
-        for outer, inner in itertools.combinations(crossed[:-1], 2)
+        for outer, inner in itertools.combinations(list(latency)[:-1], 2)
         for name, seconds in latency[inner].items()
     )
 
 
-def _latencies(topology: Topology, meeting: Sequence[int]) -> dict[str, float]:
-    """Seconds, by protocol, of messages that meet at these levels, without their bytes."""
-    uses = tuple(LevelUse(j, ports=(((1, 1.0),),), least_inside=1) for j in meeting)
-    footprint = message_footprint(topology, 2, meeting, uses)
-    model = step_model(topology, footprint, RequestKind.SEND)
-    return {way.protocol: way.seconds(0.0) for way in model.ways}
+def quick_levels(topology: Topology) -> tuple[frozenset[int], ...]:
+    """Sets of levels of at most so much latency that lack a level further in than one of them.
+
+    There are none where no protocol's latency rises inwards: then messages that meet at an outer
+    level anyway pay nothing for meeting at inner ones, too.
+    """
+    latency, found = _latencies(topology), []
+    for name in {name: None for of_level in latency.values() for name in of_level}:
+        seconds = {j: of.get(name, next(iter(of.values()))) for j, of in latency.items()}
+        for limit in sorted(set(seconds.values()))[:-1]:
+            quick = frozenset(j for j in seconds if seconds[j] <= limit)
+            if any(j > min(quick) for j in seconds if j not in quick):
+                found.append(quick)
+    return tuple(dict.fromkeys(found))
+
+
+def _latencies(topology: Topology) -> dict[int, dict[str, float]]:
+    """Seconds, by level and protocol, of messages that meet at a level, without their bytes."""
+    found = {}
+    for j, level in enumerate(topology.levels):
+        if level.size > 1:
+            footprint = message_footprint(topology, 2, [j], ())
+            model = step_model(topology, footprint, RequestKind.SEND)
+            found[j] = {way.protocol: way.seconds(0.0) for way in model.ways}
+    return found
 
 
 @dataclass(frozen=True, slots=True)

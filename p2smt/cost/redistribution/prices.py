@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +26,7 @@ from p2smt.cost.redistribution.permutes import (
     counts_suffice,
     one_suffices,
 )
+from p2smt.cost.redistribution.senders import SenderChoice, Senders
 from p2smt.cost.step_time import StepCostModel, StepTime
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray
@@ -36,6 +38,8 @@ _OPERATIONS: dict[StepKind, Operation] = {
     StepKind.ALL_REDUCE: Collective.ALL_REDUCE,
 }
 
+_SAME = 1e-12
+
 
 class StepPrices:
     """Prices of the steps of one frame on a topology; what steps share is found once.
@@ -43,19 +47,26 @@ class StepPrices:
     A collective's price depends on its kind, the set of moved digits, the order of devices and the
     payload; members of a group are in the order of mesh positions.
 
+    ``all_proved``: of every permute priced until now no choice of senders is faster than the one
+    that was priced, so far as latency goes.  ``least``: permutes have the price that no choice
+    beats, whether one has it or not.
+
     Raises:
         InputError: the topology lacks a device of the mesh.
     """
 
-    def __init__(self, topology: Topology, frame: Frame) -> None:
+    def __init__(self, topology: Topology, frame: Frame, *, least: bool = False) -> None:
         _check_devices(topology, frame)
-        self.topology, self.frame = topology, frame
+        self.topology, self.frame, self._least = topology, frame, least
         self._models: dict[tuple[StepKind, tuple[int, ...], int], StepCostModel] = {}
         self._blocks = BlockNumbers(frame)
         self._loads = None
         if counts_suffice(topology):
             self._loads = PermuteLoads(topology, self._blocks.devices)
         self._sends: dict[object, StepCostModel] = {}
+        self._choice = SenderChoice(topology, self._blocks.devices)
+        self._chosen: dict[tuple[bytes, bytes, int], Senders] = {}
+        self.all_proved = True
 
     @cached_property
     def one_permute_suffices(self) -> bool:
@@ -74,8 +85,11 @@ class StepPrices:
         return found.time(payload_bytes)
 
     def permute(self, before: ArrayState, after: ArrayState) -> StepTime:
-        """Time of a permute with the nearest sources."""
+        """Time of a permute, by the fastest choice of senders known."""
         payload = self.frame.local_bytes(before)
+        if self._choice.matters:
+            chosen = self._senders(before, after)
+            return replace(chosen.time, seconds=chosen.least_s) if self._least else chosen.time
         if self._loads is None:
             return self.explicit_send_model(before, after).time(payload)
         blocks, held = self._blocks.count(before), self._blocks.of(before)
@@ -84,7 +98,7 @@ class StepPrices:
 
     def permutes(self, before: ArrayState, afters: Sequence[ArrayState]) -> FloatArray:
         """Seconds of permutes from one state to each of several."""
-        if self._loads is None or not afters:
+        if self._loads is None or self._choice.matters or not afters:
             return np.array([self.permute(before, after).seconds for after in afters])
         blocks, held = self._blocks.count(before), self._blocks.of(before)
         loads = self._loads.loads(held, self._blocks.of_many(afters), blocks)
@@ -100,6 +114,17 @@ class StepPrices:
         if found is None:
             footprint = counted_footprint(self.topology, loads)
             found = self._sends[key] = step_model(self.topology, footprint, RequestKind.SEND)
+        return found
+
+    def _senders(self, before: ArrayState, after: ArrayState) -> Senders:
+        """The senders where others than the nearest may be faster."""
+        held, taken = self._blocks.of(before), self._blocks.of(after)
+        payload = self.frame.local_bytes(before)
+        key = (held.tobytes(), taken.tobytes(), payload)
+        found = self._chosen.get(key)
+        if found is None:
+            found = self._chosen[key] = self._choice.fastest(held, taken, payload)
+            self.all_proved &= found.time.seconds <= found.least_s * (1 + _SAME)
         return found
 
     def explicit_send_model(self, before: ArrayState, after: ArrayState) -> StepCostModel:
@@ -118,6 +143,8 @@ class StepPrices:
         Receivers are ascending.
         """
         devices = self._blocks.devices
+        if self._choice.matters:
+            return self._senders(before, after).sources, devices
         held, taken = self._blocks.of(before), self._blocks.of(after)
         return nearest_sources(self.topology, devices, held, taken), devices
 

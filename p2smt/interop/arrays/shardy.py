@@ -22,8 +22,9 @@ _MESH = re.compile(
     rf"sdy\.mesh\s+{_NAME}\s*=\s*(#sdy\.mesh)?<\[(?P<axes>[^\]]*)\]"
     r"(,\s*device_ids\s*=\s*\[(?P<ids>[\d,\s]*)\])?>"
 )
-_AXIS = re.compile(r'"(?P<name>[^"]+)"\s*=\s*(?P<size>\d{1,9})')
-_PART = re.compile(r'"(?P<name>[^"]+)"(:\((?P<before>\d{1,9})\)(?P<size>\d{1,9}))?')
+_ID = re.compile(r"[0-9]{1,9}")
+_AXIS = re.compile(r'"(?P<name>[^"]+)"\s*=\s*(?P<size>[0-9]{1,9})')
+_PART = re.compile(r'"(?P<name>[^"]+)"(:\((?P<before>[0-9]{1,9})\)(?P<size>[0-9]{1,9}))?')
 SHARDING = rf"<{_NAME}\s*,\s*\[(?P<dims>[^\]]*)\](?P<rest>(,\s*\w+\s*=\s*\{{[^}}]*\}})*)>"
 """The pattern of a sharding from its ``<`` on; groups name, dims, rest."""
 _SHARDING = re.compile(rf"\s*(#sdy\.sharding)?{SHARDING}\s*")
@@ -44,8 +45,14 @@ def parse_shardy_mesh(text: str) -> tuple[str, Mesh]:
     if match is None:
         raise InputError(f"mesh {text[:80]!r}", "is no sdy.mesh", _MESH_FORM)
     axes = [_axis(part, text) for part in _split(match["axes"])]
-    ids = None if match["ids"] is None else [int(part) for part in _split(match["ids"])]
+    ids = None if match["ids"] is None else [_device(part, text) for part in _split(match["ids"])]
     return match["name"], Mesh.of(axes, ids)
+
+
+def _device(part: str, text: str) -> int:
+    if _ID.fullmatch(part) is None:
+        raise InputError(f"mesh {text[:80]!r}", f"{part[:40]!r} is no device", _MESH_FORM)
+    return int(part)
 
 
 def _axis(part: str, text: str) -> tuple[str, int]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from p2smt.errors import InputError
+from p2smt.files.json_text import loads
 
 MAX_ITEMS = 2**18
 """Of one list: nodes, or instances."""
@@ -26,7 +26,7 @@ def parsed(text: str, source: str) -> Any:
         rule = f"has more than {MAX_PARTS} parts"
         raise InputError(source, rule, "cut it down to names and labels (jq)")
     try:
-        return json.loads(text)
+        return loads(text)
     except ValueError as error:
         rule = f"is not JSON ({str(error)[:120]})"
         raise InputError(source, rule, "give the whole output") from None

@@ -69,13 +69,15 @@ def _matrix(text: str, source: str) -> list[list[int]]:
         raise InputError(source, "has no line with the columns GPU0, GPU1, ..")
     at, names = head
     gpus = [name for name in names if _GPU.fullmatch(name)]
-    cells = {}
+    if len(set(gpus)) < len(gpus):
+        raise InputError(f"{source}: the line of columns", "names a GPU twice", "save it again")
+    wanted, cells = frozenset(gpus), dict[str, dict[str, str]]()
     for line in lines[at + 1 :]:
         name, *row = line.split() or [""]
-        if name in gpus and name not in cells:
+        if name in wanted and name not in cells:
             cells[name] = dict(zip(names, row, strict=False))
     for name in gpus:
-        if set(gpus) - set(cells.get(name, {})):
+        if wanted - cells.get(name, {}).keys():
             raise InputError(
                 f"{source}: row {name}", "is missing or short", "save the whole output"
             )

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
+from p2smt.files.json_text import bounded_int, finite, refuse_constant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -128,7 +129,13 @@ def load_json(text: str, source: str) -> JsonValue:
         raise InputError(source, f"holds more than {MAX_VALUES} values", "shorten it")
     lines = iter(_object_lines(text, source))
     try:
-        data = json.loads(text, object_pairs_hook=_keeper(lines, source), parse_constant=_refuse)
+        data = json.loads(
+            text,
+            object_pairs_hook=_keeper(lines, source),
+            parse_constant=refuse_constant,
+            parse_float=finite,
+            parse_int=bounded_int,
+        )
     except json.JSONDecodeError as error:
         where = f"{source}, line {error.lineno}"
         raise InputError(where, f"is not valid JSON: {error.msg}", "correct that line") from None
@@ -181,7 +188,3 @@ def _first_repeated(names: Iterable[str]) -> str:
             return name
         seen.add(name)
     return ""
-
-
-def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a number of JSON")

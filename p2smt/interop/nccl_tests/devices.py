@@ -24,7 +24,7 @@ _RANK = re.compile(
 )
 _NODE = re.compile(r"\((node \d{1,9})\)")
 _BUS = re.compile(r"\[[^\]]{0,32}\]")
-_PREFIX = re.compile(r"\s*(?:\[\d{1,9},\d{1,9}\]<std(?:out|err)>:|\d{1,9}:(?=[\s#]))\s*")
+_PREFIX = re.compile(r"(?<!\s)\s*(?:\[\d{1,9},\d{1,9}\]<std(?:out|err)>:|\d{1,9}:(?=[\s#]))\s*")
 _DOTS = re.compile(r"[#\s]*(?:\.{2,}|…|\[\.{2,}\])\s*")
 WHAT = "its device list"
 

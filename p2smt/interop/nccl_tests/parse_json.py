@@ -14,6 +14,7 @@ from typing import Any
 
 from p2smt.cluster.topology import MAX_DEVICES
 from p2smt.errors import InputError
+from p2smt.files.json_text import loads
 from p2smt.interop.nccl_tests.devices import counted
 from p2smt.interop.nccl_tests.elements import (
     RankCount,
@@ -67,17 +68,13 @@ def _same_type(found: Any, first: str | None, where: str) -> str | None:
 
 def _parsed(text: str, source: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return loads(text)
     except json.JSONDecodeError as error:
         rule = f"is not complete JSON: {error.msg[:80]}"
         raise InputError(f"{source}, line {error.lineno}", rule, "run it again with -J") from None
     except (ValueError, RecursionError) as error:
         rule = f"is not a report of nccl-tests: {str(error)[:80]}"
         raise InputError(source, rule, "run it again with -J") from None
-
-
-def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is no JSON number")
 
 
 def _object(value: Any, where: str) -> Mapping[str, Any]:

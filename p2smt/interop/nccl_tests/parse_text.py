@@ -9,7 +9,6 @@ no longer tells.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any
 
 from p2smt.cluster.topology import MAX_DEVICES
 from p2smt.errors import InputError
+from p2smt.files.json_text import loads
 from p2smt.interop.nccl_tests.devices import DeviceList, unprefixed
 from p2smt.interop.nccl_tests.elements import RankCount, Timing, TimingTable, test_in, test_named
 from p2smt.interop.nccl_tests.parse_row import (
@@ -157,7 +157,7 @@ def _read_remark(reading: _Reading, line: str, number: int) -> None:
 def _read_meta(above: _Above, text: str, where: str) -> None:
     """A remark by whoever trimmed the file."""
     try:
-        meta = json.loads(text)
+        meta = loads(text)
     except (ValueError, RecursionError):
         rule = "is not one JSON object"
         raise InputError(f"{where}: meta", rule, "correct that line") from None

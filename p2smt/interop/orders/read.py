@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ import numpy as np
 
 from p2smt.cluster.nodes.hostlist import parse_hostlist
 from p2smt.errors import InputError
-from p2smt.files.json_text import read_json
+from p2smt.files.json_text import loads, read_json
 from p2smt.files.yaml_text import read_text
 from p2smt.interop.orders.mesh_json import array_of, named_mesh
 from p2smt.interop.orders.npy import read_npy
@@ -80,7 +79,7 @@ def _tensor(
 
 def _parsed(text: str) -> object:
     try:
-        found: object = json.loads(text)
+        found: object = loads(text)
     except (ValueError, RecursionError):
         raise InputError(f"order {_short(text)!r}", "is not JSON", _REMEDY) from None
     return found

@@ -38,7 +38,7 @@ _MISSING = (
     ),
     MissingFeature(
         "sequence parallelism between the matrices of tp",
-        lambda _, __, some: some.tp > 1 and some.sequence_parallel,
+        lambda _, __, some: some.sequence_parallel,
     ),
     MissingFeature(
         "tp beyond kv_heads (AutoTP leaves the other ranks without attention)",

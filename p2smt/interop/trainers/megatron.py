@@ -85,7 +85,7 @@ def _degrees(strategy: Strategy) -> Iterator[str]:
     yield f"--tensor-model-parallel-size {strategy.tp}"
     yield f"--pipeline-model-parallel-size {strategy.pp}"
     yield f"--context-parallel-size {strategy.cp}"
-    if strategy.sequence_parallel and strategy.tp > 1:
+    if strategy.sequence_parallel:
         yield "--sequence-parallel"
 
 
@@ -141,7 +141,7 @@ def _overlap(strategy: Strategy, framework: Framework) -> Exported:
 
     Gradients and parameters of dp overlap by ``_sharding``, sends between chunks by default.
     """
-    if not (framework.tp_hidden and strategy.sequence_parallel and strategy.tp > 1):
+    if not (framework.tp_hidden and strategy.sequence_parallel):
         return Exported("")
     if strategy.dtype != "bf16":
         note = f"the time assumes that collectives of tp overlap products: {_TP_OVERLAP} does so "

@@ -16,7 +16,8 @@ from p2smt.result import Status
 
 TOLERANCE = 1e-9
 _ROUNDING = 1e-13  # payloads and loads may be fractions of a byte: only float rounding is allowed
-_OPTIMAL = 1e-6  # times are rounded to ticks when a solver proves an optimum
+PROVED_WITHIN = 1e-6
+"""Of a time: to ticks of so much it is rounded when a solver proves an optimum."""
 
 
 def request_notes(
@@ -59,7 +60,7 @@ def plan_notes(plan: AnyPlan, objective_s: float, programs_s: float | None) -> I
     said = plan.with_programs_s if isinstance(plan, PlanModel) else None
     if said is not None and programs_s is None:
         yield f"with_programs_s says {said}, but no request has a program beside its collective"
-    elif said is None and programs_s is not None:
+    elif said is None and programs_s is not None and plan.objective_s is not None:
         yield f"with_programs_s is missing: with the programs of the requests it is {programs_s}"
     elif said is not None and programs_s is not None:
         yield from differ("with_programs_s", said, programs_s)
@@ -72,6 +73,8 @@ def request_bounds(n: int, model: RequestModel, expected: Expected) -> Iterator[
     """What is wrong with the bounds and the status of a valid request."""
     where, physical_s = f"request {n + 1}", expected.physical_bound_s
     yield from differ(f"{where} physical_bound_s", model.physical_bound_s, physical_s)
+    if model.bound_s is None or model.seconds is None:
+        return
     yield from bound_notes(where, model.bound_s, model.seconds, model.status)
     proved_s = expected.proved_s
     if not expected.searched and model.bound_s > proved_s * (1 + TOLERANCE):
@@ -84,6 +87,8 @@ def plan_bounds(plan: AnyPlan, physical_s: float, on_hosts: bool) -> Iterator[st
     ``physical_s`` is the objective of what the links allow on the plan's own placement.
     ``on_hosts``: a rank list on named hosts, whose orders were searched.
     """
+    if plan.bound_s is None or plan.objective_s is None or plan.physical_bound_s is None:
+        return
     yield from bound_notes("the plan", plan.bound_s, plan.objective_s, plan.status)
     if on_hosts:
         if plan.physical_bound_s > plan.objective_s * (1 + TOLERANCE):
@@ -100,9 +105,11 @@ def plan_bounds(plan: AnyPlan, physical_s: float, on_hosts: bool) -> Iterator[st
         yield f"physical_bound_s lies above {physical_s}, which the links allow this placement"
 
 
-def differ(what: str, said: float, found: float, tolerance: float = TOLERANCE) -> Iterator[str]:
-    """That a number is not the cost model's, if it is not."""
-    if abs(said - found) > tolerance * max(abs(found), 1e-30):
+def differ(
+    what: str, said: float | None, found: float, tolerance: float = TOLERANCE
+) -> Iterator[str]:
+    """That a number is not the cost model's, if it is not; None: none is told."""
+    if said is not None and abs(said - found) > tolerance * max(abs(found), 1e-30):
         yield f"{what} says {said}, the cost model {found}"
 
 
@@ -110,7 +117,7 @@ def bound_notes(where: str, bound: float, value: float, status: Status) -> Itera
     """What is wrong with a bound on a value, and with what the status says of both."""
     if bound > value * (1 + TOLERANCE):
         yield f"{where}: bound_s lies above the time that it bounds"
-    if status is Status.OPTIMAL and bound < value * (1 - _OPTIMAL):
+    if status is Status.OPTIMAL and bound < value * (1 - PROVED_WITHIN):
         yield f"{where}: is called optimal, but bound_s lies below its time"
     if status not in (Status.OPTIMAL, Status.FEASIBLE, Status.UNKNOWN):
         yield f"{where}: the status {status.value} is none of a plan"

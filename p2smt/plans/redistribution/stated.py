@@ -15,6 +15,7 @@ from p2smt.arrays.state import ArrayState
 from p2smt.arrays.steps import KINDS, ArrayStep, StepKind
 from p2smt.arrays.text import parse_layout
 from p2smt.cluster.file_model import build_topology
+from p2smt.cluster.nodes.blocking import check_stated
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.alpha_beta import step_model
@@ -47,10 +48,12 @@ def stated(model: RedistributionModel, source: str) -> StatedRedistribution:
 
     Raises:
         InputError: types that do not exist or do not fit each other or the topology; digits that
-            do not cut the axes; sources that are not one device for each.
+            do not cut the axes; sources that are not one device for each; uplinks of which nobody
+            stated the bandwidth.
     """
     topology = build_topology(model.topology, source)
     with located(source):
+        check_stated(topology)
         first, last = _types(model)
         _check_devices(topology, first)
         ends = _ends(model, first, last)

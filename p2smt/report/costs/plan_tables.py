@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.check.plan import PlanReport
-from p2smt.plans.file_model import AnyPlan, RequestModel
+from p2smt.plans.file_model import AnyPlan, RequestModel, told
 from p2smt.plans.solution import TIMED_STEP
 from p2smt.report.costs.request_table import layout_table, peak_line, planned, request_table
 from p2smt.report.tables import bound_text
@@ -35,8 +35,9 @@ def plan_tables(plan: AnyPlan, report: PlanReport) -> Iterator[RenderableType]:
 
 def _headline(plan: AnyPlan) -> Iterator[str]:
     what = "total" if plan.objective == "sum" else "largest request"
-    yield f"{format_time(plan.objective_s)} per iteration ({what})"
-    yield bound_text("link-level", plan.physical_bound_s, plan.objective_s)
+    objective_s = told(plan.objective_s)
+    yield f"{format_time(objective_s)} per iteration ({what})"
+    yield bound_text("link-level", told(plan.physical_bound_s), objective_s)
     yield peak_line(plan.peak_bytes)
 
 
@@ -54,7 +55,7 @@ def _request(model: RequestModel, decides: str | None, checked: str) -> dict[str
         "axes": model.axes,
         "bytes": model.bytes,
         "times": model.times,
-        "total_s": model.times * model.seconds,
+        "total_s": model.times * told(model.seconds),
         **{key: getattr(model, key) for key in keys},
         "regime": decides,
         "checked": checked,

@@ -11,6 +11,7 @@ from rich.console import Group
 from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import regime
 from p2smt.parallelism.request import Request
+from p2smt.plans.file_model import told
 from p2smt.plans.solution import TIMED_STEP, RequestAnswer, in_chunks, timed_steps
 from p2smt.report.tables import table, times_title
 from p2smt.result import Status
@@ -76,7 +77,9 @@ def planned(model: RequestModel, decides: str | None) -> ShownRequest:
     request = Request(model.kind, tuple(model.axes), model.bytes, model.times)
     steps = tuple(_shown({key: getattr(step, key) for key in TIMED_STEP}) for step in model.steps)
     label = f"{request}{in_chunks(model.chunks)}{_open(model.status)}"
-    return ShownRequest(label, model.times * model.seconds, model.chunks, steps, decides or "")
+    return ShownRequest(
+        label, model.times * told(model.seconds), model.chunks, steps, decides or ""
+    )
 
 
 def _open(status: Status) -> str:

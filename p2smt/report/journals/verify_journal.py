@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from p2smt.skeletons.coordination.conclude import given_up_words
 from p2smt.skeletons.journal.remade import HALVES
 from p2smt.skeletons.journal.verify import JournalReport
 from p2smt.skeletons.space import Skeleton
@@ -19,6 +20,7 @@ def journal_lines(report: JournalReport) -> Iterator[str]:
     yield from report.faults
     yield from report.again.disagreements
     yield f"{_verdict(report)}: {_answer(report)}"
+    yield f"proved: {_proved(report)}"
     yield f"cover: {_cover(report)}"
     yield from _checked(report)
     yield f"verdicts of solvers: {_verdicts(report)}"
@@ -29,6 +31,18 @@ def _verdict(report: JournalReport) -> str:
     if report.faults or report.again.disagreements:
         return "invalid"
     return "valid" if report.valid else "unproved"
+
+
+def _proved(report: JournalReport) -> str:
+    """Whether all of it was checked; if not, what was not."""
+    if report.proved:
+        return "yes"
+    if _verdict(report) == "invalid":
+        return "no, something is wrong"
+    if not report.valid:
+        return "no, the search is not settled"
+    what = _many(report.unchecked, "verdict of a solver was", "verdicts of solvers were")
+    return f"no, {what} not checked (--all solves them again)"
 
 
 def _answer(report: JournalReport) -> str:
@@ -77,6 +91,8 @@ def _checked(report: JournalReport) -> Iterator[str]:
         yield f"bounds: {_many(len(found.by_formula), 'cube')} set aside by formula, computed again"
     if report.members and not report.faults:
         yield f"members: {_many(report.members, 'member')} on record, each made again and compared"
+    if report.given_up:
+        yield given_up_words(report.given_up)
     if found.unsettled and not report.shown_by_member:
         shown = ["/".join(cube.path) or "the whole" for cube in found.unsettled[:_MOST]]
         more = "" if len(found.unsettled) <= _MOST else f" and {len(found.unsettled) - _MOST} more"
@@ -127,6 +143,7 @@ def journal_data(report: JournalReport) -> dict[str, Any]:
     best = [] if found is None else found.best
     return {
         "verdict": _verdict(report),
+        "proved": report.proved,
         "violations": list(report.faults),
         "space": header.space,
         "skeleton": header.skeleton.value,
@@ -146,12 +163,16 @@ def journal_data(report: JournalReport) -> dict[str, Any]:
             "whole": str(cover.whole),
         },
         "unsettled": 0 if found is None else len(found.unsettled),
+        "given_up": [
+            {"cube": list(cube.path), "deaths": deaths} for cube, deaths in report.given_up
+        ],
         "by_formula": 0 if found is None else len(found.by_formula),
         "members": report.members,
         "verdicts": {
             "recorded": again.verdicts,
             "solved_again": again.tried,
             "agreed": again.agreed,
+            "unchecked": report.unchecked,
             "out_of_time": again.unsettled,
             "solver": report.solver,
             "another": report.another,

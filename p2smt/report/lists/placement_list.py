@@ -22,6 +22,7 @@ def placements_data(
         "axes": [{"name": axis.name, "size": axis.size} for axis in axes],
         "placements": found.matrices,
         "conflict": _conflict(found, axes, levels),
+        "notes": list(found.notes),
     }
 
 
@@ -38,6 +39,7 @@ def placements_lines(
     )
     if texts := _conflict(found, axes, levels):
         yield conflict_text(texts, "rule")
+    yield from (f"note: {note}" for note in found.notes)
 
 
 def _conflict(

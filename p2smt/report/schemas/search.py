@@ -32,6 +32,7 @@ class PlacementsOutput(Output):
     conflict: Annotated[
         list[str], Field(description="Restrictions that leave no answer; of an infeasible one.")
     ]
+    notes: Annotated[list[str], Field(description="What else is to be known, in words.")]
 
 
 class ProgramEntry(OutputPart):

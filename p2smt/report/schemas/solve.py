@@ -44,7 +44,10 @@ class TimedStep(OutputPart):
     """A step of a program; of a pipelined one, the numbers of one chunk."""
 
     instruction: str
-    seconds: Annotated[float, Field(ge=0, description="Seconds; of a pipelined one, per chunk.")]
+    seconds: Annotated[
+        Seconds | None,
+        Field(description="Seconds; of a pipelined one, per chunk; null: not known."),
+    ]
     bottleneck: Annotated[
         str | None, Field(description="The level whose worst link bounds the time.")
     ]
@@ -60,14 +63,16 @@ class RankedPlacement(OutputPart):
     ranks: Annotated[
         list[Rank] | None, Field(description="Of a rank list, the device of each rank.")
     ]
-    objective_s: Seconds
+    objective_s: Annotated[Seconds | None, Field(description="Seconds; null: not known.")]
     status: Annotated[Status, Field(description="optimal: each of its programs is.")]
     peak_bytes: Annotated[PayloadBytes, Field(description="The most bytes that a device holds.")]
     programs: Annotated[
         list[str | None], Field(description="null: all-to-all, send, or groups of one device.")
     ]
     chunks: list[Annotated[int, Field(ge=1)]]
-    seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
+    seconds: Annotated[
+        list[Seconds | None], Field(description="Of one execution of each; null: not known.")
+    ]
     regime: list[Regime]
     steps: list[list[TimedStep]]
     checked_on: Annotated[list[str], Field(description="What each program was simulated on.")]
@@ -92,8 +97,10 @@ class ComparedLayout(OutputPart):
     """Ranks on devices in some order, one collective per request."""
 
     name: str
-    seconds: Annotated[list[Seconds], Field(description="Of one execution of each request.")]
-    objective_s: Seconds
+    seconds: Annotated[
+        list[Seconds | None], Field(description="Of one execution of each; null: not known.")
+    ]
+    objective_s: Annotated[Seconds | None, Field(description="Seconds; null: not known.")]
     matrix: Annotated[RankMatrix | None, Field(description="That expresses it; null: none does.")]
     breaks: Annotated[
         list[str], Field(description="Restrictions that keep it from being an answer.")

@@ -116,3 +116,6 @@ class VerifyScheduleOutput(Output):
     reason: Annotated[str, Field(description="Why nothing is known; empty: it is.")]
     fix: Annotated[RepairOutput | None, Field(description="With --fix.")] = None
     cost: Annotated[ScheduleCostOutput | None, Field(description="With --cost.")] = None
+    notes: Annotated[
+        list[str] | None, Field(description="With --cost, where no time can be told: why.")
+    ] = None

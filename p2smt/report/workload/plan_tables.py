@@ -107,9 +107,11 @@ def space_lines(answer: PlanAnswer) -> Iterator[str]:
 
 
 def bound_lines(answer: PlanAnswer) -> Iterator[str]:
-    """The bound on every strategy of the space, where the answer is not proved."""
+    """The bound on every strategy of the space, where the answer is not proved; and why."""
     if answer.status is not Status.OPTIMAL and answer.bound_s > 0:
         yield f"no strategy of the space takes less than {format_time(answer.bound_s)}"
+    if answer.reason:
+        yield answer.reason
 
 
 def nothing_lines(answer: PlanAnswer) -> Iterator[str]:

@@ -90,7 +90,7 @@ def _srun(environment: Mapping[str, str]) -> Place:
     job = _number(environment, "SLURM_JOB_ID", 0)
     port = _number(environment, "MASTER_PORT", _PORT + (16 * job + step) % 10_000, below=2**16)
     host = environment.get("MASTER_ADDR") or first_host(environment.get("SLURM_STEP_NODELIST", ""))
-    each = int(re.split(r"\D", tasks)[0] or 1)
+    each = int(found[0]) if (found := re.match(r"[0-9]{1,9}", tasks)) else 1
     serves = rank == 0
     return Place(
         rank, ranks, local, each, host, port, serves=serves, joined=True, run=f"{job}.{step}"
@@ -111,7 +111,7 @@ def _number(
     text = environment.get(name)
     if text is None and default is not None:
         return default
-    if text is None or not text.isdecimal() or int(text) >= below:
+    if text is None or not re.fullmatch(r"[0-9]{1,18}", text) or int(text) >= below:
         rule = f"must be a whole number from 0 to {below - 1}"
-        raise InputError(f"{name}={text}", rule, "use torchrun or srun")
+        raise InputError(f"{name}={text and text[:40]}", rule, "use torchrun or srun")
     return int(text)

@@ -8,7 +8,7 @@ picks one at a time, in any order: every interleaving of the schedule's definiti
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -158,8 +158,8 @@ class RunState:
             return step.receive
         if step.send is not None and self.room_taken[step.send] >= self.depth:
             return "room", step.send
-        for counter in step.awaits:
-            if self.counters[counter] < step.awaits.count(counter):
+        for counter, many in Counter(step.awaits).items():
+            if self.counters[counter] < many:
                 return counter
         for span in step.reads:
             if span.packet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,8 +34,8 @@ class TokenStore:
 
     def lack(self, keys: Sequence[Hashable], cells: Sequence[int]) -> Hashable | None:
         """The first of these that is not there, nor on its way."""
-        for key in keys:
-            if len(self.made[key]) + self.initial.get(key, 0) < keys.count(key):
+        for key, many in Counter(keys).items():
+            if len(self.made[key]) + self.initial.get(key, 0) < many:
                 return key
         return next((cell for cell in cells if cell not in self.first), None)
 
@@ -52,8 +52,8 @@ class TokenStore:
     def ready_s(self, keys: Sequence[Hashable], cells: Sequence[int]) -> float:
         """When all of these are there; nothing may lack."""
         times = [self.first[cell].time_s for cell in cells]
-        for key in keys:
-            missing = keys.count(key) - self.initial.get(key, 0)
+        for key, many in Counter(keys).items():
+            missing = many - self.initial.get(key, 0)
             if missing > 0:
                 made = self.made[key]
                 times.append(made[0].time_s if missing == 1 else sorted(made)[missing - 1].time_s)

@@ -31,6 +31,7 @@ class PlanExport:
     means: the algorithm and the protocol of all steps; ``plan_means``: those of the plan's steps.
     plan_s, exported_s: one execution by all groups, as the plan says and as predicted for the
         schedules; None: they are too large to be priced.
+    unstated: levels whose bandwidth nobody stated; where there are any, both times are None.
     by_rank: the devices of groups are told as the ranks of a run, as the plan's hosts have them.
     """
 
@@ -38,6 +39,7 @@ class PlanExport:
     groups: int
     means: str
     plan_means: tuple[str, ...]
-    plan_s: float
+    plan_s: float | None
     exported_s: float | None
     by_rank: bool = False
+    unstated: tuple[str, ...] = ()

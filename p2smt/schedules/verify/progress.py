@@ -8,7 +8,7 @@ counter, :mod:`p2smt.schedules.verify.competing` tries every outcome.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -83,8 +83,8 @@ class Progress:
             return this.receive
         if this.send and self.depth is not None and self.tokens[this.send] >= self.depth:
             return (this.send, "room")
-        for counter in this.awaits:
-            if counter in self.held or self.tokens[counter] < this.awaits.count(counter):
+        for counter, many in Counter(this.awaits).items():
+            if counter in self.held or self.tokens[counter] < many:
                 return counter
         for span in this.reads:
             if span.packet:

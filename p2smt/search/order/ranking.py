@@ -24,6 +24,7 @@ class Ranking:
 
     ``ranked``: proved to be the best ones, in order.  ``aside``: without a rank.  ``exhausted``:
     no matrix is left beside these.  ``proved_s``: the largest bound on the objective so far.
+    ``notes``: what else is to be known of the search, in words.
     """
 
     top: int
@@ -31,6 +32,7 @@ class Ranking:
     aside: list[Alternative] = field(default_factory=list)
     exhausted: bool = False
     proved_s: float = 0.0
+    notes: list[str] = field(default_factory=list)
     _physical_s: float | None = None
     _priced: dict[tuple[Matrix | None, RankList | None], Alternative] = field(default_factory=dict)
 

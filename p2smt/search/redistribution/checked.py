@@ -8,6 +8,7 @@ from p2smt.arrays.semantics import check_types
 from p2smt.arrays.steps import ArrayStep, StepKind
 from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.errors import EncodingBug, InputError
+from p2smt.plans.check.numbers import PROVED_WITHIN
 from p2smt.plans.redistribution.plan import PlannedStep, RedistributionPlan
 from p2smt.result import SolveStats, Status
 from p2smt.search.redistribution.cuts import Cuts
@@ -39,6 +40,7 @@ def checked_plan(
     for wrong in check_types(question.source, question.target, ends.frame, ends.source, moves):
         raise _bug(wrong.message, ends, found.steps)
     seconds = sum(step.time.seconds for step in steps)
+    proved = found.status is Status.OPTIMAL and found.bound_s >= seconds * (1 - PROVED_WITHIN)
     return RedistributionPlan(
         question.topology,
         question.source,
@@ -47,7 +49,7 @@ def checked_plan(
         ends.source,
         steps,
         memory,
-        Status.OPTIMAL if found.status is Status.OPTIMAL else Status.FEASIBLE,
+        Status.OPTIMAL if proved else Status.FEASIBLE,
         min(found.bound_s, seconds),
         min(physical_bound_s, seconds),
         max_steps,

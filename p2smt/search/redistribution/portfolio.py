@@ -62,7 +62,7 @@ def find_path(
     nested = ends[0].frame.nested
     limits = watch.left()
     if not nested:  # the layers follow
-        limits = replace(limits, time_limit_s=_exact_share_s(watch))
+        limits = replace(limits, time_limit_s=exact_share_s(watch))
     known = best_path(ends, prices, memory, limits, max_steps=question.max_steps)
     if known.status.settled or nested:
         return FoundPath(known, question.max_steps)
@@ -112,7 +112,8 @@ def _layered(
     return FoundPath(found, layers)
 
 
-def _exact_share_s(watch: StopWatch) -> float:
+def exact_share_s(watch: StopWatch) -> float:
+    """Wall seconds that the exact search may take of what is left."""
     left = watch.remaining_s()
     return EXACT_S if left is None else min(EXACT_S, EXACT_SHARE * left)
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from p2smt.errors import EncodingBug
+from p2smt.plans.check.numbers import PROVED_WITHIN
 from p2smt.plans.redistribution.plan import RedistributionPlan
 from p2smt.plans.solution import ProofStatus
 from p2smt.result import SearchLimits, Status
 from p2smt.search.redistribution.cuts import Cuts
 from p2smt.search.redistribution.question import RedistributionQuestion
 from p2smt.search.redistribution.solve import find_redistribution
-
-_TICK = 1e-6
-"""Times are rounded so far when a solver proves an optimum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +40,12 @@ def prove_redistribution(
     own_s, found = plan.objective_s, answer.plan
     most = plan.max_steps if found is None else found.max_steps
     within = most is None or len(plan.steps) <= most
-    if within and (answer.status is Status.INFEASIBLE or answer.bound_s > own_s * (1 + _TICK)):
+    if within and (
+        answer.status is Status.INFEASIBLE or answer.bound_s > own_s * (1 + PROVED_WITHIN)
+    ):
         steps = [step.text(plan.frame) for step in plan.array_steps]
         raise EncodingBug("the search excludes a valid plan", steps, answer.bound_s)
-    if found is not None and found.objective_s < own_s * (1 - _TICK):
+    if found is not None and found.objective_s < own_s * (1 - PROVED_WITHIN):
         return RedistributionProof(ProofStatus.REFUTED, own_s, answer.bound_s, found, most)
     status = ProofStatus.PROVED if answer.status is Status.OPTIMAL else ProofStatus.OPEN
     return RedistributionProof(status, own_s, min(answer.bound_s, own_s), None, most)

@@ -14,6 +14,7 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.conflict import PlacementList, rule_conflict
 from p2smt.search.spaces.placements import PlacementSpace
+from p2smt.skeletons.coordination.conclude import given_up_words
 from p2smt.skeletons.cube import Cube
 from p2smt.skeletons.digest import digest_of
 from p2smt.skeletons.outcome import SearchOutcome
@@ -41,9 +42,9 @@ def list_by_cubes(
     """
     watch = StopWatch.start(limits)
     found = listed_by_cubes(problem, watch.left(), spread, solver, names)
-    matrices = found.value or ()
+    matrices, notes = found.value or (), tuple(filter(None, [found.stats.reason]))
     if found.status is not Status.COMPLETE or matrices:
-        return PlacementList(problem, found.status, matrices)
+        return PlacementList(problem, found.status, matrices, notes=notes)
     return PlacementList(problem, found.status, (), rule_conflict(problem, watch.left(), solver))
 
 
@@ -66,10 +67,21 @@ def listed_by_cubes(
     matrices = _closed(space, outcome)
     texts = [Placement(matrix).text() for matrix in matrices]
     if (len(texts), digest_of(texts)) != (outcome.count, outcome.digest):
-        counts = [outcome.count, len(texts)]
-        raise EncodingBug("solvers list other placements", space.description(), counts)
-    stats = SolveStats(solver, outcome.elapsed_s, sum(many for _, many in outcome.closed))
+        raise _others(space, outcome, len(texts), spread.journal)
+    closed, given_up = sum(many for _, many in outcome.closed), given_up_words(outcome.given_up)
+    stats = SolveStats(solver, outcome.elapsed_s, closed, reason=given_up)
     return Result(outcome.status, matrices, stats=stats)
+
+
+def _others(
+    space: PlacementSpace, outcome: SearchOutcome, there: int, journal: str | None
+) -> InputError | EncodingBug:
+    """The error where the cubes that were closed are said to hold other placements than they do."""
+    if journal is None:
+        counts = [outcome.count, there]
+        return EncodingBug("solvers list other placements", space.description(), counts)
+    rule = f"its closed cubes hold {there:,} placements, and {outcome.count:,} others are on record"
+    return InputError(f"journal {journal[:200]!r}", rule, "it was changed: search without it")
 
 
 def _closed(space: PlacementSpace, outcome: SearchOutcome) -> tuple[Matrix, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from p2smt.errors import InputError
+from p2smt.files.json_text import loads
 from p2smt.parallelism.placement import Matrix, Placement
 
 _MOST = 10_000
@@ -18,10 +17,10 @@ def matrix_of(text: str) -> Matrix:
     """
     given = f"matrix {text[:60]!r}"
     try:
-        data = json.loads(text[:_MOST])
+        data = loads(text[:_MOST])
         matrix = tuple(tuple(row) for row in data)
         placement = Placement(matrix)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise InputError(given, "is not written like [[4,1],[1,16]]") from None
     if placement.text() != text:
         raise InputError(given, "is not written like [[4,1],[1,16]]")

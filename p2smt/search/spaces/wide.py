@@ -19,6 +19,7 @@ from p2smt.search.order.ranking import Ranking
 from p2smt.search.placements import any_matrix
 from p2smt.search.spaces.solve import SolveShelf, SolveSpace, keep_shelf
 from p2smt.search.spaces.texts import matrix_of
+from p2smt.skeletons.coordination.conclude import given_up_words
 from p2smt.skeletons.outcome import SearchOutcome
 from p2smt.skeletons.spread import SearchTerms, Spread, run_spread
 
@@ -61,6 +62,8 @@ class WideRank:
         question = SearchTerms("solve", ranking.top, SCALE, CUBE_RULE, table.tick_s)
         outcome = run_spread(space, question, self.spread, watch)
         _take(ranking, shelf, outcome)
+        if outcome.given_up:
+            ranking.notes.append(given_up_words(outcome.given_up))
         if outcome.interrupted:
             raise KeyboardInterrupt
 

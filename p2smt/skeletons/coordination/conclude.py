@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from p2smt.result import OUT_OF_TIME, Status, StopWatch
 from p2smt.skeletons.coordination.state import SearchState
+from p2smt.skeletons.cube import Cube
 from p2smt.skeletons.outcome import SearchOutcome, SearchProgress
 from p2smt.skeletons.space import Skeleton
 
@@ -30,6 +33,7 @@ def concluded(
         state.splits,
         deaths,
         watch.elapsed_s(),
+        state.given_up(),
     )
 
 
@@ -82,5 +86,16 @@ def _reason(state: SearchState, interrupted: bool) -> str:
         return INTERRUPTED
     if state.open_cubes():
         return OUT_OF_TIME
-    count = len(state.unknown_cubes())
-    return f"{count} {'cube was' if count == 1 else 'cubes were'} closed without a proof"
+    count = len(state.unknown_cubes()) - len(state.given_up())
+    other = f"{_cubes(count)} closed without a proof" if count else ""
+    return "; ".join(filter(None, (given_up_words(state.given_up()), other)))
+
+
+def given_up_words(given_up: Sequence[tuple[Cube, int]]) -> str:
+    """Which cubes were given up, in words; "": none was."""
+    deaths = sum(many for _, many in given_up)
+    return f"{_cubes(len(given_up))} given up after {deaths} deaths of workers" if given_up else ""
+
+
+def _cubes(count: int) -> str:
+    return f"{count:,} {'cube was' if count == 1 else 'cubes were'}"

@@ -64,9 +64,9 @@ class SearchState:
         self.busy_s, self.worked = self.busy_s + closure.seconds, self.worked + 1
         self._note(closure)
 
-    def give_up(self, cube: Cube, seconds: float = 0.0, worker: str = COORDINATOR) -> None:
-        """Close an open cube without proof."""
-        self.close(Closure(cube, CubeVerdict.UNKNOWN, seconds=seconds, worker=worker))
+    def give_up(self, cube: Cube, deaths: int) -> None:
+        """Close an open cube without proof, as so many workers died at it."""
+        self.close(Closure(cube, CubeVerdict.UNKNOWN, worker=COORDINATOR, deaths=deaths))
 
     def split(self, cube: Cube, seconds: float = 0.0, worker: str = "") -> bool:
         """Replace an open cube by all its children; whether it has any.
@@ -115,6 +115,11 @@ class SearchState:
     def unknown_cubes(self) -> tuple[Cube, ...]:
         """Those that were closed without proof, in the order of their paths."""
         return tuple(sorted(closure.cube for closure in self._with(CubeVerdict.UNKNOWN)))
+
+    def given_up(self) -> tuple[tuple[Cube, int], ...]:
+        """Those of them at which workers died, each with how many."""
+        unknown = self._with(CubeVerdict.UNKNOWN)
+        return tuple(sorted((one.cube, one.deaths) for one in unknown if one.deaths))
 
     def counts(self) -> VerdictCounts:
         """Closed cubes by verdict."""
@@ -180,8 +185,11 @@ class SearchState:
                 cubes += self._split_again(cube, splits[cube])
 
     def _still_closed(self, closure: Closure, was_split: bool) -> bool:
-        """Whether a recorded closure counts: what it rests on is here, and nothing says more."""
-        if closure.verdict is CubeVerdict.UNKNOWN and was_split:
+        """Whether a recorded closure counts: what it rests on is here, and nothing says more.
+
+        A cube that was given up after deaths is tried again: what its workers died of may be gone.
+        """
+        if closure.verdict is CubeVerdict.UNKNOWN and (was_split or closure.deaths):
             return False
         if closure.verdict is CubeVerdict.BOUNDED and not bound_suffices(closure, self.best.cutoff):
             return False

@@ -11,7 +11,7 @@ from p2smt.result import StopWatch
 from p2smt.skeletons.cube import Closure, CubeVerdict, Member, OverBudget
 from p2smt.skeletons.journal.agreement import contradicts, place
 from p2smt.skeletons.journal.answer import RecordedAnswer
-from p2smt.skeletons.journal.record import JournalHeader
+from p2smt.skeletons.journal.record import SEEDS, JournalHeader
 from p2smt.skeletons.journal.remade import RemadeSpace
 from p2smt.skeletons.journal.tree import shown
 from p2smt.skeletons.space import CubeTask, OwnCutoff, Skeleton
@@ -94,7 +94,7 @@ class _Asking:
             self.header.top,
             self._known(claim),
             deadline_s=None if remaining_s is None else remaining_s / left,
-            seed=claim.seed + 1,
+            seed=(claim.seed + 1) % SEEDS,
         )
         found = space.close(task, _NobodyElse())
         if isinstance(found, OverBudget) or found.verdict is CubeVerdict.UNKNOWN:

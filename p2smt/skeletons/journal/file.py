@@ -88,7 +88,7 @@ def _data(record: JournalRecord, at_s: float) -> dict[str, Any]:
 
 
 def _closure_data(one: Closure) -> dict[str, Any]:
-    return {
+    data = {
         "record": "closed",
         "cube": list(one.cube.path),
         "verdict": one.verdict.value,
@@ -101,6 +101,7 @@ def _closure_data(one: Closure) -> dict[str, Any]:
         "seconds": one.seconds,
         "worker": one.worker,
     }
+    return data | ({"deaths": one.deaths} if one.deaths else {})
 
 
 def _member_data(member: Member) -> dict[str, Any]:
@@ -143,10 +144,14 @@ def read_journal(path: str) -> JournalText:
 def parse_journal(raw: bytes, source: str) -> JournalText:
     """A journal from its bytes; ``source`` names it in messages.
 
+    A last line that lacks only its end counts: an object that is closed was written whole.
+
     Raises:
         InputError: a line that is not the torn last one is none of a journal's.
     """
     size = raw.rfind(b"\n") + 1
+    unended = raw.startswith(_SIGN) and _is_whole(raw[size:])
+    size = len(raw) if unended else size
     header, entries = None, []
     for number, line in _lines(raw[:size]):
         where = f"{source}: line {number}"
@@ -162,11 +167,19 @@ def parse_journal(raw: bytes, source: str) -> JournalText:
             entries.append(JournalEntry(number, found.at_s, _record(found)))
     if header is None and raw and not raw.startswith(_SIGN[: len(raw)]):
         raise InputError(source, "is not a journal", REMEDY)
-    return JournalText(header, tuple(entries), size, len(raw) - size)
+    return JournalText(header, tuple(entries), size, len(raw) - size, unended)
 
 
 def _lines(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    return enumerate(raw.split(b"\n")[:-1], start=1)
+    return enumerate(raw.removesuffix(b"\n").split(b"\n") if raw else (), start=1)
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether a line without its end is a whole object, of a journal or not."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _model(line: bytes, where: str) -> AnyLine:
@@ -225,6 +238,7 @@ def _closure(found: ClosedLine) -> Closure:
         found.seed,
         found.seconds,
         found.worker,
+        found.deaths,
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, RootModel, model_validator
 from p2smt.errors import InputError
 from p2smt.files.validation import StrictModel
 from p2smt.skeletons.cube import CubeVerdict
+from p2smt.skeletons.journal.record import SEEDS
 from p2smt.skeletons.space import Skeleton
 
 JOURNAL_VERSION = 1
@@ -96,9 +97,10 @@ class ClosedLine(StrictModel):
     by_formula: Annotated[bool, Field(description="Whether the bound needs no solver.")]
     count: Annotated[int | None, Field(ge=0, description="Of the members that were listed.")]
     digest: Annotated[Digest | None, Field(description="Of the members that were listed.")]
-    seed: int
+    seed: Annotated[int, Field(ge=0, lt=SEEDS, description="Of the solver.")]
     seconds: WallSeconds
     worker: str
+    deaths: Annotated[int, Field(ge=0, description="Of workers, for which it was given up.")] = 0
 
     @model_validator(mode="after")
     def _fits_its_verdict(self) -> ClosedLine:

@@ -91,6 +91,8 @@ class Journal:
         self._torn = text.torn
         if text.torn:
             file.cut(text.size)
+        if text.unended:
+            file.append(b"\n")
         self._started_s = time.monotonic()
         if text.header is None:
             file.append(header_line(self._header))

@@ -13,6 +13,8 @@ from p2smt.skeletons.space import Skeleton, Space
 from p2smt.skeletons.versions import tool_versions
 
 OWN = "p2smt"
+SEEDS = 2**31
+"""Those of solvers are below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +139,12 @@ class JournalText:
     """A journal as it was read.
 
     ``header`` is None where nothing is on record yet.  ``size`` bytes are whole lines;
-    ``torn`` bytes after them are of a line that was not written to its end.
+    ``torn`` bytes after them are of a line that was not written to its end.  ``unended``: the last
+    whole line lacks its line break.
     """
 
     header: JournalHeader | None
     entries: tuple[JournalEntry, ...]
     size: int
     torn: int
+    unended: bool = False

@@ -79,7 +79,7 @@ class _Made:
         known = self.closed.setdefault(closure.cube, closure)
         if known is closure:
             return
-        self.repeated += 1
+        self.repeated += not known.deaths  # one that was given up may be closed later
         if contradicts(known, closure, self.skeleton):
             self._fault(line, f"{shown(closure.cube)} has a verdict that contradicts its first")
         self.closed[closure.cube] = stronger(known, closure)

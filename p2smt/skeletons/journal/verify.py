@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.skeletons.cube import CubeVerdict
+from p2smt.skeletons.cube import Cube, CubeVerdict
 from p2smt.skeletons.journal.again import SolvedAgain, solved_again, wrong_member
 from p2smt.skeletons.journal.answer import RecordedAnswer, answer_of
 from p2smt.skeletons.journal.cover import CubeCover, cover_of
@@ -75,8 +75,29 @@ class JournalReport:
 
     @property
     def valid(self) -> bool:
-        """Whether the cover is proved and no verdict solved again disagrees."""
+        """Whether the cover is proved and no verdict solved again disagrees.
+
+        It may rest on verdicts that were not solved again: see ``proved``.
+        """
         return self.covered and not self.again.disagreements
+
+    @property
+    def unchecked(self) -> int:
+        """Verdicts of solvers on which the answer rests and which were not solved again to an end:
+        they are taken at their word."""
+        if self.shown_by_member:
+            return 0
+        return self.again.verdicts - self.again.agreed - len(self.again.disagreements)
+
+    @property
+    def proved(self) -> bool:
+        """Whether nothing in the answer is taken at its word: whoever wrote the file."""
+        return self.valid and not self.unchecked
+
+    @property
+    def given_up(self) -> tuple[tuple[Cube, int], ...]:
+        """Cubes at which workers died so often that they have no verdict, each with how often."""
+        return tuple((leaf.cube, leaf.deaths) for leaf in self.cover.leaves if leaf.deaths)
 
 
 def verify_records(

@@ -2,7 +2,8 @@
 
 ``group`` = the unit to leave out; ``sweep`` = runs that differ in the strategy only; ``mbs`` may
 be empty (not published); ``kind`` other than dense, and ``status`` other than ok, are set aside.
-Runs that name no framework are taken as Megatron's.
+Runs that name no framework are taken as Megatron's.  A framework ignores ``sp`` where tp is 1, and
+``zero`` where dp and cp are: runs may have them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_text
@@ -139,7 +141,7 @@ def _strategy(row: RunRow) -> Strategy:
     choices = [choice.value for choice in Recompute]
     if row.text("recompute") not in choices:
         raise row.error("recompute", f"must be one of {', '.join(choices)}")
-    return Strategy(
+    said = Strategy(
         tp=row.count("tp"),
         pp=row.count("pp"),
         dp=row.count("dp"),
@@ -152,3 +154,5 @@ def _strategy(row: RunRow) -> Strategy:
         flash=row.switch("flash"),
         dtype=row.named("precision"),
     )
+    split, sharded = said.sequence_parallel and said.tp > 1, said.dp * said.cp > 1
+    return replace(said, sequence_parallel=split, zero=said.zero if sharded else 0)

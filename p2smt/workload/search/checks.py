@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.workload.strategy import AXES, Recompute
@@ -37,6 +41,27 @@ def check_rule(rule: AxisRule | FixedEntry, levels: int) -> None:
             raise InputError(f"rule {rule}", f"its {what} must be an index from 0 to {many - 1}")
     if isinstance(rule, FixedEntry):
         check_degree(f"rule {rule}: value {rule.value}", rule.value)
+
+
+def check_entries(
+    rules: Sequence[AxisRule | FixedEntry], levels: Sequence[str], sizes: Mapping[str, Any]
+) -> None:
+    """Raise InputError if fixed entries contradict each other, or the fixed sizes of their axes."""
+    entries: dict[str, dict[str, int]] = {}
+    for rule in rules:
+        if isinstance(rule, FixedEntry):
+            axis, level = AXES[rule.axis], levels[rule.level]
+            if entries.setdefault(axis, {}).setdefault(level, rule.value) != rule.value:
+                given = f"fixed {axis}={level}:{rule.value}"
+                told = f"{axis}={level}:{entries[axis][level]} is fixed, too"
+                raise InputError(given, told, "keep one of them")
+    for name, found in entries.items():
+        size, product = sizes.get(name), prod(found.values())
+        if size is None or (size == product if len(found) == len(levels) else size % product == 0):
+            continue
+        text = ",".join(f"{level}:{value}" for level, value in found.items())
+        words = f"parts of an axis at its levels multiply to its size, and {name}={size} is fixed"
+        raise InputError(f"fixed {name}={text}", words, "keep one of them, or let them agree")
 
 
 def _is_whole(value: object) -> bool:

@@ -8,12 +8,14 @@ from typing import cast
 
 import numpy as np
 
+from p2smt.cluster.nodes.blocking import check_stated
 from p2smt.cluster.nodes.even import check_even
 from p2smt.errors import OutOfTimeError
 from p2smt.result import SearchLimits, SolveStats, StopWatch
 from p2smt.skeletons.spread import Spread
 from p2smt.workload.search.answer import PlanAnswer, StrategyRun
 from p2smt.workload.search.branch import StrategyTiming, close
+from p2smt.workload.search.choices import Choices
 from p2smt.workload.search.collectives import CollectiveTiming
 from p2smt.workload.search.cubes.wide import WidePlan
 from p2smt.workload.search.ledger import Ledger
@@ -22,7 +24,7 @@ from p2smt.workload.search.pricing.candidates import Candidates
 from p2smt.workload.search.pricing.placed import PlacedCandidates
 from p2smt.workload.search.pricing.prices import SceneShelf
 from p2smt.workload.search.question import PlanQuestion, Prices
-from p2smt.workload.search.space import Choices, space_of
+from p2smt.workload.search.space import space_of
 from p2smt.workload.search.verdict import listed_rows, verdict
 
 
@@ -44,12 +46,14 @@ def plan(
             None: in one piece.
 
     Raises:
-        InputError: no strategy is valid, the topology names no device, or it is uneven.
+        InputError: no strategy is valid, the topology names no device, it is uneven, or nobody
+            stated the bandwidth of its uplinks.
         EncodingBug: an answer does not take the time that the prediction says.
 
     On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set.
     """
     check_even(question.topology)
+    check_stated(question.topology)
     watch, choices = StopWatch.start(limits or SearchLimits()), Choices.of(question)
     candidates = Candidates.of(question, space_of(question, choices))
     singles = CollectiveTiming(
@@ -58,10 +62,14 @@ def plan(
     ledger = Ledger.of(candidates)
     if spread is None:
         timing, interrupted = _search(ledger, singles, watch)
+        given_up = ""
     else:
-        timing, interrupted = WidePlan(ledger, singles, spread, tuple(measured)).search(watch)
+        wide = WidePlan(ledger, singles, spread, tuple(measured)).search(watch)
+        timing, interrupted, given_up = wide.timing, wide.interrupted, wide.given_up
     interrupted |= _learn_usual(ledger, timing, measured, watch)
     found = verdict(ledger, timing, measured)
+    if given_up and not found.reason:
+        found = replace(found, reason=given_up)
     counters = (("prices", len(timing.pricing.shelf)), ("axis sizes", len(candidates.sizes)))
     stats = SolveStats("branch and bound", watch.elapsed_s(), 1, counters)
     return replace(found, space=choices.text(), stats=stats, interrupted=interrupted)

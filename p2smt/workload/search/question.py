@@ -12,18 +12,16 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.workload.batch import Batch
 from p2smt.workload.efficiency import Efficiency
-from p2smt.workload.search.checks import check_degree, check_rule, check_value
+from p2smt.workload.search.checks import check_entries, check_rule, check_value
+from p2smt.workload.search.limits import SpaceLimits
 from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.strategy_text import field_of, key_of
+from p2smt.workload.strategy_text import field_of
 from p2smt.workload.transformer import Transformer
 
 SEARCHED = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "sequence_parallel", "zero", "recompute")
 """Fields of a strategy that the search chooses, and that ``fixed`` may name."""
 MAX_TOP = 1000
 MAX_TIE = 0.1
-LARGEST_VPP = 10
-"""Chunks a stage, at most, unless more are asked for: those of published runs have up to 7
-(experiments/training_runs/runs.csv), and each chunk more is more sends and shorter kernels."""
 RESERVE_BYTES = 5 * 10**9
 """Memory that a strategy leaves free, unless it is told how much there is: CUDA's context and
 NCCL's buffers lie outside of the framework's allocator (3.4 GB in the large job of
@@ -66,40 +64,11 @@ class Prices(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class SpaceLimits:
-    """The largest values that the search looks at, and the choices.
-
-    ``tp`` None: as many devices as a switch domain has; ``pp`` and ``vpp`` None: as many as there
-    are layers, and two for embedding and logits, which may count as layers in an even split;
-    ``recompute`` None: all that save memory, which is not ``selective`` where attention is fused
-    and keeps no scores.
-    """
-
-    tp: int | None = None
-    cp: int = 32
-    pp: int | None = None
-    vpp: int | None = LARGEST_VPP
-    micro_batch: int = 16
-    recompute: tuple[Recompute, ...] | None = None
-    zero: tuple[int, ...] = (0, 1, 2, 3)
-    sequence_parallel: tuple[bool, ...] = (False, True)
-
-    def __post_init__(self) -> None:
-        for key in ("tp", "cp", "pp", "vpp", "micro_batch"):
-            value = getattr(self, key)
-            if value is not None:
-                check_degree(f"largest {key_of(key)} {value}", value)
-        if () in (self.recompute, self.zero, self.sequence_parallel):
-            raise InputError("a space without a choice", "needs one of each kind at least")
-        if unknown := set(self.zero) - {0, 1, 2, 3}:
-            raise InputError(f"ZeRO stage {min(unknown)}", "is none of 0, 1, 2, 3")
-
-
-@dataclass(frozen=True, slots=True)
 class PlanQuestion:
     """Which strategy and placement trains ``model`` with ``batch`` on ``topology`` fastest?
 
-    ``fixed``: values of fields of a strategy (``SEARCHED``), each once.  ``rules`` hold for the
+    ``fixed``: values of fields of a strategy (``SEARCHED``), each once, and within the limits that
+    ``space`` gives.  ``rules`` hold for the
     placement; their axes are indices into :data:`~p2smt.workload.strategy.AXES`.  ``memory_bytes``:
     what a strategy may take; None: what the device has less ``reserve_bytes``, see
     :func:`usable_bytes`.  ``within``: strategies that take at most so much longer than the best
@@ -136,8 +105,10 @@ class PlanQuestion:
             if names.count(name) > 1:
                 raise InputError(f"fixed {name}", "is given twice", "keep one of them")
             check_value(name, value)
+            self.space.check_fixed(name, value)
         for rule in self.rules:
             check_rule(rule, len(self.topology.levels))
+        check_entries(self.rules, self.topology.names, dict(self.fixed))
         if not 0 <= self.within <= 10:
             raise InputError(f"within {self.within}", "must be from 0 to 10 (0.05: 5 %)")
         if not 0 <= self.tie <= MAX_TIE:

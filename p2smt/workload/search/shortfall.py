@@ -12,11 +12,13 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import BoolArray
 from p2smt.units import format_gigabytes
 from p2smt.workload.search.answer import Shortfall
+from p2smt.workload.search.choices import Choices
 from p2smt.workload.search.ledger import Closed, Ledger
+from p2smt.workload.search.limits import SpaceLimits, value_text
 from p2smt.workload.search.pricing.candidates import Candidates
-from p2smt.workload.search.question import SEARCHED, PlanQuestion, SpaceLimits
-from p2smt.workload.search.space import Choices, space_of
-from p2smt.workload.strategy import Recompute, Strategy
+from p2smt.workload.search.question import SEARCHED, PlanQuestion
+from p2smt.workload.search.space import space_of
+from p2smt.workload.strategy import Strategy
 from p2smt.workload.strategy_text import key_of
 
 _MOST = 64
@@ -75,8 +77,7 @@ def _helps(question: PlanQuestion) -> Iterator[str]:
     for name, value in question.fixed:
         rest = tuple(pair for pair in question.fixed if pair[0] != name)
         if (found := _fitting(replace(question, fixed=rest))) is not None:
-            shown = value.value if isinstance(value, Recompute) else value
-            yield f"another {key_of(name)} than {shown}: {_words(found)} fits"
+            yield f"another {key_of(name)} than {value_text(value)}: {_words(found)} fits"
     if question.space != SpaceLimits() and _fitting(question) is None:
         wide = replace(question, space=SpaceLimits())
         if (found := _fitting(wide)) is not None:
@@ -117,6 +118,5 @@ def _words(strategy: Strategy) -> str:
     for name in SEARCHED:
         value = getattr(strategy, name)
         if value != getattr(plain, name):
-            text = value.value if isinstance(value, Recompute) else int(value)
-            shown.append(f"{key_of(name)}={text}")
+            shown.append(f"{key_of(name)}={value_text(value)}")
     return ",".join(shown) or "one device"

@@ -17,9 +17,11 @@ from p2smt.search.spaces.rows import MatrixCubes
 from p2smt.skeletons.cube import Cube
 from p2smt.workload.axis_sizes import possible_sizes
 from p2smt.workload.batch import Batch
+from p2smt.workload.search.choices import Choices
+from p2smt.workload.search.limits import SpaceLimits
 from p2smt.workload.search.pricing.candidates import Candidates
-from p2smt.workload.search.question import PlanQuestion, SpaceLimits
-from p2smt.workload.search.space import Choices, space_of
+from p2smt.workload.search.question import PlanQuestion
+from p2smt.workload.search.space import space_of
 from p2smt.workload.strategy import AXES
 from tests.tiers import but_the_first
 

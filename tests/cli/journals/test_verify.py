@@ -32,14 +32,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_list_is_proved(folder: Path) -> None:
     done = cli("verify", str(folder / "list.jsonl"))
-    assert done.code == 0
-    verdict, cover, counts, verdicts = done.out.splitlines()
+    assert done.code == 3
+    verdict, proved, cover, counts, verdicts = done.out.splitlines()
+    assert proved == "proved: no, 3 verdicts of solvers were not checked (--all solves them again)"
     many = cli(*LIST, "--json").json()["count"]
     assert verdict.startswith(f"valid: enumerate over placements, complete: {many} members, digest")
     assert f"hold all {many} matrices, each once" in cover
     assert counts == "counts: of each closed cube, the same as by the formula"
     assert "5 of 8 solved again with z3, which is another than the search had; 5 agree" in verdicts
     assert "3 taken at their word" in verdicts
+    every = cli("verify", str(folder / "list.jsonl"), "--all")
+    assert (every.code, every.out.splitlines()[1]) == (0, "proved: yes")
 
 
 def test_all_verdicts_of_a_search_for_the_best(folder: Path) -> None:
@@ -49,6 +52,7 @@ def test_all_verdicts_of_a_search_for_the_best(folder: Path) -> None:
     assert (data["verdict"], data["status"], data["top"]) == ("valid", "optimal", 2)
     assert data["best"][0]["value"] == data["bound"]
     assert data["verdicts"]["agreed"] == data["verdicts"]["recorded"] > 0
+    assert (data["proved"], data["verdicts"]["unchecked"]) == (True, 0)
     with pytest.raises(p2smt.InputError, match="give it to verify_journal"):
         p2smt.verify(folder / "best.jsonl")
     report = p2smt.verify_journal(folder / "best.jsonl", sample=0)
@@ -71,7 +75,7 @@ def test_a_search_goes_on_and_a_torn_line_is_told(folder: Path, tmp_path: Path) 
     assert "goes on from 3 closed cubes" in again.err
     assert "a last line of 20 bytes was torn and is dropped" in again.err
     assert again.out == cli(*LIST).out
-    assert cli("verify", str(path)).code == 0
+    assert cli("verify", str(path), "--all").code == 0
     assert path.read_text().startswith("".join(lines[:4]))
 
 
@@ -84,7 +88,7 @@ def test_a_full_disk_ends_the_search_with_6(folder: Path, tmp_path: Path) -> Non
     assert path.read_text().endswith("}\n")
     assert cli("verify", str(path)).out.startswith("unproved: ")
     assert cli(*LIST, "--journal", str(path)).code == 0
-    assert cli("verify", str(path)).code == 0
+    assert cli("verify", str(path), "--all").code == 0
 
 
 def test_what_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
@@ -104,7 +108,8 @@ def test_what_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
 
 def test_without_time_nothing_is_solved_again(folder: Path) -> None:
     done = cli("verify", str(folder / "list.jsonl"), "--time-limit", "0.000001", "--sample", "2")
-    assert done.code == 0
+    assert done.code == 3
+    assert "proved: no, 8 verdicts of solvers were not checked" in done.out
     assert "2 of 8 solved again" in done.out
     assert "0 agree; 2 without an answer in time" in done.out
 

@@ -76,7 +76,7 @@ def test_a_journal_goes_on_and_verifies(here: Path) -> None:
     assert again["plan"] == first["plan"]
     records = [json.loads(line)["record"] for line in lines]
     assert records.count("header") == 1
-    assert cli("verify", "j.jsonl").code == 0
+    assert cli("verify", "j.jsonl", "--all").code == 0
     refused(cli(*PLACEMENTS, "--journal", "j.jsonl"), "another search")
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from p2smt.errors import InputError
+from p2smt.skeletons.spread import Spread
 from tests.cli.tools import H100, SMALL, TINY, assert_one_error, cli
 
 SOLVE = ("solve", "-t", "t.yaml", "--axes", "dp=8", "--reduce", "dp=1MiB")
@@ -42,6 +44,43 @@ def test_an_empty_address_is_no_scheduler() -> None:
     outcome = cli(*SOLVE, "--engine", "dask", "--scheduler", "")
     assert_one_error(outcome)
     assert "scheduler '': is no address" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--scheduler", "tcp://h:1"), "give --engine dask as well"),
+        (("--scheduler", "tcp://h:1", "--engine", "processes"), "give --engine dask as well"),
+        (("--scheduler", "tcp://h:1", "--engine", "in-process"), "give --engine dask as well"),
+        (("--scheduler", "tcp://h:1", "--engine", "dask", "--processes", "2"), "drop --processes"),
+        (("--scheduler", "tcp://h:1", "--engine", "dask", "--processes", "1"), "drop --processes"),
+        (("--engine", "in-process", "--processes", "2"), "is one process"),
+    ],
+)
+@pytest.mark.parametrize("command", [SOLVE, PLAN, SYNTHESIZE], ids=lambda words: words[0])
+def test_options_that_would_have_no_effect_are_refused(
+    command: tuple[str, ...], options: tuple[str, ...], words: str, here: Path
+) -> None:
+    outcome = cli(*command, *options, "--journal", "j.jsonl")
+    assert_one_error(outcome)
+    assert words in outcome.err
+    assert not (here / "j.jsonl").exists()
+
+
+def test_a_scheduler_has_workers_of_its_own() -> None:
+    with pytest.raises(InputError, match="has workers of its own"):
+        Spread(processes=2, engine="dask", scheduler="tcp://h:1")
+
+
+def test_counts_of_a_journal_that_were_changed_are_refused(here: Path) -> None:
+    """Where the search goes on from it, and where it is over."""
+    asked = ("placements", "--levels", "2,4", "--axes", "2,4", "--journal", "j.jsonl")
+    assert cli(*asked).code == 0
+    text = (here / "j.jsonl").read_text()
+    (here / "j.jsonl").write_text(text.replace('"count": 1', '"count": 2', 1))
+    outcome = cli(*asked)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "others are on record; it was changed: search without it" in outcome.err
 
 
 def test_a_journal_whose_verdicts_were_changed_is_refused(here: Path) -> None:

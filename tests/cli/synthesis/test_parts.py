@@ -29,9 +29,10 @@ def test_a_refutation_has_a_journal_that_goes_on_and_verifies(tmp_path: Path) ->
         "infeasible",
     )
     checked = cli("verify", path, "--sample", "1")
-    assert checked.code == 0
-    first, cover, _ = checked.out.splitlines()
+    assert checked.code == 3
+    first, proved, cover, _ = checked.out.splitlines()
     assert first == "valid: decide over synthesize, infeasible: no member"
+    assert proved.startswith("proved: no, 15 verdicts of solvers were not checked")
     assert "16 closed cubes hold the whole space of decisions, each once" in cover
     lines = Path(path).read_text().splitlines(keepends=True)
     Path(path).write_text("".join(lines[:5]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,15 @@ def test_every_figure_is_that_of_estimate() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_plan_says_the_limit_that_was_given() -> None:
+    assert cli("plan", *SCENE, "--time-limit", "100", "-o", "limited.json").code == 0
+    limits = json.loads(Path("limited.json").read_text())["limits"]
+    assert limits["time_limit_s"] == 100
+    assert cli("plan", *SCENE, "-o", "free.json").code == 0
+    assert json.loads(Path("free.json").read_text())["limits"] == {**limits, "time_limit_s": None}
+
+
+@pytest.mark.usefixtures("folder")
 def test_counts_and_the_near_optimal_set_agree() -> None:
     data = planned("--within", "20%")
     counts = data["counts"]
@@ -95,6 +105,30 @@ def test_fixed_keys_rules_and_launchers_hold() -> None:
     spaces = {one["name"]: one["values"] for one in data["space"]}
     assert (spaces["tp"], spaces["recompute"]) == ("2", "none")
     assert next(one for one in data["options"] if one["trainer"] == "megatron")["lacks"] == []
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--fix", "tp=4", "--max-tp", "2"), "fixed tp=4: .* at most 2 .--max-tp.; drop one"),
+        (("--fix", "cp=64", "--max-cp", "32"), "fixed cp=64: .* at most 32 .--max-cp"),
+        (("--fix", "zero=1", "--zero", "0,2"), "fixed zero=1: .* one of 0, 2 .--zero"),
+        (("--fix", "recompute=full", "--recompute", "none"), "full: .* one of none .--recompute"),
+        (("--fix", "sp=1", "--fix", "tp=1"), "tp=1, sp=1: .*rule sequence_parallel_tp.; change"),
+        (("--fix", "vpp=2", "--fix", "pp=1"), "pp=1, vpp=2: .*rule interleaving.; change"),
+        (
+            ("--zero", "1,2", "--fix", "tp=2", "--fix", "pp=4"),
+            "zero of 1, 2: .*rules devices, zero",
+        ),
+        (("--fix", "tp=2", "--fix", "tp=gpu:1,node:1"), "fixed tp=gpu:1,node:1: .*tp=2 is fixed"),
+    ],
+)
+def test_contradictions_are_refused_in_a_line(options: tuple[str, ...], words: str) -> None:
+    done = cli("plan", *SCENE, *options, "-o", "new.json")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert re.search(words, done.err)
+    assert not Path("new.json").exists()
 
 
 @pytest.mark.usefixtures("folder")

@@ -97,7 +97,7 @@ def test_what_entities_lack_is_counted_index_by_index(seed: int, nested: bool) -
     shuffle = Random(seed)
     topology = load_topology("dgx1-v100").with_outermost(2)
     frame = random_frame(shuffle, [2, 2, 3], topology.devices)
-    shape = tuple(shuffle.randint(12, 17) if nested else 12 for _ in range(2))
+    shape = tuple(shuffle.randint(1, 17) if nested else 12 for _ in range(2))
     frame = replace(frame, shape=shape, nested=nested)
     state, target = (random_state(shuffle, frame, ()) for _ in range(2))
     for level in range(3):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
@@ -27,6 +25,7 @@ from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.parallelism.placement import IntArray
 from tests.arrays.types import first_ends
 from tests.cost.steps import SHUFFLES
+from tests.oracles.senders import choices
 from tests.strategies.redistributions import (
     ArrayScene,
     array_scenes,
@@ -64,18 +63,6 @@ def crossings(topology: Topology, source: IntArray, target: IntArray) -> list[li
         size = topology.devices // topology.devices_under(j)
         found.append([n for end in ends for n in np.bincount(end[apart], minlength=size).tolist()])
     return found
-
-
-def choices(held: list[int], taken: list[int]) -> Iterator[IntArray]:
-    """Every way to give each device one holder of its block, each holder sending once."""
-    blocks = sorted(set(held))
-    holders = [[d for d, b in enumerate(held) if b == block] for block in blocks]
-    takers = [[d for d, b in enumerate(taken) if b == block] for block in blocks]
-    for orders in itertools.product(*map(itertools.permutations, holders)):
-        source = np.empty(len(held), dtype=np.int64)
-        for senders, receivers in zip(orders, takers, strict=True):
-            source[receivers] = senders
-        yield source
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (3, 2), (6, 1), (2, 2), (1, 5)])

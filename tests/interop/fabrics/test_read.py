@@ -64,6 +64,13 @@ def test_the_rate_of_a_link_is_asked_for(tmp_path: Path) -> None:
         read_fabric(_written(tmp_path, "even.txt", EVEN))
 
 
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    """Of many a small file would make a large matrix."""
+    text = EVEN.replace("GPU2  CPU", f"{'GPU2 ' * 1000} CPU", 1)
+    with pytest.raises(InputError, match="names a GPU twice"):
+        read_fabric(_written(tmp_path, "even.txt", text), link_bandwidth=Fraction(GIGA))
+
+
 def test_switches_of_msccl_are_shared_beside_the_links(tmp_path: Path) -> None:
     fabric = read_fabric(_written(tmp_path, "hub.json", json.dumps(HUB)))
     loads = {

@@ -90,12 +90,13 @@ def runs(draw: st.DrawFn) -> Run:
     chunks = pick([n for n in range(1, 41) if not model.layers % n or not (model.layers + 2) % n])
     pp = pick(_divisors(chunks, chunks))
     vpp = chunks // pp if pp > 1 else 1
-    cp, sp, micro_batch, dp = pick([1, 1, 2, 4]), draw(st.booleans()), pick([1, 2]), pick([1, 2, 8])
+    cp, micro_batch, dp = pick([1, 1, 2, 4]), pick([1, 2]), pick([1, 2, 8])
+    sp = draw(st.booleans()) if tp > 1 else False
     rounds = pick([1, 2, 3]) * (pp if vpp > 1 else pick([1, pp]))
     batch = Batch(dp * micro_batch * rounds, pick([1, 2, 16]) * cp * tp * (2 if cp > 1 else 1))
     strategy = Strategy(
         *(tp, pp, dp, cp, vpp, micro_batch, sp),
-        zero=pick([0, 1, 2, 3]),
+        zero=pick([0, 1, 2, 3]) if dp * cp > 1 else 0,
         recompute=draw(st.sampled_from(Recompute)),
         flash=draw(st.sampled_from([True, True, False])),
         dtype=draw(st.sampled_from(["bf16", "bf16", "fp16"])),
@@ -118,10 +119,14 @@ def easy_runs(draw: st.DrawFn, name: str) -> Run:
     if name == "torchtitan":
         batch = Batch(batch.sequences, batch.tokens * (128 if strategy.cp > 1 else 1))
         gated = draw(st.sampled_from([LLAMA_70B, ODD]))
-        sharded = replace(strategy, zero=2 + strategy.zero % 2, dtype="bf16")
+        sharded = replace(strategy, dtype="bf16")
+        if strategy.dp * strategy.cp > 1:
+            sharded = replace(sharded, zero=2 + strategy.zero % 2)
         fits = not violations(gated, batch, sharded, strategy.devices)
         return (gated if fits else model), batch, sharded
     strategy = replace(strategy, cp=1, vpp=1, sequence_parallel=False)
+    if strategy.dp == 1:
+        strategy = replace(strategy, zero=0)
     if strategy.pp > 1:
         strategy = replace(strategy, tp=1, zero=strategy.zero % 2)
     return model, batch, strategy

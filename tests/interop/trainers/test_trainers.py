@@ -175,7 +175,7 @@ def test_megatron_overlaps_what_the_prediction_assumes(run: Run) -> None:
     assert trainer.export(*run, framework("megatron")) == plain
     written = trainer.export(*run, framework("megatron-core"))
     assert starts(trainer, run, written)
-    split = strategy.sequence_parallel and strategy.tp > 1
+    split = strategy.sequence_parallel
     overlaps = "--tp-comm-overlap" in written.text.splitlines()
     assert overlaps == (split and strategy.dtype == "bf16")
     assert (written.notes != plain.notes) == split
@@ -187,7 +187,6 @@ def test_megatron_overlaps_what_the_prediction_assumes(run: Run) -> None:
     "strategy",
     [
         Strategy(tp=2),
-        Strategy(tp=1, sequence_parallel=True),
         Strategy(tp=2, sequence_parallel=True, dtype="fp16"),
     ],
 )

@@ -33,7 +33,7 @@ MIXED = (3, 1, 2, 0, 7, 5, 4, 6)
 
 
 def frames() -> list[Ends]:
-    """Frames of eight devices, even with both orders of devices, and uneven."""
+    """Frames of eight devices: even with both orders of devices, uneven, and with empty blocks."""
     both = "R,R;P(a);P(b)"
     return [
         ends("a=2,b=4", (16, 24), both, "R,R", dtype="i64"),
@@ -44,6 +44,9 @@ def frames() -> list[Ends]:
         ends("a=8", (8, 8, 8), "R,R,R", "R,R,R", dtype="u8"),
         ends("a=2,b=4", (9, 7), both, "R,R", dtype="i32", devices=MIXED, uneven=Uneven.NESTED),
         ends("a=2,b=2,c=2", (5, 7), "R,R;P(c)", "R,R", dtype="i64", uneven=Uneven.NESTED),
+        ends("a=2,b=4", (3, 2), both, "R,R", dtype="i64", uneven=Uneven.NESTED),
+        ends("a=2,b=2,c=2", (1, 3), "R,R;P(b)", "R,R", dtype="i32", uneven=Uneven.NESTED),
+        ends("a=8", (5, 2, 3), "R,R,R;P(a)", "R,R,R", dtype="u8", uneven=Uneven.NESTED),
     ]
 
 

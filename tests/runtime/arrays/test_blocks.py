@@ -41,7 +41,7 @@ def test_major_comes_first_and_positions_have_devices() -> None:
 
 
 @pytest.mark.parametrize("uneven", [Uneven.PADDED, Uneven.NESTED])
-@pytest.mark.parametrize("shape", [(7, 5), (6, 12), (5, 9)])
+@pytest.mark.parametrize("shape", [(7, 5), (6, 12), (5, 9), (1, 2)])
 def test_blocks_cover_the_array_as_often_as_it_is_replicated(
     uneven: Uneven, shape: tuple[int, int]
 ) -> None:

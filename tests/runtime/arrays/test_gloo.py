@@ -21,8 +21,9 @@ from p2smt.runtime.arrays.rank_steps import rank_steps
 from p2smt.runtime.options import RunOptions
 from p2smt.runtime.ranks.run_arrays import ArrayRunResult, run_arrays
 from tests.runtime.arrays.tools import ends, job, through, walk
-from tests.tiers import but_every
+from tests.tiers import but_every, but_the_first
 
+Dims = tuple[tuple[int, ...], ...]
 MIXED, TURNED = (3, 1, 0, 2, 7, 6, 5, 4), (3, 1, 0, 2)
 WALKS: list[tuple[Ends, int, bool]] = [
     (ends("a=2,b=2", (8, 10), "R,S(b);P(a,max)", "R,R", dtype="f64", devices=TURNED), 9, True),
@@ -32,6 +33,7 @@ WALKS: list[tuple[Ends, int, bool]] = [
     (ends("a=2,b=3", (70, 11), "S(a),R;P(b)", "S(b),R", uneven=Uneven.PADDED), 2, False),
     (ends("a=2,b=3", (7, 4), "R,R;P(a);P(b)", "S(a,b),R", uneven=Uneven.NESTED), 4, True),
     (ends("a=3,b=2", (12, 12), "R,R;P(a,avg);P(b,avg)", "R,R", dtype="bf16"), 1, False),
+    (ends("a=4,b=2", (3, 2), "S(b),R;P(a)", "R,R", uneven=Uneven.NESTED), 2, True),
     (ends("a=2,b=2", (8, 8), "R,R;P(a,product)", "R,R", dtype="i32"), 4, True),
     (ends("a=2,b=2", (8, 8), "S(b),R;P(a)", "R,R", dtype="bool"), 4, True),
     (ends("a=2,b=2", (8, 8), "S(b),R;P(a,min)", "R,R", dtype="u8"), 6, True),
@@ -67,6 +69,29 @@ def test_walks_are_right_and_keep_to_their_memory(case: tuple[Ends, int, bool]) 
         copied = max(map(found.frame.local_bytes, _reduced_in_place(found, steps)), default=0)
         extra = result.memory_bytes - result.predicted_bytes
         assert extra in range(copied + 1)
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    "path",
+    but_the_first(
+        ("S(a),R", ("all-to-all", ((), (0,))), ("all-gather", ((), ()))),
+        ("R,R;P(a)", ("reduce-scatter", ((0,), ())), ("all-gather", ((), ()))),
+        ("R,R;P(a)", ("reduce-scatter", ((), (0,))), ("all-to-all", ((0,), ()))),
+        ("R,R", ("slice", ((0,), ())), ("all-gather", ((), ()))),
+    ),
+)
+def test_ranks_may_have_nothing(path: tuple[str, *tuple[tuple[str, Dims], ...]]) -> None:
+    """Two rows and one column over four ranks."""
+    source, *steps = path
+    found = ends("a=4", (2, 1), source, "S(a),R", uneven=Uneven.NESTED)
+    moves = [(kind, ArrayState(dims)) for kind, dims in steps]
+    result = on_gloo(job(found.frame, found.source, through(found, *moves)))
+    assert result.errors == ()
+    assert result.verified
+    assert result.memory_bytes is not None
+    assert result.memory_bytes <= result.predicted_bytes
 
 
 def _reduced_in_place(found: Ends, steps: Sequence[ArrayStep]) -> list[ArrayState]:

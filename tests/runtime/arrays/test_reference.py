@@ -23,6 +23,8 @@ FRAMES = (
     ends("a=3,b=2", (6, 12), "R,R;P(a,avg);P(b,avg)", "R,R", dtype="bf16"),
     ends("a=2,b=3", (7, 5), "S(a),R;P(b)", "R,R", uneven=Uneven.NESTED),
     ends("a=2,b=3", (7, 5), "S(a),S(b)", "S(b),R", uneven=Uneven.PADDED),
+    ends("a=2,b=4", (3, 2), "R,S(b);P(a)", "R,R", uneven=Uneven.NESTED),
+    ends("a=4", (2, 1), "S(a),R", "R,R", uneven=Uneven.PADDED),
     ends("a=2,b=2", (4,), "S(a)", "S(b)", to_devices=(3, 2, 0, 1)),
     ends("a=2,b=2", (8, 8), "R,S(b);P(a)", "R,R", dtype="bool"),
 )

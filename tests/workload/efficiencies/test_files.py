@@ -52,11 +52,11 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "part"),
     [
-        ("fraction", "1.2", "part up to 1"),
-        ("fraction", "0", "part up to 1"),
+        ("fraction", "1.2", "a part from 1e-06 to 1"),
+        ("fraction", "0", "a part from 1e-06 to 1"),
         ("fraction", "much", "must be a number"),
         ("fraction", "nan", "finite"),
-        ("layer_s", "-1", "no negative time"),
+        ("layer_s", "-1", "a time from 0 to"),
         ("framework", "nemoo", "did you mean 'nemo'"),
         ("runs", "many", "whole number"),
         ("colour", "red", "unknown key"),

@@ -54,6 +54,23 @@ def test_runs_with_doubtful_strategies_do_not_count(values: dict[str, str], coun
     assert found.runs[0].training.strategy.micro_batch == (2 if "mbs" not in values else 1)
 
 
+@pytest.mark.parametrize(
+    ("values", "sp", "zero"),
+    [
+        ({"tp": "1", "sp": "1", "zero": "2"}, False, 2),
+        ({"tp": "2", "sp": "1", "zero": "2"}, True, 2),
+        ({"dp": "1", "cp": "1", "sp": "1", "zero": "2"}, True, 0),
+        ({"dp": "1", "cp": "2", "sp": "1", "zero": "2"}, True, 2),
+    ],
+)
+def test_switches_that_a_framework_ignores_are_off(
+    values: dict[str, str], sp: bool, zero: int
+) -> None:
+    (run,) = parse_runs(text_of(values), "runs.csv").runs
+    assert (run.training.strategy.sequence_parallel, run.training.strategy.zero) == (sp, zero)
+    assert "ZeRO has stages" in refusal(text_of(values | {"zero": "4"}))
+
+
 def test_other_kinds_are_set_aside_by_name() -> None:
     found = parse_runs(text_of({"kind": "moe"}, {"status": "oom", "step_s": ""}, {}), "runs.csv")
     assert [name for name, _ in found.refused] == ["r0", "r1"]

@@ -15,9 +15,10 @@ import pytest
 from p2smt.result import SearchLimits, Status
 from p2smt.workload.batch import Batch
 from p2smt.workload.search.answer import PlanAnswer
+from p2smt.workload.search.limits import SpaceLimits
 from p2smt.workload.search.plan import plan
 from p2smt.workload.search.programs import ProgramShelf
-from p2smt.workload.search.question import PlanQuestion, Prices, SpaceLimits
+from p2smt.workload.search.question import PlanQuestion, Prices
 from p2smt.workload.strategy import Recompute, Strategy
 from tests.tiers import but_the_first
 from tests.workload.search.test_plan import MODEL, cluster

@@ -20,8 +20,9 @@ from p2smt.workload.efficiency import Efficiency, Framework
 from p2smt.workload.iteration import predict
 from p2smt.workload.run import TrainingRun
 from p2smt.workload.search.answer import PlanAnswer
+from p2smt.workload.search.limits import SpaceLimits
 from p2smt.workload.search.plan import plan
-from p2smt.workload.search.question import PlanQuestion, SpaceLimits
+from p2smt.workload.search.question import PlanQuestion
 from p2smt.workload.strategy import Recompute, Strategy
 from p2smt.workload.transformer import Transformer
 from tests.oracles.plans import Enumerated, enumerated
@@ -74,18 +75,21 @@ def questions(draw: st.DrawFn, of: Sequence[tuple[int, ...]]) -> PlanQuestion:
         zero=draw(st.sampled_from([(0,), (2,), (1, 3)])),
         sequence_parallel=draw(st.sampled_from([(False,), (False, True)])),
     )
+    fixed: tuple[tuple[str, int | Recompute], ...] = draw(
+        st.sampled_from([(), (("tp", 2),), (("recompute", Recompute.FULL),), (("zero", 1),)])
+    )
+    space = replace(space, **{name: None for name, _ in fixed})
     levels = len(topology.levels)
     rule = st.builds(AxisRule, st.integers(0, 3), st.integers(0, levels - 1), st.booleans())
-    entry = st.builds(
-        FixedEntry, st.integers(0, 3), st.integers(0, levels - 1), st.sampled_from([1, 2])
-    )
+    axes = st.integers(0, 2 if fixed == (("tp", 2),) else 3)
+    entry = st.builds(FixedEntry, axes, st.integers(0, levels - 1), st.sampled_from([1, 2]))
     return PlanQuestion(
         model,
         Batch(draw(st.sampled_from([12, 24])), 64),
         topology,
         Efficiency("e", "d", draw(st.sampled_from(FRAMEWORKS)), 0.5, 1e-5, 1, 0.05),
         space,
-        draw(st.sampled_from([(), (("tp", 2),), (("recompute", Recompute.FULL),), (("zero", 1),)])),
+        fixed,
         tuple(draw(st.lists(rule | entry, max_size=1))),
         draw(st.sampled_from([None, 10**9, 3 * 10**6, 10**6])),
         draw(st.sampled_from([0.0, 0.05, 0.5])),

@@ -23,16 +23,18 @@ from p2smt.workload.iteration import predict, predict_with
 from p2smt.workload.run import TrainingRun
 from p2smt.workload.search.answer import StrategyRun
 from p2smt.workload.search.branch import close
+from p2smt.workload.search.choices import Choices
 from p2smt.workload.search.collectives import CollectiveTiming
 from p2smt.workload.search.ledger import Ledger
+from p2smt.workload.search.limits import SpaceLimits
 from p2smt.workload.search.plan import plan
 from p2smt.workload.search.planned import planned
 from p2smt.workload.search.pricing.candidates import Candidates
 from p2smt.workload.search.pricing.placed import PlacedCandidates
 from p2smt.workload.search.pricing.prices import SceneShelf
 from p2smt.workload.search.programs import ProgramTiming
-from p2smt.workload.search.question import PlanQuestion, Prices, SpaceLimits
-from p2smt.workload.search.space import Choices, space_of
+from p2smt.workload.search.question import PlanQuestion, Prices
+from p2smt.workload.search.space import space_of
 from p2smt.workload.search.verdict import verdict
 from p2smt.workload.strategy import AXES, Recompute, Strategy
 from p2smt.workload.timing.prices import call_seconds, default_placement
@@ -223,6 +225,7 @@ def test_help_that_is_said_does_help() -> None:
 def test_rules_come_before_memory() -> None:
     """On one node tp cannot leave it: where it should, more memory does not help."""
     one = replace(SMALL, topology=cluster((1, 4), (1e8, 1e10)), memory_bytes=10)
+    one = replace(one, space=replace(SMALL.space, zero=(0,)))
     nowhere = replace(one, fixed=(("tp", 4),), rules=(AxisRule(3, 0, False),))
     found = plan(nowhere)
     assert (found.status, found.shortfall) == (Status.INFEASIBLE, None)

@@ -24,8 +24,9 @@ from p2smt.result import Status
 from p2smt.search.solve import solve
 from p2smt.workload.batch import Batch
 from p2smt.workload.search.answer import PlanAnswer
+from p2smt.workload.search.limits import SpaceLimits
 from p2smt.workload.search.plan import plan as search_plan
-from p2smt.workload.search.question import PlanQuestion, Prices, SpaceLimits
+from p2smt.workload.search.question import PlanQuestion, Prices
 from p2smt.workload.strategy import AXES, Recompute
 from p2smt.workload.training_plan import plan as plans
 from p2smt.workload.training_plan.answered import known_answers

@@ -3,6 +3,9 @@
 Either the output of ``sdy_opt --sdy-reshard-to-collectives``, or one of Shardy's own test files,
 where comments (``CHECK-NEXT``) hold what the pass must emit and the code is what it is given.  Each
 operation says the type after it (``out_sharding``), so a sequence is a list of types.
+
+Read line by line, and each line from left to right: no pattern begins at a place from which another
+one has been tried, so that a hostile file costs no more than reading it.
 """
 
 from __future__ import annotations
@@ -30,18 +33,16 @@ _KINDS = {
     "reduce_scatter": StepKind.REDUCE_SCATTER,
     "all_reduce": StepKind.ALL_REDUCE,
 }
-_SPEC = re.sub(r"\?P<\w+>", "", SHARDING)
-_FUNCTION = re.compile(r"^func\.func @(?P<name>[\w.$-]+)", re.MULTILINE)
-_MESH = re.compile(r"^sdy\.mesh @\S+ = <\[.*$", re.MULTILINE)
-_OP = re.compile(rf"sdy\.(?P<op>\w+) .*?out_sharding=(?P<after>{_SPEC[:-1]})(>|$)", re.MULTILINE)
-_OTHER_COMMENT = re.compile(r"^\s*//(?! CHECK).*$", re.MULTILINE)
-_KEPT = re.compile(r"// CHECK\S*.*sdy\.reshard ")
-_RESHARD = re.compile(rf"^\s*%\S+ = sdy\.reshard %\S+ (?P<to>{_SPEC})", re.MULTILINE)
-_SOURCE = re.compile(
-    rf"sdy\.sharding\s*=\s*#sdy\.sharding(_per_value)?(<\[)?(?P<of>{_SPEC})", re.MULTILINE
-)
-_TENSOR = re.compile(r"tensor<(?P<sizes>(\d+x)+)(?P<dtype>\w+)>")
-_LATER = re.compile(r"\n(//[^\n]*\n)*// CHECK-LABEL|\nsdy\.mesh")
+_SPEC = re.compile(SHARDING[:-1])  # checks may leave the > out
+_FUNCTION = re.compile(r"func\.func @(?P<name>[\w.$-]+)")
+_LABEL, _MESH, _NO_AXES = "// CHECK-LABEL", "sdy.mesh @", "<[]"
+_OP = re.compile(r"sdy\.(?P<op>\w+) ")
+_AFTER = "out_sharding="
+_OTHER_COMMENT = re.compile(r"\s*//(?! CHECK)")
+_CHECK, _RESHARD = "// CHECK", "sdy.reshard "
+_ASKED = re.compile(r"\s*%\S+ = sdy\.reshard %\S+ ")
+_SOURCE = re.compile(r"sdy\.sharding\s*=\s*#sdy\.sharding(_per_value)?(<\[)?")
+_TENSOR = re.compile(r"tensor<(?P<sizes>([0-9]{1,18}x){1,32})(?P<dtype>[A-Za-z]\w{0,15})>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,34 +108,56 @@ def read_shardy(text: str, source: str) -> ShardyCases:
     Raises:
         InputError: it has no function.
     """
-    meshes = {}
-    for line in _MESH.findall(text):
-        if "<[]" not in line:  # no axes: there is nothing to shard over
-            name, mesh = parse_shardy_mesh(line)
-            meshes[name] = mesh
-    starts = list(_FUNCTION.finditer(text))
-    if not starts:
-        raise InputError(source, "has no func.func", "give MLIR of Shardy")
+    lines = text.split("\n")
+    meshes = dict(
+        parse_shardy_mesh(line)
+        for line in lines
+        if line.startswith(_MESH) and _NO_AXES not in line  # no axes: nothing to shard over
+    )
     cases, left_out = [], []
-    for match, end in zip(starts, [*(m.start() for m in starts[1:]), len(text)], strict=True):
-        body = _OTHER_COMMENT.sub("", _LATER.split(text[match.start() : end])[0])
+    for name, body in _functions(lines):
         try:
-            cases.append(_case(match["name"], body, meshes))
+            cases.append(_case(name, body, meshes))
         except InputError as error:
-            left_out.append((match["name"], str(error)))
+            left_out.append((name, str(error)))
+    if not cases and not left_out:
+        raise InputError(source, "has no func.func", "give MLIR of Shardy")
     return ShardyCases(tuple(cases), tuple(left_out))
 
 
-def _case(name: str, body: str, meshes: Mapping[str, Mesh]) -> ShardyCase:
-    tensor, asked = _TENSOR.search(body), _RESHARD.search(body)
-    if tensor is None or _KEPT.search(body):
+def _functions(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Name and lines of each function, without comments that check nothing.
+
+    It ends where another one, its label (with the comments above that) or a mesh begins.
+    """
+    name, body = "", list[str]()
+    for line in lines:
+        begins = _FUNCTION.match(line)
+        if begins or line.startswith((_LABEL, _MESH)):
+            while line.startswith(_LABEL) and body and body[-1].startswith("//"):
+                body.pop()
+            if name:
+                yield name, body
+            name, body = begins["name"] if begins else "", []
+        if name and not _OTHER_COMMENT.match(line):
+            body.append(line)
+    if name:
+        yield name, body
+
+
+def _case(name: str, body: Sequence[str], meshes: Mapping[str, Mesh]) -> ShardyCase:
+    if any(map(_keeps, body)):
         raise InputError(name, "Shardy keeps its reshard as it is")
+    tensor = next(filter(None, map(_TENSOR.search, body)), None)
+    if tensor is None:
+        raise InputError(name, "has no tensor<..> with sizes and a type of elements")
     shape = tuple(int(size) for size in tensor["sizes"].split("x")[:-1])
-    ops = list(_OP.finditer(body))
-    if unknown := [op["op"] for op in ops if op["op"] not in _KINDS]:
-        raise InputError(name, f"sdy.{unknown[0]} is none of the six steps")
-    found = [parse_sharding(f"{op['after']}>", meshes) for op in ops]  # checks may leave the > out
-    last = parse_sharding(asked["to"], meshes) if asked else found[-1] if found else None
+    ops = [op for line in body for op in _operations(line)]
+    if unknown := [op for op, _ in ops if op not in _KINDS]:
+        raise InputError(name, f"sdy.{unknown[0][:40]} is none of the six steps")
+    found = [parse_sharding(after, meshes) for _, after in ops]
+    asked = [to for line in body for to in _asked(line)]
+    last = parse_sharding(asked[0], meshes) if asked else found[-1] if found else None
     if last is None:
         raise InputError(name, "nothing is resharded in it")
     first = _source(body, meshes, last[0], len(shape))
@@ -144,15 +167,44 @@ def _case(name: str, body: str, meshes: Mapping[str, Mesh]) -> ShardyCase:
         ElementType.parse(tensor["dtype"]),
         tuple(meshes[mesh] for mesh, _ in (first, *found)),
         tuple(layout for _, layout in (first, *found)),
-        tuple(_KINDS[op["op"]] for op in ops),
+        tuple(_KINDS[op] for op, _ in ops),
         (meshes[last[0]], last[1]),
     )
 
 
-def _source(body: str, meshes: Mapping[str, Mesh], mesh: str, dims: int) -> tuple[str, Layout]:
+def _keeps(line: str) -> bool:
+    """Whether a check wants a reshard to be left."""
+    at = line.find(_CHECK)
+    return at >= 0 and _RESHARD in line[at:]
+
+
+def _operations(line: str) -> Iterator[tuple[str, str]]:
+    """The operation of a line, if it says the type after it; with that type."""
+    found = _OP.search(line)
+    at = line.find(_AFTER, found.end()) if found else -1
+    if found and at >= 0 and (after := _SPEC.match(line, at + len(_AFTER))):
+        yield found["op"], f"{after[0]}>"
+
+
+def _asked(line: str) -> Iterator[str]:
+    """The type that the code of a line asks for, if it does."""
+    found = _ASKED.match(line)
+    if found and (to := _SPEC.match(line, found.end())):
+        yield f"{to[0]}>"
+
+
+def _source(
+    body: Sequence[str], meshes: Mapping[str, Mesh], mesh: str, dims: int
+) -> tuple[str, Layout]:
     """The type that the argument has: where none is written it is replicated."""
-    match = _SOURCE.search(body)
-    return parse_sharding(match["of"], meshes) if match else (mesh, Layout(((),) * dims))
+    for line in body:
+        if found := _SOURCE.search(line):
+            of = _SPEC.match(line, found.end())
+            given = line[found.start() :][:80]
+            if of is None:
+                raise InputError(f"sharding {given!r}", "is no sdy.sharding", "write <@mesh, [..]>")
+            return parse_sharding(f"{of[0]}>", meshes)
+    return mesh, Layout(((),) * dims)
 
 
 def ends_of_case(case: ShardyCase, shape: Sequence[int]) -> tuple[Ends, ...]:

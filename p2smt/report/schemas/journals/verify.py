@@ -29,12 +29,20 @@ class JournalCover(OutputPart):
     whole: Annotated[Share, Field(description="What the space holds.")]
 
 
+class GivenUpCube(OutputPart):
+    """A cube without a verdict, at which workers died."""
+
+    cube: Annotated[list[str], Field(description="Its decisions, outermost first.")]
+    deaths: Annotated[int, Field(ge=1, description="Of workers, after which it was given up.")]
+
+
 class JournalVerdicts(OutputPart):
     """Verdicts that rest on a solver's word."""
 
     recorded: Annotated[Count, Field(description="How many there are.")]
     solved_again: Annotated[Count, Field(description="How many were given to a solver again.")]
     agreed: Annotated[Count, Field(description="Of these, how many nothing speaks against.")]
+    unchecked: Annotated[Count, Field(description="How many the answer takes at their word.")]
     out_of_time: Annotated[Count, Field(description="How many got no answer in time.")]
     solver: Annotated[str, Field(description="Which solver; empty: as the search had it.")]
     another: Annotated[bool, Field(description="Whether it is another than the search had.")]
@@ -47,6 +55,9 @@ class VerifyJournalOutput(Output):
     verdict: Annotated[
         Literal["valid", "unproved", "invalid"],
         Field(description="unproved: nothing is wrong, but not every cube is closed by a proof."),
+    ]
+    proved: Annotated[
+        bool, Field(description="Whether it is valid and no verdict is taken at its word.")
     ]
     violations: Annotated[list[str], Field(description="What is wrong, without solving.")]
     space: str
@@ -63,6 +74,7 @@ class VerifyJournalOutput(Output):
     digest: Annotated[str | None, Field(description="Of the members that were listed.")]
     cover: JournalCover
     unsettled: Annotated[Count, Field(description="Cubes that may hold a better member.")]
+    given_up: Annotated[list[GivenUpCube], Field(description="Of them, after deaths of workers.")]
     by_formula: Annotated[Count, Field(description="Cubes set aside by a bound computed again.")]
     members: Annotated[Count, Field(description="Members, each made again from its witness.")]
     verdicts: JournalVerdicts

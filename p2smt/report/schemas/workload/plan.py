@@ -157,7 +157,9 @@ class PlanOutput(TrainingOutput):
         list[str], Field(description="How the best lies outside everything measured.")
     ]
     shortfall: Annotated[MissingMemory | None, Field(description="Where nothing fits.")]
-    reason: Annotated[str | None, Field(description="Why there is no answer, in words.")]
+    reason: Annotated[
+        str | None, Field(description="Why there is no answer, or no proof, in words.")
+    ]
     options: Annotated[list[OptionsOf], Field(description="The best strategy for each trainer.")]
     notes: Annotated[
         list[str], Field(description="Programs of the plan file that are not proved the best.")

@@ -7,12 +7,14 @@ the entity there; an entity fixes its outer digits.  If in some pair both are ou
 then some entity holds no block that its devices take.  Else the blocks held and taken agree in all
 slots with an outer digit, before or after; counting holders and takers, one part stays inside in
 max(product of the sizes of pairs with a outer alone, of those with b outer alone).  One pair of
-states of each outcome is priced.  Where it matters which devices send, that is the least price: on
-switches whose ports share evenly, all other links being free.
+states of each outcome is priced.  Where it matters which devices send, or where messages meet, that
+is the least price: on switches whose ports share evenly, all other links being free, with no more
+latency at any level than outside it.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -25,6 +27,7 @@ from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.bounds import bare_links
 from p2smt.cost.loads.footprint_explicit import explicit_send
 from p2smt.cost.loads.routing import FloatArray
+from p2smt.cost.redistribution.permutes import quick_levels
 from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.parallelism.placement import BoolArray, IntArray
 from p2smt.search.redistribution.exact.symmetry import Symmetry
@@ -134,12 +137,14 @@ class Sends:
         return message if self._plain else np.fmax(message, self._by_keys(number, targets))
 
     def exact(self, number: int, target: int) -> float:
-        """The price of one permute."""
+        """The price of one permute: no less than its bounds, which prices of any senders may be."""
         key = (number, target)
         found = self._exact.get(key)
         if found is None:
             before, after = self._table.state(number), self._table.state(target)
-            found = self._exact[key] = self._prices.permute(before, after).seconds
+            least_s = float(self.least(number, np.array([target]))[0])
+            found = max(least_s, self._prices.permute(before, after).seconds)
+            self._exact[key] = found
         return found
 
     def _keys(self, number: int, targets: IntArray, letters: IntArray) -> IntArray:
@@ -174,13 +179,24 @@ class Sends:
 def roomy(topology: Topology) -> Topology:
     """Links on which no permute takes longer: ports share evenly, links between siblings are free.
 
-    Rates are the best that a library reaches; what it takes for latency is left out.
+    Rates are the best that a library reaches; what it takes for latency is left out.  A level's
+    latency is no more than that of any outside it: messages may meet there instead.
     """
     links = bare_links(topology, least=0.0 if topology.library else 1.0)
     found = replace(links, hosts=None, levels=tuple(map(_roomy, links.levels)))
-    if not topology.library:
+    if topology.library:
+        return replace(found, levels=tuple(_capped(level, 0.0) for level in found.levels))
+    if not quick_levels(links):
         return found
-    return replace(found, levels=tuple(_scaled(level, 1.0, 0.0) for level in found.levels))
+    crossed = (level.link.latency_s if level.size > 1 else math.inf for level in links.levels)
+    least_s = itertools.accumulate(crossed, min)
+    return replace(found, levels=tuple(map(_capped, found.levels, least_s)))
+
+
+def _capped(level: Level, most_s: float) -> Level:
+    """A level whose latencies are at most so much."""
+    pieces = (replace(p, latency_s=min(p.latency_s, most_s)) for p in level.link.pieces)
+    return replace(level, link=replace(level.link, pieces=tuple(pieces)))
 
 
 def _roomy(level: Level) -> Level:

@@ -22,6 +22,7 @@ import numpy as np
 
 from p2smt.arrays.frame import Frame
 from p2smt.cluster.topology import Level, LinkKind, Topology
+from p2smt.cost.redistribution.permutes import quick_levels
 from p2smt.parallelism.placement import IntArray
 from p2smt.search.redistribution.exact.table import StateTable
 
@@ -31,7 +32,7 @@ class Symmetry:
     """``letters`` has one for each digit; ``classes`` partition the digits into runs.
 
     ``levels[q]`` is the level of a digit (None: not aligned).  ``plain``: it makes no difference
-    which devices of an entity send.
+    which devices of an entity send, nor which levels inside an outer one are crossed.
     """
 
     levels: tuple[int, ...] | None
@@ -51,12 +52,13 @@ class Symmetry:
         ]
         numbers = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
         letters = tuple(numbers[kind] for kind in kinds)
-        plain = all(map(_plain, topology.levels, _under(topology)))
-        if aligned is None or not plain:
+        even = all(map(_plain, topology.levels, _under(topology)))
+        plain = even and not quick_levels(topology)
+        if aligned is None or not even:
             return Symmetry(aligned, letters, tuple((q,) for q in range(count)), False)
         cuts = [q for q in range(count) if not q or letters[q - 1] != letters[q]]
         classes = tuple(tuple(range(a, b)) for a, b in zip(cuts, [*cuts[1:], count], strict=True))
-        return Symmetry(aligned, letters, classes, True)
+        return Symmetry(aligned, letters, classes, plain)
 
     @property
     def exchanges(self) -> int:

@@ -18,6 +18,7 @@ from p2smt.collectives.names import RequestKind
 from p2smt.cost.alpha_beta import step_model
 from p2smt.cost.loads.level_use import LevelUse, message_footprint
 from p2smt.cost.loads.routing import worst_link
+from p2smt.cost.redistribution.permutes import quick_levels
 from p2smt.cost.step_time import StepCostModel
 
 
@@ -34,7 +35,8 @@ def least_permute(
         return [_model(topology, j, [1] * len(levels)) for j in levels]
     first = next(j for j, count in enumerate(moved) if count)
     crossing = [_crossing(topology, moved, j, size) for j in range(len(topology.levels))]
-    return [_model(topology, first, crossing)]
+    meeting = range(first + 1) if quick_levels(topology) else (first,)
+    return [_model(topology, j, crossing) for j in meeting]
 
 
 def least_crossing(
@@ -76,6 +78,8 @@ def _model(topology: Topology, first: int, crossing: Sequence[int]) -> StepCostM
     """Messages that meet at level ``first``, so many of them over each uplink further in."""
     uses = []
     for j in range(first, len(topology.levels)):
+        if not crossing[j]:
+            continue
         link, under = topology.levels[j].link, topology.devices_under(j)
         if link.kind is LinkKind.SWITCH:
             load = under / link.ports if link.ports >= under else -(-crossing[j] // link.ports)

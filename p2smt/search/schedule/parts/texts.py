@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from p2smt.errors import InputError
+from p2smt.files.json_text import loads
 from p2smt.files.plain import from_plain, to_plain
 from p2smt.problems.sums import SumSchedule
 
@@ -22,7 +23,7 @@ def messages_of(text: str) -> SumSchedule:
     """
     given = f"schedule {text[:60]!r}"
     try:
-        found = from_plain(SumSchedule, json.loads(text))
+        found = from_plain(SumSchedule, loads(text))
     except (ValueError, RecursionError):
         raise InputError(given, "is no JSON") from None
     if messages_text(found) != text:

@@ -17,13 +17,14 @@ from p2smt.programs.program import parse_program
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.programs import Task, price
 from p2smt.workload.formulas.columns import RECOMPUTES
+from p2smt.workload.search.choices import Choices
 from p2smt.workload.search.ledger import Closed, Ledger
 from p2smt.workload.search.pricing.candidates import Candidates, axis_set
 from p2smt.workload.search.pricing.placed import PlacedCandidates
 from p2smt.workload.search.pricing.prices import SceneShelf, collective_s
 from p2smt.workload.search.programs import ProgramShelf, bound_s
 from p2smt.workload.search.question import SEARCHED, PlanQuestion, Prices
-from p2smt.workload.search.space import Choices, space_of
+from p2smt.workload.search.space import space_of
 from p2smt.workload.strategy import AXES, Recompute, Strategy
 from p2smt.workload.timing.combine import combine
 

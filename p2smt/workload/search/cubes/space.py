@@ -22,6 +22,7 @@ import numpy as np
 from p2smt.cost.library.model import Library
 from p2smt.cost.library.registry import register_library
 from p2smt.errors import InputError, OutOfTimeError
+from p2smt.files.json_text import loads
 from p2smt.files.plain import from_plain, to_plain
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.plans.solution import SAME
@@ -277,7 +278,7 @@ def _text(one: TimedStrategy) -> str:
 def _read(witness: str) -> tuple[Strategy, Matrix, ProgramTexts]:
     given = f"member {witness[:60]!r}"
     try:
-        parts = json.loads(witness)
+        parts = loads(witness)
         programs = dict(parts["programs"])
         found = parse_strategy(parts["strategy"]), matrix_of(parts["matrix"]), programs
     except (ValueError, KeyError, TypeError, RecursionError) as error:

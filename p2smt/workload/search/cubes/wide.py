@@ -18,6 +18,7 @@ from p2smt.cost.library.registry import library_of
 from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.placement import IntArray
 from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.skeletons.coordination.conclude import given_up_words
 from p2smt.skeletons.outcome import SearchOutcome
 from p2smt.skeletons.shared_table import new_table, shared_table
 from p2smt.skeletons.spread import SearchTerms, Spread, run_spread
@@ -40,6 +41,15 @@ CUBE_RULE = "sizes of pp, dp, cp, tp, then rows of the parallelism matrix in thi
 
 
 @dataclass(frozen=True, slots=True)
+class WideSearched:
+    """How strategies were timed, whether the search was interrupted, and what it gave up on."""
+
+    timing: StrategyTiming
+    interrupted: bool = False
+    given_up: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class WidePlan:
     """A search for strategies as the options of ``spread`` say, on the candidates of a ledger.
 
@@ -51,16 +61,30 @@ class WidePlan:
     spread: Spread
     measured: tuple[StrategyRun, ...] = ()
 
-    def search(self, watch: StopWatch) -> tuple[StrategyTiming, bool]:
-        """Fill the ledger; how its strategies were timed, and whether it was interrupted."""
-        question = self._question
+    def search(self, watch: StopWatch) -> WideSearched:
+        """Fill the ledger.
+
+        A few strategies are timed before any part is given out: they are the answer where the
+        search is cut short before a part is closed.
+        """
+        first = Ledger.of(self.ledger.candidates)
         try:
-            ceiling_s = self._reached_s(watch)
+            self._time_first(first, watch)
+            outcome, timing = self._searched(first, watch)
         except OutOfTimeError:
-            return self.singles, False
+            return self._first_only(first)
         except KeyboardInterrupt:
-            return self.singles, True
-        tick_s = scale_of(self.ledger)
+            return replace(self._first_only(first), interrupted=True)
+        return WideSearched(timing, outcome.interrupted, given_up_words(outcome.given_up))
+
+    def _first_only(self, first: Ledger) -> WideSearched:
+        """What there is without any part: the times with single collectives can be reached."""
+        self.ledger.reach(first)
+        return WideSearched(self.singles)
+
+    def _searched(self, first: Ledger, watch: StopWatch) -> tuple[SearchOutcome, StrategyTiming]:
+        question = self._question
+        tick_s, ceiling_s = scale_of(self.ledger), self._reached_s(first)
         ceiling = None if math.isinf(ceiling_s) else int(ceiling_s / tick_s)
         space = PlanSpace(question, tick_s, ceiling, _library(question.topology.library))
         keep_plan_shelf(space, PlanShelf.of(question, self.ledger.candidates))
@@ -68,31 +92,40 @@ class WidePlan:
         with nullcontext() if self.spread.scheduler else new_table() as table:
             outcome = run_spread(space, asked, self.spread, watch, table)
             _fill(self.ledger, space, outcome)
-            return self._retimed(table), outcome.interrupted
+            found = np.flatnonzero(np.isfinite(self.ledger.time_s))
+            if not outcome.status.settled:
+                self._add(first)
+            return outcome, self._retimed(table, found)
+
+    def _add(self, first: Ledger) -> None:
+        """Take the times of strategies that the search has not come to, or had them slower."""
+        faster = np.flatnonzero(first.time_s < self.ledger.time_s)
+        self.ledger.time_s[faster] = first.time_s[faster]
+        self.ledger.place[faster] = first.place[faster]
 
     @property
     def _question(self) -> PlanQuestion:
         return self.ledger.candidates.question
 
-    def _reached_s(self, watch: StopWatch) -> float:
-        """With programs, a cutoff that single collectives reach; else infinite.
-
-        Those of few strategies: what the others reach is for the workers to find.
+    def _time_first(self, first: Ledger, watch: StopWatch) -> None:
+        """Time a few strategies with single collectives: what the others reach is for the workers.
 
         Raises:
             OutOfTimeError: the watch expired.
         """
+        rows = runnable(first, first.open_rows(math.inf)[: max(_FIRST, self._question.top)])
+        if len(rows):
+            self.singles.settle(first, rows, math.inf, watch)
+
+    def _reached_s(self, first: Ledger) -> float:
+        """With programs, a cutoff that single collectives reach; else infinite."""
         question = self._question
         if question.prices is Prices.COLLECTIVES:
             return math.inf
-        first = Ledger.of(self.ledger.candidates)
-        rows = runnable(first, first.open_rows(math.inf)[: max(_FIRST, question.top)])
-        if len(rows):
-            self.singles.settle(first, rows, math.inf, watch)
         return first.cutoff_s(question.within, question.top)
 
-    def _retimed(self, table: str | None) -> StrategyTiming:
-        """Time those anew that the answer lists: by the ordinary path, without a limit.
+    def _retimed(self, table: str | None, found: IntArray) -> StrategyTiming:
+        """Time those that were found and the answer lists anew: by the ordinary path, to the end.
 
         Programs that a worker has told are not sought again.
         """
@@ -102,6 +135,7 @@ class WidePlan:
         if self._question.prices is Prices.PROGRAMS:
             timing = _with_told(ProgramTiming.of(singles), table)
         rows = np.array(listed_rows(self.ledger, self.measured), dtype=np.int64)
+        rows = rows[np.isin(rows, found) & (self.ledger.place[rows] < 0)]
         if not len(rows):
             return timing
         low_s = self.ledger.low_s[rows].copy()
@@ -136,7 +170,8 @@ def _fill(ledger: Ledger, space: PlanSpace, outcome: SearchOutcome) -> None:
     still = ledger.closed == Closed.OPEN
     least_s = float(np.nextafter(cutoff_s, np.inf)) if proved else bound_s
     ledger.low_s[still] = np.maximum(ledger.low_s[still], least_s)
-    ledger.low_s[rows] = ledger.time_s[rows] if proved else bound_s
+    low_s = ledger.time_s[rows] if proved else np.maximum(ledger.low_s[rows], bound_s)
+    ledger.low_s[rows] = low_s
     ledger.closed[rows] = Closed.EVALUATED
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from p2smt.arrays.ends import Ends
 from p2smt.arrays.steps import StepKind
 from p2smt.arrays.text import layout_text
 from p2smt.errors import InputError
+from p2smt.interop.arrays.peers import shardy_file
 from p2smt.interop.arrays.peers.replay import PeerPath
 from p2smt.interop.arrays.peers.shardy_file import ShardyCase, ends_of_case, read_shardy
 
@@ -128,3 +130,83 @@ def test_a_wrong_kind_of_step_is_said() -> None:
     text = FILE.read_text().replace("sdy.all_slice", "sdy.all_gather")
     changed = next(one for one in read_shardy(text, "x").cases if one.name == "from_replicated")
     assert "digits leave" in changed.path(ends_of_case(changed, (16, 8)))[1].outside
+
+
+class Counted:
+    """A pattern that counts the characters that it is given, of one line at a time."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self.pattern, self.characters = pattern, 0
+
+    def _noted(self, line: str, start: int) -> None:
+        assert "\n" not in line
+        self.characters += len(line) - start
+
+    def match(self, line: str, start: int = 0) -> re.Match[str] | None:
+        """As that of the pattern."""
+        self._noted(line, start)
+        return self.pattern.match(line, start)
+
+    def search(self, line: str, start: int = 0) -> re.Match[str] | None:
+        """As that of the pattern."""
+        self._noted(line, start)
+        return self.pattern.search(line, start)
+
+
+HEAD = "func.func @f(%arg0 : tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {\n"
+LONG = 100_000
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *("\n", " \n", "// a\n", "// CHECK\n", "// CHECK-LABEL: a\n", "%0 = a\n", HEAD),
+        *(
+            "sdy.a ",
+            "sdy.a out_sharding=<@mesh, [",
+            "// CHECK",
+            "sdy.sharding = #sdy.sharding<@m, [",
+        ),
+        *("tensor<1x", "1x", "x", "%", "%a = sdy.reshard "),
+    ],
+)
+def test_a_hostile_file_is_looked_at_a_few_times(
+    more: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pattern sees each line about once, from left to right, whatever is in the file."""
+    patterns = {
+        name: Counted(value)
+        for name, value in vars(shardy_file).items()
+        if isinstance(value, re.Pattern)
+    }
+    assert len(patterns) == 7
+    for name, counted in patterns.items():
+        monkeypatch.setattr(shardy_file, name, counted)
+    text = FILE.read_text() + HEAD + more * (LONG // len(more)) + "\n}\n"
+    found = read_shardy(text, "text")
+    assert [one.name for one in found.cases] == [one.name for one in READ.cases]
+    for name, counted in patterns.items():
+        assert counted.characters <= 4 * len(text), name
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tensor<16x8xf32>", f"tensor<{'9' * 5000}x8xf32>"),
+        ("tensor<16x8xf32>", f"tensor<16x{'9' * 19}xf32>"),
+        ("[7, 6, 5, 4, 3, 2, 1, 0]", f"[{'7' * 5000}, 6, 5, 4, 3, 2, 1, 0]"),
+        ("[7, 6, 5, 4, 3, 2, 1, 0]", "[7 6, 5, 4, 3, 2, 1, 0]"),
+        ('["x"=4, "y"=2]>', f'["x"={"4" * 5000}, "y"=2]>'),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_number_of_many_digits_is_refused(old: str, new: str) -> None:
+    """In one line, of the case that has it or of the whole file."""
+    text, said = FILE.read_text(), ""
+    assert old in text
+    try:
+        said = dict(read_shardy(text.replace(old, new), "text").left_out)["sub_axes"]
+    except InputError as error:
+        said = str(error)
+    assert said
+    assert "\n" not in said

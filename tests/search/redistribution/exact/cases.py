@@ -76,7 +76,7 @@ def cases(draw: st.DrawFn) -> Case:
     if count == 6 and draw(st.booleans()):
         other = parse_mesh(text, draw(st.permutations(range(count))))
     uneven = draw(st.sampled_from([Uneven.REFUSE, Uneven.REFUSE, Uneven.NESTED]))
-    sizes = [24, 13, 17, 10**6 + 1] if uneven is Uneven.NESTED else [24, 48, 1200]
+    sizes = [24, 13, 17, 3, 2, 10**6 + 1] if uneven is Uneven.NESTED else [24, 48, 1200]
     shape = tuple(draw(st.lists(st.sampled_from(sizes), min_size=1, max_size=2)))
     layouts = [draw(_layouts(mesh, len(shape), partial)) for partial in (True, False)]
     try:

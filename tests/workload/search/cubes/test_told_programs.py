@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from p2smt.errors import InputError
+from p2smt.parallelism.placement import IntArray
 from p2smt.plans.solution import RequestAnswer
 from p2smt.result import Status
 from p2smt.search import one_request
@@ -127,13 +128,13 @@ def test_what_the_answer_lists_is_timed_with_programs_that_were_told(
     sought: list[int] = []
     retimed = wide.WidePlan._retimed
 
-    def count(mine: wide.WidePlan, table: str | None) -> StrategyTiming:
+    def count(mine: wide.WidePlan, table: str | None, found: IntArray) -> StrategyTiming:
         def best(*_: object) -> object:
             sought.append(1)
             raise AssertionError("a program is sought that a worker told")
 
         monkeypatch.setattr(one_request, "best_program", best)
-        return retimed(mine, table)
+        return retimed(mine, table, found)
 
     monkeypatch.setattr(wide.WidePlan, "_retimed", count)
     assert told(plan(PROGRAMS, spread=spread)) == told(alone)
