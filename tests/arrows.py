@@ -176,8 +176,8 @@ BANS += (
 # Only solvers imports encodings: whatever asks, asks through its one door.
 JOINS_ENCODINGS = ("solvers", "encodings")
 
-# It imports by a computed name: public names on first use.
-COMPUTES_NAMES = ("p2smt",)
+# They import by a computed name: public names on first use, and the encoding that is asked.
+COMPUTES_NAMES = ("p2smt", "solvers.ask")
 
 # Third-party packages and who may import them; None: every module.
 PACKAGES: Mapping[str, tuple[str, ...] | None] = {

@@ -38,17 +38,17 @@ _SOLVER = "z3"
 _TURNS = range(-4, 4)
 
 
-def prove_claim(claim: Claim, limits: SearchLimits) -> Result[bool]:
+def prove_claim(problem: Claim, limits: SearchLimits) -> Result[bool]:
     """Whether a claim holds.
 
     COMPLETE with True: it does.  UNKNOWN: no proof within the limits or the encoding; never
     a proof of the contrary.
     """
     watch = StopWatch.start(limits)
-    v = Vars(new_solver(limits.seed), claim.size)
-    for given in claim.given:
+    v = Vars(new_solver(limits.seed), problem.size)
+    for given in problem.given:
         c1_given(v, given)
-    c3_refuted(v, claim)
+    c3_refuted(v, problem)
     try:
         value = decode(solution(v.solver, watch))
     except OutOfTimeError:

@@ -272,13 +272,16 @@ def best_programs(
     return Result(status, tuple(found), stats=_stats(watch, table))
 
 
-def cost_keys(problem: ProgramProblem, limits: SearchLimits) -> list[tuple[int, int]] | None:
+def cost_keys(problem: ProgramProblem, limits: SearchLimits) -> Result[tuple[tuple[int, int], ...]]:
     """The (instruction, payload rows) pairs that a cost table must cover, sorted.
 
-    None: the time ran out before they were known.
+    COMPLETE, or UNKNOWN: the time ran out before they were known.
     """
+    watch = StopWatch.start(limits)
     try:
-        table = build_table(problem, StopWatch.start(limits))
+        table = build_table(problem, watch)
     except OutOfTimeError:
-        return None
-    return sorted({(a.instruction, a.rows) for arcs in table.arcs.values() for a in arcs})
+        return Result(Status.UNKNOWN, stats=SolveStats("cpsat", watch.elapsed_s(), calls=0))
+    keys = sorted({(a.instruction, a.rows) for arcs in table.arcs.values() for a in arcs})
+    stats = SolveStats("cpsat", watch.elapsed_s(), calls=0)
+    return Result(Status.COMPLETE, tuple(keys), stats=stats)

@@ -42,7 +42,7 @@ from p2smt.encodings.program.z3_model import Vars, build, c12_excluded, decode, 
 from p2smt.encodings.program.z3_search import Z3Search, at_most, value
 from p2smt.errors import OutOfTimeError
 from p2smt.problems.program import Indices, ProgramProblem
-from p2smt.result import Result, SearchLimits, Status
+from p2smt.result import Result, SearchLimits, SolveStats, Status
 
 
 def _optimum(problem: ProgramProblem, search: Z3Search, v: Vars) -> Result[Indices]:
@@ -117,8 +117,8 @@ def best_programs(
     return Result(status, tuple(found), stats=search.stats())
 
 
-def cost_keys(problem: ProgramProblem, limits: SearchLimits) -> list[tuple[int, int]] | None:
-    """The (instruction, payload rows) pairs that a cost table must cover, sorted.
+def cost_keys(problem: ProgramProblem, limits: SearchLimits) -> Result[tuple[tuple[int, int], ...]]:
+    """The (instruction, payload rows) pairs that a cost table must cover, sorted: COMPLETE.
 
     A superset of those that occur: row counts start at k (or at 1, a device's own row), and a step
     keeps them or divides or multiplies them by a group size.
@@ -131,4 +131,5 @@ def cost_keys(problem: ProgramProblem, limits: SearchLimits) -> list[tuple[int, 
         counts |= new
         larger = {r * n for r in new for n in sizes if r * n <= problem.rows}
         new = (larger | {r // n for r in new for n in sizes if r % n == 0}) - counts
-    return [(i, rows) for i in allowed for rows in sorted(counts)]
+    keys = tuple((i, rows) for i in allowed for rows in sorted(counts))
+    return Result(Status.COMPLETE, keys, stats=SolveStats("z3", calls=0))

@@ -1,35 +1,32 @@
 """The one door to the solvers: a problem, what is asked about it, by whom, within which limits.
 
-All of it and the result is frozen and can be pickled.  Answers are not checked here.
+All of it and the result is frozen and can be pickled.  Answers are not checked here.  ``DOORS`` is
+the list of all encodings: ``encodings/FOLDER/SOLVER.py`` has the functions that a row names, and is
+imported when it is first asked, for solver libraries are heavy.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, assert_never, overload
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, overload
 
+from p2smt.encodings import cpsat_library, interruptible
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Matrix
 from p2smt.problems.allocation import AllocationProblem, Counts
 from p2smt.problems.claim import Claim
 from p2smt.problems.crossing import Coefficients, CrossingProblem, Refutation
+from p2smt.problems.flow import FlowPrices, FlowProblem
 from p2smt.problems.placement import PlacementProblem
 from p2smt.problems.program import Indices, ProgramProblem
 from p2smt.problems.race import RaceAnswer, RaceProblem
 from p2smt.problems.redistribution import Moves, RedistributionProblem
 from p2smt.problems.schedule import DisseminationProblem, StepSends
-from p2smt.problems.sums import AllReduceProblem, SumSchedule
-from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.solvers.load import (
-    all_reduce_encoding,
-    allocation_encoding,
-    claim_encoding,
-    crossing_encoding,
-    dissemination_encoding,
-    placement_encoding,
-    program_encoding,
-    race_encoding,
-    redistribution_encoding,
-)
+from p2smt.problems.sums import AllReduceProblem, ScheduleClass, SumSchedule
+from p2smt.result import Result, SearchLimits
 from p2smt.solvers.questions import (
     Best,
     Conflict,
@@ -154,153 +151,117 @@ def ask(
         EncodingBug: the solver rejects the encoding.
         KeyboardInterrupt: after the search has been stopped.
     """
-    match problem:
-        case PlacementProblem():
-            return _placement(problem, question, solver, limits)
-        case ProgramProblem():
-            return _program(problem, question, solver, limits)
-        case RaceProblem():
-            return _race(problem, question, solver, limits)
-        case Claim():
-            return _claim(problem, question, solver, limits)
-        case AllocationProblem():
-            return _allocation(problem, question, solver, limits)
-        case RedistributionProblem():
-            return _redistribution(problem, question, solver, limits)
-        case CrossingProblem():
-            return _crossing(problem, question, solver, limits)
-        case DisseminationProblem():
-            return _dissemination(problem, question, solver, limits)
-        case AllReduceProblem():
-            return _all_reduce(problem, question, solver, limits)
-        case _:
-            assert_never(problem)
+    door = _door(problem)
+    function = door.functions.get(type(question))
+    if function is None:
+        known = " or ".join(", ".join(kind.__name__ for kind in door.functions).rsplit(", ", 1))
+        raise InputError(f"question {question}", f"is none about {door.one}", f"ask for {known}")
+    more = (question.count,) if isinstance(question, Best) else ()
+    answer: Result[Any] = getattr(_encoding(door, solver), function)(problem, limits, *more)
+    return answer
 
 
-def _placement(
-    problem: PlacementProblem, question: Question, solver: Solver, limits: SearchLimits
-) -> Result[Any]:
-    encoding = placement_encoding(solver)
-    match question:
-        case Optimum():
-            return encoding.optimal_placement(problem, limits)
-        case Every():
-            return encoding.enumerate_placements(problem, limits)
-        case Conflict():
-            return encoding.conflicting_rules(problem, limits)
-        case Best() | CostKeys() | Witness() | Proof() | Multipliers():
-            raise _no_question(question, "a placement", "Optimum, Every or Conflict")
-        case _:
-            assert_never(question)
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The encodings of a problem: their folder, the solvers that have one, functions by question.
+
+    ``one`` and ``all`` name the problem in messages.
+    """
+
+    one: str
+    all: str
+    folder: str
+    solvers: tuple[Solver, ...]
+    functions: Mapping[type[Question], str]
 
 
-def _program(
-    problem: ProgramProblem, question: Question, solver: Solver, limits: SearchLimits
-) -> Result[Any]:
-    encoding = program_encoding(solver)
-    match question:
-        case Optimum():
-            return encoding.optimal_program(problem, limits)
-        case Every():
-            return encoding.enumerate_programs(problem, limits)
-        case Best(count):
-            return encoding.best_programs(problem, limits, count)
-        case CostKeys():
-            watch = StopWatch.start(limits)
-            keys = encoding.cost_keys(problem, limits)
-            stats = SolveStats(solver.value, watch.elapsed_s(), calls=0)
-            if keys is None:
-                return Result(Status.UNKNOWN, stats=stats)
-            return Result(Status.COMPLETE, tuple(keys), stats=stats)
-        case Conflict() | Witness() | Proof() | Multipliers():
-            raise _no_question(question, "a program", "Optimum, Every, Best or CostKeys")
-        case _:
-            assert_never(question)
+_CPSAT, _Z3, _BOTH = (Solver.CPSAT,), (Solver.Z3,), tuple(Solver)
+_ANY_SCHEDULE: Mapping[type[Question], str] = {Witness: "any_schedule"}
+
+DOORS: Mapping[type[AnyProblem], Door] = {
+    PlacementProblem: Door(
+        *("a placement", "placements", "placement", _BOTH),
+        {
+            Optimum: "optimal_placement",
+            Every: "enumerate_placements",
+            Conflict: "conflicting_rules",
+        },
+    ),
+    ProgramProblem: Door(
+        *("a program", "programs", "program", _BOTH),
+        {
+            Optimum: "optimal_program",
+            Every: "enumerate_programs",
+            Best: "best_programs",
+            CostKeys: "cost_keys",
+        },
+    ),
+    RaceProblem: Door("a race", "races", "race", _Z3, {Witness: "wrong_order"}),
+    Claim: Door("a claim", "claims", "claim", _Z3, {Proof: "prove_claim"}),
+    AllocationProblem: Door(
+        *("an allocation", "allocations", "allocation", _BOTH), {Optimum: "optimal_allocation"}
+    ),
+    RedistributionProblem: Door(
+        *("a redistribution", "redistributions", "redistribution", _BOTH),
+        {Optimum: "optimal_redistribution"},
+    ),
+    CrossingProblem: Door(
+        *("a crossing", "crossings", "crossing", _Z3),
+        {Witness: "cheaper_somewhere", Multipliers: "refuted_everywhere"},
+    ),
+    DisseminationProblem: Door(
+        *("a dissemination", "disseminations", "schedule.dissemination", _BOTH), _ANY_SCHEDULE
+    ),
+}
+ALL_REDUCE_DOORS: Mapping[ScheduleClass, Door] = {
+    family: Door(
+        "an all-reduce", f"all-reduces of class {family.value!r}", folder, solvers, _ANY_SCHEDULE
+    )
+    for family, folder, solvers in (
+        (ScheduleClass.TREES, "schedule.trees", _CPSAT),
+        (ScheduleClass.ACCUMULATORS, "schedule.accumulators", _CPSAT),
+        (ScheduleClass.PARTIAL_SUMS, "schedule.partials", _BOTH),
+    )
+}
+"""One problem in three classes of schedules, each with a model of its own."""
 
 
-def _race(
-    problem: RaceProblem, question: Question, solver: Solver, limits: SearchLimits
-) -> Result[Any]:
-    match question:
-        case Witness():
-            return race_encoding(solver).wrong_order(problem, limits)
-        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Proof() | Multipliers():
-            raise _no_question(question, "a race", "Witness")
-        case _:
-            assert_never(question)
+def _door(problem: AnyProblem) -> Door:
+    if isinstance(problem, AllReduceProblem):
+        return ALL_REDUCE_DOORS[problem.family]
+    return DOORS[type(problem)]
 
 
-def _claim(claim: Claim, question: Question, solver: Solver, limits: SearchLimits) -> Result[Any]:
-    match question:
-        case Proof():
-            return claim_encoding(solver).prove_claim(claim, limits)
-        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Witness() | Multipliers():
-            raise _no_question(question, "a claim", "Proof")
-        case _:
-            assert_never(question)
+def _encoding(door: Door, solver: Solver) -> Any:
+    if solver not in door.solvers:
+        given, known = f"solver {solver.value!r} for {door.all}", ", ".join(door.solvers)
+        raise InputError(given, f"must be {known}")
+    if solver is Solver.CPSAT:
+        cpsat_library.load_cpsat()
+    return import_module(f"p2smt.encodings.{door.folder}.{solver.value}")
 
 
-def _allocation(
-    problem: AllocationProblem, question: Question, solver: Solver, limits: SearchLimits
-) -> Result[Any]:
-    match question:
-        case Optimum():
-            return allocation_encoding(solver).optimal_allocation(problem, limits)
-        case Every() | Best() | CostKeys() | Conflict() | Witness() | Proof() | Multipliers():
-            raise _no_question(question, "an allocation", "Optimum")
-        case _:
-            assert_never(question)
+def ask_prices(problem: FlowProblem, limits: SearchLimits) -> Result[FlowPrices]:
+    """The prices of the greatest bound: OPTIMAL; INFEASIBLE: some way is too long; UNKNOWN.
+
+    A linear program, for which there is one solver, so nobody chooses.  The prices are floats:
+    nothing is proved by them as they are.
+
+    Raises:
+        TooLarge: the problem exceeds a limit of the encoding.
+        KeyboardInterrupt: after the search has been stopped.
+    """
+    import p2smt.encodings.schedule.flow.glop as glop
+
+    return glop.best_prices(problem, limits)
 
 
-def _redistribution(
-    problem: RedistributionProblem, question: Question, solver: Solver, limits: SearchLimits
-) -> Result[Any]:
-    match question:
-        case Optimum():
-            return redistribution_encoding(solver).optimal_redistribution(problem, limits)
-        case Every() | Best() | CostKeys() | Conflict() | Witness() | Proof() | Multipliers():
-            raise _no_question(question, "a redistribution", "Optimum")
-        case _:
-            assert_never(question)
+def stopping_when(useless: Callable[[int | None], bool]) -> AbstractContextManager[None]:
+    """Within it, solvers that this thread asks are stopped as soon as ``useless`` says so.
 
-
-def _crossing(
-    problem: CrossingProblem, question: Question, solver: Solver, limits: SearchLimits
-) -> Result[Any]:
-    match question:
-        case Witness():
-            return crossing_encoding(solver).cheaper_somewhere(problem, limits)
-        case Multipliers():
-            return crossing_encoding(solver).refuted_everywhere(problem, limits)
-        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Proof():
-            raise _no_question(question, "a crossing", "Witness or Multipliers")
-        case _:
-            assert_never(question)
-
-
-def _dissemination(
-    problem: DisseminationProblem, question: Question, solver: Solver, limits: SearchLimits
-) -> Result[Any]:
-    match question:
-        case Witness():
-            return dissemination_encoding(solver).any_schedule(problem, limits)
-        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Proof() | Multipliers():
-            raise _no_question(question, "a dissemination", "Witness")
-        case _:
-            assert_never(question)
-
-
-def _all_reduce(
-    problem: AllReduceProblem, question: Question, solver: Solver, limits: SearchLimits
-) -> Result[Any]:
-    match question:
-        case Witness():
-            return all_reduce_encoding(problem.family, solver).any_schedule(problem, limits)
-        case Optimum() | Every() | Best() | CostKeys() | Conflict() | Proof() | Multipliers():
-            raise _no_question(question, "an all-reduce", "Witness")
-        case _:
-            assert_never(question)
-
-
-def _no_question(question: Question, what: str, known: str) -> InputError:
-    return InputError(f"question {question}", f"is none about {what}", f"ask for {known}")
+    It is asked before each solve and about every 50 ms, with the lower bound in ticks that the
+    solve has proved so far, rounded down (None: nothing is known, or no ticks are minimised).  A
+    solve that is stopped answers as if its time had run out: FEASIBLE, UNKNOWN or TRUNCATED, with
+    the bound that it has proved.
+    """
+    return interruptible.stopping_when(useless)

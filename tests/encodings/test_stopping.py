@@ -15,9 +15,9 @@ from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.placement import Matrix
 from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
 from p2smt.result import STOPPED, SearchLimits, Status, StopWatch
-from p2smt.solvers.load import placement_encoding
+from p2smt.solvers.ask import ask, stopping_when
+from p2smt.solvers.questions import Every, Optimum
 from p2smt.solvers.solver import Solver
-from p2smt.solvers.stopping import stopping_when
 from tests.encodings.test_solver_runs import pigeons, split_evenly
 
 NO_LIMIT = SearchLimits()
@@ -156,15 +156,14 @@ def test_an_encoding_that_is_stopped_claims_no_proof(solver: Solver) -> None:
     rows: dict[tuple[int, ...], int] = {(2**k,): 2**k for k in range(4)}
     tables = tuple(CostTable((LevelTerm(j, (0,)),), rows) for j in range(3))
     problem = PlacementProblem((2, 4, 4), (8, 4), costs=tables)
-    encoding = placement_encoding(solver)
-    whole = encoding.optimal_placement(problem, NO_LIMIT)
+    whole = ask(problem, Optimum(), solver, NO_LIMIT)
     assert whole.status is Status.OPTIMAL
     seen: set[Matrix | None] = set()
     for times in range(1, 9):
         with stopping_when(After(times)):
-            listed = encoding.enumerate_placements(problem, NO_LIMIT)
+            listed = ask(problem, Every(), solver, NO_LIMIT)
         with stopping_when(After(times)):
-            best = encoding.optimal_placement(problem, NO_LIMIT)
+            best = ask(problem, Optimum(), solver, NO_LIMIT)
         assert listed.status in (Status.TRUNCATED, Status.COMPLETE)
         assert best.status in (Status.UNKNOWN, Status.FEASIBLE, Status.OPTIMAL)
         assert best.status is not Status.OPTIMAL or best.value == whole.value

@@ -22,7 +22,7 @@ from p2smt.search.spaces.row_bounds import narrowed
 from p2smt.search.spaces.rows import MatrixCubes, flat
 from p2smt.skeletons.cube import Closure, CubeVerdict, Member, OverBudget
 from p2smt.skeletons.space import CubeTask, Signals
-from p2smt.solvers.stopping import stopping_when
+from p2smt.solvers.ask import stopping_when
 
 
 @dataclass(slots=True)

@@ -18,8 +18,8 @@ from p2smt.search.spaces.texts import matrix_of
 from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
 from p2smt.skeletons.digest import digest_of
 from p2smt.skeletons.space import CubeTask, Signals, Skeleton
+from p2smt.solvers.ask import stopping_when
 from p2smt.solvers.solver import Solver, solver_of
-from p2smt.solvers.stopping import stopping_when
 
 _ROOTS = 16
 

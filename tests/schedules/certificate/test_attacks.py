@@ -19,7 +19,7 @@ from p2smt.result import SearchLimits
 from p2smt.schedules.certificate.certificate import ScheduleCertificate
 from p2smt.schedules.certificate.check import CertificateReport, check_certificate
 from p2smt.search.schedule.bounds.question import bounded, flow_problem, groups_of
-from p2smt.solvers.linear import ask_prices
+from p2smt.solvers.ask import ask_prices
 from tests.search.schedule.bounds.maps import maps_of
 from tests.strategies.draws import Draws, draws
 

@@ -25,7 +25,7 @@ from p2smt.schedules.certificate.check import check_certificate, claim_words
 from p2smt.search.schedule.bounds.exact import ExactPrices, exact_prices
 from p2smt.search.schedule.bounds.question import flow_problem, groups_of
 from p2smt.search.schedule.bounds.rate import distance_bound, rate_bound
-from p2smt.solvers.linear import ask_prices
+from p2smt.solvers.ask import ask_prices
 from tests.search.schedule.bounds.maps import maps_of
 from tests.search.schedule.bounds.test_rate import two_pairs
 from tests.strategies.draws import Draws, draws, shuffles

@@ -43,7 +43,7 @@ from p2smt.search.schedule.bounds.exact import ExactPrices, exact_prices
 from p2smt.search.schedule.bounds.min_cuts import narrow_cut
 from p2smt.search.schedule.bounds.question import FabricMap, bounded, flow_problem, groups_of
 from p2smt.search.schedule.bounds.steps import farthest_pair
-from p2smt.solvers.linear import ask_prices
+from p2smt.solvers.ask import ask_prices
 
 LARGE_EDGES, LARGE_RANKS = 20_000, 512
 """Of a fabric that has more, all that sets of ranks prove takes seconds, and is limited by time."""

@@ -34,8 +34,8 @@ from p2smt.search.schedule.synthesis.lowering import broken_synthesis
 from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
 from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
 from p2smt.skeletons.space import CubeTask, Signals, Skeleton
+from p2smt.solvers.ask import stopping_when
 from p2smt.solvers.solver import Solver, solver_of
-from p2smt.solvers.stopping import stopping_when
 
 _ROOT_DECISIONS = 4
 

@@ -33,7 +33,7 @@ from p2smt.search.spaces.texts import matrix_of
 from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
 from p2smt.skeletons.shared_table import shared_table
 from p2smt.skeletons.space import CubeTask, Signals, Skeleton
-from p2smt.solvers.stopping import stopping_when
+from p2smt.solvers.ask import stopping_when
 from p2smt.workload.batch import Batch
 from p2smt.workload.search.cubes.closing import CubeWatch, PlanCube, TimedStrategy, narrow
 from p2smt.workload.search.cubes.shelf import PlanShelf, ProgramTexts, sizes_text

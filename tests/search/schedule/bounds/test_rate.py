@@ -26,7 +26,7 @@ from p2smt.search.schedule.bounds.question import bounded, flow_problem, groups_
 from p2smt.search.schedule.bounds.rate import RateBound, flow_size, rate_bound
 from p2smt.search.schedule.bounds.steps import steps_bound
 from p2smt.search.schedule.dissemination import dissemination_problem, spreads
-from p2smt.solvers.linear import ask_prices
+from p2smt.solvers.ask import ask_prices
 from tests.search.schedule.bounds.maps import maps_of
 from tests.search.schedule.oracle import has_schedule
 
