@@ -2,7 +2,9 @@
 
 They count bytes and nominal rates: no latency, no call, no algorithm, no library.  So they hold for
 every program, every schedule, and every split of a payload over several that run at once; messages
-may take any way, and pass devices of other groups or of other entities on it.  n is the payload,
+may take any way from device to device, and pass devices of other groups or of other entities on it.
+Between siblings that links of their own join they go over these, or by way of a device outside:
+the switch around an entity does not send back into it what came out of it.  n is the payload,
 p the members of a group, G the number of groups, which fill the cluster.
 
 *Classes.* Cut the cluster into classes of devices: the entities of a level, or (of a ring or

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -224,6 +224,11 @@ class PlanModel(_PlanFields):
     allocation: TopologyModel | None = None
     training: TrainingBlock | None = None
 
+    @property
+    def links_alone(self) -> bool:
+        """Whether link-level bounds count nothing but links: files without ``basis`` are older."""
+        return self.basis is not None
+
 
 class OldPlanModel(_PlanFields):
     """A plan file of version 1: its restrictions are words, and its limits are not told."""
@@ -232,6 +237,7 @@ class OldPlanModel(_PlanFields):
     matrix: list[list[DeviceNumber]]
     restrictions: list[str]
     requests: list[OldRequestModel]
+    links_alone: ClassVar[bool] = False
 
 
 AnyPlan = PlanModel | OldPlanModel

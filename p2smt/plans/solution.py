@@ -307,8 +307,11 @@ class Solution:
 
     @property
     def bases(self) -> dict[int, ProofBasis]:
-        """What proofs rest on as to programs, by levels of a request; of a rank list, nothing."""
-        if self.best is not None and self.best.matrix is None:
+        """What a proved optimum rests on as to programs, by levels of a request.
+
+        Nothing where the answer is not proved best, or is a rank list.
+        """
+        if self.status is not Status.OPTIMAL or self.best is None or self.best.matrix is None:
             return {}
         return proof_bases(self.problem, self.stats.solver)
 

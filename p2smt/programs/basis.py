@@ -1,6 +1,7 @@
 """What it rests on that no program is missed: the word "optimal", or "complete", of programs.
 
-That an answer is valid never rests on it: the checker runs it on the real sizes.
+That an answer is valid rests on it only beyond 1,024 devices per group, where the checker takes
+small sizes instead of the real ones (:mod:`p2smt.programs.check`).
 """
 
 from __future__ import annotations

@@ -14,8 +14,6 @@ from p2smt.cost.step_time import StepTime
 from p2smt.plans.expected import Expected
 from p2smt.plans.file_model import (
     AnyPlan,
-    OldPlanModel,
-    OldRequestModel,
     PlanModel,
     RequestModel,
     StepModel,
@@ -77,10 +75,15 @@ def plan_notes(plan: AnyPlan, objective_s: float, programs_s: float | None) -> I
         yield f"peak_bytes says {plan.peak_bytes}, the largest of its requests {peak_bytes}"
 
 
-def request_bounds(n: int, model: RequestModel, expected: Expected) -> Iterator[str]:
-    """What is wrong with the bounds and the status of a valid request."""
+def request_bounds(
+    n: int, model: RequestModel, expected: Expected, links_alone: bool
+) -> Iterator[str]:
+    """What is wrong with the bounds and the status of a valid request.
+
+    ``links_alone``: its link-level bound counts nothing else, as in files of today.
+    """
     where, physical_s = f"request {n + 1}", expected.physical_bound_s
-    if not isinstance(model, OldRequestModel):
+    if links_alone:
         yield from differ(f"{where} physical_bound_s", model.physical_bound_s, physical_s)
     if model.bound_s is None or model.seconds is None:
         return
@@ -110,8 +113,11 @@ def plan_bounds(plan: AnyPlan, physical_s: float, on_hosts: bool) -> Iterator[st
         yield "the plan is called optimal, but rank lists were not searched"
     if plan.matrix is None and max(plan.bound_s, plan.physical_bound_s) > 0:
         yield "bound_s and physical_bound_s of a rank list are 0: nothing bounds rank orders"
-    linked = plan.matrix is not None and not isinstance(plan, OldPlanModel)
-    if linked and plan.physical_bound_s > physical_s * (1 + TOLERANCE):
+    if (
+        plan.matrix is not None
+        and plan.links_alone
+        and plan.physical_bound_s > physical_s * (1 + TOLERANCE)
+    ):
         yield f"physical_bound_s lies above {physical_s}, which the links allow this placement"
 
 

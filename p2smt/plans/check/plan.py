@@ -88,7 +88,7 @@ def check_plan(plan: AnyPlan, source: str) -> PlanReport:
     """
     problem, where = plan_problem(plan, source)
     with located(source):
-        found = [_check(problem, n, model, where) for n, model in enumerate(plan.requests)]
+        found = [_check(plan, problem, n, where) for n in range(len(plan.requests))]
     seconds = tuple(0.0 if one.expected is None else one.expected.seconds for one in found)
     total_s = with_programs_s = objective(problem, seconds)
     on_hosts = isinstance(where, RankList) and problem.topology.hosts is not None
@@ -166,14 +166,15 @@ def _regime(problem: Problem, model: RequestModel, found: _Found) -> str | None:
     return regime(problem.topology, found.expected.steps, model.chunks)
 
 
-def _check(problem: Problem, n: int, model: RequestModel, where: RankMap) -> _Found:
+def _check(plan: AnyPlan, problem: Problem, n: int, where: RankMap) -> _Found:
+    model = plan.requests[n]
     expected, how = _expected(problem, n, model, where)
     if isinstance(expected, Violation):
         return _Found(how, expected)
     names = problem.topology.names
     notes = [
         *(Note("cost", text, n) for text in request_notes(n, model, expected, names)),
-        *(Note("bound", text, n) for text in request_bounds(n, model, expected)),
+        *(Note("bound", text, n) for text in request_bounds(n, model, expected, plan.links_alone)),
     ]
     return _Found(how, None, expected, tuple(notes))
 
@@ -226,8 +227,9 @@ def _not_checked(plan: AnyPlan, found: Sequence[_Found]) -> Iterator[str]:
     yield OPTIMALITY
     if plan.matrix is not None:
         yield LINKS_OF_PLAN
-    if isinstance(plan, OldPlanModel):
+    if not plan.links_alone:
         yield LINKS_OF_REQUESTS
+    if isinstance(plan, OldPlanModel):
         yield "restrictions"
     for n, one in enumerate(found, start=1):
         if one.how.startswith("quotient"):

@@ -34,7 +34,7 @@ def list_data(listing: Listing, best: bool) -> dict[str, Any]:
     """Status, counts and programs; of the best ones each with its time (None: not priced)."""
     found = listing.found
     counts = {"count": len(found.programs), "count_by_length": list(found.count_by_length)}
-    basis = found.basis.value if found.basis and found.status is Status.COMPLETE else None
+    basis = [found.basis.value] if found.basis and found.status is Status.COMPLETE else []
     data: dict[str, Any] = {"status": found.status.value, "basis": basis, **counts}
     data |= _compared(listing) if best else {"checked": found.checked}
     return {**data, "programs": [_program(listed, best) for listed in found.programs]}

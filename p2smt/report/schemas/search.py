@@ -53,7 +53,7 @@ class TimedProgramEntry(ProgramEntry):
 class _Counted(OutputPart):
     status: Status
     basis: Annotated[
-        ProofBasis | None, Field(description="Why no program is missed; null: some may be.")
+        list[ProofBasis], Field(description="Why no program is missed; empty: some may be.")
     ]
     count: Count
     count_by_length: Annotated[

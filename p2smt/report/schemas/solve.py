@@ -138,8 +138,8 @@ class SolveOutput(Output):
     basis: Annotated[
         list[ProofBasis],
         Field(
-            description="Why no program is missed, where status, bound_s or ranking is proved; "
-            "empty: requests have no programs, or the answer is a rank list."
+            description="Why no program is missed, of an optimal answer; empty: it is not proved, "
+            "has no programs, or is a rank list."
         ),
     ]
     interrupted: Annotated[bool, Field(description="Stopped by the user: the best so far.")]

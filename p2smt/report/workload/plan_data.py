@@ -15,7 +15,7 @@ from p2smt.report.workload.estimate_data import (
     model_data,
     strategy_data,
 )
-from p2smt.result import known_bound
+from p2smt.result import Status, known_bound
 from p2smt.workload.estimated import RunEstimate
 from p2smt.workload.search.answer import NearStrategies, Shortfall
 from p2smt.workload.strategy import AXES
@@ -38,7 +38,7 @@ def planned_data(found: Planned) -> dict[str, Any]:
     objective_s = None if best is None else best.iteration_s
     return {
         "status": answer.status.value,
-        "basis": basis_names(answer.bases),
+        "basis": basis_names(answer.bases) if answer.status is Status.OPTIMAL else [],
         "interrupted": found.interrupted,
         "objective_s": objective_s,
         "bound_s": known_bound(answer.bound_s, objective_s),
