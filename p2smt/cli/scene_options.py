@@ -133,10 +133,28 @@ def placed_requests(
     timed: bool = False,
 ) -> PlacedRequests:
     """The problem that the options describe, and its placement."""
+    from p2smt.cluster.nodes.blocking import check_stated
+
     asked = (topology, axes, texts, algorithm, pipeline, objective, library, nominal, use)
     problem = requested(*asked, timed=timed)
     sized = tuple("=" in text for _, text in texts.texts())
-    return PlacedRequests(problem, placement_of(placement, problem.topology, problem.axes), sized)
+    placed = placement_of(placement, problem.topology, problem.axes)
+    if timed:
+        check_stated(problem.topology, _crossed(problem, placed))
+    return PlacedRequests(problem, placed, sized)
+
+
+def _crossed(problem: Problem, placement: Placement) -> list[str]:
+    """The levels whose uplinks carry something: of which a group spans several entities."""
+    rows = [
+        [placement.matrix[axis] for axis in problem.axis_indices(request)]
+        for request in problem.requests
+    ]
+    return [
+        name
+        for j, name in enumerate(problem.topology.names)
+        if any(row[: j + 1] != (1,) * (j + 1) for group in rows for row in map(tuple, group))
+    ]
 
 
 def requested(
@@ -154,18 +172,18 @@ def requested(
 ) -> Problem:
     """The problem that the options describe, on no placement yet.
 
+    Where no time is to be told (``timed``) it is said what is taken of uplinks.
+
     Raises:
-        InputError: an option is wrong; or times are to be told, and rest on what nobody stated.
+        InputError: an option is wrong.
     """
     from p2smt.cli import restrictions
     from p2smt.cli.output import note
-    from p2smt.cluster.nodes.blocking import check_stated, unstated_levels
+    from p2smt.cluster.nodes.blocking import unstated_levels
     from p2smt.parallelism.request import Problem, parse_objective
 
     cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm, use=use)
-    if timed:
-        check_stated(cluster)
-    for name in unstated_levels(cluster):
+    for name in () if timed else unstated_levels(cluster):
         note(f"the bandwidth of {name} uplinks is not stated: they are taken as non-blocking")
     return Problem(
         cluster,

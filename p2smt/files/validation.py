@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -51,6 +51,10 @@ def validated(model: type[M], data: object, source: str) -> M:
     Raises:
         InputError: one problem, unknown keys first (a misspelt key is also a missing one).
     """
+    for name, field in model.model_fields.items() if isinstance(data, dict) else ():
+        if isinstance(data.get(name), bool) and get_origin(field.annotation) is Literal:
+            rule = f"must be {' or '.join(map(str, get_args(field.annotation)))}"  # True == 1
+            raise InputError(f"{source}: {name} {data[name]}", rule, "correct the value")
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -81,6 +85,8 @@ def _input_error(model: type[BaseModel], detail: ErrorDetails, source: str) -> I
             return InputError(where, "this key is missing", _keys(_model_at(model, loc)))
         case "value_error" if isinstance(cause := context.get("error"), InputError):
             return InputError(f"{where}: {cause.given}", cause.rule, cause.remedy)
+        case "value_error":
+            return InputError(where, str(context.get("error")), "correct it")
         case "enum" | "literal_error":
             rule, remedy = _choice(value, context["expected"])
         case "union_tag_invalid":

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from p2smt.cluster.file import parse_topology
+from p2smt.cluster.nodes.blocking import unstated_levels
 from tests.cli.test_options import EVERY
 from tests.cli.tools import H100, RACKS, SMALL, assert_one_error, cli
 
@@ -52,6 +54,8 @@ REFUSED = (
     "verify array.json",
     "run array.json --backend reference",
 )
+TIMED = (f"cost {SCENE} --reduce tp=1GiB", f"programs {SCENE} --reduce tp=1GiB --limit 2")
+"""No group leaves a rack, so what its uplinks carry does not matter."""
 NO_TIMES = ("wall_s", "time_limit_s", "samples_s")
 """Keys of seconds that the search took, or may take; and measured ones, in lists."""
 
@@ -153,3 +157,22 @@ def test_what_is_exported_is_told_without_a_time(folder: Path, tmp_path: Path, t
     assert done.code == 0, done.err
     assert "the bandwidth of rack uplinks is not stated, so no time is told" in done.out
     assert not re.search(r"\d (ns|us|ms|s)\b", done.out)
+
+
+@pytest.mark.parametrize("words", TIMED)
+def test_what_crosses_no_such_uplink_has_times(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.chdir(folder)
+    unstated = cli(*shlex.split(words), "--json")
+    stated = cli(*shlex.split(words.replace("even", "stated")), "--json")
+    assert (unstated.code, unstated.err) == (stated.code, "")
+    assert unstated.json() == stated.json()
+
+
+def test_a_level_of_one_entity_carries_nothing() -> None:
+    one = "".join(line for line in RACKS.splitlines(keepends=True) if "rack1" not in line)
+    one = one.replace("size: 2", "size: 1", 1)
+    topology = parse_topology(one + "assumed: [rack]\n", "one")
+    assert topology.hosts is not None
+    assert (topology.hosts.assumed, unstated_levels(topology)) == (("rack",), ())

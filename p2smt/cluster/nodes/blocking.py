@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection
 
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
@@ -38,17 +39,24 @@ def _rate(topology: Topology, level: int) -> float:
 
 
 def unstated_levels(topology: Topology) -> tuple[str, ...]:
-    """The levels whose bandwidth nobody stated; where there are any no time means anything."""
-    return () if topology.hosts is None else topology.hosts.assumed
+    """The levels whose bandwidth nobody stated; where there are any no time means anything.
+
+    A level of one entity carries nothing.
+    """
+    if topology.hosts is None:
+        return ()
+    sizes = dict(zip(topology.names, topology.sizes, strict=True))
+    return tuple(name for name in topology.hosts.assumed if sizes[name] > 1)
 
 
-def check_stated(topology: Topology) -> None:
-    """Whether times on a topology mean anything.
+def check_stated(topology: Topology, crossed: Collection[str] | None = None) -> None:
+    """Whether times on a topology mean anything, of groups that cross these levels (None: all).
 
     Raises:
-        InputError: nobody stated the bandwidth of some level.
+        InputError: nobody stated the bandwidth of some of them.
     """
-    if names := unstated_levels(topology):
+    unstated = unstated_levels(topology)
+    if names := [name for name in unstated if crossed is None or name in crossed]:
         remedy = f"give --uplink {names[-1]}=400GB/s or --oversubscription {names[-1]}=4"
         raise InputError(
             f"the bandwidth of {' and '.join(names)} uplinks in {topology.name}",

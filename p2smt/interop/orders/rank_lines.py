@@ -37,6 +37,8 @@ def parse_lines(text: str, source: str) -> IntArray | tuple[str, ...] | list[tup
     if tuple(part.strip() for part in lines[0][1].split(",")) == HEADER:
         return _table(lines[1:], source)
     words = [(n, word) for n, line in lines for word in line.replace(",", " ").split()]
+    if not words:
+        raise InputError(source, "has no word", "write a rank or a host a line")
     if all(_WHOLE.fullmatch(word) for _, word in words):
         return _ranks(words, source)
     return hosts_in(lines, source)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from p2smt.cluster.file import load_topology, parse_topology
@@ -186,6 +186,7 @@ def test_no_value_breaks_the_reader_of_lists(value: object) -> None:
     assert found.tolist() == value
 
 
+@example(",")
 @given(st.text(max_size=200) | st.from_regex(r"([0-9n,\[\]# -]*\n)*", fullmatch=True))
 def test_no_text_breaks_the_reader_of_lines(text: str) -> None:
     try:
