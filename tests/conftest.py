@@ -66,8 +66,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Examples do not depend on which modules were loaded before: their constants are not drawn."""
-    vars(providers)["_get_local_constants"] = Constants
+    without_constants()
     config.stash[CASES] = read_cases(config.getoption("--found"))
+
+
+def without_constants() -> None:
+    """Hypothesis has no setting for it, only a function inside.
+
+    Raises:
+        UsageError: it has that function no more, so that examples would vary.
+    """
+    if "_get_local_constants" not in vars(providers):
+        raise pytest.UsageError(
+            f"{providers.__name__} of Hypothesis has no _get_local_constants: see what gives a run "
+            "the constants of loaded modules now, and leave them out there"
+        )
+    vars(providers)["_get_local_constants"] = Constants
 
 
 @pytest.hookimpl(wrapper=True)

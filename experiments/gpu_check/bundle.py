@@ -15,6 +15,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.testbed.script import only_argument
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 MODULES = (
@@ -31,8 +33,9 @@ for name in sys.argv[1:]:
 found = [m.__file__ for n, m in sys.modules.items() if n.split(".")[0] in ("p2smt", "experiments")]
 print(json.dumps([file for file in found if file]))
 """
-README = """# A check on GPUs, packed
-
+TITLE = "# A check on GPUs, packed\n"
+"""The first line of README.md, by which a folder is known as a bundle."""
+README = f"""{TITLE}
 Needs Linux, Python 3.11 or newer with torch (a CUDA build) and numpy, one GPU, no network.
 In this folder:
 
@@ -58,26 +61,34 @@ def pack(folder: Path) -> int:
     Raises:
         ValueError: it is something else already, or larger than it may be.
     """
-    if folder.exists() and not (folder / "experiments" / "gpu_check" / "cases.json").exists():
+    if folder.exists() and not is_bundle(folder):
         raise ValueError(f"{folder}: is there already and is no bundle; name another folder")
+    packed = files()
     shutil.rmtree(folder, ignore_errors=True)
-    for file in files():
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_text(README, encoding="utf-8")
+    for file in packed:
         target = folder / file.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
-    (folder / "README.md").write_text(README, encoding="utf-8")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size > MOST_BYTES:
         raise ValueError(f"{folder}: {size} bytes, at most {MOST_BYTES} may be packed")
     return size
 
 
+def is_bundle(folder: Path) -> bool:
+    """Whether the folder was packed here; a checkout has the same modules and cases."""
+    readme = folder / "README.md"
+    return readme.is_file() and readme.read_bytes().startswith(TITLE.encode())
+
+
 def main(arguments: Sequence[str]) -> int:
     """Pack, and say what was packed."""
-    folder = Path(arguments[0])
     try:
+        folder = Path(only_argument(arguments, "the folder to write"))
         size = pack(folder)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         print(f"bundle: error: {error}", file=sys.stderr)
         return 2
     print(f"{folder}: {size / 1e6:.1f} MB; its README.md has the command")

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.gpu_check.case_sets import CaseSet, read_sets
 from experiments.gpu_check.checking import (
     FAILED,
+    LEAST_S,
     NOT_RUN,
     START_S,
     VERIFIED,
@@ -46,6 +47,8 @@ BUDGET_S = 500.0
 """Of nine minutes, so that what was started last can be ended."""
 LATEST_S = 30.0
 """So long after the budget this process is ended."""
+MOST_S = 86400.0
+"""Of an option: a day is more than any check takes."""
 
 OTHERS = (DataType.BFLOAT16, DataType.FLOAT16, DataType.INT64)
 
@@ -57,6 +60,9 @@ def main(arguments: Sequence[str], alarm: Callable[[int], object] | None = None)
     ranks end with it.
     """
     given = _parser().parse_args(arguments)
+    if refused := refused_time("--budget", given.budget) or refused_time("--start", given.start):
+        print(f"gpu_check: error: {refused}", file=sys.stderr)
+        return BAD_INPUT
     if alarm is not None:
         alarm(int(given.budget + LATEST_S))
     if given.device == "cuda" and (reason := why_no_gpu()):
@@ -72,6 +78,14 @@ def main(arguments: Sequence[str], alarm: Callable[[int], object] | None = None)
     except OSError as error:
         print(f"gpu_check: error: {error}", file=sys.stderr)
         return BAD_INPUT
+
+
+def refused_time(option: str, seconds: float) -> str:
+    """Why an option cannot be so many seconds, NaN perhaps; empty if it can."""
+    if LEAST_S <= seconds <= MOST_S:
+        return ""
+    least = f"{LEAST_S:g} s, the least that a start gets"
+    return f"{option} {seconds:g}: must be from {least}, to {MOST_S:g} s"
 
 
 def why_no_gpu() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -98,13 +99,13 @@ def _short(text: str) -> str:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _RefusedError(f"has the key {_repeated(keys)[:60]!r} twice")
+        twice = first_repeated(key for key, _ in pairs)
+        raise _RefusedError(f"has the key {twice[:60]!r} twice")
     return found
 
 
-def _repeated(keys: list[str]) -> str:
-    """The first of some keys that is there twice."""
+def first_repeated(keys: Iterable[str]) -> str:
+    """The first of some keys that is there twice; nothing if none is."""
     seen: set[str] = set()
     for key in keys:
         if key in seen:

@@ -246,6 +246,20 @@ def test_without_a_gpu(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("option", ["--budget", "--start"])
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e300", "14.9", "0", "-20"])
+def test_a_time_in_which_nothing_runs_is_refused(
+    option: str, seconds: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    alarms: list[int] = []
+    out = tmp_path / "out"
+    given = ["--device", "cpu", f"{option}={seconds}", "--out", str(out)]
+    assert main(given, alarms.append) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n"), alarms, out.exists()) == ("", 1, [], False)
+    assert f"error: {option} {float(seconds):g}: must be from 15 s" in said.err
+
+
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packed") / "bundle"
@@ -283,6 +297,35 @@ def test_no_other_folder_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFi
     assert bundle_main([str(tmp_path)]) == 2
     assert "is there already and is no bundle" in capsys.readouterr().err
     assert (tmp_path / "mine").exists()
+
+
+def test_a_checkout_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "experiments" / "gpu_check").mkdir(parents=True)
+    (tmp_path / "experiments" / "gpu_check" / "cases.json").touch()
+    (tmp_path / "README.md").write_text("# p2smt\n")
+    assert bundle_main([str(tmp_path)]) == 2
+    assert (tmp_path / "experiments" / "gpu_check" / "cases.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "0 arguments: one is expected: the folder to write"),
+        (["a", "b"], "2 arguments: one is expected"),
+        (["/dev/null/a"], "/dev/null/a"),
+    ],
+)
+def test_a_bundle_without_one_folder_is_told(
+    arguments: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("experiments.gpu_check.bundle.files", lambda: [FILE])
+    assert bundle_main(arguments) == 2
+    err = capsys.readouterr().err
+    assert (err.startswith("bundle: error: "), err.count("\n")) == (True, 1)
+    assert said in err
 
 
 GUARD = '''

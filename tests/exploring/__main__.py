@@ -2,7 +2,8 @@
 
 Exit code 1 where something was found.  Cases that can be written stand in tests/found.json then,
 and every run of the tests fails on them until they are mended; the others are shown with the line
-that makes Hypothesis repeat them.
+that makes Hypothesis repeat them.  Ctrl-C, a hang-up and SIGTERM end a round early: its processes
+are killed, what was found is written, and the exit code is 128 and the number of the signal.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
 from tests.exploring.found import FOUND, add_case, read_cases
 from tests.exploring.turns import Tried, Turns
@@ -24,6 +26,7 @@ GRACE_S = 30.0
 """After the end a failing case may still get smaller, and an example that runs may end."""
 WANTED = 1000
 """Examples after which a property counts as tried."""
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
@@ -34,6 +37,7 @@ class Round:
     end_s: float
     running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
+    ended_by: int = 0
 
     @property
     def state(self) -> Path:
@@ -46,16 +50,35 @@ class Round:
             shutil.rmtree(self.state / name, ignore_errors=True)
             (self.state / name).mkdir(parents=True)
         Turns(self.state).begin()
+        for one in ENDING:
+            if signal.getsignal(one) is not signal.SIG_IGN:
+                signal.signal(one, self._end)
+        try:
+            self._watch()
+        finally:
+            left = self._kill_all()
+        if not self.ended_by:
+            self.said += [f"{name}: was not over {GRACE_S:g} s after the end" for name in left]
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        """Only noted: an exception could come between the start of a process and its entry."""
+        self.ended_by = number
+
+    def _watch(self) -> None:
         for _ in range(self.options.workers):
             self._start()
-        while self.running and time.time() < self.end_s + GRACE_S:
+        while self.running and not self.ended_by and time.time() < self.end_s + GRACE_S:
             time.sleep(0.2)
             self._look()
+
+    def _kill_all(self) -> list[str]:
+        """Kills the processes with those that they started; what they were trying."""
+        held: list[str] = []
         for number, process in self.running.items():
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            held = Turns(self.state).left_by(number, "did not end")
-            self.said += [f"{name}: was not over {GRACE_S:g} s after the end" for name in held]
+            held += Turns(self.state).left_by(number, "did not end")
+        return held
 
     def _start(self) -> None:
         line = [sys.executable, "-m", "pytest", "-q", "-p", "tests.exploring.plugin"]
@@ -133,11 +156,26 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
 
 
 def main() -> int:
-    """A round; 1 if something was found."""
+    """A round; 1 if something was found, 128 and the number of the signal that ended it."""
     options = options_of(sys.argv[1:])
     this = Round(options, time.time() + 60 * options.minutes)
     this.run()
     tests = this.write_cases()
+    failed = show(this)
+    if tests:
+        print(f"\nwritten to {options.found}", flush=True)
+    if this.ended_by:
+        return 128 + this.ended_by
+    if tests:
+        print("with it the tests say:", flush=True)
+        options.paths, options.k = tests, None
+        line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no"]
+        subprocess.run([*line, f"--found={options.found}", *given(options)], check=False)
+    return 1 if failed or this.said or tests else 0
+
+
+def show(this: Round) -> list[str]:
+    """Prints the tables of a round and what it found; the properties that failed."""
     with Turns(this.state).table() as table:
         print(told(table))
         failed = sorted(name for name, tried in table.items() if tried.rests == "failed")
@@ -145,12 +183,7 @@ def main() -> int:
         print(f"\n{path}:\n{path.read_text()[-3000:]}")
     print("\nfound:" if failed or this.said else "\nnothing was found")
     print("\n".join([*failed, *this.said]), flush=True)
-    if tests:
-        print(f"\nwritten to {options.found}; with it the tests say:", flush=True)
-        options.paths, options.k = tests, None
-        line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no"]
-        subprocess.run([*line, f"--found={options.found}", *given(options)], check=False)
-    return 1 if failed or this.said or tests else 0
+    return failed
 
 
 if __name__ == "__main__":

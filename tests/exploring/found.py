@@ -8,7 +8,7 @@ draws other values, it goes too.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -66,9 +66,14 @@ def add_case(case: Case, path: Path) -> None:
     """Writes a case behind the others, unless it is there."""
     cases = read_cases(path)
     if not any((c.test, c.values) == (case.test, case.values) for c in cases):
-        text = json.dumps([asdict(one) for one in (*cases, case)], indent=1)
-        path.with_suffix(".new").write_text(text + "\n")
-        path.with_suffix(".new").replace(path)
+        write_cases([*cases, case], path)
+
+
+def write_cases(cases: Iterable[Case], path: Path) -> None:
+    """The file of these cases, whole at any moment: a process may be killed here."""
+    text = json.dumps([asdict(one) for one in cases], indent=1)
+    path.with_suffix(".new").write_text(text + "\n")
+    path.with_suffix(".new").replace(path)
 
 
 def property_of(item: pytest.Item) -> Callable[..., object] | None:

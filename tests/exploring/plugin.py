@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.internal.conjecture import providers
 
-from tests.exploring.found import Case, add_case, case_of, property_of
+from tests.exploring.found import Case, case_of, property_of, write_cases
 from tests.exploring.text import UnwritableError
 from tests.exploring.turns import Tried, Turns
 
@@ -132,9 +132,7 @@ class Turn:
         return recorded.tried
 
     def _save(self, case: Case) -> None:
-        path = self.state / "cases" / f"{self._name}.json"
-        path.unlink(missing_ok=True)
-        add_case(case, path)
+        write_cases([case], self.state / "cases" / f"{self._name}.json")
 
     @property
     def _name(self) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,8 @@ from tests.exploring.__main__ import told
 from tests.exploring.found import FOUND, read_cases
 from tests.exploring.turns import Tried, Turns
 from tests.imports import ROOT
+from tests.skeletons.slices import marked
+from tests.tiers import but_the_first
 
 FALSE = """
 from dataclasses import dataclass
@@ -61,11 +66,19 @@ def test_of_few_values(_: bool) -> None:
 """
 
 
+GIVEN = ("--workers=2", "--found=found.json", "--plugin=tests.conftest")
+"""Of ``tests.exploring`` in a folder of a test."""
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"}
+
+
 def ran(folder: Path, *line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", *line],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"},
+        env=environment(folder),
         capture_output=True,
         text=True,
         timeout=3600,
@@ -75,8 +88,7 @@ def ran(folder: Path, *line: str) -> subprocess.CompletedProcess[str]:
 
 def explored(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """A round of two processes that tries each property at most so often, however long it takes."""
-    given = ("--minutes=9", "--workers=2", "--found=found.json", "--plugin=tests.conftest")
-    return ran(folder, "tests.exploring", *given, *options, "test_it.py")
+    return ran(folder, "tests.exploring", "--minutes=9", *GIVEN, *options, "test_it.py")
 
 
 def checked(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -117,6 +129,37 @@ def test_a_false_property_is_found_written_and_tried_ever_after(tmp_path: Path) 
     assert "number=990001" in again.stdout
     write(tmp_path, 2 * 10**6)
     assert checked(tmp_path).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", but_the_first(signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+def test_an_interrupted_round_leaves_no_process_and_loses_no_case(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    write(tmp_path, 10)
+    mark = f"MARK={uuid.uuid4()}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.exploring", "--minutes=600", *GIVEN, "test_it.py"],
+        cwd=tmp_path,
+        env={**environment(tmp_path), "MARK": mark[5:]},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while process.poll() is None and not any(tmp_path.glob(".explore/cases/*.json")):
+            time.sleep(0.05)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=3600)
+        left = marked(mark)
+    finally:
+        for pid in marked(mark):
+            os.kill(pid, signal.SIGKILL)
+    assert left == [], "workers outlived the round"
+    assert (process.returncode, err) == (128 + number, "")
+    assert "examples of each property" in out
+    assert "written to found.json" in out
+    assert read_cases(tmp_path / "found.json")
 
 
 def test_a_case_whose_values_cannot_be_made_again_fails_its_test(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from hypothesis.internal.conjecture import providers
 
-from tests.conftest import shuffled
+from tests.conftest import shuffled, without_constants
 from tests.exploring.test_explore import ran
 
 DRAWN = """
@@ -43,6 +44,14 @@ def test_examples_are_the_same_whatever_is_loaded(tmp_path: Path) -> None:
     assert len(first.splitlines()) >= 300
     assert drawn(tmp_path, "import constants") == first
     assert not list(tmp_path.glob(".hypothesis/examples/*"))
+
+
+def test_a_function_inside_hypothesis_that_is_gone_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(providers, "_get_local_constants")
+    with pytest.raises(pytest.UsageError, match="has no _get_local_constants"):
+        without_constants()
 
 
 def item(path: str, name: str) -> pytest.Item:

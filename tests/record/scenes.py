@@ -2,9 +2,9 @@
 
 A scene opens with comments and settings (``files: shared``), then has one command line each line.
 ``files`` names folders below ``files/`` whose content lies in the folder of the scene; ``tier:
-exhaustive`` leaves it to ``make test-all``; ``digits: 6`` rounds numbers that a fit by numerics of
-the machine finds; ``also: --json`` runs every command once more, with
-these words.  Commands of a scene run in their order, and read what those before them wrote.
+slow`` leaves it to ``make test``, ``tier: exhaustive`` to ``make test-all``; ``digits: 6`` rounds
+numbers that a fit by numerics of the machine finds; ``also: --json`` runs every command once more,
+with these words.  Commands of a scene run in their order, and read what those before them wrote.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Scene:
     name: str
     commands: tuple[str, ...]
     files: tuple[str, ...]
-    exhaustive: bool
+    tier: str | None
     digits: int | None = None
 
     def furnish(self, folder: Path) -> None:
@@ -59,7 +59,7 @@ def scene_of(path: Path) -> Scene:
         path.stem,
         tuple(commands),
         tuple(settings.get("files", ())),
-        settings.get("tier") == ["exhaustive"],
+        settings["tier"][0] if "tier" in settings else None,
         int(settings["digits"][0]) if "digits" in settings else None,
     )
 

@@ -36,7 +36,9 @@ from tests.record.shown import Entries
 SCENES = scenes()
 BY_NAME = {scene.name: scene for scene in SCENES}
 CASES = [
-    pytest.param(scene, id=scene.name, marks=[pytest.mark.exhaustive] * scene.exhaustive)
+    pytest.param(
+        scene, id=scene.name, marks=[getattr(pytest.mark, scene.tier)] if scene.tier else []
+    )
     for scene in SCENES
 ]
 
@@ -243,4 +245,4 @@ def test_a_file_of_commands_is_read(tmp_path: Path) -> None:
     path.write_text("# Two.\nfiles: shared pods\nalso: --json -x\n\na b: c\n! sed x\n# no\n")
     scene = scene_of(path)
     assert scene.commands == ("a b: c", "a b: c --json -x", "! sed x")
-    assert (scene.files, scene.exhaustive, scene.name) == (("shared", "pods"), False, "small")
+    assert (scene.files, scene.tier, scene.name) == (("shared", "pods"), None, "small")

@@ -23,7 +23,8 @@ class Slices:
     """The numbers 0 to EACH * slices - 1; their values are scattered.
 
     deadly: (slice, how many workers it kills) by kill -9 from within; ``notes`` is a folder where
-    the dead are counted.  broken: a slice that raises InputError.
+    the dead are counted.  broken: a slice that raises InputError.  held: a slice whose first worker
+    writes its process id to ``notes``, and goes on only if nobody kills it for ten minutes.
     """
 
     slices: int = 200
@@ -32,6 +33,7 @@ class Slices:
     deadly: tuple[tuple[int, int], ...] = ()
     notes: str = ""
     broken: int = -1
+    held: int = -1
 
     @property
     def skeleton(self) -> Skeleton:
@@ -54,6 +56,8 @@ class Slices:
         self._perhaps_die(number)
         if number == self.broken:
             raise InputError(f"slice {number}", "is broken", "take another")
+        if number == self.held:
+            self._wait_once()
         started_s = time.monotonic()
         while time.monotonic() - started_s < self.pause_s:
             if signals.stopped():
@@ -80,6 +84,17 @@ class Slices:
             return Closure(task.cube, CubeVerdict.SOLVED, members[0].value, best)
         digest = digest_of(m.witness for m in members)
         return Closure(task.cube, CubeVerdict.LISTED, None, best, count=EACH, digest=digest)
+
+    @property
+    def holder(self) -> Path:
+        """Where the worker of the held slice writes its process id."""
+        return Path(self.notes) / "holder"
+
+    def _wait_once(self) -> None:
+        if not self.holder.exists():
+            self.holder.with_suffix(".new").write_text(f"{os.getpid()}")
+            self.holder.with_suffix(".new").replace(self.holder)
+            time.sleep(600)
 
     def _perhaps_die(self, number: int) -> None:
         for deadly, times in self.deadly:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
-from p2smt.files.json_text import bounded_int, finite, refuse_constant
+from p2smt.files.json_text import bounded_int, finite, first_repeated, refuse_constant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 64
@@ -173,18 +173,9 @@ def _keeper(lines: Iterator[int], source: str) -> Callable[[list[tuple[str, obje
         held = _Object(pairs)
         held.line = next(lines, 1)
         if len(held) < len(pairs):
-            twice = _first_repeated(name for name, _ in pairs)
+            twice = first_repeated(name for name, _ in pairs)
             where = f"{source}, line {held.line}: key {twice[:60]!a}"
             raise InputError(where, "is given twice in one object", "keep one of them")
         return held
 
     return keep
-
-
-def _first_repeated(names: Iterable[str]) -> str:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return ""

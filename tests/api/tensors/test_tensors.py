@@ -34,7 +34,7 @@ def run(folder: Path, names: Sequence[str], ranks: int = 4) -> None:
         [sys.executable, "-m", "tests.api.tensors.ranks", str(ranks), str(folder), *names],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,  # longer than a case waits for its ranks
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
