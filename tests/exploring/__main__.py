@@ -38,6 +38,7 @@ class Round:
     running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     ended_by: int = 0
+    before: int = 0
 
     @property
     def state(self) -> Path:
@@ -50,6 +51,7 @@ class Round:
             shutil.rmtree(self.state / name, ignore_errors=True)
             (self.state / name).mkdir(parents=True)
         Turns(self.state).begin()
+        self.before = self.examples()
         for one in ENDING:
             if signal.getsignal(one) is not signal.SIG_IGN:
                 signal.signal(one, self._end)
@@ -59,6 +61,11 @@ class Round:
             left = self._kill_all()
         if not self.ended_by:
             self.said += [f"{name}: was not over {GRACE_S:g} s after the end" for name in left]
+
+    def examples(self) -> int:
+        """Of all properties, in all rounds."""
+        with Turns(self.state).table() as table:
+            return sum(tried.examples for tried in table.values())
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         """Only noted: an exception could come between the start of a process and its entry."""
@@ -176,6 +183,10 @@ def main() -> int:
 
 def show(this: Round) -> list[str]:
     """Prints the tables of a round and what it found; the properties that failed."""
+    if this.examples() == this.before and not this.ended_by:
+        this.said.append(
+            "no property was tried: reading the tests took the time; give more MINUTES"
+        )
     with Turns(this.state).table() as table:
         print(told(table))
         failed = sorted(name for name, tried in table.items() if tried.rests == "failed")

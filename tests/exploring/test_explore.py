@@ -132,6 +132,14 @@ def test_a_false_property_is_found_written_and_tried_ever_after(tmp_path: Path) 
 
 
 @pytest.mark.slow
+def test_a_round_that_tries_nothing_says_so(tmp_path: Path) -> None:
+    write(tmp_path, 0)
+    done = explored(tmp_path, "--minutes=0")
+    assert done.returncode == 1
+    assert "no property was tried" in done.stdout
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", but_the_first(signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 def test_an_interrupted_round_leaves_no_process_and_loses_no_case(
     tmp_path: Path, number: signal.Signals
