@@ -69,3 +69,48 @@ def least_nest(kind: RequestKind, factors: Sequence[int], length: int, price: Pr
             )
             least = min(least, found)
     return least
+
+
+_STEPS = {
+    Collective.REDUCE_SCATTER: ("whole", "part"),
+    Collective.ALL_REDUCE: ("whole", "done"),
+    Collective.ALL_GATHER: ("part", "done"),
+}
+_WAYS = {
+    RequestKind.ALL_REDUCE: ("whole", "done"),
+    RequestKind.REDUCE_SCATTER: ("whole", "part"),
+    RequestKind.ALL_GATHER: ("part", "done"),
+}
+
+
+def least_limited_nest(
+    kind: RequestKind, factors: Sequence[int], length: int, price: Price, limits: Sequence[int]
+) -> float:
+    """The least time of all nests, gathers over any blocks, step by step; inf: there is none.
+
+    ``limits``: of each level, how many steps may cross it: their block starts there or outside.
+    """
+    levels = len(factors)
+    start, goal = ((stage,) * levels for stage in _WAYS[kind])
+
+    def rows(stages: tuple[str, ...]) -> int:
+        held = (n for n, stage in zip(factors, stages, strict=True) if stage != "part")
+        return math.prod(held)
+
+    @cache
+    def rest(stages: tuple[str, ...], allowed: tuple[int, ...], left: int) -> float:
+        if stages == goal:
+            return 0.0
+        least = math.inf
+        for a, b in combinations(range(levels + 1), 2):
+            fewer = tuple(n - (a <= level) for level, n in enumerate(allowed))
+            if not left or min(fewer) < 0:
+                continue
+            for step, (before, after) in _STEPS.items():
+                if all(stage == before for stage in stages[a:b]):
+                    then = (*stages[:a], *(after,) * (b - a), *stages[b:])
+                    held = rows(then if step is Collective.ALL_GATHER else stages)
+                    least = min(least, price(step, (a, b), held) + rest(then, fewer, left - 1))
+        return least
+
+    return rest(start, tuple(limits), length)

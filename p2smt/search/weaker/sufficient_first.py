@@ -21,7 +21,7 @@ from itertools import chain, combinations, pairwise, product
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.problems.program import Indices, ProgramProblem
-from p2smt.programs.payload_rows import RowCounts
+from p2smt.programs.payload_rows import RowCounts, Rows
 from p2smt.programs.program import Grouping
 
 Cost = Callable[[int, int], float | None]
@@ -72,14 +72,19 @@ def _allowed(problem: ProgramProblem, program: Indices) -> bool:
     )
 
 
-def least_known(problem: ProgramProblem, cost: Cost) -> tuple[Indices, float] | None:
-    """The cheapest of the known programs with its cost; None: none is allowed."""
+def known_payloads(problem: ProgramProblem) -> Iterator[tuple[Indices, Rows]]:
+    """The known programs with the payload of each step in rows."""
     rows = RowCounts(problem.demand, problem.factors, problem.instructions.items)
-    priced, found = cache(cost), list[tuple[float, int, Indices]]()
     for program in known_programs(problem):
         payloads = rows.payloads(program)
-        if payloads is None:
-            continue
+        if payloads is not None:
+            yield program, payloads
+
+
+def least_known(problem: ProgramProblem, cost: Cost) -> tuple[Indices, float] | None:
+    """The cheapest of the known programs with its cost; None: none is allowed."""
+    priced, found = cache(cost), list[tuple[float, int, Indices]]()
+    for program, payloads in known_payloads(problem):
         steps = [priced(i, n) for i, n in zip(program, payloads, strict=True)]
         total = sum(step for step in steps if step is not None)
         if None not in steps:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -15,9 +16,11 @@ import p2smt
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, Form, RequestKind
+from p2smt.cost.pipeline import chunk_counts
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request, parse_axes
+from p2smt.problems.program import InstructionSet, ProgramProblem
 from p2smt.programs.check import check_program
 from p2smt.programs.payload_rows import RowCounts
 from p2smt.programs.program import Grouping, Hierarchy
@@ -25,11 +28,12 @@ from p2smt.result import SearchLimits, Status
 from p2smt.search.one_request import answer_request
 from p2smt.search.programs import Task
 from p2smt.search.programs_pipelined import Listings, SoughtProgram
+from p2smt.search.weaker import nests
 from p2smt.search.weaker.merged import best_merged
 from p2smt.search.weaker.nests import best_nest, priced_nest
-from p2smt.search.weaker.sufficient_first import known_programs
+from p2smt.search.weaker.sufficient_first import known_programs, least_known
 from p2smt.solvers.solver import Solver
-from tests.oracles.nests import Block, least_nest, tilings
+from tests.oracles.nests import Block, least_limited_nest, least_nest, tilings
 from tests.tiers import examples_of
 
 KINDS = [kind for kind in RequestKind if kind.has_programs]
@@ -128,6 +132,105 @@ def test_restrictions_hold() -> None:
     crossing = [t for t in texts(twice) if "inside l2" not in t]
     assert 0 < len(crossing) <= 2
     assert hierarchy.depth == 3
+
+
+# Limits on the steps across levels ---------------------------------------------------------------
+
+
+def limited(asked: Task, limits: Sequence[int]) -> Task:
+    """With a limit for each level from the outermost on."""
+    return replace(asked, step_limits=tuple((f"l{j}", n) for j, n in enumerate(limits, start=1)))
+
+
+def obeys(problem: ProgramProblem, indices: Sequence[int]) -> bool:
+    counts = [sum(i in limit.instructions for i in indices) for limit in problem.limits]
+    return all(n <= one.at_most for n, one in zip(counts, problem.limits, strict=True))
+
+
+@settings(derandomize=True, deadline=None, max_examples=examples_of(600))
+@given(
+    st.sampled_from(KINDS),
+    st.lists(st.integers(2, 3), min_size=1, max_size=4),
+    st.integers(1, 8),
+    st.lists(st.integers(0, 7), min_size=4, max_size=4),
+    st.integers(0, 2**32),
+)
+def test_limits_on_every_level_leave_the_cheapest_that_obeys(
+    kind: RequestKind, factors: list[int], length: int, most: list[int], seed: int
+) -> None:
+    limits = most[: len(factors)]
+    asked = limited(task(kind, tuple(factors), length), limits)
+    problem = asked.problem()
+    numbers = {item: number for number, item in enumerate(problem.instructions.items)}
+
+    @cache
+    def cost(number: int, rows: int) -> float:
+        return random.Random(f"{seed} {number} {rows}").random()
+
+    def price(collective: Collective, block: Block, rows: int) -> float:
+        return cost(numbers[collective, Grouping(*block)], rows)
+
+    found = best_nest(problem, cost)
+    least = least_limited_nest(kind, tuple(factors), length, price, limits)
+    assert (found is None) == (least == math.inf)
+    if found is not None:
+        assert found[1] == pytest.approx(least)
+        assert len(found[0]) <= length
+        assert obeys(problem, found[0])
+        checked = check_program(
+            demand_of(kind), asked.hierarchy, asked.program(problem, found[0])
+        ).trace
+        assert checked.violation is None
+        total = sum(map(cost, found[0], checked.payload_rows))
+        assert found[1] == pytest.approx(total)
+
+
+@cache
+def any_cost(number: int, rows: int) -> float:
+    """Has nothing to do with what the step is; small steps cost less."""
+    return rows * random.Random(f"{number} {rows}").random()
+
+
+def test_a_limit_that_all_levels_share_is_one_on_the_length() -> None:
+    asked = task(RequestKind.ALL_REDUCE, (2,) * 8, 9)
+    found = best_nest(limited(asked, [4] * 8).problem(), any_cost)
+    free = best_nest(asked.problem(), any_cost)
+    assert found is not None
+    assert free is not None
+    assert len(found[0]) <= 4 < len(free[0])
+    assert found == best_nest(replace(asked, max_length=4).problem(), any_cost)
+
+
+def test_eight_levels_have_a_limit_each() -> None:
+    problem = limited(task(RequestKind.ALL_REDUCE, (2,) * 8, 9), range(1, 9)).problem()
+    found, known = best_nest(problem, any_cost), least_known(problem, any_cost)
+    assert found is not None
+    assert known is not None
+    assert obeys(problem, found[0])
+    assert found[1] <= known[1]
+
+
+def test_limits_that_forbid_all_leave_none() -> None:
+    for kind in KINDS:
+        asked = task(kind, (2, 2), 5)
+        assert best_nest(limited(asked, [0, 0]).problem(), any_cost) is None
+        every = frozenset(range(len(asked.problem().instructions.items)))
+        assert best_nest(replace(asked.problem(), forbidden=every), any_cost) is None
+
+
+@pytest.mark.parametrize("bound", ["MAX_STATES", "MAX_VISITS"])
+def test_beyond_a_bound_the_cheapest_known_program_stands_in(
+    bound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = limited(task(RequestKind.ALL_REDUCE, (2, 3, 2, 2), 7), [2, 3, 4, 6]).problem()
+    exact = best_nest(problem, any_cost)
+    known = least_known(problem, any_cost)
+    monkeypatch.setattr(nests, bound, 100)
+    found = best_nest(problem, any_cost)
+    assert exact is not None
+    assert found is not None
+    assert found == known
+    assert exact[1] < found[1]
 
 
 # On real scenes --------------------------------------------------------------------------------
@@ -243,6 +346,41 @@ def test_what_is_too_large_to_check_gets_a_shorter_one() -> None:
     found = priced_nest(SoughtProgram(asked, scene, 2**30, 1, Listings()))
     assert found is not None
     assert 1 < len(found.program) < 13
+
+
+@pytest.mark.parametrize(
+    ("limits", "pipeline", "whole"),
+    [([7] * 8, 1, True), ([2 * j + 1 for j in range(8)], None, False)],
+)
+def test_limits_on_eight_levels_are_answered(
+    limits: list[int], pipeline: int | None, whole: bool
+) -> None:
+    """With all of them different, twelve numbers of chunks are more work than there may be."""
+    one, most = plain(8), tuple((f"l{j}", n) for j, n in enumerate(limits))
+    request = Request(RequestKind.ALL_REDUCE, ("dp",), 2**30)
+    problem = Problem(
+        one,
+        parse_axes("dp=256"),
+        (request,),
+        pipeline=pipeline,
+        max_length=16,
+        step_limits=most,
+    )
+    found = answer_request(problem, request, scene_of(one), OVER, Solver.CPSAT, Listings())
+    assert found is not None
+    assert found.program is not None
+    assert found.seconds < found.single_s
+    asked = Task(request.kind, found.hierarchy, 16, step_limits=most)
+    times = len(chunk_counts(pipeline, 16))
+    assert (nests._paths(nests._Space(asked.problem()), times) is not None) is whole
+    items = InstructionSet.of(8).items
+    used = [
+        items.index((step.collective, found.hierarchy.grouping(step)))
+        for step in found.program.instructions
+    ]
+    assert obeys(asked.problem(), used)
+    checked = check_program(demand_of(request.kind), found.hierarchy, found.program)
+    assert checked.trace.violation is None
 
 
 def test_a_nest_stands_beside_what_merged_levels_have() -> None:
