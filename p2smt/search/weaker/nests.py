@@ -281,8 +281,7 @@ def _reachable(space: _Space) -> tuple[IntArray, IntArray] | None:
         reached = _distinct(found[-1][1])
         frontier = reached[~_among(reached, known)]
         known = np.sort(np.concatenate([known, frontier]))
-        visits = sum(steps.shape[1] for steps in found) * space.length
-        if len(known) > MAX_STATES or visits > MAX_VISITS:
+        if len(known) > MAX_STATES:
             return None
     return known, np.concatenate(found, axis=1)
 
@@ -292,13 +291,13 @@ def _paths(space: _Space, times: int) -> _Paths | None:
     reached = _reachable(space)
     if reached is None or reached[1].shape[1] * space.length * times > MAX_VISITS:
         return None
-    states, (sources, targets, moves) = reached
-    start, sources, targets = (np.searchsorted(states, n) for n in (space.start, sources, targets))
-    order = np.argsort(targets * len(space.moves) + moves)
-    sources, targets, moves = sources[order], targets[order], moves[order]
+    states, (before, after, moves) = reached
+    into = np.searchsorted(states, after)
+    order = np.argsort(into * len(space.moves) + moves)
+    sources, targets, moves = np.searchsorted(states, before[order]), into[order], moves[order]
     prices, keys = _priced(space, space.rows(states), sources, targets, moves)
-    goals = space.at_goal(states)
-    return _Paths(space.length, len(states), int(start), goals, sources, targets, prices, keys)
+    start, goals = int(np.searchsorted(states, space.start)), space.at_goal(states)
+    return _Paths(space.length, len(states), start, goals, sources, targets, prices, keys)
 
 
 def _priced(
