@@ -51,10 +51,8 @@ def validated(model: type[M], data: object, source: str) -> M:
     Raises:
         InputError: one problem, unknown keys first (a misspelt key is also a missing one).
     """
-    for name, field in model.model_fields.items() if isinstance(data, dict) else ():
-        if isinstance(data.get(name), bool) and get_origin(field.annotation) is Literal:
-            rule = f"must be {' or '.join(map(str, get_args(field.annotation)))}"  # True == 1
-            raise InputError(f"{source}: {name} {data[name]}", rule, "correct the value")
+    if isinstance(data, dict):
+        _check_versions(model, data, source)
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -63,6 +61,14 @@ def validated(model: type[M], data: object, source: str) -> M:
         raise _input_error(model, first, source) from None
     except RecursionError:
         raise InputError(source, "is nested too deeply", "flatten it") from None
+
+
+def _check_versions(model: type[BaseModel], data: dict[Any, Any], source: str) -> None:
+    """Refuse ``true`` where a number is the only choice: to Python it is 1."""
+    for name, field in model.model_fields.items():
+        if isinstance(data.get(name), bool) and get_origin(field.annotation) is Literal:
+            rule = f"must be {' or '.join(map(str, get_args(field.annotation)))}"
+            raise InputError(f"{source}: {name} {data[name]}", rule, "correct the value")
 
 
 def key_path(loc: Iterable[int | str]) -> str:
