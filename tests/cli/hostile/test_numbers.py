@@ -137,18 +137,8 @@ def test_a_forged_question(name: str, folder: Path) -> None:
             assert_one_error(outcome)
 
 
-HEAVY = {"made.jsonl"}
-"""A forged size of a synthesis takes many gigabytes before it is refused: not bounded yet."""
-
-
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.evidence] if name in HEAVY else [])
-        for name in JOURNALS
-    ],
-)
+@pytest.mark.parametrize("name", JOURNALS)
 def test_a_question_forged_anywhere(name: str, folder: Path) -> None:
     reader = READERS[name]
     for text in headers(reader.text(folder), 10_000):

@@ -31,6 +31,7 @@ from p2smt.search.schedule.parts.decisions import (
 from p2smt.search.schedule.parts.texts import messages_of, messages_text
 from p2smt.search.schedule.synthesis.copied import copied_as, copy_problem
 from p2smt.search.schedule.synthesis.lowering import broken_synthesis
+from p2smt.search.schedule.synthesis.pairs import MAX_PAIRS, chunk_count, too_many_pairs
 from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
 from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
 from p2smt.skeletons.space import CubeTask, Signals, Skeleton
@@ -161,6 +162,19 @@ def schedule_space(data: Mapping[str, Any]) -> ScheduleSpace:
         fabric, size = from_plain(Fabric, data["fabric"]), from_plain(ScheduleSize, data["size"])
         collective, root, messages = data["collective"], data["root"], data["messages"]
         setting = SynthesisSetting(fabric, collective, root, False, messages)
+        _check_size(setting, size)
         return ScheduleSpace(setting, size, solver_of(data["solver"]))
     except (KeyError, TypeError, AttributeError):
         raise InputError("the description of a space", "is none of schedules") from None
+
+
+def _check_size(setting: SynthesisSetting, size: ScheduleSize) -> None:
+    """Refuse what no search began with: its decisions alone would take all memory."""
+    if large := too_many_pairs(setting, size.chunks):
+        raise InputError(*large)
+    places = chunk_count(setting, size.chunks) * max(
+        setting.fabric.ranks, len(setting.fabric.edges)
+    )
+    if places * size.steps * setting.messages > MAX_PAIRS:
+        given = f"{size.chunks} chunks in {size.steps} steps on {setting.fabric.ranks} ranks"
+        raise InputError(given, f"are more than {MAX_PAIRS} decisions", "give a journal of p2smt")
