@@ -29,9 +29,14 @@ class Case:
     """A question to the search."""
 
     ends: tuple[Ends, ...]
-    prices: tuple[StepPrices, ...]
+    topology: Topology
     memory: MemoryLimit
     max_steps: int | None
+
+    @property
+    def prices(self) -> tuple[StepPrices, ...]:
+        """Of each of the ends, made anew: prices are no plain value that could be written down."""
+        return tuple(StepPrices(self.topology, one.frame) for one in self.ends)
 
 
 def ends_between(
@@ -84,9 +89,10 @@ def cases(draw: st.DrawFn) -> Case:
         topology = draw(_clusters(count))
     except InputError:
         assume(False)
-    prices = tuple(StepPrices(topology, one.frame) for one in ends)
+    for one in ends:
+        StepPrices(topology, one.frame)
     memory = draw(_caps(ends[0]))
-    return Case(ends, prices, memory, draw(st.sampled_from([None, None, 1, 2, 3])))
+    return Case(ends, topology, memory, draw(st.sampled_from([None, None, 1, 2, 3])))
 
 
 @st.composite

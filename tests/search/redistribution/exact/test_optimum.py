@@ -26,9 +26,9 @@ def _small(ends: Ends) -> bool:
     return len(ends.frame.digits) + (1 if more else 0) <= 3
 
 
-def _check_plan(case: Case, found: PathResult) -> None:
+def _check_plan(case: Case, found: PathResult, prices: StepPrices) -> None:
     """The steps obey their rules, lead from source to target, and cost what is said."""
-    ends, prices = case.ends[found.ends], case.prices[found.ends]
+    ends = case.ends[found.ends]
     state = ends.source
     for step in found.steps:
         step.check(ends.frame)
@@ -47,19 +47,20 @@ def _price_of(prices: StepPrices) -> oracle.Price:
 
 
 def _check_optimum(case: Case) -> None:
+    prices = case.prices
     wanted = [
         oracle.best_cost(one, _price_of(price), case.memory, case.max_steps)
-        for one, price in zip(case.ends, case.prices, strict=True)
+        for one, price in zip(case.ends, prices, strict=True)
     ]
     best = min((seconds for seconds in wanted if seconds is not None), default=None)
-    found = best_path(case.ends, case.prices, case.memory, SearchLimits(), max_steps=case.max_steps)
+    found = best_path(case.ends, prices, case.memory, SearchLimits(), max_steps=case.max_steps)
     if best is None:
         assert found.status is Status.INFEASIBLE
         assert found.seconds is None
         return
     assert found.status is Status.OPTIMAL
     assert found.seconds == pytest.approx(best, rel=1e-9)
-    _check_plan(case, found)
+    _check_plan(case, found, prices[found.ends])
 
 
 @given(cases())
