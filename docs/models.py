@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from p2smt.interop.models.families import FAMILIES
-from p2smt.workload.model_file import model_names, read_model
-from p2smt.workload.transformer import Transformer
+from p2smt.interop.model_config import FAMILIES
+from p2smt.training.model_file import model_names, read_model
+from p2smt.training.transformer import Transformer
 
 PAGE = Path(__file__).parent / "models.md"
 BEGIN, END = "<!-- {}: written by docs/models.py -->\n", "<!-- {} end -->\n"

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from p2smt.cli import run
-from p2smt.workload.formulas.listing import listed_formulas, listed_symbols
-from p2smt.workload.validity import RULES
+from p2smt.training.formulas.listing import listed_formulas, listed_symbols
+from p2smt.training.validity import RULES
 
 PAGE = Path(__file__).parent / "planning.md"
 PICTURE = Path(__file__).parent / "figures" / "planning.svg"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from p2smt.api.files import write_plan_schedules as write_plan_schedules
     from p2smt.api.files import write_schedule as write_schedule
     from p2smt.api.files import write_topology as write_topology
-    from p2smt.api.journals.verify import verify_journal as verify_journal
+    from p2smt.api.journals import verify_journal as verify_journal
     from p2smt.api.placements import placements as placements
     from p2smt.api.planning import Planned as Planned
     from p2smt.api.planning import plan as plan
@@ -46,29 +46,25 @@ if TYPE_CHECKING:
     from p2smt.api.run import run_programs as run_programs
     from p2smt.api.synthesis import synthesize as synthesize
     from p2smt.api.synthesis import synthesize_frontier as synthesize_frontier
-    from p2smt.api.tensors.function import TensorFunction as TensorFunction
-    from p2smt.api.tensors.function import torch_function as torch_function
+    from p2smt.api.tensors import TensorFunction as TensorFunction
+    from p2smt.api.tensors import torch_function as torch_function
     from p2smt.api.verify import verify as verify
     from p2smt.api.verify import verify_family as verify_family
     from p2smt.api.verify import verify_program as verify_program
     from p2smt.api.workload import estimate as estimate
     from p2smt.api.workload import read_model as read_model
-    from p2smt.arrays.array_type import ArrayType as ArrayType
-    from p2smt.arrays.layout import Layout as Layout
-    from p2smt.arrays.mesh import Mesh as Mesh
     from p2smt.calibration.build import Calibration as Calibration
     from p2smt.calibration.samples import Measurements as Measurements
-    from p2smt.cluster.device import Device as Device
-    from p2smt.cluster.fabric.fabric import Fabric as Fabric
     from p2smt.cluster.file import load_topology as load_topology
     from p2smt.cluster.file import preset_names as preset_names
-    from p2smt.cluster.nodes.trim import trimmed as trimmed
+    from p2smt.cluster.link import Device as Device
     from p2smt.cluster.topology import Algorithm as Algorithm
     from p2smt.cluster.topology import Level as Level
     from p2smt.cluster.topology import Link as Link
     from p2smt.cluster.topology import LinkKind as LinkKind
     from p2smt.cluster.topology import Piece as Piece
     from p2smt.cluster.topology import Topology as Topology
+    from p2smt.cluster.trimmed import trimmed as trimmed
     from p2smt.collectives.names import Collective as Collective
     from p2smt.collectives.names import Form as Form
     from p2smt.collectives.names import RequestKind as RequestKind
@@ -82,10 +78,13 @@ if TYPE_CHECKING:
     from p2smt.errors import ExecutionError as ExecutionError
     from p2smt.errors import InputError as InputError
     from p2smt.errors import TooLarge as TooLarge
-    from p2smt.interop.arrays.shard_map.writer import shard_map_text as shard_map_text
+    from p2smt.fabric.fabric import Fabric as Fabric
+    from p2smt.interop.arrays.shard_map import shard_map_text as shard_map_text
     from p2smt.interop.exported import Exported as Exported
-    from p2smt.interop.fabrics.read import read_fabric as read_fabric
-    from p2smt.interop.runtimes import runnable as runnable
+    from p2smt.interop.fabrics import read_fabric as read_fabric
+    from p2smt.interop.schedule_files import runnable as runnable
+    from p2smt.parallel_search.journal.verify import JournalReport as JournalReport
+    from p2smt.parallel_search.parallel_options import Spread as Spread
     from p2smt.parallelism.placement import AxisRule as AxisRule
     from p2smt.parallelism.placement import FixedEntry as FixedEntry
     from p2smt.parallelism.placement import ParallelismAxis as ParallelismAxis
@@ -107,67 +106,68 @@ if TYPE_CHECKING:
     from p2smt.plans.crossings.check import check_least_set as check_least_set
     from p2smt.plans.given_program import cost_by_size as cost_by_size
     from p2smt.plans.given_program import cost_of as cost_of
-    from p2smt.plans.redistribution.plan import RedistributionPlan as RedistributionPlan
     from p2smt.plans.solution import Alternative as Alternative
     from p2smt.plans.solution import Solution as Solution
     from p2smt.problems.placement import PlacementProblem as PlacementProblem
     from p2smt.programs.program import Program as Program
     from p2smt.programs.program import parse_program as parse_program
+    from p2smt.resharding.backward import backward_plan as backward_plan
+    from p2smt.resharding.plan import RedistributionPlan as RedistributionPlan
+    from p2smt.resharding.types import ArrayType as ArrayType
+    from p2smt.resharding.types import Layout as Layout
+    from p2smt.resharding.types import Mesh as Mesh
     from p2smt.result import SearchLimits as SearchLimits
     from p2smt.result import Status as Status
-    from p2smt.runtime.options import RunOptions as RunOptions
+    from p2smt.runtime.payload import RunOptions as RunOptions
     from p2smt.runtime.ranks.run_schedule import ScheduleResult as ScheduleResult
     from p2smt.runtime.summary import RunResult as RunResult
-    from p2smt.schedules.certificate.certificate import ScheduleCertificate as ScheduleCertificate
-    from p2smt.schedules.certificate.check import CertificateReport as CertificateReport
     from p2smt.schedules.classics import classic as classic
     from p2smt.schedules.cost.predict import schedule_cost as schedule_cost
     from p2smt.schedules.families.family import ParametricReport as ParametricReport
-    from p2smt.schedules.lower.exported import PlanExport as PlanExport
+    from p2smt.schedules.lower.plan import PlanExport as PlanExport
     from p2smt.schedules.model import Runnable as Runnable
     from p2smt.schedules.model import Schedule as Schedule
     from p2smt.schedules.verify.repair import find_repair as find_repair
     from p2smt.schedules.verify.report import Report as Report
     from p2smt.schedules.verify.report import Verdict as Verdict
-    from p2smt.search.allocation.orders import baselines as baselines
+    from p2smt.search.allocation.grids import baselines as baselines
     from p2smt.search.allocation.solve import solve_on_hosts as solve_on_hosts
-    from p2smt.search.comparison.compare import Comparison as Comparison
+    from p2smt.search.comparison import Comparison as Comparison
     from p2smt.search.conflict import rule_conflict as rule_conflict
     from p2smt.search.crossings.least import least_set as least_set
     from p2smt.search.programs import ProgramList as ProgramList
     from p2smt.search.programs import request_programs as request_programs
     from p2smt.search.prove import prove as prove
-    from p2smt.search.redistribution.backward import backward_plan as backward_plan
-    from p2smt.search.schedule.bounds.rate import RateBound as RateBound
-    from p2smt.search.schedule.bounds.rate import distance_bound as distance_bound
-    from p2smt.search.schedule.bounds.rate import rate_bound as rate_bound
-    from p2smt.search.schedule.frontier import ScheduleFrontier as ScheduleFrontier
-    from p2smt.search.schedule.synthesis.answer import Answer as Answer
-    from p2smt.search.schedule.synthesis.answer import Synthesis as Synthesis
     from p2smt.search.solve import solve as solve
-    from p2smt.skeletons.journal.verify import JournalReport as JournalReport
-    from p2smt.skeletons.spread import Spread as Spread
-    from p2smt.solvers.solver import Solver as Solver
-    from p2smt.workload.batch import Batch as Batch
-    from p2smt.workload.efficiency import Efficiency as Efficiency
-    from p2smt.workload.efficiency import Framework as Framework
-    from p2smt.workload.estimated import RunEstimate as RunEstimate
-    from p2smt.workload.prediction import Prediction as Prediction
-    from p2smt.workload.search.answer import PlanAnswer as PlanAnswer
-    from p2smt.workload.search.limits import SpaceLimits as SpaceLimits
-    from p2smt.workload.search.question import PlanQuestion as PlanQuestion
-    from p2smt.workload.search.question import Prices as Prices
-    from p2smt.workload.strategy import Recompute as Recompute
-    from p2smt.workload.strategy import Strategy as Strategy
-    from p2smt.workload.strategy_text import parse_strategy as parse_strategy
-    from p2smt.workload.strategy_text import strategy_text as strategy_text
-    from p2smt.workload.training_plan.plan import TrainingPlan as TrainingPlan
-    from p2smt.workload.transformer import Transformer as Transformer
+    from p2smt.solvers.questions import Solver as Solver
+    from p2smt.synthesis.bounds import RateBound as RateBound
+    from p2smt.synthesis.bounds import distance_bound as distance_bound
+    from p2smt.synthesis.bounds import rate_bound as rate_bound
+    from p2smt.synthesis.certificate.certificate import ScheduleCertificate as ScheduleCertificate
+    from p2smt.synthesis.certificate.check import CertificateReport as CertificateReport
+    from p2smt.synthesis.frontier import ScheduleFrontier as ScheduleFrontier
+    from p2smt.synthesis.question import Answer as Answer
+    from p2smt.synthesis.question import Synthesis as Synthesis
+    from p2smt.training.efficiency import Efficiency as Efficiency
+    from p2smt.training.efficiency import Framework as Framework
+    from p2smt.training.plan import TrainingPlan as TrainingPlan
+    from p2smt.training.prediction import Prediction as Prediction
+    from p2smt.training.prediction import RunEstimate as RunEstimate
+    from p2smt.training.search.answer import PlanAnswer as PlanAnswer
+    from p2smt.training.search.question import PlanQuestion as PlanQuestion
+    from p2smt.training.search.question import Prices as Prices
+    from p2smt.training.search.question import SpaceLimits as SpaceLimits
+    from p2smt.training.strategy import Batch as Batch
+    from p2smt.training.strategy import Recompute as Recompute
+    from p2smt.training.strategy import Strategy as Strategy
+    from p2smt.training.strategy import parse_strategy as parse_strategy
+    from p2smt.training.strategy import strategy_text as strategy_text
+    from p2smt.training.transformer import Transformer as Transformer
 
 _HOMES = {
     "p2smt.search.solve": ("solve",),
     "p2smt.search.allocation.solve": ("solve_on_hosts",),
-    "p2smt.search.allocation.orders": ("baselines",),
+    "p2smt.search.allocation.grids": ("baselines",),
     "p2smt.search.prove": ("prove",),
     "p2smt.search.programs": (
         "ProgramList",
@@ -198,11 +198,11 @@ _HOMES = {
     "p2smt.parallelism.request": (
         "Problem",
         "Request",
+        "all_gather",
+        "all_to_all",
         "parse_axes",
         "reduce",
         "reduce_scatter",
-        "all_gather",
-        "all_to_all",
         "send",
     ),
     "p2smt.result": (
@@ -218,7 +218,10 @@ _HOMES = {
         "PlanReport",
         "check_plan",
     ),
-    "p2smt.plans.crossings.certificate": ("LeastSet", "SymbolicSetting"),
+    "p2smt.plans.crossings.certificate": (
+        "LeastSet",
+        "SymbolicSetting",
+    ),
     "p2smt.plans.crossings.check": ("check_least_set",),
     "p2smt.search.crossings.least": ("least_set",),
     "p2smt.plans.given_program": (
@@ -241,7 +244,7 @@ _HOMES = {
         "load_topology",
         "preset_names",
     ),
-    "p2smt.cluster.nodes.trim": ("trimmed",),
+    "p2smt.cluster.trimmed": ("trimmed",),
     "p2smt.cost.library.model": ("Library",),
     "p2smt.cost.library.registry": (
         "library_names",
@@ -251,34 +254,46 @@ _HOMES = {
     ),
     "p2smt.calibration.build": ("Calibration",),
     "p2smt.calibration.samples": ("Measurements",),
-    "p2smt.runtime.options": ("RunOptions",),
+    "p2smt.runtime.payload": ("RunOptions",),
     "p2smt.schedules.classics": ("classic",),
     "p2smt.schedules.cost.predict": ("schedule_cost",),
     "p2smt.schedules.families.family": ("ParametricReport",),
-    "p2smt.schedules.model": ("Runnable", "Schedule"),
-    "p2smt.search.schedule.bounds.rate": ("RateBound", "distance_bound", "rate_bound"),
-    "p2smt.schedules.certificate.certificate": ("ScheduleCertificate",),
-    "p2smt.schedules.certificate.check": ("CertificateReport",),
+    "p2smt.schedules.model": (
+        "Runnable",
+        "Schedule",
+    ),
+    "p2smt.synthesis.bounds": (
+        "RateBound",
+        "distance_bound",
+        "rate_bound",
+    ),
+    "p2smt.synthesis.certificate.certificate": ("ScheduleCertificate",),
+    "p2smt.synthesis.certificate.check": ("CertificateReport",),
     "p2smt.schedules.verify.repair": ("find_repair",),
-    "p2smt.schedules.verify.report": ("Report", "Verdict"),
-    "p2smt.skeletons.spread": ("Spread",),
-    "p2smt.solvers.solver": ("Solver",),
-    "p2smt.api.tensors.function": (
+    "p2smt.schedules.verify.report": (
+        "Report",
+        "Verdict",
+    ),
+    "p2smt.parallel_search.parallel_options": ("Spread",),
+    "p2smt.solvers.questions": ("Solver",),
+    "p2smt.api.tensors": (
         "TensorFunction",
         "torch_function",
     ),
-    "p2smt.interop.arrays.shard_map.writer": ("shard_map_text",),
-    "p2smt.search.redistribution.backward": ("backward_plan",),
+    "p2smt.interop.arrays.shard_map": ("shard_map_text",),
+    "p2smt.resharding.backward": ("backward_plan",),
     "p2smt.api.arrays": (
         "array_type",
         "read_redistribution",
         "redistribute",
         "write_redistribution",
     ),
-    "p2smt.arrays.array_type": ("ArrayType",),
-    "p2smt.arrays.layout": ("Layout",),
-    "p2smt.arrays.mesh": ("Mesh",),
-    "p2smt.plans.redistribution.plan": ("RedistributionPlan",),
+    "p2smt.resharding.types": (
+        "ArrayType",
+        "Layout",
+        "Mesh",
+    ),
+    "p2smt.resharding.plan": ("RedistributionPlan",),
     "p2smt.api.calibrate": (
         "calibrate",
         "measure",
@@ -299,8 +314,8 @@ _HOMES = {
         "synthesize",
         "synthesize_frontier",
     ),
-    "p2smt.search.schedule.frontier": ("ScheduleFrontier",),
-    "p2smt.search.schedule.synthesis.answer": (
+    "p2smt.synthesis.frontier": ("ScheduleFrontier",),
+    "p2smt.synthesis.question": (
         "Answer",
         "Synthesis",
     ),
@@ -308,11 +323,11 @@ _HOMES = {
         "run",
         "run_programs",
     ),
-    "p2smt.interop.runtimes": ("runnable",),
-    "p2smt.search.comparison.compare": ("Comparison",),
+    "p2smt.interop.schedule_files": ("runnable",),
+    "p2smt.search.comparison": ("Comparison",),
     "p2smt.search.conflict": ("rule_conflict",),
     "p2smt.interop.exported": ("Exported",),
-    "p2smt.schedules.lower.exported": ("PlanExport",),
+    "p2smt.schedules.lower.plan": ("PlanExport",),
     "p2smt.runtime.summary": ("RunResult",),
     "p2smt.runtime.ranks.run_schedule": ("ScheduleResult",),
     "p2smt.api.verify": (
@@ -320,8 +335,8 @@ _HOMES = {
         "verify_family",
         "verify_program",
     ),
-    "p2smt.api.journals.verify": ("verify_journal",),
-    "p2smt.skeletons.journal.verify": ("JournalReport",),
+    "p2smt.api.journals": ("verify_journal",),
+    "p2smt.parallel_search.journal.verify": ("JournalReport",),
     "p2smt.api.placements": ("placements",),
     "p2smt.api.planning": (
         "Planned",
@@ -334,32 +349,32 @@ _HOMES = {
         "estimate",
         "read_model",
     ),
-    "p2smt.cluster.device": ("Device",),
-    "p2smt.cluster.fabric.fabric": ("Fabric",),
-    "p2smt.interop.fabrics.read": ("read_fabric",),
-    "p2smt.workload.batch": ("Batch",),
-    "p2smt.workload.efficiency": (
-        "Efficiency",
-        "Framework",
-    ),
-    "p2smt.workload.estimated": ("RunEstimate",),
-    "p2smt.workload.prediction": ("Prediction",),
-    "p2smt.workload.search.answer": ("PlanAnswer",),
-    "p2smt.workload.search.limits": ("SpaceLimits",),
-    "p2smt.workload.search.question": (
-        "PlanQuestion",
-        "Prices",
-    ),
-    "p2smt.workload.strategy": (
+    "p2smt.cluster.link": ("Device",),
+    "p2smt.fabric.fabric": ("Fabric",),
+    "p2smt.interop.fabrics": ("read_fabric",),
+    "p2smt.training.strategy": (
+        "Batch",
         "Recompute",
         "Strategy",
-    ),
-    "p2smt.workload.strategy_text": (
         "parse_strategy",
         "strategy_text",
     ),
-    "p2smt.workload.training_plan.plan": ("TrainingPlan",),
-    "p2smt.workload.transformer": ("Transformer",),
+    "p2smt.training.efficiency": (
+        "Efficiency",
+        "Framework",
+    ),
+    "p2smt.training.prediction": (
+        "Prediction",
+        "RunEstimate",
+    ),
+    "p2smt.training.search.answer": ("PlanAnswer",),
+    "p2smt.training.search.question": (
+        "PlanQuestion",
+        "Prices",
+        "SpaceLimits",
+    ),
+    "p2smt.training.plan": ("TrainingPlan",),
+    "p2smt.training.transformer": ("Transformer",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = list(_HOME)

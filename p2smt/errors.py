@@ -7,6 +7,7 @@ asked: so every one survives pickling and copying, and comes out of another proc
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 
 class InputError(ValueError):
@@ -69,3 +70,11 @@ class OutOfSpace(ExecutionError):
 
 class BackendError(RuntimeError):
     """What a run needs is not installed or not built in.  The command line exits with code 5."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``did you mean 'x'?`` for the known word nearest to ``word``, or an empty text."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word[:60], list(known), n=1)
+    return f"did you mean {near[0]!r}?" if near else ""

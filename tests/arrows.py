@@ -10,16 +10,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("units", "result"),
     ("files", "collectives"),
-    ("skeletons",),
+    ("parallel_search",),
     ("cluster",),
-    ("parallelism",),
-    ("programs", "arrays"),
+    ("fabric", "parallelism"),
+    ("programs",),
     ("problems", "cost"),
     ("encodings", "plans", "calibration"),
     ("solvers",),
     ("schedules",),
     ("search",),
-    ("workload",),
+    ("resharding", "synthesis", "training"),
     ("interop", "runtime"),
     ("api",),
     ("p2smt",),
@@ -33,14 +33,14 @@ INSIDE: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("schedules.model", "schedules.multisets"),
         ("schedules.memory",),
         ("schedules.index", "schedules.construction", "schedules.language"),
-        ("schedules.order", "schedules.classics", "schedules.unused_messages"),
+        ("schedules.order", "schedules.classics"),
         ("schedules.races", "schedules.lower"),
         ("schedules.verify",),
-        ("schedules.cost", "schedules.families", "schedules.certificate"),
+        ("schedules.cost", "schedules.families"),
     ),
     "runtime": (
         ("runtime.groups", "runtime.payload", "runtime.unwritten"),
-        ("runtime.job", "runtime.options", "runtime.site"),
+        ("runtime.job",),
         ("runtime.programs", "runtime.schedules", "runtime.arrays", "runtime.summary"),
         ("runtime.work",),
         ("runtime.ranks",),
@@ -71,19 +71,18 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     *(
         (
-            f"arrays.{name}",
+            f"resharding.{name}",
             (
-                *("errors", "parallelism.placement", "arrays.index_maps", "arrays.index_groups"),
-                *("arrays.array_type", "arrays.mesh", "arrays.frame", "arrays.state"),
-                "arrays.steps",
+                *("errors", "parallelism.placement", "resharding.index_maps", "resharding.types"),
+                *("resharding.states", "resharding.steps"),
             ),
             "the specification takes states and steps as data, and moves index maps by itself",
         )
-        for name in ("semantics", "index_maps", "index_groups")
+        for name in ("semantics", "index_maps")
     ),
     (
-        "schedules.certificate",
-        ("errors", "schedules.certificate"),
+        "synthesis.certificate",
+        ("errors", "synthesis.certificate"),
         "the check of a bound shares nothing with what found it",
     ),
     (
@@ -119,14 +118,14 @@ SEES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "cost",
         (
             *("errors", "units", "result", "cluster", "collectives", "parallelism", "cost"),
-            *("programs.program", "arrays", "files"),  # files: those of libraries
+            *("programs.program", "files"),  # files: those of libraries
         ),
         "what a program costs does not depend on what it means",
     ),
     (
         "schedules.language",
         (
-            *("errors", "files", "problems.claim", "collectives"),
+            *("errors", "files", "problems.race", "collectives"),
             *("schedules.model", "schedules.language"),
         ),
         "a file's text becomes a schedule without being judged",
@@ -140,11 +139,11 @@ BANS: tuple[tuple[str, str, str], ...] = (
     ("programs", "cost", "what a program means does not depend on what it costs"),
     *(
         ("runtime", f"programs.{part}", APART)
-        for part in ("semantics", "preconditions", "check", "quotient", "payload_rows")
+        for part in ("semantics", "preconditions", "check", "runs", "payload_rows")
     ),
-    *(("runtime", f"arrays.{part}", APART) for part in ("semantics", "index_maps", "index_groups")),
+    *(("runtime", f"resharding.{part}", APART) for part in ("semantics", "index_maps")),
     ("runtime", "plans.check", APART),
-    ("runtime", "plans.redistribution.check", APART),
+    ("runtime", "resharding.check", APART),
     *((f"runtime.{part}", "schedules", APART) for part in ("programs", "job", "payload")),
     *(
         (
@@ -160,16 +159,20 @@ COUNTS = "a cover is counted by other code than that which makes the cubes"
 BANS += (
     *(
         (counter, maker, COUNTS)
-        for counter in ("parallelism.matrix_count", "workload.axis_sizes", "api.journals.shares")
-        for maker in ("search.spaces", "workload.validity", "workload.search.cubes")
+        for counter in ("parallelism.matrix_count", "training.axis_sizes", "api.journal_shares")
+        for maker in ("search.spaces", "training.validity", "training.search.subproblems")
     ),
-    ("workload.axis_sizes", "workload.search.space", COUNTS),
+    ("training.axis_sizes", "training.search.strategies", COUNTS),
     ("search", "parallelism.matrix_count", COUNTS),
-    ("workload", "parallelism.matrix_count", COUNTS),
-    ("workload.search", "workload.axis_sizes", COUNTS),
+    ("training", "parallelism.matrix_count", COUNTS),
+    ("training.search", "training.axis_sizes", COUNTS),
     *(
-        ("skeletons.journal", f"skeletons.{part}", "a journal is verified without what searched")
-        for part in ("coordinate", "coordination", "engines", "spread")
+        (
+            "parallel_search.journal",
+            f"parallel_search.{part}",
+            "a journal is verified without what searched",
+        )
+        for part in ("coordinate", "state", "engines", "parallel_options")
     ),
 )
 
@@ -188,10 +191,10 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     # and file.py, file_model.py of every package; cluster.error_model is the part of
     # cluster.file_model that files of accuracies (cost.library.accuracy) have as well,
     # cluster.device_model its block of devices: together they would be more than one file holds
-    "pydantic": ("files", "cli", "report.schemas", "cluster.error_model", "cluster.device_model"),
+    "pydantic": ("files", "cli", "report.schemas", "cluster.error_model"),
     "defusedxml": ("interop",),
-    "scipy": ("calibration", "cost.loads.sources"),
-    "sympy": ("workload.formulas",),  # the table of formulas, loaded when it is first asked for
+    "scipy": ("calibration", "resharding.prices"),
+    "sympy": ("training.formulas",),  # the table of formulas, loaded when it is first asked for
     "pydantic_core": ("files",),
     "yaml": ("files",),
     "typer": ("cli",),
@@ -200,10 +203,8 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     # api.tensors: functions of DTensors, which need layouts, search and execution together
     "torch": ("runtime", "interop.arrays.torch_spec", "interop.arrays.peers", "api.tensors"),
     "matplotlib": ("report",),
-    "dask": ("skeletons.engines.dask_cluster",),  # the extra "cluster"
-    "distributed": tuple(
-        f"skeletons.engines.{name}" for name in ("dask", "dask_cluster", "dask_worker", "hands")
-    ),
+    "dask": ("parallel_search.engines",),  # the extra "cluster"
+    "distributed": ("parallel_search.engines.dask", "parallel_search.engines.dask_worker"),
 }
 
 PRINTS = ("cli", "report")

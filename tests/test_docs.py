@@ -12,8 +12,7 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from p2smt.cluster.device_model import DeviceModel
-from p2smt.cluster.error_model import LevelErrorModel
+from p2smt.cluster.error_model import DeviceModel, LevelErrorModel
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.file_model import InSwitchModel, LevelModel, LinkModel, PieceModel, TopologyModel
 from p2smt.cluster.topology import Algorithm, LinkKind

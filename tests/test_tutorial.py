@@ -16,7 +16,7 @@ import pytest
 from experiments.testbed.network import cluster, why_not
 from experiments.testbed.spec import NetworkSpec, Node
 from p2smt.cluster.file import load_topology
-from p2smt.cluster.nodes.hosts import Hosts
+from p2smt.cluster.hosts import Hosts
 from tests.test_docs import DOCS, script
 
 LIMIT_S = 600

@@ -1,6 +1,6 @@
 """Claims about all whole numbers with z3: linear arithmetic, and "mod" by the number of ranks.
 
-Problem: one :class:`p2smt.problems.claim.Claim`: does the conclusion hold for all whole
+Problem: one :class:`p2smt.problems.race.Claim`: does the conclusion hold for all whole
 numbers for which what is given holds?
 
 Variables
@@ -31,7 +31,7 @@ import z3
 
 from p2smt.encodings.run_z3 import new_solver, solution
 from p2smt.errors import OutOfTimeError
-from p2smt.problems.claim import COMPARISONS, Claim, Operator, Term, named
+from p2smt.problems.race import COMPARISONS, Claim, Operator, Term, named
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
 _SOLVER = "z3"

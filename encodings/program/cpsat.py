@@ -43,12 +43,10 @@ from dataclasses import dataclass, replace
 from ortools.sat.python import cp_model
 
 from p2smt.encodings import run_cpsat
-from p2smt.encodings.program.cpsat_arcs import PathCollector, arc_model
-from p2smt.encodings.program.cpsat_layers import LayerRow, layers_of
-from p2smt.encodings.program.reachable import build_table
-from p2smt.encodings.program.reachable_table import ReachableTable
+from p2smt.encodings.program.cpsat_arcs import LayerRow, PathCollector, arc_model, layers_of
+from p2smt.encodings.program.reachable import ReachableTable, build_table
 from p2smt.errors import OutOfTimeError
-from p2smt.problems.program import Indices, ProgramProblem
+from p2smt.problems.placement import Indices, ProgramProblem
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
 _TIE_LIMIT = 2**50

@@ -12,18 +12,26 @@ than five levels neighbouring ones are merged, in every way (``reachable_merged.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
+from itertools import combinations, pairwise
+from math import prod
 from typing import Generic, TypeVar
 
 from p2smt.collectives.names import Collective
-from p2smt.encodings.program.reachable_merged import merged_table
-from p2smt.encodings.program.reachable_search import GOAL, RawTable, StateExplorer, StateSpace
-from p2smt.encodings.program.reachable_table import Arc, ReachableTable, pruned
-from p2smt.errors import EncodingBug, TooLarge
-from p2smt.problems.program import ProgramProblem
-from p2smt.programs.program import MODEL_DEPTH, small_model_length
+from p2smt.encodings.program.reachable_search import (
+    GOAL,
+    MAX_NODES,
+    OFTEN,
+    RawTable,
+    StateExplorer,
+    StateSpace,
+)
+from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
+from p2smt.problems.placement import InstructionSet, ProgramProblem
+from p2smt.programs.program import MODEL_DEPTH, Grouping, small_model_length
 from p2smt.result import SearchLimits, StopWatch
 
 T = TypeVar("T")
@@ -157,3 +165,168 @@ def _built(
         return ReachableTable(GOAL, {}, {GOAL: 0}, 1)
     timed = _Timed(_space(problem, model, symbolic), watch or StopWatch.start(SearchLimits()))
     return _table(timed, problem.factors)
+
+
+# The table of many levels, put together from those of few: no solver.
+# A program that begins and ends no group between two neighbouring levels forms the same groups over
+# a
+# hierarchy with the two merged, on any factors.  And no valid program of m instructions was found
+# that tells more than m levels apart (docs/small-model.md).  So the programs over many levels are
+# those over each choice of fewer levels to keep apart.
+#
+# Most programs belong to several choices.  A node is therefore what one word leads to in all of
+# them:
+# a set of nodes, at most one of each table.  So each program is one path.
+
+
+_Nodes = tuple[tuple[int, int], ...]
+"""Tables by number, with a node of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The table over merged levels; ``instructions``: what each of its own is over all levels."""
+
+    table: ReachableTable
+    instructions: tuple[int, ...]
+
+
+def merged_table(
+    problem: ProgramProblem,
+    levels: int,
+    table_of: Callable[[ProgramProblem], ReachableTable],
+    watch: StopWatch,
+) -> ReachableTable:
+    """The table over all levels from those over each choice of so many, which ``table_of`` makes.
+
+    Raises:
+        EncodingBug: two tables do not agree on a program.
+        OutOfTimeError: the watch expired.
+        TooLarge: more than MAX_NODES nodes.
+    """
+    parts = []
+    for cuts in combinations(range(1, len(problem.factors)), levels - 1):
+        merged, instructions = _merged(problem, (0, *cuts, len(problem.factors)))
+        parts.append(_Part(table_of(merged), instructions))
+        if watch.expired():
+            raise OutOfTimeError
+    explored = max(part.table.explored for part in parts)  # they are of the same states
+    return pruned(1, _together(parts, problem.max_length, watch), explored)
+
+
+def _merged(problem: ProgramProblem, cuts: Sequence[int]) -> tuple[ProgramProblem, tuple[int, ...]]:
+    """The problem over the levels between cuts, and its instructions over all levels by number."""
+    whole = {item: number for number, item in enumerate(problem.instructions.items)}
+    items = InstructionSet.of(len(cuts) - 1)
+    numbers = tuple(
+        whole[collective, Grouping(cuts[g.outer], cuts[g.inner], g.master)]
+        for collective, g in items.items
+    )
+    factors = tuple(prod(problem.factors[a:b]) for a, b in pairwise(cuts))
+    forbidden = frozenset(n for n, number in enumerate(numbers) if number in problem.forbidden)
+    return ProgramProblem(problem.demand, factors, problem.max_length, items, forbidden), numbers
+
+
+def _together(parts: Sequence[_Part], length: int, watch: StopWatch) -> dict[int, list[Arc]]:
+    """The arcs of all parts from node 1 on, for programs of so many steps."""
+    start = tuple((at, part.table.start) for at, part in enumerate(parts))
+    numbers: dict[_Nodes, int] = {start: 1}
+    arcs: dict[int, list[Arc]] = {}
+    layer = [start]
+    for left in range(length, 0, -1):
+        new: list[_Nodes] = []
+        for at, nodes in enumerate(layer):
+            if at % OFTEN == 0 and watch.expired():
+                raise OutOfTimeError
+            onward = arcs[numbers[nodes]] = []
+            for (instruction, rows), targets in sorted(_onward(parts, nodes, left).items()):
+                after = _joined(instruction, targets)
+                if after and after not in numbers:
+                    numbers[after] = len(numbers) + 1
+                    new.append(after)
+                onward.append(Arc(instruction, rows, numbers[after] if after else GOAL))
+        layer = new
+        if len(numbers) > MAX_NODES:
+            text = f"programs of length {length} over {len(parts)} choices of levels"
+            raise TooLarge(text, f"have more than {MAX_NODES} nodes", "ask for a shorter length")
+    return arcs
+
+
+def _onward(
+    parts: Sequence[_Part], nodes: _Nodes, left: int
+) -> Mapping[tuple[int, int], list[tuple[int, int]]]:
+    """Where each step leads to, by instruction and rows."""
+    found: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for at, node in nodes:
+        for arc in parts[at].table.steps(node, left):
+            found[parts[at].instructions[arc.instruction], arc.rows].append((at, arc.target))
+    _agree(found)
+    return found
+
+
+def _agree(steps: Iterable[tuple[int, int]]) -> None:
+    """Hold that an instruction has one payload, whichever table it is from."""
+    known: dict[int, int] = {}
+    for instruction, rows in steps:
+        if known.setdefault(instruction, rows) != rows:
+            text = "tables of merged levels do not agree on a payload"
+            raise EncodingBug(text, instruction, [known[instruction], rows])
+
+
+def _joined(instruction: int, targets: Sequence[tuple[int, int]]) -> _Nodes:
+    """The node of these nodes; none where they are the goal, which is that of all or of none."""
+    reached = {node == GOAL for _, node in targets}
+    if len(reached) > 1:
+        raise EncodingBug("tables of merged levels do not agree on the goal", instruction, targets)
+    return () if True in reached else tuple(targets)
+
+
+# What a table of reachable states is: nodes, and the steps between them on the way to the goal.
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """A step: ``instruction`` with a payload of ``rows`` real rows leads to node ``target``."""
+
+    instruction: int
+    rows: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReachableTable:
+    """Nodes reachable within the length limit and from which the goal still is.
+
+    ``arcs[node]`` are its steps in instruction order, ``need[node]`` the least number of
+    steps to the goal, ``start`` the initial node.  Node 0 is the goal and has no arcs.
+    ``explored`` counts all nodes seen.
+    """
+
+    start: int
+    arcs: dict[int, tuple[Arc, ...]]
+    need: dict[int, int]
+    explored: int
+
+    def steps(self, node: int, left: int) -> Iterator[Arc]:
+        """Steps from ``node`` after which the goal can be reached in ``left - 1`` steps."""
+        return (a for a in self.arcs.get(node, ()) if self.need[a.target] <= left - 1)
+
+
+def pruned(start: int, arcs: Mapping[int, Sequence[Arc]], explored: int) -> ReachableTable:
+    """Keep the nodes from which the goal can be reached."""
+    back = defaultdict(set)
+    for node, steps in arcs.items():
+        for arc in steps:
+            back[arc.target].add(node)
+    need, frontier = {GOAL: 0}, [GOAL]
+    for node in frontier:
+        for source in sorted(back[node]):
+            if source not in need:
+                need[source] = need[node] + 1
+                frontier.append(source)
+    kept = {
+        node: tuple(a for a in steps if a.target in need)
+        for node, steps in arcs.items()
+        if node in need
+    }
+    return ReachableTable(start, kept, need, explored)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,3 +74,127 @@ def _firsts(problem: DisseminationProblem, images: Sequence[Sequence[int]], size
 def _as_pairs(firsts: Firsts) -> Mapping[Pair, Pair]:
     chunks, size = firsts.shape
     return {(c, n): divmod(int(firsts[c, n]), size) for c in range(chunks) for n in range(size)}
+
+
+# Routes that load a fabric evenly, for chunks with one goal each: a guess where to look first.
+# Each chunk takes a shortest way; those that symmetries take to each other take images of one way.
+# Ways are chosen one after the other, and again in some sweeps, so that edges of which much is
+# asked
+# are avoided.  Schedules with other routes are left out, so that there is none says nothing.
+
+
+SWEEPS = 4
+
+
+def even_routes(problem: DisseminationProblem, send_of: Firsts) -> frozenset[int] | None:
+    """The first pairs (:data:`.Firsts`) of the messages to allow; None: a chunk has several goals.
+
+    Every goal must be reachable.
+    """
+    if any(len(chunk.goals) != 1 for chunk in problem.chunks):
+        return None
+    kinds = _edge_kinds(problem)
+    mates = Counter(kinds)
+    chosen: dict[int, list[int]] = {}
+    loads: Counter[int] = Counter()
+    drawn = random.Random(0)
+    leaders = _leaders(problem)
+    for _ in range(SWEEPS):
+        for c in sorted(leaders):
+            for e in chosen.get(c, []):
+                loads[kinds[e]] -= leaders[c]
+            chosen[c] = _way(problem, c, {k: loads[k] / mates[k] for k in mates}, kinds, drawn)
+            for e in chosen[c]:
+                loads[kinds[e]] += leaders[c]
+    return frozenset(int(send_of[c, e]) for c, way in chosen.items() for e in way)
+
+
+def _leaders(problem: DisseminationProblem) -> Counter[int]:
+    """The first chunk of every orbit, and how many chunks are in it."""
+    return Counter(_classes([one.chunks for one in problem.symmetries], len(problem.chunks)))
+
+
+def _edge_kinds(problem: DisseminationProblem) -> list[int]:
+    """Of every edge the first one that symmetries take it to."""
+    return _classes([one.edges for one in problem.symmetries], len(problem.edges))
+
+
+def _classes(images: list[tuple[int, ...]], size: int) -> list[int]:
+    first = np.arange(size)
+    while True:
+        before = first
+        for image in images:
+            moved = np.array(image)
+            least = np.minimum(first, first[moved])
+            least[moved] = np.minimum(least[moved], least)
+            first = least
+        first = first[first]
+        if np.array_equal(first, before):
+            return [int(n) for n in first]
+
+
+def _way(
+    problem: DisseminationProblem,
+    chunk: int,
+    loads: dict[int, float],
+    kinds: list[int],
+    drawn: random.Random,
+) -> list[int]:
+    """A shortest way whose edges carry least, by the squares of what they carry."""
+    (goal,), root = problem.chunks[chunk].goals, problem.chunks[chunk].root
+    left = problem.distances([goal], back=True)
+    cost: dict[int, tuple[float, list[int]]] = {goal: (0.0, [])}
+    out: dict[int, list[int]] = {}
+    for e, (source, target, _) in enumerate(problem.edges):
+        here, there = left[source], left[target]
+        if here is not None and there is not None and here == there + 1:
+            out.setdefault(source, []).append(e)
+    order = sorted((r for r in out if left[r] is not None), key=lambda r: left[r] or 0)
+    for rank in order:
+        options = []
+        for e in out[rank]:
+            price, way = cost[problem.edges[e][1]]
+            again = sum(kinds[e] == kinds[other] for other in way)
+            options.append((price + loads[kinds[e]] + again, drawn.random(), [e, *way]))
+        best = min(options)
+        cost[rank] = best[0], best[2]
+    return cost[root][1]
+
+
+# How many Booleans a model of messages has, counted by arrays before any is made.
+
+
+Steps = NDArray[np.int64]
+
+
+def variable_count(problem: DisseminationProblem, send_of: Firsts, hold_of: Firsts) -> int:
+    """Messages and held chunks, of each orbit the first, by the steps at which they can be."""
+    near = cache(lambda root: _row(problem, problem.distances([root])))
+    left = cache(lambda goals: _row(problem, problem.distances(goals, back=True)))
+    nears = np.array([near(one.root) for one in problem.chunks])
+    lefts = np.array([left(one.goals) for one in problem.chunks])
+    c, v = _pairs_first_of_orbit(hold_of)
+    held = _many(problem.steps - lefts[c, v] - nears[c, v] + 1)
+    c, e = _pairs_first_of_orbit(send_of)
+    source = np.array([a for a, _, _ in problem.edges])[e]
+    target = np.array([b for _, b, _ in problem.edges])[e]
+    begin = np.maximum(nears[c, source], nears[c, target] - 1)
+    end = np.minimum(problem.steps, problem.steps - lefts[c, target])
+    roots = np.array([one.root for one in problem.chunks])
+    return held + _many((end - begin)[target != roots[c]])
+
+
+def _row(problem: DisseminationProblem, distances: tuple[int | None, ...]) -> Steps:
+    """Distances; where there is no way, more than all steps."""
+    far = 2 * problem.steps + 2
+    return np.array([far if one is None else one for one in distances], dtype=np.int64)
+
+
+def _many(spans: Steps) -> int:
+    return int(np.maximum(spans, 0).sum())
+
+
+def _pairs_first_of_orbit(firsts: Firsts) -> tuple[Steps, Steps]:
+    """The pairs that are the first of their orbit."""
+    own = np.flatnonzero(firsts.ravel() == np.arange(firsts.size))
+    return own // firsts.shape[1], own % firsts.shape[1]

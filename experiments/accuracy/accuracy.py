@@ -24,7 +24,7 @@ from experiments.accuracy.summary import Result, targets
 from experiments.accuracy.systems import has_preset, topology_name, topology_of
 from experiments.tables.tables import Published, tables
 from experiments.testbed.script import ended
-from p2smt.cost.library.accuracy import ACCURACY_FILE
+from p2smt.cost.accuracy import ACCURACY_FILE
 from p2smt.errors import InputError
 
 HERE = Path(__file__).resolve().parent

@@ -16,7 +16,7 @@ from experiments.tables.tables import Published
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.alpha_beta import step_model
+from p2smt.cost.bounds import step_model
 from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send

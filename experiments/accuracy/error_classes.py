@@ -1,6 +1,6 @@
-"""Relative errors by library, system, operation and size: ``p2smt/cost/library/accuracy.yaml``.
+"""Relative errors by library, system, operation and size: ``p2smt/cost/accuracy.yaml``.
 
-What :mod:`p2smt.cost.library.accuracy` reads, so that an answer can say that nobody would measure
+What :mod:`p2smt.cost.accuracy` reads, so that an answer can say that nobody would measure
 its gain.  The error of a class is the one that four of five predictions keep to: of tables that the
 constants were fitted to, or, where that is larger, of tables that were left out of a fit.
 """
@@ -16,10 +16,10 @@ from experiments.accuracy.hold_out import LARGER, SMALLER, HeldOut
 from experiments.accuracy.summary import Result
 from experiments.accuracy.systems import topology_of
 from experiments.tables.tables import Published
-from p2smt.calibration.error_classes import error_classes
+from p2smt.calibration.tables import error_classes
 from p2smt.cluster.error_class import SHARE
 from p2smt.cluster.error_model import dump_error_class
-from p2smt.cost.system import most_in_node, outermost_crossed, system_name
+from p2smt.cost.accuracy import most_in_node, outermost_crossed, system_name
 
 HEAD = f"""\
 # Written by make accuracy: errors of predictions by library, system, operation and payload, over

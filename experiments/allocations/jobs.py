@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import p2smt
 from p2smt.cluster.file import parse_topology
-from p2smt.cluster.nodes.hostlist import format_hostlist
+from p2smt.cluster.hostlist import format_hostlist
 
 SEEDS = range(30, 60)
 """None of them was looked at while the search was built."""

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from experiments.gains.clusters import named
-from p2smt.cost.by_choice import cheapest_single
-from p2smt.cost.pipeline import Pipelined
-from p2smt.cost.scene import Scene
+from p2smt.cost.scene import Scene, cheapest_single
+from p2smt.cost.step_time import Pipelined
 from p2smt.parallelism.expressed import matrix_of
 from p2smt.parallelism.placement import Matrix, Placement, default_ranks
 from p2smt.parallelism.request import Problem, Request, parse_axes
@@ -22,8 +21,7 @@ from p2smt.result import SearchLimits, Status
 from p2smt.search.gain import gain_of
 from p2smt.search.programs import Task
 from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
-from p2smt.search.rank_orders import rank_order
-from p2smt.search.solve import solve
+from p2smt.search.solve import rank_order, solve
 
 LIMITS = SearchLimits(time_limit_s=60, seed=0, workers=1)
 OPTIONS = {

@@ -11,9 +11,9 @@ from typing import Any
 
 from experiments.gpu_check.case_sets import CaseSet
 from p2smt.errors import BackendError, ExecutionError
-from p2smt.runtime.arrays.job import ArrayJob
+from p2smt.runtime.arrays.rank_steps import ArrayJob
 from p2smt.runtime.job import Job, JobRequest
-from p2smt.runtime.options import RankReport, RequestRun, RunOptions
+from p2smt.runtime.payload import RankReport, RequestRun, RunOptions
 from p2smt.runtime.summary import summarize
 from p2smt.runtime.work import Work
 

@@ -32,13 +32,12 @@ from experiments.gpu_check.checking import (
     Clock,
     Row,
 )
-from p2smt.runtime.options import RunOptions
-from p2smt.runtime.payload import DataType
+from p2smt.runtime.payload import DataType, RunOptions
 from p2smt.runtime.ranks.launch import Fleet, StartCommand, launch
 from p2smt.runtime.schedules.job import ScheduleJob
 
 if TYPE_CHECKING:
-    from p2smt.runtime.options import RankReport
+    from p2smt.runtime.payload import RankReport
     from p2smt.runtime.work import Work
 
 ROOT = Path(__file__).resolve().parents[2]

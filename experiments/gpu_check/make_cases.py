@@ -20,7 +20,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.programs.program import Hierarchy, Program, local_groups, parse_program
 from p2smt.result import SearchLimits
-from p2smt.runtime.arrays.job import array_job
+from p2smt.runtime.arrays.rank_steps import array_job
 from p2smt.runtime.job import Groups, Job, JobRequest, JobStep, ordered
 from p2smt.runtime.programs.plan_job import Changes, plan_job, requests_job
 from p2smt.runtime.schedules.job import schedule_job

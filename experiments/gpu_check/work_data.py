@@ -11,11 +11,11 @@ import dataclasses
 from enum import Enum
 from typing import Any
 
-from p2smt.arrays.element import ElementType, ReduceOp
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.mesh import Mesh, SubAxis
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import (
+from p2smt.collectives.contract import Contract, Contribution, Goal
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.parallelism.placement import ParallelismAxis
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import (
     AllGather,
     AllReduce,
     AllToAll,
@@ -23,10 +23,8 @@ from p2smt.arrays.steps import (
     Permute,
     ReduceScatter,
 )
-from p2smt.collectives.contract import Contract, Contribution, Goal
-from p2smt.collectives.names import Collective, RequestKind
-from p2smt.parallelism.placement import ParallelismAxis
-from p2smt.runtime.arrays.job import ArrayJob
+from p2smt.resharding.types import ElementType, Mesh, ReduceOp, SubAxis
+from p2smt.runtime.arrays.rank_steps import ArrayJob
 from p2smt.runtime.job import Job, JobRequest, JobStep
 from p2smt.runtime.schedules.job import ScheduleJob
 from p2smt.schedules.model import (

@@ -24,7 +24,7 @@ from experiments.programs_on_testbed.study import (
 )
 from experiments.testbed.calibration import Rows, cluster_topology, fit, restored
 from experiments.testbed.script import ended
-from p2smt.calibration.yaml_file import calibrated_yaml
+from p2smt.calibration.build import calibrated_yaml
 from p2smt.runtime.job import JobRequest
 
 HERE = Path(__file__).resolve().parent

@@ -29,7 +29,7 @@ from experiments.testbed.network import cluster
 from experiments.testbed.ranks import calibration_here, cluster_data, fleet_of, run
 from experiments.testbed.script import ended
 from experiments.testbed.spec import NetworkSpec, parse_rate, regular
-from p2smt.calibration.yaml_file import calibrated_yaml
+from p2smt.calibration.build import calibrated_yaml
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene

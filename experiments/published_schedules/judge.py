@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.published_schedules.custom import CUSTOM, demanded
 from p2smt.errors import InputError
 from p2smt.interop.reading import Reading
-from p2smt.interop.runtimes import runnable
-from p2smt.interop.schedule_files import read_schedule
+from p2smt.interop.schedule_files import read_schedule, runnable
 from p2smt.report.schedules.schedule_data import schedule_lines, wrapped
 from p2smt.schedules.verify.verify import verify
 

@@ -8,13 +8,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.redistribution.clusters import cluster_of
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.layout import Layout
-from p2smt.arrays.mesh import Mesh, SubAxis
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.errors import InputError
-from p2smt.interop.arrays.peers.shardy_file import ShardyCase
+from p2smt.interop.arrays.peers.compare import ShardyCase
+from p2smt.resharding.types import (
+    ArrayType,
+    ElementType,
+    Layout,
+    Mesh,
+    SubAxis,
+    Uneven,
+    parse_layout,
+    parse_mesh,
+)
 
 SQUARE, CUBE = (8192, 8192), (1024, 512, 512)
 MEBIBYTE = 2**20

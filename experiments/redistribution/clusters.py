@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from p2smt.cluster.file import load_topology
-from p2smt.cluster.nodes.trim import parse_uses, trimmed
 from p2smt.cluster.topology import Topology
+from p2smt.cluster.trimmed import parse_uses, trimmed
 
 NOMINAL, LIBRARY = "nominal", "library"
 """Nominal links, no cost per call, the cheapest algorithm; and the preset's library."""

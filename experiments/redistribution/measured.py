@@ -22,23 +22,20 @@ from experiments.redistribution.measured_ranks import Question, Way, measure_cas
 from experiments.testbed.script import ended
 from experiments.testbed.written import results
 from p2smt.api.calibrate import calibrate, measure
-from p2smt.arrays.array_type import ArrayType
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import ends_of
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import ArrayStep, StepKind
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import topology_from_data
 from p2smt.cluster.topology import Topology
-from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.errors import InputError
 from p2smt.interop.arrays.peers.replay import first_inside
 from p2smt.interop.arrays.peers.torch_planner import TorchPlanner, torch_moves
+from p2smt.resharding.endpoints import ends_of
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.search import solve_redistribution
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import ArrayStep, StepKind
+from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh
 from p2smt.result import SearchLimits
-from p2smt.runtime.arrays.job import ArrayJob, array_job
-from p2smt.runtime.options import RunOptions
-from p2smt.search.redistribution.solve import solve_redistribution
+from p2smt.runtime.arrays.rank_steps import ArrayJob, array_job
+from p2smt.runtime.payload import RunOptions
 
 RESULTS = Path(__file__).resolve().parent / "measured.json"
 PAGE = RESULTS.with_name("measured.md")

@@ -16,14 +16,11 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 
-from p2smt.arrays.array_type import ArrayType
 from p2smt.interop.arrays.torch_spec import spec_of
-from p2smt.runtime.arrays.check import RankArrays
-from p2smt.runtime.arrays.groups import ArrayGroups
-from p2smt.runtime.arrays.job import ArrayJob
-from p2smt.runtime.arrays.moves import run_steps
-from p2smt.runtime.arrays.rank_steps import rank_steps
-from p2smt.runtime.arrays.tensors import as_bytes
+from p2smt.resharding.types import ArrayType
+from p2smt.runtime.arrays.moves import ArrayGroups, as_bytes, run_steps
+from p2smt.runtime.arrays.rank import RankArrays
+from p2smt.runtime.arrays.rank_steps import ArrayJob, rank_steps
 from p2smt.runtime.arrays.values import ArrayValues
 
 WARMUP = 2

@@ -9,15 +9,13 @@ from typing import Any
 from experiments.redistribution.cases import Case
 from experiments.redistribution.clusters import LIBRARY, NOMINAL, topology_of
 from experiments.testbed.written.results import rounded
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.ends import ends_of
-from p2smt.arrays.mesh import Mesh
-from p2smt.arrays.text import layout_text, mesh_text
-from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.interop.arrays.peers.compare import VARIANTS, PeerRow, dtensor_row, priced_row
-from p2smt.plans.redistribution.plan import RedistributionPlan
+from p2smt.resharding.endpoints import ends_of
+from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.search import solve_redistribution
+from p2smt.resharding.types import Mesh, Uneven, layout_text, mesh_text
 from p2smt.result import SearchLimits
-from p2smt.search.redistribution.solve import solve_redistribution
 
 ONE_A_HOST = (
     ("dtensor graph, one device a host", "GRAPH", False),

@@ -24,10 +24,9 @@ from experiments.scaling.store import HERE
 from experiments.testbed.script import ended
 from p2smt.api.planning import launcher_lacks
 from p2smt.errors import InputError
-from p2smt.skeletons.cube import Closure, Cube, Member
-from p2smt.skeletons.journal.file import read_journal
-from p2smt.skeletons.space import CubeTask, Space
-from p2smt.workload.search.cubes.space import plan_space
+from p2smt.parallel_search.journal.file import read_journal
+from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, Member, Space
+from p2smt.training.search.subproblems import plan_space
 
 T = TypeVar("T")
 CUBES = HERE / "cubes.json"

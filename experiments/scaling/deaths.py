@@ -26,11 +26,11 @@ from experiments.scaling.family import family_of, helps_python, left_after
 from experiments.scaling.overhead import Waits, engine_of
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
-from p2smt.skeletons.coordinate import search
-from p2smt.skeletons.cube import Closure
-from p2smt.skeletons.journal.file import read_journal
-from p2smt.skeletons.journal.journal import Journal
-from p2smt.skeletons.journal.record import header_of
+from p2smt.parallel_search.coordinate import search
+from p2smt.parallel_search.journal.file import read_journal
+from p2smt.parallel_search.journal.journal import Journal
+from p2smt.parallel_search.journal.record import header_of
+from p2smt.parallel_search.subproblem import Closure
 
 TOY = Waits((0.05,) * 200)
 LEFT_S = 2.0

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
+from p2smt.parallel_search.journal.file import read_journal
 from p2smt.report.searches.gantt_plot import draw_gantt
 from p2smt.report.searches.timeline import timeline_of
-from p2smt.skeletons.journal.file import read_journal
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -26,8 +26,8 @@ from experiments.scaling.store import ROOT
 from experiments.testbed.script import ended
 from p2smt.cli.codes import NOT_SETTLED, OK
 from p2smt.errors import ExecutionError, InputError
-from p2smt.skeletons.cube import Closure
-from p2smt.skeletons.journal.file import read_journal
+from p2smt.parallel_search.journal.file import read_journal
+from p2smt.parallel_search.subproblem import Closure
 
 QUESTION = (
     *("plan", "--topology", "experiments/scaling/pods.yaml", "--prices", "programs"),

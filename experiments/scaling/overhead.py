@@ -16,14 +16,22 @@ from dataclasses import dataclass, field
 from experiments.scaling import store
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
-from p2smt.skeletons.coordinate import search
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member
-from p2smt.skeletons.engine import Engine
-from p2smt.skeletons.engines.dask import DaskEngine
-from p2smt.skeletons.engines.in_process import InProcess
-from p2smt.skeletons.engines.processes import Processes
-from p2smt.skeletons.shared_table import new_table
-from p2smt.skeletons.space import CubeTask, Signals, Skeleton, Space
+from p2smt.parallel_search.coordinate import search
+from p2smt.parallel_search.engine import Engine
+from p2smt.parallel_search.engines.dask import DaskEngine
+from p2smt.parallel_search.engines.processes import Processes
+from p2smt.parallel_search.parallel_options import InProcess
+from p2smt.parallel_search.shared_table import new_table
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Cube,
+    CubeTask,
+    CubeVerdict,
+    Member,
+    Signals,
+    Skeleton,
+    Space,
+)
 
 ENGINES = ("in-process", "processes", "dask")
 CUBES, LENGTH_S, RUNS = 40, 0.05, 3

@@ -1,12 +1,12 @@
 """A search over cubes as a discrete-event simulation: one coordinator, any number of workers.
 
-Cubes go out in their order, each to a worker that is free, as ``p2smt.skeletons.coordinate`` does
-it; while more wait than there are workers, also to the one that will be free first, where the
-engine lets workers have their next cube at hand (and take what waits at another one).
-The coordinator handles one message after another; a message takes a time on its way.  A
-worker's first cube takes longer: its tables are empty.  A cube above its budget comes back and is
-replaced by its children.  A cube is dropped without work if its bound is not below the incumbent
-that the coordinator knows when it would hand it out: later than it was found, by a message.
+Cubes go out in their order, each to a worker that is free, as ``p2smt.parallel_search.coordinate``
+does it; while more wait than there are workers, also to the one that will be free first, where the
+engine lets workers have their next cube at hand (and take what waits at another one). The
+coordinator handles one message after another; a message takes a time on its way.  A worker's first
+cube takes longer: its tables are empty.  A cube above its budget comes back and is replaced by its
+children.  A cube is dropped without work if its bound is not below the incumbent that the
+coordinator knows when it would hand it out: later than it was found, by a message.
 """
 
 from __future__ import annotations

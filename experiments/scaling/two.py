@@ -27,9 +27,17 @@ from experiments.scaling.simulate import MeasuredCube, simulate
 from experiments.scaling.study import delays_of
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
-from p2smt.skeletons.best import cutoff_of
-from p2smt.skeletons.cube import Closure, Cube, Member, OverBudget
-from p2smt.skeletons.space import CubeTask, Signals, Skeleton, Space
+from p2smt.parallel_search.best import cutoff_of
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Cube,
+    CubeTask,
+    Member,
+    OverBudget,
+    Signals,
+    Skeleton,
+    Space,
+)
 
 PLAN = (
     *("plan", "--model", "llama-3-405b", "--topology", "experiments/scaling/pods.yaml"),

@@ -23,7 +23,7 @@ from experiments.schedule_synthesis.same_fabric import limits, peer_fabric, renu
 from experiments.schedule_synthesis.store import RESULTS, Row, machine, text
 from experiments.testbed.script import ended
 from p2smt.errors import InputError
-from p2smt.interop.fabrics.read import read_fabric
+from p2smt.interop.fabrics import read_fabric
 
 COMMIT = "030a750fc56e03fb863ffe48268672d84d4cdc7b"
 ROOT = Path(__file__).resolve().parents[2]

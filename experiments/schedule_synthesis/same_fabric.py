@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.errors import ExecutionError
-from p2smt.interop.fabrics.read import read_fabric
+from p2smt.fabric.fabric import Fabric
+from p2smt.interop.fabrics import read_fabric
 
 Limits = dict[frozenset[tuple[int, int]], Fraction]
 

@@ -16,7 +16,7 @@ from functools import cached_property
 from experiments.small_model.diagrams import EMPTY, Diagrams, Node
 from experiments.small_model.equality_types import Formula, Where, Witnesses, number_of
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.problems.program import InstructionSet
+from p2smt.problems.placement import InstructionSet
 from p2smt.programs.program import Grouping
 
 Polynomial = dict[int, int]

@@ -9,8 +9,7 @@ from typing import Any
 from experiments.testbed.model import topology
 from experiments.testbed.spec import NetworkSpec
 from p2smt.calibration.build import Calibration, calibrate
-from p2smt.calibration.predict import Predictor
-from p2smt.calibration.samples import Sample
+from p2smt.calibration.samples import Predictor, Sample
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.topology import NO_LIBRARY, Topology
 from p2smt.collectives.names import Collective

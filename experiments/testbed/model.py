@@ -9,7 +9,7 @@ import yaml
 from experiments.testbed.spec import NetworkSpec, nodes_of
 from p2smt.cluster.file import dump_topology
 from p2smt.cluster.file_model import SIMPLE
-from p2smt.cluster.nodes.hosts import Hosts
+from p2smt.cluster.hosts import Hosts
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 
 # Rough, and to be replaced by calibration on the machine: ranks of a node share the loopback, and

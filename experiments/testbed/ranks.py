@@ -10,7 +10,7 @@ from experiments.testbed.spec import NetworkSpec, Node
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective
 from p2smt.runtime.job import Job
-from p2smt.runtime.options import RunOptions
+from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.ranks.launch import Fleet, StartCommand, launch
 from p2smt.runtime.ranks.measure import measure
 from p2smt.runtime.summary import RunResult, summarize

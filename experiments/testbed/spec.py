@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from p2smt.cluster.nodes.hostlist import format_hostlist
+from p2smt.cluster.hostlist import format_hostlist
 from p2smt.errors import InputError
 from p2smt.units import parse_bandwidth
 

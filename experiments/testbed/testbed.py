@@ -23,7 +23,7 @@ from experiments.testbed.network import cluster
 from experiments.testbed.ownership import clean
 from experiments.testbed.spec import MAX_NODES, NetworkSpec, parse_rate
 from experiments.testbed.system import COMMAND, ToolMissing, check
-from p2smt.cluster.nodes.hostlist import parse_hostlist
+from p2smt.cluster.hostlist import parse_hostlist
 from p2smt.errors import InputError
 from p2smt.units import format_time, parse_count
 

@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.training_runs.store import SWEEP, TABLE_5, rounded
-from p2smt.workload.efficiencies.hardware import topology_of
-from p2smt.workload.efficiency import Efficiency
-from p2smt.workload.measured.figures import mean_error, median_error
-from p2smt.workload.measured.fit import EfficiencyFit, errors_of, fit, fits
-from p2smt.workload.measured.predict import step_s
-from p2smt.workload.measured.run import MeasuredRun
+from p2smt.training.efficiencies.frameworks import topology_of
+from p2smt.training.efficiency import Efficiency
+from p2smt.training.measured.fit import (
+    EfficiencyFit,
+    errors_of,
+    fit,
+    fits,
+    mean_error,
+    median_error,
+    step_s,
+)
+from p2smt.training.measured.run import MeasuredRun
 
 OPERATIONS = 6
 """A parameter multiplies and adds once forward and twice backward for each token."""

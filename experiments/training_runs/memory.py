@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from p2smt.workload.efficiencies.frameworks import framework, layer_seconds
-from p2smt.workload.efficiencies.hardware import named_hardware, topology_of
-from p2smt.workload.efficiency import Efficiency
-from p2smt.workload.measured.predict import prediction_of
-from p2smt.workload.measured.run import MeasuredRun
+from p2smt.training.efficiencies.frameworks import (
+    framework,
+    layer_seconds,
+    named_hardware,
+    topology_of,
+)
+from p2smt.training.efficiency import Efficiency
+from p2smt.training.measured.fit import prediction_of
+from p2smt.training.measured.run import MeasuredRun
 
 GIB = 2**30
 

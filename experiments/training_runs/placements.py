@@ -10,15 +10,19 @@ from experiments.training_runs.store import rounded
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Level, Topology
 from p2smt.parallelism.placement import Placement
-from p2smt.workload.efficiencies.hardware import named_hardware, topology_of
-from p2smt.workload.efficiency import Efficiency
-from p2smt.workload.formulas.columns import StrategyColumns
-from p2smt.workload.measured.run import MeasuredRun
-from p2smt.workload.search.pricing.matrices import matrices
-from p2smt.workload.timing.combine import combine
-from p2smt.workload.timing.prices import call_seconds, default_placement
-from p2smt.workload.timing.request_columns import axis_requests
-from p2smt.workload.timing.work import StrategyWork, work
+from p2smt.training.efficiencies.frameworks import named_hardware, topology_of
+from p2smt.training.efficiency import Efficiency
+from p2smt.training.formulas.stages import StrategyColumns
+from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.pipeline import (
+    StrategyWork,
+    axis_requests,
+    call_seconds,
+    combine,
+    default_placement,
+    work,
+)
+from p2smt.training.search.prices import matrices
 
 ELSEWHERE = {"a100": ("aws-p4d", "gcp-a2-highgpu-16g"), "h100": ("gcp-a3-high", "gcp-a3-mega")}
 """Presets whose nodes share their ports, by family of devices; their devices are the runs' own."""

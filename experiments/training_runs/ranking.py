@@ -10,13 +10,12 @@ from typing import Any
 from experiments.training_runs.fitting import errors, flops_s
 from experiments.training_runs.store import rounded
 from p2smt.cluster.topology import Topology
-from p2smt.workload.efficiencies.hardware import topology_of
-from p2smt.workload.efficiency import Efficiency
-from p2smt.workload.iteration import predict
-from p2smt.workload.measured.figures import kendall_tau, place_of_best, ranked, regret
-from p2smt.workload.measured.predict import step_s
-from p2smt.workload.measured.run import MeasuredRun
-from p2smt.workload.strategy import Strategy
+from p2smt.training.efficiencies.frameworks import topology_of
+from p2smt.training.efficiency import Efficiency
+from p2smt.training.iteration import predict
+from p2smt.training.measured.fit import kendall_tau, place_of_best, ranked, regret, step_s
+from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.strategy import Strategy
 
 SHUFFLES, SEED = 2000, 16
 TOP = 3

@@ -13,11 +13,11 @@ from typing import Any
 from experiments.testbed.script import ended
 from experiments.training_runs.store import HERE, read
 from p2smt.errors import InputError
-from p2smt.workload.efficiencies.file import dump_efficiency
-from p2smt.workload.efficiencies.frameworks import framework, layer_seconds
-from p2smt.workload.efficiency import Efficiency
+from p2smt.training.efficiencies.file import dump_efficiency
+from p2smt.training.efficiencies.frameworks import framework, layer_seconds
+from p2smt.training.efficiency import Efficiency
 
-FOLDER = HERE.parents[1] / "p2smt" / "workload" / "efficiencies"
+FOLDER = HERE.parents[1] / "p2smt" / "training" / "efficiencies"
 SHIPPED = {
     "megatron-a100": ("megatron-a100", "megatron"),
     "nemo-h100": ("nemo-h100", "nemo"),

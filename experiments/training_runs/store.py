@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.testbed.written import results
-from p2smt.workload.measured.file import read_runs
-from p2smt.workload.measured.run import MeasuredRuns
+from p2smt.training.measured.file import read_runs
+from p2smt.training.measured.run import MeasuredRuns
 
 HERE = Path(__file__).resolve().parent
 RUNS, RESULTS = HERE / "runs.csv", HERE / "results.json"

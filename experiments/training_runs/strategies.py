@@ -1,4 +1,4 @@
-"""Writes the strategies of the runs that count into the package: p2smt/workload/measured/.
+"""Writes the strategies of the runs that count into the package: p2smt/training/measured/.
 
 Usage: python -m experiments.training_runs.strategies
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import p2smt.workload.measured.strategies as packaged
+import p2smt.training.measured.run as packaged
 from experiments.training_runs.shipped import SHIPPED
-from p2smt.workload.efficiencies.hardware import named_hardware
-from p2smt.workload.measured.file import read_runs
+from p2smt.training.efficiencies.frameworks import named_hardware
+from p2smt.training.measured.file import read_runs
 
 RUNS = Path(__file__).parent / "runs.csv"
 

@@ -14,9 +14,8 @@ from experiments.testbed.written import results
 from experiments.training_runs import fitting, launches, memory, placements, ranking
 from experiments.training_runs.store import RESULTS, SMALL, runs
 from p2smt.errors import InputError
-from p2smt.workload.efficiency import Efficiency
-from p2smt.workload.measured.fit import EfficiencyFit, errors_of
-from p2smt.workload.measured.predict import step_s
+from p2smt.training.efficiency import Efficiency
+from p2smt.training.measured.fit import EfficiencyFit, errors_of, step_s
 
 
 def study() -> dict[str, Any]:

@@ -17,11 +17,11 @@ from experiments.testbed.spec import NetworkSpec
 from experiments.testbed.written.results import rounded
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.rank_list import single_time
+from p2smt.cost.bounds import single_time
 from p2smt.parallelism.placement import IntArray, ParallelismAxis
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import Solution
-from p2smt.search.allocation.orders import ALPHABETICAL, EXCHANGED, SORTED, host_order, order_cost
+from p2smt.search.allocation.grids import ALPHABETICAL, EXCHANGED, SORTED, host_order, order_cost
 from p2smt.search.allocation.solve import solve_on_hosts
 
 RACKS = (3, 2, 1)

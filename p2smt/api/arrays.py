@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.layout import Layout
-from p2smt.arrays.mesh import Mesh
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.files.write import write_atomically
-from p2smt.plans.redistribution import file as plan_file
-from p2smt.plans.redistribution.check import check_redistribution
-from p2smt.plans.redistribution.plan import RedistributionPlan
+from p2smt.resharding import plan_file
+from p2smt.resharding.check import check_redistribution
+from p2smt.resharding.cuts import Cuts
+from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.search import solve_redistribution
+from p2smt.resharding.types import (
+    ArrayType,
+    ElementType,
+    Layout,
+    Mesh,
+    Uneven,
+    parse_layout,
+    parse_mesh,
+)
 from p2smt.result import SearchLimits
-from p2smt.search.redistribution.cuts import Cuts
-from p2smt.search.redistribution.solve import solve_redistribution
 from p2smt.units import parse_bytes
 
 

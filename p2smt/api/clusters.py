@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from p2smt.cluster.topology import Topology
 from p2smt.interop.clusters.combine import ImportOptions
+from p2smt.interop.clusters.levels import parse_uplinks
 from p2smt.interop.clusters.read import read_clusters
-from p2smt.interop.clusters.uplinks import parse_uplinks
 
 StrPath = str | os.PathLike[str]
 

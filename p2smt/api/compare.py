@@ -7,20 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from p2smt.errors import InputError
-from p2smt.interop.orders.read import read_order
+from p2smt.interop.rank_orders import read_order
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits
-from p2smt.search.comparison import tensors
-from p2smt.search.comparison.compare import (
-    Comparison,
-    compare_orders,
-    on_hosts,
-    standard_orders,
-)
+from p2smt.search import comparison as tensors
+from p2smt.search.comparison import Comparison, compare_orders, on_hosts, standard_orders
 from p2smt.search.joint import ProgressCallback
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
 
 OrderGiven = str | Sequence[object]
 """An order of ranks: a text, as on the command line; a list of ranks or of hosts; a mesh."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from p2smt.cluster.topology import Topology
 from p2smt.interop.trainers.table import find_trainer
-from p2smt.workload.efficiencies.file import (
+from p2smt.training.efficiencies.file import (
     default_efficiency,
     find_efficiency,
     read_efficiency,
     same_device,
 )
-from p2smt.workload.efficiency import Efficiency
+from p2smt.training.efficiency import Efficiency
 
 if TYPE_CHECKING:
     from p2smt.api.files import StrPath

@@ -5,27 +5,32 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 
-from p2smt.calibration.build import Calibration
-from p2smt.calibration.yaml_file import calibrated_yaml
+from p2smt.calibration.build import Calibration, calibrated_yaml
 from p2smt.cluster.file import dump_topology
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
+from p2smt.fabric.fabric import Fabric
+from p2smt.files.json_text import read_json
 from p2smt.files.write import write_all_atomically, write_atomically
 from p2smt.files.yaml_text import dump_yaml
 from p2smt.interop import schedule_files
 from p2smt.interop.exported import Exported
 from p2smt.interop.exports import writer_named
-from p2smt.interop.launchers.places import by_host as numbered_by_host
-from p2smt.interop.launchers.places import placed
+from p2smt.interop.places import by_host as numbered_by_host
+from p2smt.interop.places import placed
 from p2smt.interop.plan_export import export_plan
 from p2smt.interop.reading import Reading
 from p2smt.plans import file as plan_file
+from p2smt.plans.file import MAX_PLAN_BYTES
 from p2smt.plans.file_model import AnyPlan
 from p2smt.plans.solution import Solution
-from p2smt.schedules.lower.exported import PlanExport
+from p2smt.schedules.lower.plan import PlanExport
 from p2smt.schedules.model import Schedule
+from p2smt.synthesis.certificate.certificate import KIND, ScheduleCertificate
+from p2smt.synthesis.certificate.check import CertificateReport, check_certificate
 
 StrPath = str | os.PathLike[str]
 
@@ -167,3 +172,54 @@ def write_topology(found: Topology | Calibration, path: StrPath) -> None:
     else:
         text = dump_yaml(dump_topology(found))
     write_atomically(os.fspath(path), text)
+
+
+# Certificates of bounds on schedules: their check, as one function.
+
+
+_OTHER = "the certificate is about another fabric than the one that is named"
+_REMEDY = "give a plan, a certificate or a schedule as p2smt wrote it"
+
+
+def is_certificate(path: StrPath) -> bool:
+    """Whether a file is a certificate of a bound, by its ``kind``.
+
+    Raises:
+        InputError: it is no JSON, so that nobody knows.
+    """
+    name = os.fspath(path)
+    data = read_json(name, f"file {name[:200]!r}", _REMEDY, MAX_PLAN_BYTES)
+    return isinstance(data, dict) and data.get("kind") == KIND
+
+
+def verify_bound(
+    subject: ScheduleCertificate | StrPath, fabric: Fabric | None = None
+) -> CertificateReport:
+    """Derive the bound of a certificate, or of its file, again, in exact arithmetic.
+
+    A certificate that is given as a value is held to the rules of its file too.
+
+    Args:
+        subject: the certificate, or the path of its file.
+        fabric: the one that it must be about, edge by edge; None: the one that it holds.
+
+    Raises:
+        InputError: the file, or the value, is no certificate.
+    """
+    if isinstance(subject, ScheduleCertificate):
+        claim = ScheduleCertificate.of_text(subject.text())
+    else:
+        claim = ScheduleCertificate.load(subject)
+    report = check_certificate(claim)
+    if fabric is None or _same(claim, fabric):
+        return report
+    return replace(report, faults=(*report.faults, _OTHER))
+
+
+def _same(claim: ScheduleCertificate, fabric: Fabric) -> bool:
+    held = claim.fabric
+    return (
+        held.ranks == fabric.ranks
+        and held.capacities == fabric.bandwidths
+        and held.edges == fabric.edge_rows
+    )

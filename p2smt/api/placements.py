@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from p2smt.parallel_search.parallel_options import Spread
 from p2smt.parallelism.placement import Matrix
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Result, SearchLimits
 from p2smt.search.placements import placements as whole
-from p2smt.search.spaces.listing import listed_by_cubes
-from p2smt.skeletons.spread import Spread
-from p2smt.solvers.solver import Solver, solver_of
+from p2smt.search.spaces.placements import listed_by_cubes
+from p2smt.solvers.questions import Solver, solver_of
 
 
 def placements(

@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING
 from p2smt.files.write import write_atomically
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.table import TRAINERS, find_trainer, lacks_of
+from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.skeletons.spread import Spread
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiency import Efficiency, Framework
-from p2smt.workload.estimated import RunEstimate
-from p2smt.workload.measured.strategies import measured_strategies
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.search.answer import PlanAnswer, PlannedStrategy
-from p2smt.workload.search.plan import plan as search_plan
-from p2smt.workload.search.question import Lacks, PlanQuestion
-from p2smt.workload.strategy import Strategy
-from p2smt.workload.training_plan.data import training_plan_data
-from p2smt.workload.training_plan.plan import TrainingPlan, training_plan
-from p2smt.workload.transformer import Transformer
+from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
+from p2smt.training.measured.run import measured_strategies
+from p2smt.training.plan import TrainingPlan, training_plan, training_plan_data
+from p2smt.training.prediction import RunEstimate
+from p2smt.training.search.answer import PlanAnswer, PlannedStrategy
+from p2smt.training.search.plan import plan as search_plan
+from p2smt.training.search.question import Lacks, PlanQuestion
+from p2smt.training.strategy import Batch, Strategy
+from p2smt.training.transformer import Transformer
 
 if TYPE_CHECKING:
     from p2smt.api.files import StrPath

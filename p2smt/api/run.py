@@ -11,9 +11,9 @@ from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import AnyPlan
 from p2smt.plans.given_program import given_programs
-from p2smt.plans.redistribution.plan import RedistributionPlan
-from p2smt.runtime.arrays.job import array_job
-from p2smt.runtime.options import RunOptions
+from p2smt.resharding.plan import RedistributionPlan
+from p2smt.runtime.arrays.rank_steps import array_job
+from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.programs.plan_job import Changes, plan_job, requests_job
 from p2smt.runtime.ranks.run import run_job
 from p2smt.runtime.ranks.run_arrays import ArrayRunResult, run_arrays

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from p2smt.cluster.fabric.fabric import Fabric
-from p2smt.interop.fabrics.read import read_fabric
+from p2smt.fabric.fabric import Fabric
+from p2smt.interop.fabrics import read_fabric
+from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.search.schedule import frontier as search_frontier
-from p2smt.search.schedule import synthesize as search_one
-from p2smt.search.schedule.frontier import ScheduleFrontier
-from p2smt.search.schedule.synthesis.answer import Synthesis
-from p2smt.search.schedule.synthesis.question import (
+from p2smt.solvers.questions import Solver, solver_of
+from p2smt.synthesis import frontier as search_frontier
+from p2smt.synthesis import synthesize as search_one
+from p2smt.synthesis.frontier import ScheduleFrontier
+from p2smt.synthesis.question import (
     ScheduleSize,
+    Synthesis,
     SynthesisSetting,
+    Tell,
     collective_named,
+    tell_nobody,
 )
-from p2smt.search.schedule.synthesis.state import Tell, tell_nobody
-from p2smt.skeletons.spread import Spread
-from p2smt.solvers.solver import Solver, solver_of
 
 
 def synthesize(

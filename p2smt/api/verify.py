@@ -6,32 +6,29 @@ import os
 from collections.abc import Sequence
 from typing import overload
 
-from p2smt.api.certificates import is_certificate, verify_bound
-from p2smt.api.files import StrPath, read_plan
+from p2smt.api.files import StrPath, is_certificate, read_plan, verify_bound
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import read_text
 from p2smt.interop import schedule_files
 from p2smt.interop.reading import Reading
+from p2smt.parallel_search.journal.file import is_journal
 from p2smt.plans.check.plan import PlanReport
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel
-from p2smt.plans.redistribution.check import RedistributionReport, check_redistribution
-from p2smt.plans.redistribution.file import is_redistribution, read_redistribution
-from p2smt.plans.redistribution.file_model import RedistributionModel
 from p2smt.programs.program import Program
-from p2smt.schedules.certificate.certificate import ScheduleCertificate
-from p2smt.schedules.certificate.check import CertificateReport
-from p2smt.schedules.families.family import ParametricReport, prove_family
-from p2smt.schedules.families.program_family import prove_program
+from p2smt.resharding.check import RedistributionReport, check_redistribution
+from p2smt.resharding.plan_file import RedistributionModel, is_redistribution, read_redistribution
+from p2smt.schedules.families.family import ParametricReport, prove_family, prove_program
 from p2smt.schedules.language.file import parse_symbolic
 from p2smt.schedules.lower.assemble import Lowering
 from p2smt.schedules.model import DEFAULT_DEPTH, Schedule
 from p2smt.schedules.races.decide import DEFAULT_EFFORT
 from p2smt.schedules.verify import verify as schedule_checks
 from p2smt.schedules.verify.report import Report
-from p2smt.skeletons.journal.file import is_journal
-from p2smt.workload.training_plan.check import check_training_plan
+from p2smt.synthesis.certificate.certificate import ScheduleCertificate
+from p2smt.synthesis.certificate.check import CertificateReport
+from p2smt.training.plan import check_training_plan
 
 
 @overload

@@ -6,22 +6,19 @@ import os
 from typing import TYPE_CHECKING
 
 from p2smt.api.efficiencies import efficiency_of
-from p2smt.cluster.nodes.blocking import check_stated
+from p2smt.cluster.allocation import check_stated
 from p2smt.cluster.topology import Topology
-from p2smt.interop.models.read import read_config
+from p2smt.interop.model_config import read_config
 from p2smt.parallelism.placement import Placement
-from p2smt.workload import model_file
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiency import Efficiency
-from p2smt.workload.estimated import RunEstimate
-from p2smt.workload.iteration import predict
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.search.question import usable_bytes
-from p2smt.workload.strategy import Strategy
-from p2smt.workload.strategy_text import parse_strategy
-from p2smt.workload.timing.prices import default_placement
-from p2smt.workload.transformer import Transformer
-from p2smt.workload.validity import check
+from p2smt.training import model_file
+from p2smt.training.efficiency import Efficiency, TrainingRun
+from p2smt.training.iteration import predict
+from p2smt.training.pipeline import default_placement
+from p2smt.training.prediction import RunEstimate
+from p2smt.training.search.question import usable_bytes
+from p2smt.training.strategy import Batch, Strategy, parse_strategy
+from p2smt.training.transformer import Transformer
+from p2smt.training.validity import check
 
 if TYPE_CHECKING:
     from p2smt.api.files import StrPath
@@ -60,7 +57,7 @@ def estimate(
         efficiency: or its name or file; None: Megatron's on the topology's device.
         placement: a matrix with rows for pp, dp, cp, tp; None: ranks in that order.
         memory: bytes that a run may take on a device; None: all but a reserve, see
-            :func:`~p2smt.workload.search.question.usable_bytes`.
+            :func:`~p2smt.training.search.question.usable_bytes`.
 
     Raises:
         InputError: the strategy breaks a rule, which is named, or something is not known.

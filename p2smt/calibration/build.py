@@ -7,22 +7,24 @@ With a library its algorithms run, and the fit seeks what they make of the nomin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from p2smt.calibration.effective.fit import FittedConstant, fit_constants
-from p2smt.calibration.levels import LevelFit, fit_levels
-from p2smt.calibration.limits import check_pieces, check_times
-from p2smt.calibration.named import sample_notes
-from p2smt.calibration.predict import Predictor
-from p2smt.calibration.samples import Sample, usages
+from p2smt.calibration.effective import FittedConstant, Quantity, fit_constants
+from p2smt.calibration.levels import CollectiveFit, LevelFit, fit_levels
+from p2smt.calibration.samples import Predictor, Sample, usages
 from p2smt.calibration.tables import TableFit, table_errors, table_fits
+from p2smt.cluster.file_model import dump_topology
+from p2smt.cluster.link import MAX_EFFICIENCY
 from p2smt.cluster.topology import Algorithm, Topology
-from p2smt.cost.named import running
+from p2smt.collectives.names import Collective
+from p2smt.cost.requested_algorithms import NamedStep, named_notes, running
 from p2smt.errors import InputError
+from p2smt.files.yaml_text import dump_yaml
+from p2smt.units import format_bandwidth
 
 RING = (Algorithm.RING,)
 LEAST_SIZES = 2
@@ -144,3 +146,212 @@ def _predicted(topology: Topology, samples: Sequence[Sample]) -> NDArray[np.floa
 def _level_set(topology: Topology, samples: Sequence[Sample]) -> set[int]:
     """The levels that samples are measurements of."""
     return {usages(topology, sample)[0].level for sample in samples}
+
+
+# What speaks against a calibration: tables badly met or short, and rates far too low.
+
+
+DOUBTFUL, USELESS = 0.25, 1.0
+"""Errors above which a calibration is warned of, and is none."""
+FEW_SIZES = 4
+"""A table of fewer message sizes is warned of."""
+IMPLAUSIBLE = 0.5
+"""A rate below this part of what the topology had is warned of: such links would be others."""
+
+
+def useless(tables: Sequence[TableFit]) -> bool:
+    """Whether a table is off by more than a factor of two."""
+    return max((table.judged_error for table in tables), default=0.0) > USELESS
+
+
+def doubts(calibration: Calibration) -> Iterator[str]:
+    """A line about each table that is met badly, the worst first, or is short, and about each
+    implausible rate."""
+    for table in sorted(calibration.tables, key=lambda table: -table.judged_error):
+        if table.judged_error > DOUBTFUL:
+            yield _table(table)
+    yield from _few_sizes(calibration.tables)
+    for found in calibration.constants:
+        rate = found.constant.quantity is Quantity.EFFICIENCY
+        if rate and found.fitted and found.value < IMPLAUSIBLE * found.before:
+            yield _rate(calibration, found)
+
+
+def _table(table: TableFit) -> str:
+    seen = table.judged_error == table.median_error
+    how = "in the fit" if seen else "left out of the fit"
+    error = f"{100 * table.judged_error:.0f} %"
+    return f"{table.source}, {table.operation.value}: {how}, predicted {error} off (median)"
+
+
+def _few_sizes(tables: Sequence[TableFit]) -> Iterator[str]:
+    for table in tables:
+        sizes = len({sample.payload_bytes for sample, _ in table.seen})
+        if sizes < FEW_SIZES:
+            yield (
+                f"{table.source}, {table.operation.value}: {sizes} message size{'s' * (sizes > 1)} "
+                "tell a rate and a latency badly apart: measure more"
+            )
+
+
+def _rate(calibration: Calibration, found: FittedConstant) -> str:
+    topology, constant = calibration.topology, found.constant
+    level = topology.names[constant.level or 0]
+    value, before = (f"{100 * part:.3g} %" for part in (found.value, found.before))
+    return (
+        f"level {level}, efficiency of {constant.name}: fitted {value}, less than "
+        f"half of the {before} of {topology.name}: measured on another machine, "
+        f"or with another library than {topology.library}?"
+    )
+
+
+# What a calibration may not start from or end at: rates above the hardware's.
+
+
+_REMEDY = "check links, ports, library and ranks, or give --allow-above-nominal"
+
+
+def check_times(topology: Topology, samples: Sequence[Sample]) -> None:
+    """Refuse times that nominal links would not allow the algorithms that run by the library.
+
+    A single time may be a slip; two of a kind are not.
+
+    Raises:
+        InputError: there are some.
+    """
+    steps = Predictor.of(topology, samples).steps(_at_nominal_rates(topology))
+    excess: dict[tuple[int, str], list[float]] = {}
+    for sample, step in zip(samples, steps, strict=True):
+        if step.level is not None and step.wire_s > MAX_EFFICIENCY * sample.seconds:
+            what = f"{sample.operation.value} by {step.algorithm}"
+            excess.setdefault((step.level, what), []).append(step.wire_s / sample.seconds)
+    for (level, what), factors in excess.items():
+        if len(factors) > 1 or len(samples) == 1:
+            nominal = topology.levels[level].link.bandwidth_bytes_per_s
+            _refuse(topology, level, what, max(factors) * nominal, nominal)
+
+
+def _at_nominal_rates(topology: Topology) -> Topology:
+    levels = (replace(lv, link=replace(lv.link, efficiency=())) for lv in topology.levels)
+    return replace(topology, levels=tuple(levels))
+
+
+def check_pieces(before: Topology, after: Topology) -> None:
+    """Refuse fitted pieces that are faster than the link was before.
+
+    Raises:
+        InputError: there is one.
+    """
+    for j, (old, new) in enumerate(zip(before.levels, after.levels, strict=True)):
+        nominal = old.link.bandwidth_bytes_per_s
+        for what, pieces in (("", new.link.pieces), *((c.value, p) for c, p in new.link.measured)):
+            found = max(piece.bandwidth_bytes_per_s for piece in pieces)
+            if found > MAX_EFFICIENCY * nominal:
+                _refuse(before, j, what, found, nominal)
+
+
+def _refuse(topology: Topology, level: int, what: str, found: float, nominal: float) -> None:
+    by = f", {what}" if what else ""
+    raise InputError(
+        f"level {topology.levels[level].name}{by}: {format_bandwidth(found)} a port",
+        f"is above the link's nominal {format_bandwidth(nominal)}",
+        _REMEDY,
+    )
+
+
+# Measured times of which it is said by which algorithm they ran: whether they can have.
+
+
+def sample_notes(
+    topology: Topology, samples: Sequence[Sample], algorithms: tuple[Algorithm, ...] | None
+) -> tuple[str, ...]:
+    """Notes on the samples that cannot have run by the algorithms named (None: none are).
+
+    Raises:
+        InputError: one of them nothing runs by there, or no sample can have run by them.
+    """
+    if algorithms is None:
+        return ()
+    asked = running(topology, algorithms)
+    ran = Predictor.of(asked, samples).steps(asked)
+    steps = [
+        NamedStep(_text(sample), sample.operation, step.algorithm)
+        for sample, step in zip(samples, ran, strict=True)
+        if isinstance(sample.operation, Collective)
+    ]
+    return named_notes(topology, algorithms, steps)
+
+
+def _text(sample: Sample) -> str:
+    """The operation and its table; sources are lines of tables."""
+    table = sample.source.rpartition(":")[0]
+    return f"{sample.operation.value} ({table})" if table else sample.operation.value
+
+
+# A calibrated topology as a YAML file that says what it was fitted from.
+
+
+def calibrated_yaml(calibration: Calibration, date: str) -> str:
+    """The file's text; reading it back gives ``calibration.topology``.
+
+    The comments at its head say what it was fitted to, how well, and on which ``date``.
+    """
+    head = "".join(f"# {_printable(line)}\n" for line in _head(calibration, date))
+    return f"{head}\n{dump_yaml(dump_topology(calibration.topology))}"
+
+
+def _head(calibration: Calibration, date: str) -> Iterator[str]:
+    found = list(doubts(calibration))
+    if useless(calibration.tables):
+        yield f"NOT TO BE RELIED ON: {found.pop(0)}"
+    yield f"Fitted by p2smt calibrate on {date}, from"
+    yield from (f"  {source}" for source in calibration.sources)
+    yield from _constants(calibration) if calibration.constants else _levels(calibration)
+    yield from (f"WARNING: {line}" for line in found)
+    yield "Errors by table, medians of max(predicted / measured, measured / predicted) - 1:"
+    yield from (f"  {_table_comment(found)}" for found in calibration.tables)
+
+
+def _table_comment(found: TableFit) -> str:
+    out = found.left_out_error
+    left_out = "" if out is None else f"; {100 * out:.2g} % by a fit to the other tables"
+    named = f"{found.source}, {found.operation.value}, {found.times} times"
+    return f"{named}: {100 * found.median_error:.2g} %{left_out}"
+
+
+def _constants(calibration: Calibration) -> Iterator[str]:
+    library = calibration.topology.library
+    yield f"Rates are nominal; efficiencies, hops and calls are what {library} makes of them."
+    kept = [found.constant for found in calibration.constants if not found.fitted]
+    if kept:
+        yield "Kept, as the times do not determine them:"
+    for constant in kept:
+        where = (
+            ""
+            if constant.level is None
+            else f", level {calibration.topology.names[constant.level]}"
+        )
+        yield f"  {constant.quantity.value} of {constant.name}{where}"
+
+
+def _levels(calibration: Calibration) -> Iterator[str]:
+    yield "Latencies and bandwidths are effective: what a run by these algorithms would need."
+    yield "Errors by level are abs(predicted / measured - 1), outliers left out."
+    for level in calibration.levels:
+        if level.link is None:
+            yield f"level {level.level}: not measured, kept as it was"
+        yield from (f"level {level.level}, {_line(found)}" for found in level.collectives)
+
+
+def _line(found: CollectiveFit) -> str:
+    pieces = "own pieces" if found.own else "the link's pieces"
+    return (
+        f"{found.operation.value} by {pieces}: median {100 * found.median_error:.2g} %, "
+        f"largest {100 * found.max_error:.2g} %; {len(found.samples)} times, "
+        f"{len(found.outliers)} outliers left out"
+    )
+
+
+def _printable(text: str) -> str:
+    """One line of a comment: YAML allows no control characters even there."""
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from p2smt.calibration.fit import Fit, fit_kept, fit_pieces
-from p2smt.calibration.predict import predicted_s
 from p2smt.calibration.rows import Row, make_row, pieces_of
-from p2smt.calibration.samples import Sample, usages
+from p2smt.calibration.samples import Sample, predicted_s, usages
 from p2smt.cluster.topology import Algorithm, Link, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation

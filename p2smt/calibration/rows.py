@@ -1,7 +1,7 @@
 """The rows of a fit: one level's share of measured times, the levels inside it being known.
 
 A step names one piece (protocol) for all levels; a level that lacks the name uses its first
-piece (:mod:`p2smt.cost.alpha_beta`).  So a row carries, per algorithm and name known inside, the
+piece (:mod:`p2smt.cost.bounds`).  So a row carries, per algorithm and name known inside, the
 seconds that the inner levels take, and the table of a fit pairs them with the pieces that are
 sought.
 """
@@ -125,7 +125,7 @@ class FitTable:
 
     Way w of row r has latencies A = fixed_s + steps a_k and transfer W = max(load b_k, floor_s)
     with k = piece[r, w].  It takes A + W, or as a pipeline of ``passes`` what
-    :mod:`p2smt.cost.alpha_beta` says; the row takes the least of its ways.
+    :mod:`p2smt.cost.bounds` says; the row takes the least of its ways.
     """
 
     seconds: Floats

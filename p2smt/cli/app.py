@@ -2,18 +2,182 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cache
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
 from p2smt.cli.codes import OK
-from p2smt.cli.command.as_given import OfTexts
-from p2smt.cli.command.load import COMMANDS, GROUP, command_of
-from p2smt.cli.command.one_value import OneValueCommand
+from p2smt.errors import InputError
+
+# Parameters whose values are the texts that were given.
+# typer has pydantic make texts of texts, and loads it for that: of a command that reads no file it
+# would be the better part.  What a text means, p2smt reads by itself (:mod:`p2smt.cli.given`).
+
+
+class _AsGiven:
+    """A parameter of text, of a list of texts, or a flag."""
+
+    required: bool
+    callback: Any
+
+    def process_value(self, ctx: Any, value: Any) -> Any:
+        """What was given; typer says what is wrong where something is missing."""
+        base: Any = super()
+        if value is None and not self.required:
+            value = () if self._takes_many() else None
+        elif isinstance(value, list | tuple) and value:
+            value = list(value)
+        elif not isinstance(value, str | bool):
+            return base.process_value(ctx, value)
+        return self.callback(ctx, self, value) if self.callback else value
+
+    def _takes_many(self) -> bool:
+        return getattr(self, "multiple", False) or getattr(self, "nargs", 1) == -1
+
+
+class _GivenOption(_AsGiven, TyperOption):
+    """An option."""
+
+
+class _GivenArgument(_AsGiven, TyperArgument):
+    """An argument."""
+
+
+def as_given(parameter: Any) -> Any:
+    """The same parameter, whose value is what was given."""
+    kind = _GivenOption if isinstance(parameter, TyperOption) else _GivenArgument
+    found: Any = kind.__new__(kind)
+    vars(found).update(vars(parameter))
+    return found
+
+
+class OfTexts:
+    """A command all of whose parameters are texts, lists of texts, or flags."""
+
+    def __init__(self, *arguments: Any, params: Any = None, **more: Any) -> None:
+        base: Any = super()
+        base.__init__(*arguments, params=[as_given(one) for one in params or ()], **more)
+        self._help: Any = None
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """``--help``: always the same object, since the parser compares them."""
+        base: Any = super()
+        if self._help is None and (found := base.get_help_option(ctx)) is not None:
+            self._help = as_given(found)
+        return self._help
+
+
+# The commands by name, each imported when it is called for: one call needs one of them.
+
+
+COMMANDS = (
+    "plan",
+    "estimate",
+    "solve",
+    "placements",
+    "programs",
+    "compare",
+    "cost",
+    "crossings",
+    "run",
+    "synthesize",
+    "redistribute",
+    "verify",
+    "convert",
+    "export",
+    "classics",
+    "calibrate",
+    "topology",
+    "schema",
+)
+"""In the order of ``p2smt --help``."""
+GROUP = "topology"
+"""The one that has commands of its own."""
+
+
+def command_of(name: str) -> Callable[..., int]:
+    """The function of a command.
+
+    Raises:
+        KeyError: there is none of this name.
+    """
+    match name:
+        case "plan":
+            from p2smt.cli.workload.plan_command import plan
+
+            return plan
+        case "estimate":
+            from p2smt.cli.workload.estimate_command import estimate
+
+            return estimate
+        case "solve":
+            from p2smt.cli.solve.solve_command import solve
+
+            return solve
+        case "placements":
+            from p2smt.cli.placements_command import placements
+
+            return placements
+        case "programs":
+            from p2smt.cli.programs_command import programs
+
+            return programs
+        case "compare":
+            from p2smt.cli.compare_command import compare
+
+            return compare
+        case "cost":
+            from p2smt.cli.cost_command import cost
+
+            return cost
+        case "crossings":
+            from p2smt.cli.crossings_command import crossings
+
+            return crossings
+        case "run":
+            from p2smt.cli.runs.run_command import run
+
+            return run
+        case "synthesize":
+            from p2smt.cli.synthesis.synthesize_command import synthesize
+
+            return synthesize
+        case "redistribute":
+            from p2smt.cli.arrays.redistribute_command import redistribute
+
+            return redistribute
+        case "verify":
+            from p2smt.cli.verify.verify_command import verify
+
+            return verify
+        case "convert":
+            from p2smt.cli.schedules.convert_command import convert
+
+            return convert
+        case "export":
+            from p2smt.cli.export_command import export
+
+            return export
+        case "classics":
+            from p2smt.cli.schedules.classics_command import classics
+
+            return classics
+        case "calibrate":
+            from p2smt.cli.calibrate_command import calibrate
+
+            return calibrate
+        case "schema":
+            from p2smt.cli.schema_command import schema
+
+            return schema
+        case _:
+            raise KeyError(name)
+
 
 USAGE_ERROR: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
@@ -93,3 +257,52 @@ def usage(error: Exception) -> str:
     message = getattr(error, "format_message", error.__str__)().rstrip(". ")
     path = getattr(getattr(error, "ctx", None), "command_path", "p2smt")
     return f"{message}; see {path} --help"
+
+
+# A command that takes each option once.
+
+
+class OneValueCommand(OfTexts, TyperCommand):
+    """A command whose options of one value refuse a second; flags may be repeated."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As the base class does, which by itself would keep the last value without a word."""
+        if not ctx.resilient_parsing:
+            self._refuse_repetition(ctx, args)
+        return list(super().parse_args(ctx, args))
+
+    def _refuse_repetition(self, ctx: Any, args: list[str]) -> None:
+        options = [p for p in self.params if isinstance(p, TyperOption) and _has_one_value(p)]
+        collecting = self.make_parser(ctx)
+        for option in options:
+            every = copy(option)
+            every.multiple = True
+            every.add_to_parser(collecting, ctx)
+        values, _, _ = collecting.parse_args(args=list(args))
+        for option in options:
+            given = values.get(option.name) or []
+            if len(given) > 1:
+                shown = " and ".join(_short(value) for value in given[:3])
+                name = "/".join(sorted(option.opts, key=len, reverse=True))
+                raise InputError(f"{name} {shown}", "takes one value", "give the option once")
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments, by their names alone, and options, each with its help."""
+        records: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                name = record[0].partition(" <")[0]
+                records[parameter.param_type_name].append((name, record[1]))
+        for kind, rows in records.items():
+            if rows:
+                with formatter.section(f"{kind.title()}s"):
+                    formatter.write_dl(rows)
+
+
+def _has_one_value(option: TyperOption) -> bool:
+    return not (option.multiple or option.is_flag or option.count)
+
+
+def _short(value: str) -> str:
+    return repr(value if len(value) <= 60 else value[:58] + "..")

@@ -188,10 +188,10 @@ def _finish(
     """Fit, write the topology, and report; code 3 if it is not to be relied on."""
     from p2smt.api.calibrate import calibrate as fit
     from p2smt.api.files import write_topology
-    from p2smt.calibration.doubts import useless
+    from p2smt.calibration.build import useless
     from p2smt.cli.codes import NOT_SETTLED, OK
     from p2smt.cli.output import note, print_json
-    from p2smt.report.calibration_tables import calibration_data
+    from p2smt.report.calibration import calibration_data
 
     algorithms = _what_ran(algorithm, found.topology)
     calibration = fit(found, algorithms, allow)
@@ -221,8 +221,8 @@ def _what_ran(text: str | None, topology: Topology) -> tuple[Algorithm, ...] | N
 
 
 def _show(calibration: Calibration, found: Measurements, output: str | None) -> None:
-    from p2smt.calibration.doubts import doubts
-    from p2smt.report.calibration_tables import calibration_tables
+    from p2smt.calibration.build import doubts
+    from p2smt.report.calibration import calibration_tables
     from p2smt.report.tables import show
     from p2smt.report.text import printable
 

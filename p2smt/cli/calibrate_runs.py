@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from p2smt.workload.measured.fit import EfficiencyFit
+    from p2smt.training.measured.fit import EfficiencyFit
 
 
 def calibrate_runs(path: str, name: str | None, output: str | None, as_json: bool) -> int:
@@ -19,12 +19,11 @@ def calibrate_runs(path: str, name: str | None, output: str | None, as_json: boo
     """
     from p2smt.cli.codes import OK
     from p2smt.cli.output import print_json
-    from p2smt.report.efficiency_tables import efficiency_data, efficiency_tables
+    from p2smt.report.calibration import efficiency_data, efficiency_tables
     from p2smt.report.tables import show
     from p2smt.report.text import printable
-    from p2smt.workload.measured.file import read_runs
-    from p2smt.workload.measured.fit import fits
-    from p2smt.workload.measured.predict import step_s
+    from p2smt.training.measured.file import read_runs
+    from p2smt.training.measured.fit import fits, step_s
 
     runs = read_runs(path)
     found = fits(runs.counted, step_s)
@@ -46,8 +45,7 @@ def _chosen(fits: Sequence[EfficiencyFit], name: str | None, one: bool) -> Seque
     Raises:
         InputError: there is none of that name, or one is needed and there are several.
     """
-    from p2smt.errors import InputError
-    from p2smt.files.suggest import did_you_mean
+    from p2smt.errors import InputError, did_you_mean
 
     names = [fit.efficiency.name for fit in fits]
     if name is not None:
@@ -64,6 +62,6 @@ def _chosen(fits: Sequence[EfficiencyFit], name: str | None, one: bool) -> Seque
 
 def _write(fit: EfficiencyFit, path: str, output: str) -> None:
     from p2smt.files.write import write_atomically
-    from p2smt.workload.efficiencies.file import dump_efficiency
+    from p2smt.training.efficiencies.file import dump_efficiency
 
     write_atomically(output, dump_efficiency(fit.efficiency, (f"fitted to {path[:200]}",)))

@@ -54,10 +54,9 @@ def compare(
     from p2smt.cli.solve.hosts import hosts_of
     from p2smt.cli.solve.show import live
     from p2smt.parallelism.request import Problem, parse_objective
-    from p2smt.report.orders.order_data import comparison_data
-    from p2smt.report.orders.order_tables import comparison_tables
+    from p2smt.report.orders import comparison_data, comparison_tables
     from p2smt.report.tables import show
-    from p2smt.solvers.solver import solver_of
+    from p2smt.solvers.questions import solver_of
 
     cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm, use=use)
     chosen = given.axes_of(axes)

@@ -67,7 +67,7 @@ def cost(
     from p2smt.cli.arrays.verify_redistribution import cost_redistribution
     from p2smt.cli.scene_options import RequestTexts, placed_requests
     from p2smt.errors import InputError
-    from p2smt.plans.redistribution.file import is_redistribution
+    from p2smt.resharding.plan_file import is_redistribution
 
     texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
     if plan is not None:
@@ -113,7 +113,7 @@ def _once(asked: PlacedRequests, programs: list[str], as_json: bool) -> int:
     for text in answer_notes(problem, found):
         note(text)
     if as_json:
-        from p2smt.report.costs.cost_data import cost_data
+        from p2smt.report.costs.cost_tables import cost_data
 
         print_json(cost_data(problem, found))
     else:
@@ -129,11 +129,9 @@ def _sweep(
 ) -> int:
     from p2smt.cli import restrictions
     from p2smt.cli.output import note, print_json
-    from p2smt.plans.given_program import answer_notes
-    from p2smt.plans.sweep import sweep
-    from p2smt.report.costs.cost_data import sweep_data
-    from p2smt.report.costs.sweep_plot import plot_format, write_plot
-    from p2smt.report.costs.sweep_tables import sweep_tables
+    from p2smt.plans.given_program import answer_notes, sweep
+    from p2smt.report.costs.cost_tables import sweep_data
+    from p2smt.report.costs.sweep import plot_format, sweep_tables, write_plot
     from p2smt.report.tables import show
     from p2smt.report.text import printable
     from p2smt.units import parse_sizes
@@ -162,10 +160,10 @@ def _plan(path: str, as_json: bool) -> int:
     """The verdict on a plan, and of a valid one its requests, as `solve` shows them."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.report.costs.plan_tables import plan_requests, plan_tables
+    from p2smt.report.costs.cost_tables import plan_requests, plan_tables
     from p2smt.report.plan_data import report_data, report_lines
     from p2smt.report.tables import show
-    from p2smt.workload.training_plan.check import check_training_plan
+    from p2smt.training.plan import check_training_plan
 
     plan = _read(path)
     report = check_training_plan(plan, f"plan {path[:200]!r}")
@@ -201,7 +199,7 @@ def _refuse_others(path: str, topology: str | None) -> None:
     Raises:
         InputError: it is a schedule, or the certificate of a bound.
     """
-    from p2smt.api.certificates import is_certificate
+    from p2smt.api.files import is_certificate
     from p2smt.errors import InputError
     from p2smt.interop.schedule_files import format_of, schedule_text
 

@@ -10,7 +10,7 @@ from p2smt.errors import InputError
 
 if TYPE_CHECKING:
     from p2smt.plans.crossings.certificate import SymbolicSetting
-    from p2smt.search.crossings.cells import LevelRatios
+    from p2smt.search.crossings.least import LevelRatios
 
 _RATIO = re.compile(r"[0-9]{1,15}(/[0-9]{1,15}|\.[0-9]{1,15})?")
 _MOST_ROWS = 64
@@ -72,7 +72,7 @@ def ratios_of(
         InputError: a ratio that is not positive, too many or too few of them, or a range from
             more to less.
     """
-    from p2smt.search.crossings.cells import LevelRatios
+    from p2smt.search.crossings.least import LevelRatios
 
     one = Fraction(1)
     delays = [ratio_of(text, "latency ratio") for text in _each(latency, levels, "latency")]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from p2smt.cli.scene_options import RequestTexts
     from p2smt.plans.crossings.certificate import SymbolicSetting
     from p2smt.result import SearchLimits
-    from p2smt.search.crossings.cells import LevelRatios
+    from p2smt.search.crossings.least import LevelRatios
 
 OUT_OF_TIME = "the time limit came before the programs were listed: every cell is open"
 
@@ -42,10 +42,10 @@ def show_table(
     from p2smt.report.crossings.cell_tables import crossing_data, crossing_tables
     from p2smt.report.tables import show
     from p2smt.report.text import printable
-    from p2smt.search.crossings.cells import crossing_table
+    from p2smt.search.crossings.least import crossing_table
 
     if plot is not None:
-        from p2smt.report.costs.sweep_plot import plot_format
+        from p2smt.report.costs.sweep import plot_format
 
         restrictions.writable(plot)
         plot_format(plot)
@@ -81,11 +81,11 @@ def show_payloads(placed: PlacedTexts, length: str, limits: SearchLimits, as_jso
     from p2smt.cli.codes import NOT_SETTLED, OK
     from p2smt.cli.output import note, print_json
     from p2smt.cli.scene_options import placement_of, requested
-    from p2smt.cluster.nodes.even import check_even
+    from p2smt.cluster.allocation import check_even
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
-    from p2smt.report.crossings.payload_cells import payload_data, payload_tables
+    from p2smt.report.crossings.cell_tables import payload_data, payload_tables
     from p2smt.report.tables import show
-    from p2smt.search.crossings.payloads import payload_crossings
+    from p2smt.search.crossings.on_topology import payload_crossings
 
     most = given.count_of(length, "length", MAX_PROGRAM_LENGTH)
     problem = requested(
@@ -114,11 +114,11 @@ def show_placements(placed: PlacedTexts, length: str, limits: SearchLimits, as_j
     from p2smt.cli.codes import NOT_SETTLED, OK
     from p2smt.cli.output import note, print_json
     from p2smt.cli.scene_options import requested
-    from p2smt.cluster.nodes.even import check_even
+    from p2smt.cluster.allocation import check_even
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
-    from p2smt.report.crossings.placement_cells import placement_data, placement_tables
+    from p2smt.report.crossings.cell_tables import placement_data, placement_tables
     from p2smt.report.tables import show
-    from p2smt.search.crossings.placements import placement_cells
+    from p2smt.search.crossings.on_topology import placement_cells
 
     most = given.count_of(length, "length", MAX_PROGRAM_LENGTH)
     problem = requested(

@@ -8,7 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from p2smt.interop.exported import Writer
-    from p2smt.interop.launchers.places import PlacedPlan
+    from p2smt.interop.places import PlacedPlan
 
 MAX_NOTE = 4000
 """Characters of a note, which may be a command: long enough that none is cut."""
@@ -71,13 +71,13 @@ def export(
     """Write where a plan's ranks go, as a launcher or a framework takes it; or a plan as code."""
     from p2smt.cli import given
     from p2smt.cli.output import note
-    from p2smt.cluster.nodes.host_file import hosts_named
+    from p2smt.cluster.hostlist import hosts_named
     from p2smt.errors import InputError
     from p2smt.files.write import same_file, write_atomically
     from p2smt.interop.exports import writer_named
-    from p2smt.interop.launchers.places import host_notes, placed
+    from p2smt.interop.places import host_notes, placed
     from p2smt.plans.file import read_plan
-    from p2smt.plans.redistribution.file import is_redistribution
+    from p2smt.resharding.plan_file import is_redistribution
 
     if is_redistribution(source):
         if by_host or any(option is not None for option in (hosts, per_host, launched)):
@@ -131,8 +131,8 @@ def _renumbered(
     """The plan with its ranks numbered as they are launched; says so for what starts them."""
     from p2smt.cli.output import note
     from p2smt.errors import InputError
-    from p2smt.interop.launchers import places
-    from p2smt.interop.meshes.numbering import numbered
+    from p2smt.interop import places
+    from p2smt.interop.meshes.tensor import numbered
 
     if by_host and launched is not None:
         raise InputError("--by-host and --launched", "number the ranks both", "give one of them")

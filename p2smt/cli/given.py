@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from p2smt.parallelism.placement import AxisRule, FixedEntry, ParallelismAxis
     from p2smt.parallelism.request import Request
     from p2smt.result import SearchLimits
-    from p2smt.search.rank_orders import GivenRanks
+    from p2smt.search.solve import GivenRanks
 
 CHEAPEST = ("best", "auto")
 """The --algorithm that takes the cheapest way, not the library's choice; and its older name."""
@@ -38,8 +38,8 @@ def topology_of(
     What of it does not count, or is only assumed, is said on stderr.
     """
     from p2smt.cluster.file import load_noting
-    from p2smt.cluster.nodes.trim import parse_uses, trimmed, use_notes
-    from p2smt.cost.unheeded import topology_notes
+    from p2smt.cluster.trimmed import parse_uses, trimmed, use_notes
+    from p2smt.cost.requested_algorithms import topology_notes
     from p2smt.errors import InputError
 
     if spec is None:
@@ -110,7 +110,7 @@ def levels_of(
     if (spec is None) == (levels is None):
         raise InputError("levels", "give either --topology or --levels")
     if levels is None:
-        from p2smt.cluster.nodes.even import check_even
+        from p2smt.cluster.allocation import check_even
 
         topology = topology_of(spec, use=use)
         check_even(topology)
@@ -204,7 +204,7 @@ def pipeline_of(text: str | None) -> int | None:
 def gap_of(text: str) -> float:
     """A relative gap such as ``5%``, as a part of one."""
     from p2smt.errors import InputError
-    from p2smt.search.order.near import MAX_GAP
+    from p2smt.search.near_optimal import MAX_GAP
 
     found = _PERCENT.fullmatch(text)
     gap = float(found["number"]) / 100 if found else -1.0

@@ -22,8 +22,7 @@ def show_least_set(
     from p2smt.report.crossings.least_set import least_set_answer, least_set_lines
     from p2smt.report.text import printable
     from p2smt.result import Status
-    from p2smt.search.crossings.cells import table_of
-    from p2smt.search.crossings.least import least_set
+    from p2smt.search.crossings.least import least_set, table_of
 
     found = least_set(setting, limits)
     proved = found.status is Status.OPTIMAL

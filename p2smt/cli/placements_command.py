@@ -33,9 +33,9 @@ def placements(
     from p2smt.cli.spread_options import SpreadTexts, spread_over
     from p2smt.errors import InputError
     from p2smt.problems.placement import PlacementProblem
-    from p2smt.report.lists.placement_list import placements_data, placements_lines
+    from p2smt.report.placement_list import placements_data, placements_lines
     from p2smt.search.conflict import list_placements
-    from p2smt.solvers.solver import solver_of
+    from p2smt.solvers.questions import solver_of
 
     names, sizes = given.levels_of(topology, levels, use)
     chosen = given.axes_of(axes)
@@ -49,7 +49,7 @@ def placements(
             rule = "does not go with a search in parts, which lists all"
             raise InputError(f"--limit {limit}", rule, "drop one of them")
         else:
-            from p2smt.search.spaces.listing import list_by_cubes
+            from p2smt.search.spaces.placements import list_by_cubes
 
             axis_names = [axis.name for axis in chosen]
             found = list_by_cubes(problem, axis_names, limits, spread, solver_of(solver))

@@ -13,9 +13,9 @@ from p2smt.cli import options as o
 if TYPE_CHECKING:
     from p2smt.cli.scene_options import PlacedRequests
     from p2smt.parallelism.request import Problem
-    from p2smt.report.lists.program_lists import Listing
+    from p2smt.report.program_lists import Listing
     from p2smt.result import SearchLimits
-    from p2smt.solvers.solver import Solver
+    from p2smt.solvers.questions import Solver
 
 
 def programs(
@@ -52,7 +52,7 @@ def programs(
     from p2smt.cli.scene_options import RequestTexts, placed_requests
     from p2smt.errors import InputError
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
-    from p2smt.solvers.solver import solver_of
+    from p2smt.solvers.questions import solver_of
 
     texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
     if (topology is None) == (factors is None):
@@ -94,7 +94,7 @@ class _Sought:
 def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) -> int:
     from p2smt.cli import given, restrictions, scene_options
     from p2smt.programs.program import Hierarchy
-    from p2smt.report.lists.program_lists import Listing
+    from p2smt.report.program_lists import Listing
     from p2smt.search.programs import Task, programs_on
 
     hierarchy = Hierarchy.plain(given.sizes_of(factors, "factors"))
@@ -112,7 +112,7 @@ def _of_factors(factors: str, kind: str | None, sought: _Sought, as_json: bool) 
 
 def _of_requests(asked: PlacedRequests, sought: _Sought, as_json: bool) -> int:
     from p2smt.cli import restrictions
-    from p2smt.report.lists.program_lists import Listing
+    from p2smt.report.program_lists import Listing
     from p2smt.search.gain import single_of
     from p2smt.search.programs import programs_of_each
 
@@ -141,7 +141,7 @@ def _of_requests(asked: PlacedRequests, sought: _Sought, as_json: bool) -> int:
 def _note_steps(problem: Problem, listings: Sequence[Listing]) -> None:
     """Say of the steps that were priced which do not run by the algorithm named for them."""
     from p2smt.cli.output import note
-    from p2smt.cost.named import named_notes
+    from p2smt.cost.requested_algorithms import named_notes
     from p2smt.plans.answers import steps_named
 
     steps = [
@@ -159,7 +159,7 @@ def _finish(listings: Sequence[Listing], sought: _Sought, as_json: bool) -> int:
     """Show the lists; the exit code says whether any was cut short."""
     from p2smt.cli.codes import exit_code
     from p2smt.cli.output import print_json
-    from p2smt.report.lists.program_lists import lists_data, lists_lines
+    from p2smt.report.program_lists import lists_data, lists_lines
 
     best = sought.top is not None
     if as_json:

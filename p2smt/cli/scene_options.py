@@ -98,7 +98,7 @@ def placement_of(
     text: str | None, topology: Topology, axes: tuple[ParallelismAxis, ...]
 ) -> Placement:
     """The matrix of --placement, its sizes checked."""
-    from p2smt.cluster.nodes.even import check_even
+    from p2smt.cluster.allocation import check_even
     from p2smt.parallelism.placement import Placement
 
     check_even(topology)
@@ -133,7 +133,7 @@ def placed_requests(
     timed: bool = False,
 ) -> PlacedRequests:
     """The problem that the options describe, and its placement."""
-    from p2smt.cluster.nodes.blocking import check_stated
+    from p2smt.cluster.allocation import check_stated
 
     asked = (topology, axes, texts, algorithm, pipeline, objective, library, nominal, use)
     problem = requested(*asked, timed=timed)
@@ -179,7 +179,7 @@ def requested(
     """
     from p2smt.cli import restrictions
     from p2smt.cli.output import note
-    from p2smt.cluster.nodes.blocking import unstated_levels
+    from p2smt.cluster.allocation import unstated_levels
     from p2smt.parallelism.request import Problem, parse_objective
 
     cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm, use=use)

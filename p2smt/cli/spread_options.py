@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from p2smt.skeletons.spread import Spread
+    from p2smt.parallel_search.parallel_options import Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class SpreadTexts:
         from p2smt.cli import given, restrictions
         from p2smt.cli.output import note
         from p2smt.errors import InputError
-        from p2smt.skeletons.spread import MAX_PROCESSES, Spread
+        from p2smt.parallel_search.parallel_options import MAX_PROCESSES, Spread
 
         if self.scheduler is not None and self.processes is not None:
             both = f"--processes {self.processes[:20]} and --scheduler {self.scheduler[:60]}"
@@ -91,7 +91,7 @@ def spread_over(texts: SpreadTexts) -> Iterator[Spread | None]:
     if not texts.wanted:
         yield None
         return
-    from p2smt.report.search_line import search_line
+    from p2smt.report.progress import search_line
     from p2smt.report.tables import console
 
     spread, screen = texts.spread(), console(stderr=True)

@@ -25,7 +25,7 @@ def show_symbolic(
             algorithm named.
     """
     from p2smt.cli.output import note, print_json
-    from p2smt.cost.named import NamedStep, named_notes
+    from p2smt.cost.requested_algorithms import NamedStep, named_notes
     from p2smt.errors import InputError
     from p2smt.plans.given_program import candidates, placed_programs
     from p2smt.report.costs.symbolic_text import PricedInSymbols, symbolic_data, symbolic_lines

@@ -1,6 +1,6 @@
 """How far off predictions are: relative errors by operation and payload, from measurements.
 
-Published tables give them for a library on a system (:mod:`p2smt.cost.library.accuracy`), a
+Published tables give them for a library on a system (:mod:`p2smt.cost.accuracy`), a
 calibration for the topology that it fitted.
 """
 

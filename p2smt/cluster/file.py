@@ -23,6 +23,7 @@ A file, levels outermost first (all keys: :mod:`p2smt.cluster.file_model`):
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
@@ -30,9 +31,7 @@ from importlib.resources.abc import Traversable
 
 from p2smt.cluster.file_model import TopologyModel, build_topology, dump_topology
 from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Level, Piece, Topology
-from p2smt.cluster.vendor import default_library
-from p2smt.errors import InputError
-from p2smt.files.suggest import did_you_mean
+from p2smt.errors import InputError, did_you_mean
 from p2smt.files.validation import validated
 from p2smt.files.yaml_text import load_yaml, read_text
 from p2smt.units import parse_count
@@ -205,3 +204,32 @@ def _unknown(name: str) -> InputError:
     known = preset_names()
     remedy = did_you_mean(name, known) or f"the presets are {', '.join(known)}"
     return InputError(f"topology {name[:100]!r}", "is neither a preset nor a YAML file", remedy)
+
+
+# The library that a topology file is taken to mean where it names none.
+
+
+_AMD, _TPU = re.compile(r"\bAMD\b|\bMI\d{3}"), re.compile(r"\bTPU\b")
+_PROTOCOLS = ("simple", "ll", "ll128")
+
+
+def default_library(topology: Topology) -> tuple[str, str]:
+    """The name of a library (``none``: without one) for a file that names none, and why.
+
+    By the fabrics of its links, then by its name and description: NCCL where nothing says more.
+    """
+    links = [level.link for level in topology.levels]
+    pieces = {piece.name for link in links for piece in link.pieces}
+    if any(link.measured for link in links) or not pieces <= set(_PROTOCOLS):
+        return NO_LIBRARY, "its links were fitted without a library"
+    fabrics = {link.fabric for link in links if link.fabric}
+    words = f"{topology.name} {topology.description}"
+    if fabrics & {"ici", "dcn"} or (not fabrics and _TPU.search(words)):
+        return NO_LIBRARY, "of TPUs"
+    if "xgmi" in fabrics or (not fabrics and _AMD.search(words)):
+        return "rccl", "AMD"
+    if fabrics and fabrics <= {"ethernet"}:
+        return "gloo", "Ethernet only"
+    if any(fabric.startswith("nvlink") for fabric in fabrics):
+        return "nccl-2.20", "NVLink"
+    return "nccl-2.20", "as nothing says more"

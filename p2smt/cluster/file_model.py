@@ -10,18 +10,22 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from p2smt.cluster.device_model import DeviceModel, build_device, dump_device
-from p2smt.cluster.error_model import LevelErrorModel, dump_error_class, error_class
-from p2smt.cluster.file_schema import (
+from p2smt.cluster.error_model import (
     AT_LEAST_ONE,
     EFFICIENCIES_SCHEMA,
     HOPS_SCHEMA,
     LIBRARY_SCHEMA,
     LINK_RULES,
     PART_PATTERN,
+    DeviceModel,
+    LevelErrorModel,
+    build_device,
+    dump_device,
+    dump_error_class,
+    error_class,
 )
+from p2smt.cluster.hosts_file import Bandwidth, HostList, SwitchModel, build_hosts, dump_hosts
 from p2smt.cluster.link import ANY, FABRICS
-from p2smt.cluster.nodes.file_model import Bandwidth, HostList, SwitchModel, build_hosts, dump_hosts
 from p2smt.cluster.topology import (
     ANY_ALGORITHM,
     CALL_NAMES,

@@ -10,10 +10,9 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 
-from p2smt.cluster.device import Device
 from p2smt.cluster.error_class import ErrorClass
-from p2smt.cluster.link import ANY_ALGORITHM, Algorithm, Link, LinkKind, Piece
-from p2smt.cluster.nodes.hosts import Hosts
+from p2smt.cluster.hosts import Hosts
+from p2smt.cluster.link import ANY_ALGORITHM, Algorithm, Device, Link, LinkKind, Piece
 from p2smt.collectives.names import CALL_NAMES, Collective
 from p2smt.errors import InputError
 
@@ -102,7 +101,7 @@ class Topology:
     ``errors``: how far off predictions of these were, by the name of the outermost level that the
     groups cross.
     ``hosts``: the nodes by name, where they are known.  They need not fill the levels, which are
-    then the hull of a cluster (:mod:`p2smt.cluster.nodes.hosts`): ``devices`` counts its places,
+    then the hull of a cluster (:mod:`p2smt.cluster.hosts`): ``devices`` counts its places,
     ``installed`` the devices that are there.
     ``device``: what a device can do by itself, where it is known; no time of a step depends on it.
     """

@@ -3,7 +3,7 @@
 Volumes are fractions of the payload n (bytes of the whole vector per device; all-gather: of
 its output).  Sources: Thakur, Rabenseifner, Gropp, IJHPCA 19(1) 2005 (ring, recursive
 halving and doubling, pairwise, binomial tree, scatter and all-gather); Sanders, Speck, Traff
-2009 (double binary tree; what it loads: :mod:`p2smt.cost.loads.trees`).  Reduction arithmetic
+2009 (double binary tree; what it loads: :mod:`p2smt.cost.loads.rings`).  Reduction arithmetic
 (gamma) is not modelled.
 """
 

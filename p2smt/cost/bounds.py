@@ -33,14 +33,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Topology
-from p2smt.collectives.names import RequestKind
-from p2smt.cost.alpha_beta import regular_model, send_model
-from p2smt.cost.library.ways import least_call_s
-from p2smt.cost.link_bounds import bare_links, link_s_per_byte
-from p2smt.cost.loads.footprint import Digits
-from p2smt.cost.step_time import StepCostModel
+from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.collectives.names import DIRECT, Collective, RequestKind
+from p2smt.cost.algorithms import Operation, Rule, rules
+from p2smt.cost.library.registry import library_of
+from p2smt.cost.library.ways import least_call_s, library_model
+from p2smt.cost.link_bounds import bare_links, lines_bound_s, link_s_per_byte
+from p2smt.cost.loads.footprint import Digits, regular_footprint, send_footprint
+from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
+from p2smt.cost.loads.level_use import Footprint, LevelUse
+from p2smt.cost.step_time import StepCostModel, StepTime, Way
+from p2smt.parallelism.placement import IntArray
 from p2smt.programs.program import Grouping
 
 
@@ -175,3 +180,200 @@ def _least_steps(topology: Topology, span: _Span, passes: int) -> int:
     if Algorithm.ONE_SHOT in known:
         return 1
     return min(least, 2) if _in_switch(topology, span.level.link, span.split) else least
+
+
+# Alpha-beta time of steps and programs on a topology.
+# All groups of a step run together.  Its time is the worst link's load over its bandwidth, plus
+# the latencies of its steps, each paid at one level, plus what its library takes for a call.  A
+# topology without a library runs the fastest of its algorithms; with one, what that library would
+# choose (:mod:`p2smt.cost.library`).  Every objective that a solver reports is recomputed here.
+
+
+def step_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
+    """The ways in which the groups of a footprint can run an operation."""
+    if all(max(profile) == 1 for profile in footprint.profiles):
+        silent = (0.0,) * len(topology.levels)
+        return StepCostModel((Way("none", "", 0, 0.0, 0.0, None, 0.0, silent),))
+    if topology.library:
+        return library_model(topology, footprint, operation)
+    collective = operation if isinstance(operation, Collective) else None
+    crossed = [
+        j
+        for j in range(len(topology.levels))
+        if any(profile[j] > 1 for profile in footprint.profiles)
+    ]
+    names = dict.fromkeys(
+        piece.name for j in crossed for piece in topology.levels[j].link.pieces_for(collective)
+    )
+    return StepCostModel(
+        tuple(
+            _way(topology, footprint, algorithm, rule, name, collective)
+            for algorithm, rule in rules(topology, footprint, operation)
+            for name in names
+        )
+    )
+
+
+def _piece(topology: Topology, level: int, name: str, collective: Collective | None) -> Piece:
+    """A level's piece of that protocol; a level without it uses its first piece."""
+    pieces = topology.levels[level].link.pieces_for(collective)
+    return next((p for p in pieces if p.name == name), pieces[0])
+
+
+def _way(
+    topology: Topology,
+    footprint: Footprint,
+    algorithm: str,
+    rule: Rule,
+    protocol: str,
+    collective: Collective | None,
+) -> Way:
+    pieces = [_piece(topology, j, protocol, collective) for j in range(len(topology.levels))]
+    latency = max(
+        sum(n * piece.latency_s for n, piece in zip(steps, pieces, strict=True))
+        for steps in rule.latencies(footprint)
+    )
+    worst: tuple[float, int | None, float] = (0.0, None, 0.0)
+    by_level = [0.0] * len(pieces)
+    for use in footprint.uses:
+        load, seconds = _load(topology, use, rule, pieces[use.level].bandwidth_bytes_per_s)
+        worst = max(worst, (seconds, use.level, load), key=lambda found: found[0])
+        by_level[use.level] = seconds
+    passes = 0 if not rule.pipelined else 2 if collective is Collective.ALL_REDUCE else 1
+    return Way(algorithm, protocol, passes, latency, *worst, tuple(by_level))
+
+
+def _load(topology: Topology, use: LevelUse, rule: Rule, bandwidth: float) -> tuple[float, float]:
+    """Bytes on the worst link and seconds, both per payload byte."""
+    link = topology.levels[use.level].link
+    load = rule.load(use, link.kind)
+    seconds = load / bandwidth
+    if link.device_bandwidth_bytes_per_s:
+        seconds = max(seconds, rule.drawn(use, link.kind) / link.device_bandwidth_bytes_per_s)
+    return load, seconds
+
+
+@lru_cache(maxsize=65_536)
+def regular_model(
+    topology: Topology, digits: tuple[Digits, ...], grouping: Grouping, operation: Operation
+) -> StepCostModel:
+    """The step model of an instruction on the groups of a parallelism matrix.
+
+    Scenes that differ only where the instruction's groups stay put share one model.
+    """
+    return _acting_model(topology, *_acting(digits, grouping), operation)
+
+
+def _acting(digits: tuple[Digits, ...], grouping: Grouping) -> tuple[tuple[Digits, ...], Grouping]:
+    """The same groups, without the digits of levels where every device takes part by itself.
+
+    Whatever lies there, a step's groups are spread over all devices of such a level
+    (:func:`p2smt.cost.loads.footprint.regular_footprint`).
+    """
+    split = [j for j, level in enumerate(digits) if level]
+    inner = len(split) if grouping.master else grouping.inner
+    kept = set(split[grouping.outer : inner])
+    acting = tuple(level if j in kept else () for j, level in enumerate(digits))
+    return acting, Grouping(0, grouping.inner - grouping.outer, grouping.master)
+
+
+@lru_cache(maxsize=65_536)
+def _acting_model(
+    topology: Topology, digits: tuple[Digits, ...], grouping: Grouping, operation: Operation
+) -> StepCostModel:
+    return step_model(topology, _cached_footprint(topology, digits, grouping), operation)
+
+
+@lru_cache(maxsize=65_536)
+def _cached_footprint(
+    topology: Topology, digits: tuple[Digits, ...], grouping: Grouping
+) -> Footprint:
+    return regular_footprint(topology, digits, grouping)
+
+
+@lru_cache(maxsize=65_536)
+def send_model(
+    topology: Topology, digits: tuple[Digits, ...], operation: Operation
+) -> StepCostModel:
+    """The step model of a send to the next rank along the digits' axis."""
+    return step_model(topology, send_footprint(topology, digits), operation)
+
+
+def relevant_digits(topology: Topology, digits: Sequence[Digits]) -> tuple[Digits, ...]:
+    """Digits with strides dropped where the cost does not depend on them.
+
+    Positions matter under an entity with more than one port but fewer than devices, and
+    between the siblings of a ring, torus or full mesh; elsewhere only the counts do.
+    """
+    sensitive = False
+    found: list[Digits] = []
+    for j, level in enumerate(topology.levels):
+        link = level.link
+        here = link.kind is not LinkKind.SWITCH
+        found.append(digits[j] if sensitive or here else _counts(level.size, digits[j]))
+        sensitive |= 1 < link.ports < topology.devices_under(j)
+    return tuple(found)
+
+
+def _counts(size: int, digits: Digits) -> Digits:
+    total = math.prod(count for count, _ in digits)
+    return ((total, size // total),) if total > 1 else ()
+
+
+# Times of collectives (or of a send) on ranks in any order, device by device.
+
+
+def single_time(
+    topology: Topology,
+    ranks: IntArray,
+    axes: Sequence[int],
+    kind: RequestKind,
+    payload_bytes: int,
+) -> StepTime:
+    """Time of the one collective that answers a request along these axes (by index).
+
+    ``ranks`` is any rank tensor: shape = axis sizes, entries = device ids.  The members of a
+    group are in the order of their ranks, which the topology's library follows strictly or node
+    by node (:func:`p2smt.cost.loads.footprint_explicit.explicit_footprint`).
+    """
+    return _single_model(topology, ranks, axes, kind).time(payload_bytes)
+
+
+def single_bound_s(
+    topology: Topology,
+    ranks: IntArray,
+    axes: Sequence[int],
+    kind: RequestKind,
+    payload_bytes: int,
+) -> float:
+    """Seconds that the links allow such a send or all-to-all at best."""
+    return lines_bound_s(topology, _lines(ranks, axes), kind, payload_bytes)
+
+
+def groups_model(
+    topology: Topology, groups: Sequence[IntArray], operation: Operation
+) -> StepCostModel:
+    """Everything about a step on these groups but its payload: an array for each size of groups.
+
+    Members are device ids in communicator order.
+    """
+    joins_nodes = not topology.library or library_of(topology.library).joins_nodes
+    return step_model(topology, explicit_footprint(topology, groups, joins_nodes), operation)
+
+
+def _single_model(
+    topology: Topology, ranks: IntArray, axes: Sequence[int], kind: RequestKind
+) -> StepCostModel:
+    lines = _lines(ranks, axes)
+    if kind is RequestKind.SEND:
+        footprint = explicit_send(topology, lines[:, :-1].ravel(), lines[:, 1:].ravel())
+        return step_model(topology, footprint, RequestKind.SEND)
+    operation: Operation = DIRECT.get(kind) or RequestKind.ALL_TO_ALL
+    return groups_model(topology, [lines], operation)
+
+
+def _lines(ranks: IntArray, axes: Sequence[int]) -> IntArray:
+    """The groups along these axes, a row each, in the order of their ranks."""
+    rest = [i for i in range(ranks.ndim) if i not in axes]
+    members = math.prod(ranks.shape[i] for i in axes)
+    return ranks.transpose([*rest, *axes]).reshape(-1, members)

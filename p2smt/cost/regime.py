@@ -34,7 +34,7 @@ def regime(topology: Topology, steps: Sequence[StepTime], chunks: int = 1) -> st
 def regime_parts(
     topology: Topology, steps: Sequence[StepTime], chunks: int = 1
 ) -> dict[str, float]:
-    """Seconds by regime; together they are the time (:mod:`p2smt.cost.pipeline`)."""
+    """Seconds by regime; together they are the time (:mod:`p2smt.cost.step_time`)."""
     found: defaultdict[str, float] = defaultdict(float)
     for step in steps:
         _add(found, topology, step, 1)

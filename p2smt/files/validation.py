@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from p2smt.errors import InputError
-from p2smt.files.suggest import did_you_mean
+from p2smt.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

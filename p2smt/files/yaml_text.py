@@ -17,13 +17,15 @@ from yaml.composer import Composer
 
 from p2smt.errors import InputError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
 try:
     from yaml import CSafeLoader as _Parser
 except ImportError:
     from yaml import SafeLoader as _Parser  # type: ignore[assignment]
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Plain: TypeAlias = "bool | int | str | list[Plain] | dict[str, Plain] | None"
 Path: TypeAlias = "tuple[int | str, ...]"

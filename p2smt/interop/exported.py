@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from p2smt.interop.launchers.places import PlacedPlan
-    from p2smt.plans.redistribution.plan import RedistributionPlan
+    from p2smt.interop.places import PlacedPlan
+    from p2smt.resharding.plan import RedistributionPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from p2smt.errors import InputError
-from p2smt.files.suggest import did_you_mean
-from p2smt.interop.arrays.shard_map.writer import write_shard_map
+from p2smt.errors import InputError, did_you_mean
+from p2smt.interop.arrays.shard_map import write_shard_map
 from p2smt.interop.exported import ArrayWriter, Writer
-from p2smt.interop.launchers.rankfile import write_rankfile
-from p2smt.interop.launchers.slurm import write_slurm
-from p2smt.interop.launchers.table import write_csv, write_hostlist
-from p2smt.interop.launchers.torchrun import write_torchrun
-from p2smt.interop.meshes.deepspeed import write_deepspeed
-from p2smt.interop.meshes.device_mesh import write_device_mesh
-from p2smt.interop.meshes.jax_mesh import write_jax_mesh
-from p2smt.interop.meshes.megatron import write_megatron
+from p2smt.interop.frameworks import (
+    write_deepspeed,
+    write_device_mesh,
+    write_jax_mesh,
+    write_megatron,
+    write_torchtitan,
+)
+from p2smt.interop.launchers import (
+    write_csv,
+    write_hostlist,
+    write_rankfile,
+    write_slurm,
+    write_torchrun,
+)
 from p2smt.interop.meshes.programs.jax_writer import write_jax
 from p2smt.interop.meshes.programs.torch_writer import write_torch
-from p2smt.interop.meshes.torchtitan import write_torchtitan
 from p2smt.interop.trainers.deepspeed import DEEPSPEED
 from p2smt.interop.trainers.megatron import MEGATRON
-from p2smt.interop.trainers.plan_writer import options_writer
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
+from p2smt.interop.trainers.trainer import options_writer
 
 WRITERS = (
     Writer("csv", "rank,host,local_rank: a line for each rank", ".csv", write_csv, starts=True),

@@ -11,24 +11,28 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from p2smt.cluster.nodes.blocking import unstated_levels
+from p2smt.cluster.allocation import unstated_levels
 from p2smt.collectives.names import CUSTOM
 from p2smt.errors import InputError
 from p2smt.interop.msccl.parse import PROTOCOLS
 from p2smt.interop.mscclpp.read import FORMAT as MSCCLPP_JSON
-from p2smt.interop.mscclpp.runtime_warnings import MAX_OPERATIONS
+from p2smt.interop.mscclpp.read import MAX_OPERATIONS
 from p2smt.interop.schedule_files import format_named, steps_in, written
 from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.problem import plan_problem
-from p2smt.schedules.cost.alike import alike
-from p2smt.schedules.cost.links import Routes
+from p2smt.schedules.cost.links import Routes, alike
 from p2smt.schedules.cost.predict import cost_on
 from p2smt.schedules.lower.assemble import Lowering
-from p2smt.schedules.lower.exported import ExportedFile, PlanExport
 from p2smt.schedules.lower.one_sided import one_sided
-from p2smt.schedules.lower.plan import lower_groups, request_of
-from p2smt.schedules.lower.ports import machine_of
-from p2smt.schedules.lower.together import GroupSchedule, together
+from p2smt.schedules.lower.plan import (
+    ExportedFile,
+    GroupSchedule,
+    PlanExport,
+    lower_groups,
+    machine_of,
+    request_of,
+    together,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -18,7 +18,7 @@ class RankList:
     """The device of each rank; ranks are row-major over axes of ``axis_sizes``.
 
     Devices are numbered as in a topology, whose places need not all have a rank
-    (:mod:`p2smt.cluster.nodes.hosts`).
+    (:mod:`p2smt.cluster.hosts`).
 
     Raises:
         InputError: a device is named twice or below 0, or the sizes do not fit.

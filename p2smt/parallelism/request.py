@@ -141,7 +141,7 @@ class Problem:
     most so many steps whose groups cross that level) restrict the programs.  ``algorithms``
     restricts how a collective may run (None: whatever the topology's library offers).
     ``pipeline`` is the number of chunks in which a program of several steps runs, its steps
-    overlapping (:mod:`p2smt.cost.pipeline`); None chooses the best number with the program.
+    overlapping (:mod:`p2smt.cost.step_time`); None chooses the best number with the program.
     """
 
     topology: Topology

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from p2smt.collectives.names import DIRECT
 from p2smt.cost.bounds import priced_bound_s
 from p2smt.cost.link_bounds import link_bound_s
-from p2smt.cost.named import NamedStep
-from p2smt.cost.pipeline import Pipelined
+from p2smt.cost.requested_algorithms import NamedStep
 from p2smt.cost.scene import Scene, step_payloads
-from p2smt.cost.step_time import StepTime
+from p2smt.cost.step_time import Pipelined, StepTime
 from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import Matrix
 from p2smt.parallelism.request import Problem, Request

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p2smt.cost.link_bounds import link_bound_s
-from p2smt.cost.pipeline import program_s
 from p2smt.cost.scene import Scene, step_payloads
-from p2smt.cost.step_time import StepTime
+from p2smt.cost.step_time import StepTime, program_s
 from p2smt.plans.file_model import RequestModel
 from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.program import parse_program
@@ -67,8 +66,8 @@ def _step_times(model: RequestModel, scene: Scene, trace: Trace) -> tuple[StepTi
 
 
 def on_ranks(answer: RequestAnswer) -> Expected:
-    """The numbers of a request on a rank list, as :mod:`p2smt.plans.rank_answer` and
-    :mod:`p2smt.plans.rank_program` find them."""
+    """The numbers of a request on a rank list, as :mod:`p2smt.plans.solution` and
+    :mod:`p2smt.plans.rank_scene` find them."""
     return Expected(
         answer.steps,
         answer.payloads,

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.file_model import dump_topology
-from p2smt.cluster.nodes.blocking import unstated_levels
 from p2smt.cluster.topology import Topology
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
@@ -15,12 +15,17 @@ from p2smt.files.json_text import read_json
 from p2smt.files.validation import validated
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
-from p2smt.plans.allocation import rank_hosts
 from p2smt.plans.file_model import SCHEMA_VERSION, AnyPlan, OldPlanModel, PlanModel
-from p2smt.plans.rank_answer import rank_step_groups
 from p2smt.plans.rank_scene import RankScene
 from p2smt.plans.restrictions import restriction_data
-from p2smt.plans.solution import Alternative, RequestAnswer, Solution, timed_step
+from p2smt.plans.solution import (
+    Alternative,
+    RequestAnswer,
+    Solution,
+    rank_hosts,
+    rank_step_groups,
+    timed_step,
+)
 from p2smt.plans.untimed import without_times
 from p2smt.programs.basis import basis_names
 from p2smt.programs.program import lower

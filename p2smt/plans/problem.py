@@ -10,8 +10,8 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from p2smt.cluster.allocation import allocated
 from p2smt.cluster.file_model import build_topology
-from p2smt.cluster.nodes.allocation import allocated
 from p2smt.cluster.topology import Algorithm
 from p2smt.collectives.names import Form, RequestKind
 from p2smt.errors import InputError

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from p2smt.cost.pipeline import Pipelined, best_chunks, chunk_counts, program_s
-from p2smt.cost.rank_list import groups_model
+from p2smt.collectives.demand import demand_of
+from p2smt.cost.bounds import groups_model
 from p2smt.cost.scene import step_payloads
-from p2smt.cost.step_time import StepCostModel, StepTime
+from p2smt.cost.step_time import (
+    Pipelined,
+    StepCostModel,
+    StepTime,
+    best_chunks,
+    chunk_counts,
+    program_s,
+)
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.rank_answer import rank_step_groups
-from p2smt.programs.parts import CutGroup, by_size, step_groups
+from p2smt.plans.solution import RequestAnswer, rank_answer, rank_step_groups
+from p2smt.programs.parts import CheckedParts, CutGroup, by_size, check_on_parts, step_groups
 from p2smt.programs.program import Instruction, Program
+from p2smt.programs.semantics import Trace
+from p2smt.result import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +93,44 @@ class RankScene:
         """The program in so many chunks."""
         steps = self.program_times(program, payload_rows, chunks)
         return Pipelined(chunks, program_s(steps, chunks), steps)
+
+
+# A program on a rank list: what it means on its groups, and the answer that it is.
+
+
+ON_DEVICES = "devices"
+"""What programs on rank lists are run on: every member of every group."""
+
+
+def check_on_ranks(scene: RankScene, program: Program) -> CheckedParts:
+    """The run of a program on every group, by the semantics.
+
+    Raises:
+        InputError: the program names a level that is not there.
+        TooLarge: a group has more members than states are checked for.
+    """
+    return check_on_parts(demand_of(scene.request.kind), scene.cut, program)
+
+
+def rank_program_answer(
+    scene: RankScene, ranks: RankList, program: Program, trace: Trace, timed: Pipelined
+) -> RequestAnswer:
+    """A valid program as the answer to a request on a rank list.
+
+    FEASIBLE, and without a bound: that no other program is faster is not known.
+    """
+    request = scene.request
+    single = rank_answer(scene.problem, request, ranks)
+    rows = step_payloads(trace.payload_rows, scene.size, request.payload_bytes, timed.chunks)
+    return replace(
+        single,
+        program=program,
+        status=Status.FEASIBLE,
+        seconds=timed.seconds,
+        steps=timed.steps,
+        payloads=rows,
+        peak_bytes=-(-request.payload_bytes * trace.peak_rows // scene.size),
+        shards=trace.shards,
+        checked=ON_DEVICES,
+        chunks=timed.chunks,
+    )

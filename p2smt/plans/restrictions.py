@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, assert_never
 
-from p2smt.cost.pipeline import chunk_counts
+from p2smt.cost.step_time import chunk_counts
 from p2smt.parallelism.placement import FixedEntry
 from p2smt.parallelism.request import Problem
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Literal
 
 from p2smt.cluster.error_class import Basis
-from p2smt.cost.by_choice import NamedWay
+from p2smt.cluster.topology import Topology
+from p2smt.collectives.demand import demand_of
+from p2smt.collectives.names import DIRECT, RequestKind
+from p2smt.cost.bounds import single_bound_s, single_time
+from p2smt.cost.scene import NamedWay
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError
-from p2smt.parallelism.placement import Matrix, Placement
+from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.allocation import Allocation
 from p2smt.plans.explanation import Explanation
 from p2smt.programs.basis import ProofBasis, proof_bases
-from p2smt.programs.program import Hierarchy, Program
+from p2smt.programs.check import Checked, check_program
+from p2smt.programs.program import Grouping, Hierarchy, Program
 from p2smt.result import SearchLimits, SolveStats, Status
 
 SAME = 1e-9
@@ -100,8 +105,8 @@ class Alternative:
     """A placement with a program per request; ``status`` OPTIMAL if each program is.
 
     Instead of a matrix there may be a rank list, which no matrix expresses; each request is
-    then the one collective, and the status FEASIBLE (:mod:`p2smt.plans.rank_answer`).  On named
-    hosts requests may have programs, too (:mod:`p2smt.plans.rank_program`).
+    then the one collective, and the status FEASIBLE (:mod:`p2smt.plans.solution`).  On named
+    hosts requests may have programs, too (:mod:`p2smt.plans.rank_scene`).
 
     Raises:
         InputError: there is neither a matrix nor a rank list, or both.
@@ -381,3 +386,100 @@ def objective(problem: Problem, seconds: tuple[float, ...]) -> float:
     """The objective of these times per execution, in the order of the requests."""
     totals = [r.times * s for r, s in zip(problem.requests, seconds, strict=True)]
     return max(totals) if problem.objective == "max" else sum(totals)
+
+
+# What an answer on named hosts says besides where ranks lie and what that costs: their names.
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """An answer on the hosts that a job got.
+
+    ``topology`` is the cluster of the hosts that the job got; ``listed`` are those as they were
+    given, ``idle`` those of them that have no rank.
+    ``inside`` is the parallelism matrix inside each node: rows are the axes, columns the levels
+    inside nodes, outermost first.  ``with_programs_s`` is the objective with the best programs
+    found on the same ranks, instead of one collective per request (None: none is faster, or none
+    was looked for).
+    """
+
+    topology: Topology
+    listed: tuple[str, ...]
+    idle: tuple[str, ...]
+    inside: Matrix
+    with_programs_s: float | None = None
+
+
+def rank_hosts(topology: Topology, ranks: Sequence[int]) -> tuple[str, ...] | None:
+    """The name of the host of each rank, given its device; None where nodes have no names."""
+    hosts = topology.hosts
+    if hosts is None:
+        return None
+    each = topology.devices_under(topology.node_level)
+    names = dict(zip(hosts.slots, hosts.names, strict=True))
+    return tuple(names[device // each] for device in ranks)
+
+
+# The answer on a rank list: one collective per request, costed device by device.
+
+
+def rank_alternative(problem: Problem, ranks: RankList) -> Alternative:
+    """The rank list with one collective per request; whether rules allow it is not looked at.
+
+    Its status is FEASIBLE: no program of several steps is tried on groups that no matrix gives.
+    """
+    answers = tuple(rank_answer(problem, request, ranks) for request in problem.requests)
+    total_s = objective(problem, tuple(answer.seconds for answer in answers))
+    return Alternative(None, answers, total_s, Status.FEASIBLE, ranks)
+
+
+def flat_hierarchy(problem: Problem, request: Request) -> Hierarchy:
+    """A request's group as one level: the groups of a rank list need not share any factors."""
+    size = math.prod(problem.axis_sizes[i] for i in problem.axis_indices(request))
+    names = problem.topology.names
+    return Hierarchy.of(names, (size, *(1 for _ in names[1:])))
+
+
+def check_single(kind: RequestKind, hierarchy: Hierarchy) -> Checked:
+    """The one collective over a whole group, simulated: its rows and shards."""
+    whole = Grouping(0, hierarchy.depth)
+    program = Program((hierarchy.instruction(DIRECT[kind], whole),))
+    return check_program(demand_of(kind), hierarchy, program)
+
+
+def rank_step_groups(problem: Problem, request: Request, ranks: RankList) -> IntArray:
+    """The groups of a request, in the order of the communicators that run it.
+
+    On named hosts that of the ranks, which are started there; elsewhere processes are numbered as
+    devices are, and only a send goes in the order of the ranks.
+    """
+    axes = problem.axis_indices(request)
+    by_rank = request.kind is RequestKind.SEND or problem.topology.hosts is not None
+    return ranks.lines(axes) if by_rank else ranks.groups(axes)
+
+
+def rank_answer(problem: Problem, request: Request, ranks: RankList) -> RequestAnswer:
+    """One request on a rank list; where programs might be faster no bound is known."""
+    axes, hierarchy = problem.axis_indices(request), flat_hierarchy(problem, request)
+    kind, payload = request.kind, request.payload_bytes
+    given = problem.topology, ranks.rank_tensor(), axes, kind, payload
+    step_s = single_time(*given)
+    moved = hierarchy.size > 1
+    several = moved and kind.has_programs
+    checked = check_single(kind, hierarchy) if several else None
+    bound_s = 0.0 if several else step_s.seconds
+    return RequestAnswer(
+        request=request,
+        hierarchy=hierarchy,
+        program=None,
+        status=Status.FEASIBLE if several else Status.OPTIMAL,
+        seconds=step_s.seconds,
+        bound_s=bound_s,
+        single_s=step_s.seconds,
+        physical_bound_s=0.0 if several else min(bound_s, single_bound_s(*given)),
+        steps=(step_s,) if moved else (),
+        payloads=(float(payload),) if moved else (),
+        peak_bytes=payload if several or not moved else 2 * payload,
+        shards=None if checked is None else checked.trace.shards,
+        checked="nothing to do" if not moved else checked.how if checked else "one fixed step",
+    )

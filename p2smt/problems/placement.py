@@ -1,4 +1,4 @@
-"""Which parallelism matrices fit, and which costs least?  The question as plain integers."""
+"""Parallelism matrices and reduction programs as problems: what the encodings are asked."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from p2smt.collectives.demand import Demand
+from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
+from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
+from p2smt.programs.basis import ProofBasis, proof_basis
+from p2smt.programs.program import Grouping, groupings
+
+# Which parallelism matrices fit, and which costs least?  The question as plain integers.
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +64,78 @@ class PlacementProblem:
                 f"the product of the axes must be the number of devices, {devices}",
                 f"change an axis or the levels {list(self.levels)}",
             )
+
+
+# Which reduction programs meet a demand, and which costs least?  The question as plain data.
+
+
+Indices = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionSet:
+    """Instructions by index: (collective, grouping) pairs in tie-breaking order."""
+
+    items: tuple[tuple[Collective, Grouping], ...]
+
+    @staticmethod
+    def of(depth: int) -> InstructionSet:
+        """All instructions over a hierarchy of this depth."""
+        return InstructionSet(tuple((c, g) for c in Collective for g in groupings(depth)))
+
+
+@dataclass(frozen=True, slots=True)
+class StepLimit:
+    """A side constraint: at most ``at_most`` steps use one of these instruction indices."""
+
+    instructions: frozenset[int]
+    at_most: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramProblem:
+    """Programs that lead from the start of a demand to its goal.
+
+    ``factors`` are the real reduction factors (> 1), ``instructions`` what may be used.
+    ``costs[(instruction, rows)]`` is the cost in ticks of an instruction whose payload is
+    ``rows`` of the k rows of a state matrix (k: product of the factors).  Programs whose
+    costs differ by ``slack`` ticks or less from the optimum count as tied with it: that is
+    the rounding of the costs.
+    """
+
+    demand: Demand
+    factors: tuple[int, ...]
+    max_length: int
+    instructions: InstructionSet
+    forbidden: frozenset[int] = frozenset()
+    limits: tuple[StepLimit, ...] = ()
+    costs: Mapping[tuple[int, int], int] | None = None
+    excluded: frozenset[tuple[int, ...]] = frozenset()
+    at_most: int | None = None
+    slack: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.demand.has_programs:
+            raise InputError(f"request {self.demand}", "has one fixed step and no programs")
+        if min(self.factors, default=2) < 2:
+            raise InputError(f"factors {list(self.factors)}", "must be at least 2 each")
+        if not 1 <= self.max_length <= MAX_PROGRAM_LENGTH:
+            raise InputError(f"length {self.max_length}", f"must be 1 to {MAX_PROGRAM_LENGTH}")
+
+    @property
+    def rows(self) -> int:
+        """Rows of a state matrix: the number of devices in a reduction group."""
+        return math.prod(self.factors)
+
+    @property
+    def small_model(self) -> bool:
+        """Whether the small-model theorem covers the problem."""
+        return proof_basis(len(self.factors), self.max_length) is ProofBasis.SMALL_MODEL
+
+    @property
+    def model_factors(self) -> tuple[int, ...]:
+        """The factors to synthesize on: all twos in the range of the small-model theorem.
+
+        Outside it (longer programs, more factors) these are the real factors.
+        """
+        return (2,) * len(self.factors) if self.small_model else self.factors

@@ -17,15 +17,16 @@ from p2smt.programs.program import (
     Program,
     small_model_length,
 )
-from p2smt.programs.quotient import (
+from p2smt.programs.runs import (
+    MAX_RUN_DEVICES,
     PRIMES,
     RUN_PRIMES,
     Quotient,
     after_goal,
     goal_missed,
+    run_on_runs,
     steps_of,
 )
-from p2smt.programs.runs import MAX_RUN_DEVICES, run_on_runs
 from p2smt.programs.semantics import State, Step, Trace, Violation
 
 MAX_MATRICES = 256

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, assert_never
 
-from p2smt.plans.allocation import rank_hosts
 from p2smt.plans.check.plan import LINKS_OF_PLAN, OPTIMALITY, Note, PlanReport
-from p2smt.plans.solution import Alternative, PlanProof, ProofStatus
+from p2smt.plans.solution import Alternative, PlanProof, ProofStatus, rank_hosts
 from p2smt.programs.basis import basis_names, basis_text
 from p2smt.programs.semantics import Violation
-from p2smt.report.orders.unstated import no_time_line
+from p2smt.report.orders import no_time_line
 from p2smt.report.solution_data import alternative_data
 from p2smt.report.text import one_line
 from p2smt.units import format_time

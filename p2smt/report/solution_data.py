@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from p2smt.cluster.nodes.blocking import unstated_levels
+from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.topology import Topology
-from p2smt.cost.by_choice import NamedWay
 from p2smt.cost.regime import regime
-from p2smt.cost.unheeded import topology_notes
-from p2smt.plans.file import plan_data
+from p2smt.cost.requested_algorithms import topology_notes
+from p2smt.cost.scene import NamedWay
+from p2smt.parallelism.request import Problem
+from p2smt.plans.explanation import SEARCHED, ChangedNumber, Explanation, NearestFlip, ProgramClaim
 from p2smt.plans.solution import (
     Alternative,
     Gain,
@@ -22,15 +23,14 @@ from p2smt.plans.solution import (
 )
 from p2smt.plans.untimed import without_times
 from p2smt.programs.basis import basis_names
-from p2smt.report.explained.explanation_data import explanation_data
-from p2smt.report.orders.order_data import hosts_data
-from p2smt.report.orders.unstated import network_lines
+from p2smt.report.orders import hosts_data, network_lines
 from p2smt.result import known_bound
 
-_CHANGED = ("what", "level", "factor", "winner_s", "optimum_s")
-
 if TYPE_CHECKING:
-    from p2smt.search.comparison.compare import Comparison
+    from p2smt.search.comparison import Comparison
+
+
+_CHANGED = ("what", "level", "factor", "winner_s", "optimum_s")
 
 
 def solution_data(solution: Solution, beside: Comparison | None = None) -> dict[str, Any]:
@@ -39,6 +39,8 @@ def solution_data(solution: Solution, beside: Comparison | None = None) -> dict[
     ``beside``: the orders that an answer on named hosts is compared with.  The bounds are null
     where none is known, as for a rank list; the plan file has 0 there.
     """
+    from p2smt.plans.file import plan_data
+
     best, topology = solution.best, solution.problem.topology
     objective_s = None if best is None else best.objective_s
     bounded, links_s = solution.bounded, solution.physical_bound_s
@@ -171,3 +173,140 @@ def _steps(answer: RequestAnswer) -> list[dict[str, Any]]:
 
 def _rank_order(order: RankOrder | None, topology: Topology) -> dict[str, Any] | None:
     return None if order is None else _as_told(asdict(order), topology)
+
+
+# `solve --explain` as data.
+
+
+def explanation_data(found: Explanation | None) -> dict[str, Any] | None:
+    """The explanation; None: it was not asked for."""
+    if found is None:
+        return None
+    placed = found.placements
+    return {
+        "why": found.why or None,
+        "linear": found.linear,
+        "searched": SEARCHED,
+        "nearest": _text(found.nearest()),
+        "nearest_proved": found.nearest_proved(),
+        "nearest_unsettled": found.unsettled(),
+        "nearest_by_hardware": _text(found.nearest(hardware=True)),
+        "nearest_by_hardware_proved": found.nearest_proved(hardware=True),
+        "nearest_by_hardware_unsettled": found.unsettled(hardware=True),
+        "flips": [_flip(flip) for flip in found.flips],
+        "model": "rings, one protocol",
+        "programs": [_program(claim) for claim in found.programs],
+        "placements": placed
+        and {
+            "others": placed.others,
+            "never_better": placed.never,
+            "rivals": [[list(row) for row in matrix] for matrix in placed.rivals],
+            "unsettled": placed.unsettled,
+            "axes": list(placed.axes),
+            "whole": placed.whole,
+        },
+    }
+
+
+def _text(flip: NearestFlip | None) -> str | None:
+    return None if flip is None else flip_text(flip)
+
+
+def _flip(flip: NearestFlip) -> dict[str, Any]:
+    number = flip.number
+    return {
+        "what": number.what,
+        "of": number.of,
+        "grows": number.grows,
+        "request": flip.request,
+        "outcome": flip.outcome.value,
+        "factor": flip.factor,
+        "exact": None if flip.exact is None else str(flip.exact),
+        "proved": flip.proved,
+        "tried": flip.tried,
+        "matrix": flip.matrix and [list(row) for row in flip.matrix],
+        "program": flip.program and str(flip.program),
+        "why": flip.why or None,
+    }
+
+
+def _program(claim: ProgramClaim) -> dict[str, Any]:
+    return {
+        "request": claim.request,
+        "program": str(claim.program),
+        "verdict": claim.verdict.value,
+        "among": [str(program) for program in claim.among],
+        "why": claim.why or None,
+    }
+
+
+# Flips in words.
+
+
+_WAYS = {
+    ("bandwidth", False): "slower",
+    ("bandwidth", True): "faster",
+    ("latency", False): "shorter",
+    ("latency", True): "longer",
+    ("call", False): "cheaper",
+    ("call", True): "dearer",
+    ("payload", False): "smaller",
+    ("payload", True): "larger",
+}
+
+
+def changed_thing(number: ChangedNumber) -> str:
+    """What changes, such as ``node links``."""
+    match number.what:
+        case "bandwidth":
+            return f"{number.of} links"
+        case "latency":
+            return f"{number.of} latencies"
+        case "call":
+            return "calls"
+        case _:
+            return f"{number.of}"
+
+
+def way(number: ChangedNumber) -> str:
+    """In which direction, such as ``slower``."""
+    return _WAYS[number.what, number.grows]
+
+
+def times(factor: float) -> str:
+    """A factor from 1 on; one that rounds to 1 is shown with what it has beyond it."""
+    if factor == 1:
+        return "1x"
+    text = f"{factor:.3g}"
+    return f"{factor:.6g}x" if text == "1" else f"{text}x"
+
+
+def winner(flip: NearestFlip) -> str:
+    """What wins beyond a flip."""
+    if flip.request is not None:
+        return f"{flip.request}: {flip.program}"
+    return f"placement {matrix_text(flip.matrix or ())}"
+
+
+def programs_text(problem: Problem, *, many: bool = False) -> str:
+    """The programs that a problem allows: whatever is said of all is said of these."""
+    kind, length = "programs" if many else "program", problem.max_length
+    allowed = (
+        " that the restrictions allow" if problem.forbidden_forms or problem.step_limits else ""
+    )
+    return f"{kind} of at most {length} instruction{'s' if length > 1 else ''}{allowed}"
+
+
+def matrix_text(matrix: tuple[tuple[int, ...], ...]) -> str:
+    """A matrix as everywhere."""
+    return "[" + ",".join("[" + ",".join(map(str, row)) + "]" for row in matrix) + "]"
+
+
+def flip_text(flip: NearestFlip) -> str:
+    """A flip as one sentence."""
+    number = flip.number
+    if flip.factor is None:
+        return f"{changed_thing(number)} {way(number)}: none up to {SEARCHED}x"
+    if flip.factor == 1:
+        return f"with {changed_thing(number)} ever so little {way(number)}, {winner(flip)} wins"
+    return f"with {changed_thing(number)} {times(flip.factor)} {way(number)}, {winner(flip)} wins"

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 
 from p2smt.collectives.names import RequestKind
+from p2smt.plans.explanation import (
+    SEARCHED,
+    Explanation,
+    FlipOutcome,
+    NearestFlip,
+    PlacementClaim,
+    ProgramClaim,
+    ProgramVerdict,
+    exact_flips,
+)
 from p2smt.plans.restrictions import conflict_text
 from p2smt.plans.solution import (
     Alternative,
+    Perturbation,
     RankOrder,
     RequestAnswer,
     Solution,
     faster_orders,
 )
 from p2smt.programs.basis import basis_text
-from p2smt.report.comparisons import alternatives, comparison_table, near_line, sensitivity
-from p2smt.report.costs.gain_lines import gain_lines
-from p2smt.report.costs.request_table import answered, layout_table, peak_line, request_table
-from p2smt.report.explained.explanation_text import explanation_lines
-from p2smt.report.tables import bound_text
+from p2smt.report.costs.request_table import (
+    answered,
+    gain_lines,
+    layout_table,
+    peak_line,
+    request_table,
+)
+from p2smt.report.solution_data import (
+    changed_thing,
+    flip_text,
+    matrix_text,
+    programs_text,
+    times,
+    way,
+    winner,
+)
+from p2smt.report.tables import bound_text, letters, table
 from p2smt.result import Status
-from p2smt.units import format_time
+from p2smt.units import format_bytes, format_time
 
 _SHARDS_SHOWN = 16
 
@@ -151,3 +174,332 @@ def _shard_order(answer: RequestAnswer, by_rank: bool) -> str:
 def _listed(shards: Sequence[int]) -> str:
     shown = ", ".join(map(str, shards[:_SHARDS_SHOWN]))
     return shown if len(shards) <= _SHARDS_SHOWN else f"{shown}, .. ({len(shards)} in all)"
+
+
+# What an answer of `solve` is compared with: the next best ones, rank orders, other
+# bandwidths and call costs.
+
+
+def alternatives(solution: Solution) -> list[RenderableType]:
+    """The ranking and the placements near the optimum, with their programs by letter.
+
+    The programs themselves follow, each once.
+    """
+    ranked = solution.alternatives if len(solution.alternatives) > 1 else ()
+    near = solution.near.alternatives if solution.near and solution.near.listed else ()
+    answers = [answer for one in (*ranked, *near) for answer in one.requests]
+    programs = dict.fromkeys(answer.program for answer in answers if answer.program)
+    named = {str(program): letters(n) for n, program in enumerate(programs)}
+    parts: list[RenderableType] = []
+    if ranked:
+        parts += [_ranking(solution, named), ""]
+    if near:
+        parts += [_near_table(solution, near, named), ""]
+    if named:
+        parts += [_legend(named, answers), ""]
+    return parts
+
+
+def _ranking(solution: Solution, named: Mapping[str, str]) -> Group:
+    """The best placements, each with its time over that of the first."""
+    proved = solution.ranking is Status.COMPLETE
+    title = "best placements" + ("" if proved else " found; the search stopped before it was done")
+    best_s = max(solution.alternatives[0].objective_s, 1e-300)
+    ratios = [f"{one.objective_s / best_s:.3g}x" for one in solution.alternatives]
+    return _placements(title, "ratio", solution.alternatives, ratios, named)
+
+
+def _near_table(solution: Solution, near: Sequence[Alternative], named: Mapping[str, str]) -> Group:
+    """The placements near the optimum, each with its gap to the answer."""
+    best_s = max(solution.alternatives[0].objective_s, 1e-300)
+    gaps = [f"{100 * max(0.0, one.objective_s / best_s - 1):.3g} %" for one in near]
+    return _placements(near_line(solution), "gap", near, gaps, named)
+
+
+def _placements(
+    title: str,
+    compared: str,
+    placements: Sequence[Alternative],
+    beside: Sequence[str],
+    named: Mapping[str, str],
+) -> Group:
+    """A line per placement; ``beside`` compares each with the answer."""
+    rows = [
+        [
+            str(n),
+            format_time(one.objective_s),
+            text,
+            one.placement.text(),
+            format_bytes(one.peak_bytes),
+            " ".join(_letter(named, r) for r in one.requests),
+        ]
+        for n, (one, text) in enumerate(zip(placements, beside, strict=True), start=1)
+    ]
+    return table(title, [">rank", ">time", f">{compared}", "placement", ">peak", "programs"], rows)
+
+
+def _legend(named: Mapping[str, str], answers: Sequence[RequestAnswer]) -> Group:
+    """The programs by their letters."""
+    split = any(answer.chunks > 1 for answer in answers)
+    title = "their programs, in the order of the requests" + "; A/M: in M chunks" * split
+    return table(title, ["", ""], [[letter, text] for text, letter in named.items()])
+
+
+def near_line(solution: Solution) -> str:
+    """How many placements are near the optimum, or at least are; empty where none were sought.
+
+    Without a proof of the best they are near the bound that is proved.
+    """
+    near = solution.near
+    if near is None:
+        return ""
+    least = "" if near.status is Status.COMPLETE else "at least "
+    within = f"{100 * near.within:.6g} %"
+    best = "best" if solution.status is Status.OPTIMAL else "proved bound"
+    return f"placements within {within} of the {best}: {least}{len(near.alternatives)}"
+
+
+def _letter(letters: Mapping[str, str], answer: RequestAnswer) -> str:
+    """A program's letter with its chunks; a dash where there is no program."""
+    if answer.program is None:
+        return "-"
+    return letters[str(answer.program)] + f"/{answer.chunks}" * (answer.chunks > 1)
+
+
+def comparison_table(solution: Solution, best: Alternative) -> Group:
+    """The default rank order, and the user's own, by their ratio to the answer."""
+    rows = []
+    for order in (solution.default, solution.compared):
+        if order is not None:
+            ratio = order.objective_s / best.objective_s if best.objective_s else 1.0
+            name = f"{order.name} layout, one collective each"
+            rows.append([name, format_time(order.objective_s), f"{ratio:.4g}x"])
+    return table("compared with this answer", ["layout", ">time", ">ratio"], rows)
+
+
+def _cases(cases: Sequence[Perturbation]) -> Group:
+    rows = [
+        [
+            f"{case.level or 'cost of a call'} x {case.factor:g}",
+            format_time(case.winner_s),
+            format_time(case.optimum_s),
+            _verdict(case),
+        ]
+        for case in cases
+    ]
+    calls = any(case.what == "call" for case in cases)
+    title = "if the bandwidth of a level" + ", or the cost of a call," * calls + " is off"
+    columns = ["changed" if calls else "bandwidth", ">this answer", ">best there", "still the best"]
+    return table(title, columns, rows)
+
+
+def sensitivity(cases: Sequence[Perturbation]) -> list[RenderableType]:
+    """How the answer stands once something is off, and one line on all of it."""
+    return [_cases(cases), _stability(cases)]
+
+
+def _verdict(case: Perturbation) -> str:
+    if case.holds is False:
+        least = "" if case.status is Status.OPTIMAL else "at least "
+        return f"no, {least}{_slower(case):.3g} % slower"
+    return "yes" if case.status is Status.OPTIMAL else f"not settled ({case.status.value})"
+
+
+def _slower(case: Perturbation) -> float:
+    if case.optimum_s <= 0:
+        return 0.0
+    return 100 * (case.winner_s / case.optimum_s - 1)
+
+
+def _stability(cases: Sequence[Perturbation]) -> str:
+    worst = max(cases, key=_slower)
+    held = sum(case.holds is True for case in cases)
+    text = f"proved to stay the best in {held} of {len(cases)} cases"
+    return text if worst.holds else f"{text}; at worst {_slower(worst):.3g} % slower than possible"
+
+
+# `solve --explain` for a person: the nearest flips, and what holds for every hardware.
+
+
+_SHOWN = 5
+MODEL = "rings with one protocol, whatever latencies, bandwidths, payloads and calls cost"
+
+
+def explanation_lines(
+    solution: Solution, best: Alternative, found: Explanation
+) -> list[RenderableType]:
+    """The explanation of an answer, or why there is none."""
+    if found.placements is None:
+        return [f"not explained: {found.why}"]
+    claims = "\n".join(
+        [
+            f"for every hardware ({MODEL}; {programs_text(solution.problem, many=True)})",
+            *(f"  {line}" for line in _claims(solution, best, found)),
+        ]
+    )
+    return [*_flips(found), "", claims]
+
+
+def _flips(found: Explanation) -> Iterator[RenderableType]:
+    flips = sorted(
+        (flip for flip in found.flips if flip.factor is not None),
+        key=lambda flip: (flip.request is not None, flip.factor),
+    )
+    if flips:
+        rows = [[changed_thing(f.number), _by(f), winner(f)] for f in flips]
+        title = "another answer wins once a number is off by (solved again on both sides)"
+        yield table(title, ["changed", ">by", "wins"], rows)
+        yield ""
+    yield "\n".join([*_nearest(found), *_rest(found), *_unsettled(found)])
+
+
+def _by(flip: NearestFlip) -> str:
+    return f"{times(flip.factor or 1.0)} {way(flip.number)}"
+
+
+def _nearest(found: Explanation) -> Iterator[str]:
+    nearest, hardware = found.nearest(), found.nearest(hardware=True)
+    if nearest is not None:
+        yield f"nearest flip{_so_far(found.unsettled())}: {flip_text(nearest)}"
+    if hardware is not None and hardware is not nearest:
+        so_far = _so_far(found.unsettled(hardware=True))
+        yield f"nearest flip by hardware{so_far}: {flip_text(hardware)}"
+
+
+def _so_far(unsettled: int) -> str:
+    return f" found so far ({unsettled} not settled)" if unsettled else ""
+
+
+def _rest(found: Explanation) -> Iterator[str]:
+    """What has no flip, by what would change; and how sure that is."""
+    subjects = by_subject(found.flips)
+    for subject, own in subjects.items():
+        none = [flip for flip in own if flip.outcome is FlipOutcome.NONE]
+        found_none = "none" if exact_flips(none) else "none found"
+        if none and len(none) == len(own):
+            yield f"{found_none} up to {SEARCHED}x for {subject}"
+        elif none:
+            yield f"{found_none} up to {SEARCHED}x for {subject}: {_changes_listed(none)}"
+    yield from how_sure(subjects)
+
+
+def _changes_listed(flips: Sequence[NearestFlip]) -> str:
+    """What changes, and in which direction where it is not in both."""
+    ways: dict[str, list[str]] = {}
+    for flip in flips:
+        ways.setdefault(changed_thing(flip.number), []).append(way(flip.number))
+    return ", ".join(
+        thing if len(found) > 1 else f"{thing} {found[0]}" for thing, found in ways.items()
+    )
+
+
+def _unsettled(found: Explanation) -> Iterator[str]:
+    unsettled = [flip for flip in found.flips if flip.outcome is FlipOutcome.OPEN]
+    for why in dict.fromkeys(flip.why for flip in unsettled):
+        own = [flip for flip in unsettled if flip.why == why]
+        more = f", and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+        yield f"not settled ({why}): {_changes_listed(own[:_SHOWN])}{more}"
+
+
+def _claims(solution: Solution, best: Alternative, found: Explanation) -> Iterator[str]:
+    for claim in found.programs:
+        yield from _program(claim, programs_text(solution.problem))
+    if found.placements is not None:
+        yield from _placement(solution, best, found.placements)
+    if not found.linear:
+        yield "the answer itself is not of this model: its algorithms are the topology's own"
+
+
+def _program(claim: ProgramClaim, programs: str) -> Iterator[str]:
+    """What holds of a program, held against ``programs``, such as those of some length."""
+    few = len(claim.among)
+    match claim.verdict:
+        case ProgramVerdict.BEST:
+            yield f"{claim.request}: no {programs} is ever cheaper on this placement"
+        case ProgramVerdict.SUFFICIENT:
+            yield f"{claim.request}: its program is one of {few} that are enough:"
+            yield from (f"  {program}" for program in claim.among)
+        case ProgramVerdict.OTHER if few == 1:
+            yield f"{claim.request}: another program is enough, no {programs} is ever cheaper:"
+            yield f"  {claim.among[0]}"
+        case ProgramVerdict.OTHER:
+            yield f"{claim.request}: its program is none of the {few} that are enough:"
+            yield from (f"  {program}" for program in claim.among)
+        case ProgramVerdict.OPEN:
+            yield f"{claim.request}: not settled ({claim.why})"
+
+
+def _placement(solution: Solution, best: Alternative, claim: PlacementClaim) -> Iterator[str]:
+    if not claim.others:
+        yield "the placement is the only one" if claim.whole else "no other placement was met"
+        return
+    what = "other placements" if claim.whole else "other placements met"
+    where = "where latencies are no shorter further out"
+    if claim.never:
+        yield f"never better than this placement, {where}: {claim.never} of {claim.others} {what}"
+    else:
+        yield f"of {claim.others} {what} none could be excluded, even {where}"
+    sizes = dict(zip(solution.problem.axis_names, best.matrix or (), strict=True))
+    for axis in claim.axes:
+        if claim.never:
+            row = ",".join(map(str, sizes[axis]))
+            yield f"  {axis} as [{row}]: no placement that has it otherwise is ever better"
+    if claim.rivals and claim.never:
+        shown = " ".join(matrix_text(one) for one in claim.rivals[:_SHOWN])
+        more = f" and {len(claim.rivals) - _SHOWN} more" if len(claim.rivals) > _SHOWN else ""
+        yield f"  not excluded: {shown}{more}"
+    if claim.unsettled:
+        yield f"  not settled for {claim.unsettled} of them"
+
+
+# How sure what is said of flips is: proved, tried at some factors, or open.
+
+
+Subjects = Mapping[str, Sequence[NearestFlip]]
+"""The flips of the placement and of each program, by its name in words."""
+
+
+def by_subject(flips: Sequence[NearestFlip]) -> Subjects:
+    """Flips by what would change, in their order."""
+    found: dict[str, list[NearestFlip]] = {}
+    for flip in flips:
+        subject = "the placement" if flip.request is None else f"the program of {flip.request}"
+        found.setdefault(subject, []).append(flip)
+    return found
+
+
+def how_sure(subjects: Subjects) -> Iterator[str]:
+    """One line each for what was tried at some factors, at the largest only, and what is exact.
+
+    Nothing is called exact of a placement or a program of which a flip is open.
+    """
+    guessed = {name: _guessed(flips) for name, flips in subjects.items()}
+    tried = {name: [f for f in flips if f.tried] for name, flips in guessed.items()}
+    if any(tried.values()):
+        counts = [flip.tried for flips in tried.values() for flip in flips]
+        yield (
+            f"tried {_span(counts)} factors of each number up to {SEARCHED}x"
+            f"{_of(tried, subjects)}; between them none was looked for"
+        )
+    blind = {name: [f for f in flips if not f.tried] for name, flips in guessed.items()}
+    if any(blind.values()):
+        where = _of(blind, subjects)
+        yield f"only solved again at {SEARCHED}x{where}; nearer nothing was looked for"
+    exact = {name: flips if exact_flips(flips) else [] for name, flips in subjects.items()}
+    if any(exact.values()):
+        yield f"exact{_of(exact, subjects)}: none is nearer, and where none is named there is none"
+
+
+def _guessed(flips: Sequence[NearestFlip]) -> list[NearestFlip]:
+    return [f for f in flips if not f.proved and f.outcome is not FlipOutcome.OPEN]
+
+
+def _of(some: Subjects, subjects: Subjects) -> str:
+    """For which subjects something holds; nothing where it holds for all."""
+    named = [name for name, flips in some.items() if flips]
+    return "" if len(named) == len(subjects) else f" for {', '.join(named)}"
+
+
+def _span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low}" if low == high else f"{low} to {high}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from p2smt.runtime.job import Job, JobRequest
-from p2smt.runtime.options import RankReport, RequestRun
+from p2smt.runtime.payload import RankReport, RequestRun
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from p2smt.runtime.arrays.job import ArrayJob
+from p2smt.runtime.arrays.rank_steps import ArrayJob
 from p2smt.runtime.job import Job
-from p2smt.runtime.options import RunOptions
+from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.schedules.job import ScheduleJob
 
 Work = Job | ScheduleJob | ArrayJob

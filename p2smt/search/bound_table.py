@@ -5,7 +5,7 @@ bound of the request's answer, or forbids it where the restrictions leave no pro
 the table never says more than the true objective of a matrix, and ``propose`` can name the matrix
 of least cost under it at any time, while answers to earlier proposals are still out.
 
-Where all matrices can be listed (:mod:`p2smt.search.table.matrices`) each is looked at, in the same
+Where all matrices can be listed (:mod:`p2smt.search.matrix_list`) each is looked at, in the same
 integer ticks and with the same order of ties as by a solver; z3, the cross-check, is always asked.
 A row is then a scene, not a combination of the terms that a solver needs: one answer refines every
 matrix with that scene, and scenes that no matrix has under the rules are not there.
@@ -14,23 +14,262 @@ matrix with that scene, and scenes that no matrix has under the rules are not th
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from p2smt.cluster.topology import LinkKind, Topology
+from p2smt.cost.bounds import relevant_digits
+from p2smt.cost.loads.footprint import Digits, digits_of
 from p2smt.cost.scene import Scene
-from p2smt.errors import TooLarge
-from p2smt.parallelism.placement import IntArray, Matrix
+from p2smt.errors import OutOfTimeError, TooLarge
+from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Matrix, Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.answers import matrix_alternative, physical_bound_s
+from p2smt.plans.answers import least_s, matrix_alternative, physical_bound_s
 from p2smt.plans.solution import Alternative, RequestAnswer, objective
-from p2smt.problems.placement import PlacementProblem
-from p2smt.result import Result, Status, StopWatch
+from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
+from p2smt.result import Result, SolveStats, Status, StopWatch
+from p2smt.search.matrix_list import Column, MatrixList, listed
 from p2smt.search.placements import best_matrix, placements
-from p2smt.search.scene_table import TermValues, scene_table
-from p2smt.search.table.entries import MAX_TICKS, BoundEntry, Listed, Loose, Tabled, filled
-from p2smt.search.table.least import at_most, least
-from p2smt.search.table.matrices import MatrixList, listed
-from p2smt.search.table.scenes import scene_rows
-from p2smt.solvers.solver import Solver
+from p2smt.search.scene_columns import Columns, Split, across_levels, fixed_values
+from p2smt.solvers.questions import Solver
+
+# All scenes that a request could meet, as the rows of a placement cost table.
+# The time of a request depends on a placement only through the digits of its axes at each
+# level, and on their strides only where positions matter
+# (:func:`p2smt.cost.bounds.relevant_digits`). Each such combination is one row of the cost
+# table
+# that goes into the placement encodings; some of them belong to no whole matrix, which does no
+# harm.
+# Rules leave out rows that they exclude.  The rows are counted before any is built.
+
+
+MAX_SCENES = 50_000
+TermValues = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SceneTable:
+    """Terms of a request's cost table, and the scene of each combination of their values."""
+
+    terms: tuple[LevelTerm, ...]
+    scenes: Mapping[TermValues, Scene]
+
+    def values(self, placement: Placement) -> TermValues:
+        """The row of the table that a placement falls into."""
+        return tuple(
+            math.prod(placement.matrix[i][term.level] for i in term.axes) for term in self.terms
+        )
+
+
+def scene_table(
+    topology: Topology,
+    axes: Sequence[int],
+    chosen: Sequence[int],
+    rules: Sequence[AxisRule | FixedEntry] = (),
+    watch: StopWatch | None = None,
+) -> SceneTable:
+    """The table of the chosen axes (indices, ascending); ``axes`` are all axis sizes.
+
+    Raises:
+        TooLarge: more than MAX_SCENES rows; told before they are built.
+        OutOfTimeError: the watch expired.
+    """
+    exact = _position_levels(topology)
+    columns = Columns(
+        topology.sizes,
+        tuple(axes),
+        tuple(chosen),
+        tuple(exact),
+        fixed_values(rules),
+        across_levels(rules),
+    )
+    if columns.more_than(MAX_SCENES):
+        raise TooLarge(
+            f"a request on axes of sizes {[axes[i] for i in chosen]}",
+            f"has more than {MAX_SCENES} ways to lie on the levels",
+            "fix entries of these axes with --fix, keep them inside a level with --require, or "
+            "write fewer levels",
+        )
+    scenes: dict[TermValues, Scene] = {}
+    for split in columns.splits():
+        values = tuple(v for column in split for v in column.values)
+        if watch is not None and watch.expired():
+            raise OutOfTimeError
+        if values not in scenes:
+            scenes[values] = _scene(topology, split)
+    return SceneTable(_terms(exact, len(axes), chosen), scenes)
+
+
+def _scene(topology: Topology, split: Split) -> Scene:
+    return Scene(topology, relevant_digits(topology, [column.digits for column in split]))
+
+
+def _position_levels(topology: Topology) -> list[bool]:
+    """Levels where the positions of the members matter, not only their number."""
+    found, below_ports = [], False
+    for j, level in enumerate(topology.levels):
+        found.append(below_ports or level.link.kind is not LinkKind.SWITCH)
+        below_ports |= 1 < level.link.ports < topology.devices_under(j)
+    return found
+
+
+def _terms(exact: Sequence[bool], axes: int, chosen: Sequence[int]) -> tuple[LevelTerm, ...]:
+    terms = []
+    for j, positions in enumerate(exact):
+        if not positions:
+            terms.append(LevelTerm(j, tuple(chosen)))
+            continue
+        for i in chosen:
+            terms.append(LevelTerm(j, (i,)))
+            if i + 1 < axes:
+                terms.append(LevelTerm(j, tuple(range(i + 1, axes))))
+    return tuple(terms)
+
+
+# Bounds and answers of one request, by scene; three kinds, by how a matrix finds its scene.
+# ``Listed``: every matrix is known, and its row.  ``Tabled``: the values of a cost table's terms
+# say
+# which row, which is what a solver needs.  ``Loose``: too many rows for a table.
+
+
+MAX_TICKS = 2**46
+"""A row's cost is capped here: sums of them fit a solver's integers."""
+FORBIDDEN = 2**62
+
+
+@dataclass(slots=True)
+class BoundEntry:
+    """A bound in seconds; or, once it is refined, an answer, or not allowed."""
+
+    bound_s: float
+    answer: RequestAnswer | None = None
+    allowed: bool = True
+
+    def ticks(self, request: Request, tick_s: float) -> int:
+        """The bound in ticks of one iteration, rounded down and capped: still a lower bound."""
+        return min(int(request.times * self.bound_s / tick_s), MAX_TICKS)
+
+
+@dataclass(slots=True)
+class Loose:
+    """Entries of a request with too many scenes for a table: made when a matrix falls into one.
+
+    The solver does not see them, so its bounds hold, but say nothing of this request.
+    """
+
+    topology: Topology
+    chosen: tuple[int, ...]
+    request: Request
+    entries: dict[TermValues, BoundEntry] = field(default_factory=dict)
+
+    def values(self, matrix: Matrix) -> TermValues:
+        """All that the scene of a matrix depends on, at most."""
+        return tuple(entry for row in matrix for entry in row)
+
+    def scene(self, values: TermValues) -> Scene:
+        """The scene of these values."""
+        width = len(self.topology.levels)
+        rows = [values[at : at + width] for at in range(0, len(values), width)]
+        return Scene.of(self.topology, Placement(tuple(rows)), self.chosen)
+
+    def of(self, matrix: Matrix) -> BoundEntry:
+        """The entry that a matrix falls into."""
+        values = self.values(matrix)
+        if values not in self.entries:
+            bound_s = least_s(self.scene(values), self.request)
+            self.entries[values] = BoundEntry(bound_s)
+        return self.entries[values]
+
+
+@dataclass(slots=True)
+class Tabled:
+    """Entries of one request by the values of its table's terms."""
+
+    request: Request
+    columns: SceneTable
+    entries: dict[TermValues, BoundEntry]
+
+    @property
+    def scenes(self) -> Mapping[TermValues, Scene]:
+        """The scene of each entry."""
+        return self.columns.scenes
+
+    def values(self, matrix: Matrix) -> TermValues:
+        """The row that a matrix falls into."""
+        return self.columns.values(Placement(matrix))
+
+    def scene(self, values: TermValues) -> Scene:
+        """The scene of these values."""
+        return self.columns.scenes[values]
+
+    def of(self, matrix: Matrix) -> BoundEntry:
+        """The entry that a matrix falls into."""
+        return self.entries[self.values(matrix)]
+
+    def costs(self, tick_s: float) -> CostTable:
+        """The rows in ticks, as a solver takes them."""
+        rows = {
+            values: entry.ticks(self.request, tick_s)
+            for values, entry in self.entries.items()
+            if entry.allowed
+        }
+        return CostTable(self.columns.terms, rows)
+
+
+@dataclass(slots=True)
+class Listed:
+    """Entries of one request by the number of its scene, which is known of every matrix."""
+
+    request: Request
+    chosen: tuple[int, ...]
+    rows: SceneRows
+    entries: dict[TermValues, BoundEntry]
+
+    @property
+    def scenes(self) -> Mapping[TermValues, Scene]:
+        """The scene of each entry."""
+        return self.rows.by_number
+
+    def values(self, matrix: Matrix) -> TermValues:
+        """The row that a matrix falls into."""
+        return (self.rows.number(Placement(matrix), self.chosen),)
+
+    def scene(self, values: TermValues) -> Scene:
+        """The scene of this row."""
+        return self.rows.scenes[values[0]]
+
+    def of(self, matrix: Matrix) -> BoundEntry:
+        """The entry that a matrix falls into."""
+        return self.entries[self.values(matrix)]
+
+    def ticks(self, tick_s: float) -> IntArray:
+        """The cost of each listed matrix in ticks; FORBIDDEN where it has no program."""
+        costs = [
+            entry.ticks(self.request, tick_s) if entry.allowed else FORBIDDEN
+            for entry in self.entries.values()
+        ]
+        return np.array(costs, dtype=np.int64)[self.rows.of_matrix]
+
+
+def filled(
+    request: Request, scenes: Mapping[TermValues, Scene], watch: StopWatch
+) -> tuple[dict[TermValues, BoundEntry], float]:
+    """Lower bounds on scenes, in their order, and the longest of their single collectives.
+
+    Raises:
+        OutOfTimeError: the watch expired.
+    """
+    entries, longest_s = {}, 0.0
+    for values, scene in scenes.items():
+        if watch.expired():
+            raise OutOfTimeError
+        entries[values] = BoundEntry(least_s(scene, request))
+        single_s = scene.fixed_time(request.kind, request.payload_bytes).seconds
+        longest_s = max(longest_s, single_s)
+    return entries, longest_s
+
 
 _RESOLUTION = 2**44  # ticks of the largest single collective, at first
 _COARSE, _ZOOM = 2**24, 2**20
@@ -268,3 +507,113 @@ def _of_links(rows: _Kind) -> _Kind:
         for values, scene in rows.scenes.items()
     }
     return replace(rows, entries=entries)
+
+
+# The matrix of least cost of a list, and those that cost little: by looking at each of them.
+
+
+_STATS = SolveStats("list")
+
+
+def least(
+    listed: MatrixList, costs: Sequence[IntArray], worst: bool, excluded: frozenset[Matrix]
+) -> Result[Matrix]:
+    """The matrix of least cost; of several the first, which is lexicographically smallest.
+
+    ``costs`` hold ticks of each matrix by request, which add up, or of which the largest counts
+    (``worst``).  OPTIMAL or INFEASIBLE: every matrix was looked at.
+    """
+    totals = _totals(listed, costs, worst, excluded)
+    best = int(totals.argmin()) if len(totals) else None
+    if best is None or totals[best] >= FORBIDDEN:
+        return Result(Status.INFEASIBLE, stats=_STATS)
+    return Result(Status.OPTIMAL, listed.matrix(best), int(totals[best]), _STATS)
+
+
+def at_most(
+    listed: MatrixList,
+    costs: Sequence[IntArray],
+    worst: bool,
+    excluded: frozenset[Matrix],
+    ticks: int,
+    most: int,
+) -> Result[tuple[Matrix, ...]]:
+    """The matrices of at most so many ticks, in lexicographic order.
+
+    COMPLETE, or TRUNCATED to the ``most`` of least cost.
+    """
+    totals = _totals(listed, costs, worst, excluded)
+    found = np.flatnonzero(totals <= min(ticks, FORBIDDEN - 1))
+    cheapest = found[np.argsort(totals[found], kind="stable")][:most]
+    status = Status.COMPLETE if len(cheapest) == len(found) else Status.TRUNCATED
+    return Result(status, tuple(listed.matrix(n) for n in sorted(cheapest)), stats=_STATS)
+
+
+def _totals(
+    listed: MatrixList, costs: Sequence[IntArray], worst: bool, excluded: frozenset[Matrix]
+) -> IntArray:
+    """The objective of each matrix in ticks; FORBIDDEN, or more, where it is no answer."""
+    totals = np.zeros(len(listed), dtype=np.int64)
+    for ticks in costs:
+        forbidden = (totals >= FORBIDDEN) | (ticks >= FORBIDDEN)
+        totals = np.maximum(totals, ticks) if worst else totals + ticks
+        totals[forbidden] = FORBIDDEN
+    for matrix in excluded:
+        number = listed.number(matrix)
+        if number is not None:
+            totals[number] = FORBIDDEN
+    return totals
+
+
+# Which scene of a request each listed matrix has: one row per scene, many matrices to a row.
+# Times depend on the scene alone, so what is learnt of a row holds for all of its matrices at once.
+# Positions that do not matter are gone from the digits of a scene
+# (:func:`p2smt.cost.bounds.relevant_digits`), level by level, so the digits of each column are
+# worked out once.
+
+
+@dataclass(frozen=True, slots=True)
+class SceneRows:
+    """The scenes of a request, and of each listed matrix the number of its scene."""
+
+    scenes: tuple[Scene, ...]
+    of_matrix: IntArray
+    _numbers: dict[tuple[Digits, ...], int] = field(default_factory=dict)
+
+    @property
+    def by_number(self) -> Mapping[tuple[int, ...], Scene]:
+        """The scenes by the numbers of their rows."""
+        return {(n,): scene for n, scene in enumerate(self.scenes)}
+
+    def number(self, placement: Placement, chosen: Sequence[int]) -> int:
+        """The number of the scene of a listed matrix."""
+        if not self._numbers:
+            self._numbers.update((scene.digits, n) for n, scene in enumerate(self.scenes))
+        return self._numbers[Scene.of(self.scenes[0].topology, placement, chosen).digits]
+
+
+def scene_rows(topology: Topology, listed: MatrixList, chosen: Sequence[int]) -> SceneRows:
+    """The rows of a request on these axes (indices, ascending)."""
+    codes = np.zeros(len(listed), dtype=np.int64)
+    digits = []
+    for j, columns in enumerate(listed.columns):
+        here = [_digits(topology, j, column, chosen) for column in columns]
+        different = sorted(set(here))
+        numbers = np.array([different.index(one) for one in here], dtype=np.int64)
+        digits.append([different[n] for n in numbers])
+        _, codes = np.unique(
+            codes * len(different) + numbers[listed.ids[:, j]], return_inverse=True
+        )
+    _, first = np.unique(codes, return_index=True)
+    found = (
+        tuple(level[n] for level, n in zip(digits, listed.ids[at], strict=True)) for at in first
+    )
+    return SceneRows(tuple(Scene(topology, one) for one in found), codes.reshape(-1))
+
+
+def _digits(topology: Topology, level: int, column: Column, chosen: Sequence[int]) -> Digits:
+    """The digits of a column's axes at its level, as far as they matter there."""
+    (here,) = digits_of(Placement(tuple((entry,) for entry in column)), chosen)
+    alone: list[Digits] = [()] * len(topology.levels)
+    alone[level] = here
+    return relevant_digits(topology, alone)[level]

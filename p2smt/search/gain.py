@@ -9,12 +9,18 @@ from math import prod
 
 from p2smt.cluster.error_class import ErrorClass
 from p2smt.cluster.topology import Topology
-from p2smt.cost.by_choice import NamedWay, named_way
-from p2smt.cost.library.accuracy import Weighed, error_of, error_over, published
-from p2smt.cost.named import running
-from p2smt.cost.scene import Scene
+from p2smt.cost.accuracy import (
+    Weighed,
+    error_of,
+    error_over,
+    most_in_node,
+    outermost_crossed,
+    published,
+    system_name,
+)
+from p2smt.cost.requested_algorithms import running
+from p2smt.cost.scene import NamedWay, Scene, named_way
 from p2smt.cost.step_time import StepTime
-from p2smt.cost.system import most_in_node, outermost_crossed, system_name
 from p2smt.parallelism.placement import IntArray, Placement, default_ranks, rank_groups
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import (

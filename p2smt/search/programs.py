@@ -11,22 +11,20 @@ from dataclasses import dataclass, replace
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, Form, RequestKind
-from p2smt.cost.named import running
-from p2smt.cost.pipeline import program_s
+from p2smt.cost.requested_algorithms import running
 from p2smt.cost.scene import Scene
-from p2smt.cost.step_time import StepTime
+from p2smt.cost.step_time import StepTime, program_s
 from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.problems.program import Indices, InstructionSet, ProgramProblem, StepLimit
+from p2smt.problems.placement import Indices, InstructionSet, ProgramProblem, StepLimit
 from p2smt.programs.basis import ProofBasis, proof_basis
 from p2smt.programs.check import Checked, checked_once, list_checker
 from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search.weaker.sufficient_first import bounded
+from p2smt.search.warm_start import bounded
 from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Best, CostKeys, Every, Optimum
-from p2smt.solvers.solver import Solver, solver_of
+from p2smt.solvers.questions import Best, CostKeys, Every, Optimum, Solver, solver_of
 
 _RESOLUTION = 2**44
 

@@ -1,6 +1,6 @@
 """The best program together with its number of chunks, over a complete list of programs.
 
-The time of a pipelined program is no sum over its steps (:mod:`p2smt.cost.pipeline`), so no
+The time of a pipelined program is no sum over its steps (:mod:`p2smt.cost.step_time`), so no
 encoding has it as its objective.  Instead the encoding lists every program, each is checked,
 and the time of each is computed for each number of chunks.  The list depends on the depth of
 the hierarchy and on the restrictions only (docs/small-model.md), so one serves many scenes.
@@ -14,17 +14,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from p2smt.collectives.demand import demand_of
-from p2smt.cost.loads.routing import FloatArray
-from p2smt.cost.pipeline import TIE, chunk_counts, pipelined_s
+from p2smt.cost.loads.level_use import FloatArray
 from p2smt.cost.scene import Scene, step_payloads
+from p2smt.cost.step_time import TIE, chunk_counts, pipelined_s
 from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import IntArray
-from p2smt.problems.program import Indices, ProgramProblem
+from p2smt.problems.placement import Indices, ProgramProblem
 from p2smt.programs.payload_rows import RowCounts, Rows
 from p2smt.programs.program import Hierarchy
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, checked_listing, price
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
 
 LISTED_DEPTH = 4
 """Most levels whose programs are listed: more of them have too many."""
@@ -69,7 +69,7 @@ class SoughtProgram:
     """The best program of a task is sought, on a scene, for a payload of so many bytes.
 
     ``pipeline`` is the number of chunks of programs of several steps, None the best one of
-    :data:`p2smt.cost.pipeline.CHUNK_COUNTS`.  ``listings`` are those at hand, and grow.
+    :data:`p2smt.cost.step_time.CHUNK_COUNTS`.  ``listings`` are those at hand, and grow.
     """
 
     task: Task

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from p2smt.cluster.nodes.blocking import unstated_levels
+from p2smt.cluster.allocation import unstated_levels
 from p2smt.cost.scene import Scene
 from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.parallelism.placement import Placement
@@ -29,7 +29,7 @@ from p2smt.search.joint import ProgressCallback
 from p2smt.search.one_request import answer_request
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.solve import solve
-from p2smt.solvers.solver import Solver, solver_of
+from p2smt.solvers.questions import Solver, solver_of
 
 TICK = 2.0**-24
 """One tick of the coarsest scale in which a search settles an optimum, as a part of it."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from p2smt.cluster.topology import Topology
-from p2smt.cost.pipeline import program_s
-from p2smt.cost.rank_list import single_time
+from p2smt.cost.bounds import single_time
 from p2smt.cost.scene import Scene
+from p2smt.cost.step_time import program_s
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Alternative, Perturbation, RequestAnswer, objective
 from p2smt.result import Status, StopWatch
 from p2smt.search.joint import JointSearch
 from p2smt.search.programs_pipelined import Listings
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
 
 FACTORS = (0.8, 1.2)
 """Of a level's bandwidth."""

@@ -17,15 +17,18 @@ from p2smt.encodings import cpsat_library, interruptible
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Matrix
 from p2smt.problems.allocation import AllocationProblem, Counts
-from p2smt.problems.claim import Claim
 from p2smt.problems.crossing import Coefficients, CrossingProblem, Refutation
 from p2smt.problems.flow import FlowPrices, FlowProblem
-from p2smt.problems.placement import PlacementProblem
-from p2smt.problems.program import Indices, ProgramProblem
-from p2smt.problems.race import RaceAnswer, RaceProblem
+from p2smt.problems.placement import Indices, PlacementProblem, ProgramProblem
+from p2smt.problems.race import Claim, RaceAnswer, RaceProblem
 from p2smt.problems.redistribution import Moves, RedistributionProblem
-from p2smt.problems.schedule import DisseminationProblem, StepSends
-from p2smt.problems.sums import AllReduceProblem, ScheduleClass, SumSchedule
+from p2smt.problems.schedule import (
+    AllReduceProblem,
+    DisseminationProblem,
+    ScheduleClass,
+    StepSends,
+    SumSchedule,
+)
 from p2smt.result import Result, SearchLimits
 from p2smt.solvers.questions import (
     Best,
@@ -36,9 +39,9 @@ from p2smt.solvers.questions import (
     Optimum,
     Proof,
     Question,
+    Solver,
     Witness,
 )
-from p2smt.solvers.solver import Solver
 
 AnyProblem = (
     PlacementProblem

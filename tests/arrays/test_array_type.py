@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.element import ElementType, ReduceOp
 from p2smt.errors import InputError
+from p2smt.resharding.types import ElementType, ReduceOp, Uneven
 from tests.arrays.types import array_type
 
 

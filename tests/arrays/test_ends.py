@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import MAX_SPLITS, ends_of, orders_left_out, with_shape
-from p2smt.arrays.state import ArrayState
 from p2smt.errors import InputError
+from p2smt.resharding.endpoints import MAX_SPLITS, ends_of, orders_left_out, with_shape
+from p2smt.resharding.states import ArrayState
+from p2smt.resharding.types import ArrayType, ElementType, Uneven
 from tests.arrays.types import all_ends, array_type, first_ends
 
 

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.frame import digits_of_part, state_of
-from p2smt.arrays.mesh import SubAxis
-from p2smt.arrays.state import ArrayState
 from p2smt.errors import InputError
+from p2smt.resharding.states import ArrayState, digits_of_part, state_of
+from p2smt.resharding.types import SubAxis, Uneven
 from tests.arrays.types import first_ends
 from tests.strategies.redistributions import ArrayScene, array_scenes, random_state
 from tests.tiers import examples_of

@@ -7,10 +7,17 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.memory import (
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import (
+    AllGather,
+    AllReduce,
+    AllToAll,
+    ArrayStep,
+    LocalSlice,
     MemoryLimit,
+    Permute,
+    ReduceScatter,
+    StepKind,
     kept_bytes,
     leads,
     pack_bytes,
@@ -19,17 +26,7 @@ from p2smt.arrays.memory import (
     step_bytes,
     within,
 )
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import (
-    AllGather,
-    AllReduce,
-    AllToAll,
-    ArrayStep,
-    LocalSlice,
-    Permute,
-    ReduceScatter,
-    StepKind,
-)
+from p2smt.resharding.types import Uneven
 from tests.arrays.types import first_ends
 from tests.strategies.redistributions import (
     ArrayScene,

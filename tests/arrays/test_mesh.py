@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.arrays.mesh import Mesh, SubAxis, check_sub_axis
-from p2smt.arrays.text import mesh_text, parse_mesh
 from p2smt.errors import InputError
+from p2smt.resharding.types import Mesh, SubAxis, check_sub_axis, mesh_text, parse_mesh
 
 
 def test_positions_are_row_major_over_the_axes() -> None:

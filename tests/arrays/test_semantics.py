@@ -9,11 +9,9 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import Ends, ends_of
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.semantics import (
+from p2smt.resharding.endpoints import Ends, ends_of
+from p2smt.resharding.prices import BlockNumbers, StepPrices
+from p2smt.resharding.semantics import (
     ArrayViolation,
     ArrayViolationKind,
     StepOrSourced,
@@ -21,11 +19,17 @@ from p2smt.arrays.semantics import (
     check_types,
     run_steps,
 )
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import KINDS, AllGather, AllReduce, ArrayStep, LocalSlice, Permute, StepKind
-from p2smt.arrays.text import parse_layout, parse_mesh
-from p2smt.cost.redistribution.blocks import BlockNumbers
-from p2smt.cost.redistribution.prices import StepPrices
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import (
+    KINDS,
+    AllGather,
+    AllReduce,
+    ArrayStep,
+    LocalSlice,
+    Permute,
+    StepKind,
+)
+from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 from tests.oracles import array_values
 from tests.oracles.redistributions import all_states, all_steps
 from tests.strategies.redistributions import (

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import (
+from p2smt.errors import InputError
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import (
     KINDS,
     AllGather,
     AllReduce,
@@ -19,7 +18,7 @@ from p2smt.arrays.steps import (
     ReduceScatter,
     StepKind,
 )
-from p2smt.errors import InputError
+from p2smt.resharding.types import Uneven
 from tests.arrays.types import first_ends
 from tests.strategies.redistributions import ArrayScene, array_scenes, random_state, random_step
 from tests.tiers import examples_of

@@ -5,11 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from p2smt.arrays.element import ReduceOp
-from p2smt.arrays.layout import Layout
-from p2smt.arrays.mesh import SubAxis
-from p2smt.arrays.text import layout_text, parse_layout, parse_mesh
 from p2smt.errors import InputError
+from p2smt.resharding.types import Layout, ReduceOp, SubAxis, layout_text, parse_layout, parse_mesh
 from tests.strategies.redistributions import ArrayScene, array_scenes, random_state
 from tests.tiers import examples_of
 

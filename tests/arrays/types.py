@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import Ends, Splits, ends_of
-from p2smt.arrays.text import parse_layout, parse_mesh
+from p2smt.resharding.endpoints import Ends, Splits, ends_of
+from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 
 
 def array_type(

@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from p2smt.calibration.predict import predicted_s
-from p2smt.calibration.samples import Sample
+from p2smt.calibration.samples import Sample, predicted_s
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective

@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.calibration.build import Calibration, calibrate
-from p2smt.calibration.lines import Lines
-from p2smt.calibration.predict import predicted_s
+from p2smt.calibration.build import Calibration, calibrate, calibrated_yaml
+from p2smt.calibration.fit import Lines
 from p2smt.calibration.rows import make_row, make_table
-from p2smt.calibration.samples import Sample, usages
-from p2smt.calibration.yaml_file import calibrated_yaml
+from p2smt.calibration.samples import Sample, predicted_s, usages
 from p2smt.cluster.file import dump_topology, load_topology, parse_topology
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective, RequestKind

@@ -8,12 +8,9 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from p2smt.calibration.build import Calibration, calibrate
-from p2smt.calibration.doubts import doubts, useless
-from p2smt.calibration.effective.constants import LEAST_S, Constant, Quantity, with_constants
-from p2smt.calibration.effective.fit import fit_constants
-from p2smt.calibration.predict import Predictor, predicted_s
-from p2smt.calibration.samples import Sample
+from p2smt.calibration.build import Calibration, calibrate, doubts, useless
+from p2smt.calibration.effective import LEAST_S, Constant, Quantity, fit_constants, with_constants
+from p2smt.calibration.samples import Predictor, Sample, predicted_s
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective, RequestKind

@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from p2smt.calibration.build import calibrate
-from p2smt.calibration.error_classes import error_classes
+from p2smt.calibration.build import calibrate, calibrated_yaml
 from p2smt.calibration.samples import Sample
-from p2smt.calibration.yaml_file import calibrated_yaml
+from p2smt.calibration.tables import error_classes
 from p2smt.cluster.error_class import Basis, ErrorClass
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective
-from p2smt.cost.library.accuracy import error_of
+from p2smt.cost.accuracy import error_of
 from tests.calibration.fixtures import ALL, INSIDE, START, TRUTH, made_samples
 
 KIB, MIB = 2**10, 2**20

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.calibration.fit import MAX_OUTLIERS, Fit, fit_pieces
-from p2smt.calibration.lines import Lines
+from p2smt.calibration.fit import MAX_OUTLIERS, Fit, Lines, fit_pieces
 from p2smt.calibration.rows import Ask, Inside, Row, make_table, piece_names
 from p2smt.errors import InputError
 from tests.strategies.draws import Draws, draws

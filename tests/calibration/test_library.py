@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from p2smt.calibration.library import with_library
-from p2smt.calibration.predict import predicted_s
-from p2smt.calibration.samples import Sample
+from p2smt.calibration.samples import Sample, predicted_s
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective
 from p2smt.programs.program import groupings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import json
 import re
@@ -11,17 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.arrays.memory import needed_bytes, peak_step_bytes, step_bytes
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import (
+from p2smt.report.schemas.catalogue import schema_of
+from p2smt.resharding.states import ArrayState
+from p2smt.resharding.steps import (
     AllGather,
     AllReduce,
     AllToAll,
     ArrayStep,
     LocalSlice,
     ReduceScatter,
+    needed_bytes,
+    peak_step_bytes,
+    step_bytes,
 )
-from p2smt.report.schemas.catalogue import schema_of
 from tests.arrays.types import first_ends
 from tests.cli.tools import cli
 
@@ -74,9 +77,11 @@ def test_the_fields_are_those_of_the_schema() -> None:
 
 
 def test_the_table_of_memory_is_the_code_s() -> None:
-    from p2smt.arrays import memory
+    from p2smt.resharding.steps import MemoryLimit
 
-    rows = re.findall(r"^\| (?:slice|all-|permute|reduce-scatter).*$", memory.__doc__ or "", re.M)
+    rows = re.findall(
+        r"^\| (?:slice|all-|permute|reduce-scatter).*$", inspect.getdoc(MemoryLimit) or "", re.M
+    )
     assert len(rows) == 6
     assert all(row in PAGE for row in rows)
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from p2smt import verify
-from p2smt.arrays.memory import MemoryLimit
 from p2smt.errors import InputError
 from p2smt.plans.file import read_plan
-from p2smt.plans.redistribution.check import RedistributionReport
-from p2smt.plans.redistribution.file import read_redistribution, redistribution_text
+from p2smt.resharding.check import RedistributionReport
+from p2smt.resharding.plan_file import read_redistribution, redistribution_text
+from p2smt.resharding.steps import MemoryLimit
 from tests.cli.tools import cli
 from tests.plans.redistribution.planning import array_type, best_plan, dearest_plan
 

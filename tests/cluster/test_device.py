@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.calibration.build import calibrate
-from p2smt.cluster.device import DTYPES, Device
 from p2smt.cluster.file import (
     dump_topology,
     load_topology,
@@ -21,7 +20,8 @@ from p2smt.cluster.file import (
     preset_text,
     topology_from_data,
 )
-from p2smt.cluster.nodes.trim import trimmed
+from p2smt.cluster.link import DTYPES, Device
+from p2smt.cluster.trimmed import trimmed
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError

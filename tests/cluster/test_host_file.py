@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.cluster.nodes.host_file import hosts_named, read_hosts
+from p2smt.cluster.hostlist import hosts_named, read_hosts
 from p2smt.errors import InputError
 
 

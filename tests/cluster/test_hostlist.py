@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.cluster.nodes.hostlist import MAX_HOSTS, MAX_NAME, format_hostlist, parse_hostlist
+from p2smt.cluster.hostlist import MAX_HOSTS, MAX_NAME, format_hostlist, parse_hostlist
 from p2smt.errors import InputError
 
 

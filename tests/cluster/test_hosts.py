@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.cluster.allocation import allocated
 from p2smt.cluster.file import dump_topology, parse_topology, topology_from_data
-from p2smt.cluster.nodes.allocation import allocated
-from p2smt.cluster.nodes.hosts import Uplink
+from p2smt.cluster.hosts import Uplink
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.rank_list import single_time
+from p2smt.cost.bounds import single_time
 from p2smt.errors import InputError
 
 LINKS = """

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from p2smt.cluster.error_class import Basis, ErrorClass
 from p2smt.cluster.file import dump_topology, load_topology, parse_topology, topology_from_data
-from p2smt.cluster.nodes.trim import parse_uses, trimmed, use_notes, used_devices
+from p2smt.cluster.trimmed import parse_uses, trimmed, use_notes, used_devices
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.rank_list import single_time
-from p2smt.cost.system import system_name
+from p2smt.cost.accuracy import system_name
+from p2smt.cost.bounds import single_time
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import default_ranks
 from tests.cluster.test_hosts import uneven

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.collectives.contract import RULES
+from p2smt.collectives.contract import RULES, request_contract
 from p2smt.collectives.demand import Chunks, Demand, Givers, Held, demand_of
 from p2smt.collectives.names import COLLECTIVES, DIRECT, MSCCL_NAMES, RequestKind
-from p2smt.collectives.request_contract import request_contract
 from p2smt.errors import InputError
-from p2smt.problems.program import InstructionSet, ProgramProblem
+from p2smt.problems.placement import InstructionSet, ProgramProblem
 from p2smt.programs import semantics
 
 K = 3

@@ -10,8 +10,8 @@ import z3
 
 from p2smt.collectives.demand import Chunks, Demand, Givers, Held, demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.encodings.program.reachable_contents import DeviceContents
-from p2smt.encodings.program.z3_steps import SymbolicState, initial_rows, is_goal
+from p2smt.encodings.program.reachable_search import DeviceContents
+from p2smt.encodings.program.z3 import SymbolicState, initial_rows, is_goal
 from p2smt.programs import semantics
 from p2smt.programs.payload_rows import RowCounts
 from p2smt.runtime.job import JobRequest

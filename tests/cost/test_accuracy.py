@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from p2smt.cluster.error_class import MAX_ERROR, Basis, ErrorClass, kept_error
 from p2smt.cluster.file import load_topology, preset_names
-from p2smt.cost.library import accuracy
-from p2smt.cost.library.accuracy import (
+from p2smt.cost import accuracy
+from p2smt.cost.accuracy import (
     Weighed,
     error_of,
     error_over,
     published,
     read_accuracies,
+    system_name,
 )
-from p2smt.cost.system import system_name
 from p2smt.errors import InputError
 
 TEXT = """

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from p2smt.cluster.topology import ANY_ALGORITHM, Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.alpha_beta import regular_model, relevant_digits, send_model, step_model
+from p2smt.cost.bounds import regular_model, relevant_digits, send_model, step_model
 from p2smt.cost.loads.footprint import Digits, digits_of
 from p2smt.cost.loads.footprint_explicit import explicit_send
 from p2smt.parallelism.placement import Placement

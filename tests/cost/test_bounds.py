@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
-from p2smt.cost.alpha_beta import regular_model, relevant_digits, send_model
-from p2smt.cost.bounds import priced_bound_s
+from p2smt.cost.bounds import priced_bound_s, regular_model, relevant_digits, send_model
 from p2smt.cost.loads.footprint import Digits, digits_of
-from p2smt.encodings.program.reachable import build_table
+from p2smt.encodings.program.reachable import ReachableTable, build_table
 from p2smt.encodings.program.reachable_search import GOAL
-from p2smt.encodings.program.reachable_table import ReachableTable
 from p2smt.parallelism.placement import Placement
-from p2smt.problems.program import InstructionSet, ProgramProblem
+from p2smt.problems.placement import InstructionSet, ProgramProblem
 from p2smt.programs.program import Grouping
 from tests.strategies.topologies import Case, cases
 from tests.tiers import examples_of

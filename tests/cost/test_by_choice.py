@@ -10,13 +10,12 @@ import p2smt
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.by_choice import cheapest_single, named_way
 from p2smt.cost.library.registry import library_of, register_library
-from p2smt.cost.scene import Scene
+from p2smt.cost.scene import Scene, cheapest_single, named_way
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Objective, Problem
 from p2smt.plans.solution import ProgramGain, Solution
-from p2smt.report.costs.gain_lines import choice_lines
+from p2smt.report.costs.request_table import choice_lines
 from p2smt.report.solution_data import solution_data
 from p2smt.search.gain import single_of
 from tests.cli.tools import cli

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.alpha_beta import regular_model, step_model
+from p2smt.cost.bounds import regular_model, step_model
 from p2smt.cost.loads.footprint import regular_footprint
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.loads.level_use import Along

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from p2smt.cluster.fabric.levels import fabric_of_levels
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import priced_bound_s
 from p2smt.cost.link_bounds import bare_links, lines_bound_s, link_bound_s
 from p2smt.cost.loads.footprint import digits_of
+from p2smt.fabric.file import fabric_of_levels
 from p2smt.parallelism.placement import Placement
-from p2smt.search.schedule.bounds.rate import rate_bound
+from p2smt.synthesis.bounds import rate_bound
 from tests.cost.test_bounds import PAYLOADS, at_most, cluster, with_link
 from tests.oracles.link_flows import Demand, least_s, network_of
 from tests.strategies.topologies import Case, cases

@@ -12,9 +12,8 @@ import p2smt
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import priced_bound_s
-from p2smt.cost.pipeline import CHUNK_COUNTS, best_chunks, chunk_counts, program_s
 from p2smt.cost.scene import Scene
-from p2smt.cost.step_time import StepTime
+from p2smt.cost.step_time import CHUNK_COUNTS, StepTime, best_chunks, chunk_counts, program_s
 from p2smt.programs.check import check_program
 from p2smt.programs.payload_rows import RowCounts
 from p2smt.programs.program import Hierarchy, Program

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import p2smt
-from p2smt.cost.pipeline import program_s
 from p2smt.cost.regime import CARDS, LATENCY, NODE_LINKS, level_regime, regime, regime_parts
 from p2smt.cost.scene import Scene
+from p2smt.cost.step_time import program_s
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import parse_program
 from tests.strategies.topologies import Case, cases

@@ -11,11 +11,10 @@ import pytest
 
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.alpha_beta import regular_model, step_model
+from p2smt.cost.bounds import regular_model, single_time, step_model
 from p2smt.cost.loads.footprint import Digits, regular_footprint
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.cost.loads.rings import node_order, parallel_rings
-from p2smt.cost.rank_list import single_time
 from p2smt.programs.program import Grouping
 
 ALL_REDUCE = RequestKind.ALL_REDUCE

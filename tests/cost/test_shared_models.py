@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.collectives.names import Collective
-from p2smt.cost.alpha_beta import regular_model, step_model
+from p2smt.cost.bounds import regular_model, step_model
 from p2smt.cost.loads import footprint as loads
 from p2smt.cost.loads.footprint import digits_of, regular_footprint
 from p2smt.cost.loads.level_use import Footprint

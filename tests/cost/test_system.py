@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from p2smt.cluster.file import load_topology, parse_topology
-from p2smt.cost.system import most_in_node, outermost_crossed, system_name
+from p2smt.cost.accuracy import most_in_node, outermost_crossed, system_name
 
 ROCE = "kind: switch, fabric: roce, bandwidth: 50 GB/s, latency: 1 us"
 NVLINK = "kind: switch, fabric: nvlink4, bandwidth: 450 GB/s, latency: 1 us"

@@ -10,10 +10,10 @@ import pytest
 
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective
-from p2smt.cost.alpha_beta import regular_model, step_model
+from p2smt.cost.bounds import regular_model, step_model
 from p2smt.cost.loads.footprint import Digits, regular_footprint
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
-from p2smt.cost.loads.trees import double_binary_tree
+from p2smt.cost.loads.rings import double_binary_tree
 from p2smt.programs.program import Grouping
 from tests.oracles.loads import two_trees
 

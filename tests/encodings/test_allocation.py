@@ -20,10 +20,9 @@ from p2smt.problems.allocation import (
     parts_held,
 )
 from p2smt.result import SearchLimits, Status
-from p2smt.search.allocation.check import is_allocation, ticks_of
+from p2smt.search.allocation.solve_grid import is_allocation, ticks_of
 from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Every, Optimum
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Every, Optimum, Solver
 from tests.oracles.allocations import answers, cost, optimum
 
 BOTH = pytest.mark.parametrize("solver", list(Solver))

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from p2smt.encodings.claim.z3 import prove_claim
-from p2smt.problems.claim import Claim
+from p2smt.problems.race import Claim
 from p2smt.result import SearchLimits, Status
 from p2smt.schedules.language.expression import evaluate, parse
 

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from p2smt.encodings.crossing import z3 as encoding
 from p2smt.errors import InputError
-from p2smt.plans.crossings.farkas import broken
+from p2smt.plans.crossings.proofs import broken
 from p2smt.problems.crossing import Coefficients, CrossingProblem, SumOfMaxima, cases
 from p2smt.result import SearchLimits, Status
 from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Multipliers, Optimum, Witness
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Multipliers, Optimum, Solver, Witness
 
 LIMITS = SearchLimits()
 GRID = [tuple(map(Fraction, point)) for point in product((0, 1, 2, 5), repeat=3)]

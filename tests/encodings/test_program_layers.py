@@ -9,9 +9,9 @@ import pytest
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.encodings.program.cpsat_layers import LayerRow, layers_of
+from p2smt.encodings.program.cpsat_arcs import LayerRow, layers_of
 from p2smt.encodings.program.reachable import build_table
-from p2smt.problems.program import InstructionSet, ProgramProblem, StepLimit
+from p2smt.problems.placement import InstructionSet, ProgramProblem, StepLimit
 from tests.oracles.programs import Program, all_programs, price, ranked
 
 KINDS = (RequestKind.ALL_REDUCE, RequestKind.REDUCE_SCATTER, RequestKind.ALL_GATHER)

@@ -8,12 +8,17 @@ import pytest
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Form, RequestKind
-from p2smt.encodings.program import reachable, reachable_merged
-from p2smt.encodings.program.reachable import build_table, exact_table
-from p2smt.encodings.program.reachable_merged import merged_table
-from p2smt.encodings.program.reachable_table import Arc, ReachableTable
+from p2smt.encodings.program import reachable
+from p2smt.encodings.program import reachable as reachable_merged
+from p2smt.encodings.program.reachable import (
+    Arc,
+    ReachableTable,
+    build_table,
+    exact_table,
+    merged_table,
+)
 from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
-from p2smt.problems.program import InstructionSet, ProgramProblem
+from p2smt.problems.placement import InstructionSet, ProgramProblem
 from p2smt.programs.program import MODEL_DEPTH, Hierarchy
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.programs import Task

@@ -10,9 +10,8 @@ import pytest
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.encodings.program.reachable import build_table, exact_table
-from p2smt.encodings.program.reachable_table import ReachableTable
-from p2smt.problems.program import InstructionSet, ProgramProblem
+from p2smt.encodings.program.reachable import ReachableTable, build_table, exact_table
+from p2smt.problems.placement import InstructionSet, ProgramProblem
 from p2smt.programs.program import Hierarchy, parse_program
 from tests.oracles.programs import Oracle, Program, all_programs
 

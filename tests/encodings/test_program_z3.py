@@ -19,10 +19,9 @@ from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.encodings.program import cpsat as program_cpsat
 from p2smt.encodings.program import z3 as program_z3
-from p2smt.encodings.program.z3_model import build
-from p2smt.encodings.program.z3_search import Z3Search
+from p2smt.encodings.program.z3 import Z3Search, build
 from p2smt.errors import InputError, OutOfTimeError, TooLarge
-from p2smt.problems.program import InstructionSet, ProgramProblem, StepLimit
+from p2smt.problems.placement import InstructionSet, ProgramProblem, StepLimit
 from p2smt.result import SearchLimits, Status
 from tests.oracles.programs import Program, all_programs, ranked
 from tests.tiers import but_the_first, examples_of

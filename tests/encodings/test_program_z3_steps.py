@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.encodings.program.z3_search import at_most
-from p2smt.encodings.program.z3_steps import (
+from p2smt.encodings.program.z3 import (
     SymbolicState,
+    at_most,
     effect,
     initial_rows,
     is_goal,

@@ -6,15 +6,12 @@ import time
 
 import pytest
 
-from p2smt.cluster.fabric.file import load_fabric
-from p2smt.problems.schedule import DisseminationProblem
-from p2smt.problems.sums import AllReduceProblem
+from p2smt.fabric.file import load_fabric
+from p2smt.problems.schedule import AllReduceProblem, DisseminationProblem
 from p2smt.result import OUT_OF_TIME, SearchLimits, Status
-from p2smt.search.schedule.all_reduce import all_reduce_problem
-from p2smt.search.schedule.dissemination import dissemination_problem, spreads
 from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Witness
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver, Witness
+from p2smt.synthesis.replay import all_reduce_problem, dissemination_problem, spreads
 
 RING = load_fabric("ring:4")
 SPREADING = dissemination_problem(RING, spreads("allgather", 4, 1), 3, 3)

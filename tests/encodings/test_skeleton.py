@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.problems.sums import AllReduceProblem, ScheduleClass
+from p2smt.problems.schedule import AllReduceProblem, ScheduleClass
 from p2smt.solvers.ask import ALL_REDUCE_DOORS, DOORS
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEADINGS = ("Problem: ", "Variables", "Constraints", "Objective: ", "Size: ")

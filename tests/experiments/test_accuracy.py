@@ -21,7 +21,7 @@ from experiments.tables.tables import Published, tables
 from p2smt.cluster.error_class import Basis
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.library.accuracy import ACCURACY_FILE, error_of, read_accuracies
+from p2smt.cost.accuracy import ACCURACY_FILE, error_of, read_accuracies
 
 TEXT = """
 name: two-nodes

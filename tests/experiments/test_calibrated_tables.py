@@ -7,9 +7,8 @@ import pytest
 
 from experiments.accuracy.hold_out import FAMILIES, samples_of
 from experiments.tables.tables import tables
-from p2smt.calibration.build import calibrate
-from p2smt.calibration.doubts import doubts
-from p2smt.calibration.predict import Predictor
+from p2smt.calibration.build import calibrate, doubts
+from p2smt.calibration.samples import Predictor
 from p2smt.cluster.file import load_topology
 from tests.imports import ROOT
 

@@ -27,11 +27,11 @@ from experiments.gpu_check.work_data import data_of, value_of
 from p2smt.collectives.names import Collective, Form, RequestKind
 from p2smt.errors import ExecutionError
 from p2smt.programs.program import parse_program
-from p2smt.runtime.arrays.blocks import block_of
-from p2smt.runtime.arrays.job import ArrayJob
+from p2smt.runtime.arrays.rank_steps import ArrayJob
+from p2smt.runtime.arrays.values import block_of
 from p2smt.runtime.job import Job
-from p2smt.runtime.options import RankReport, RunOptions
-from p2smt.runtime.programs.reference_run import run_reference
+from p2smt.runtime.payload import RankReport, RunOptions
+from p2smt.runtime.programs.reference import run_reference
 from p2smt.runtime.schedules.job import ScheduleJob
 from p2smt.runtime.work import Work
 
@@ -276,7 +276,7 @@ def bundle(packed: Path, tmp_path: Path) -> Path:
 def test_the_bundle_is_small_and_has_neither_search_nor_solvers(bundle: Path) -> None:
     names = {str(p.relative_to(bundle)) for p in bundle.rglob("*") if p.is_file()}
     tops = {name.split("/")[1] for name in names if name.startswith("p2smt/")}
-    assert not tops & {"search", "solvers", "encodings", "cli", "report", "interop", "workload"}
+    assert not tops & {"search", "solvers", "encodings", "cli", "report", "interop", "training"}
     assert "experiments/gpu_check/make_cases.py" not in names
     assert (bundle / "README.md").read_text() == README
     assert "experiments/gpu_check/cases.json" in names

@@ -13,9 +13,9 @@ from experiments.redistribution.cases import THREE_AXES, Case, groups
 from experiments.redistribution.clusters import LIBRARY, NOMINAL, cluster_of, topology_of
 from experiments.redistribution.study import committed, main, shardy_functions
 from experiments.testbed.written import results as written
-from p2smt.arrays.text import mesh_text, parse_layout, parse_mesh
 from p2smt.errors import InputError
-from p2smt.interop.arrays.peers.shardy_file import read_shardy
+from p2smt.interop.arrays.peers.compare import read_shardy
+from p2smt.resharding.types import mesh_text, parse_layout, parse_mesh
 
 MLIR = Path(__file__).parents[1] / "interop/arrays/peers/resharding.mlir"
 SHARDY = read_shardy(MLIR.read_text(), MLIR.name).cases

@@ -10,8 +10,8 @@ from experiments.training_runs import launches, placements, ranking, study
 from experiments.training_runs.page import PAGE, page
 from experiments.training_runs.shipped import shipped
 from experiments.training_runs.store import read, runs
-from p2smt.workload.efficiencies.file import read_efficiency
-from p2smt.workload.efficiencies.frameworks import layer_seconds
+from p2smt.training.efficiencies.file import read_efficiency
+from p2smt.training.efficiencies.frameworks import layer_seconds
 
 
 def test_the_page_says_what_the_results_say() -> None:

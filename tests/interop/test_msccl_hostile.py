@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError, TooLarge
-from p2smt.interop.msccl import checked_xml
+from p2smt.interop.msccl import parse as checked_xml
 from p2smt.interop.msccl import parse as msccl_parse
 from p2smt.interop.msccl.read import read_msccl
 from p2smt.schedules.model import Schedule

@@ -10,9 +10,13 @@ import pytest
 from p2smt.calibration.samples import usages
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.errors import InputError
-from p2smt.interop.nccl_tests.files import measurements_of
-from p2smt.interop.nccl_tests.read import RankedTable, read_nccl_tests
-from p2smt.interop.nccl_tests.samples import derived_topology, samples_of
+from p2smt.interop.nccl_tests.files import (
+    RankedTable,
+    derived_topology,
+    measurements_of,
+    read_nccl_tests,
+    samples_of,
+)
 from p2smt.programs.program import Grouping
 from tests.calibration.fixtures import ALL, INSIDE, START, TRUTH, made_samples, printed
 

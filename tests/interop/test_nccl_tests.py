@@ -14,11 +14,16 @@ from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.interop.nccl_tests.elements import TimingTable
-from p2smt.interop.nccl_tests.parse_json import parse_json
+from p2smt.interop.nccl_tests.files import (
+    MAX_BYTES,
+    RankedTable,
+    derived_topology,
+    parse_json,
+    ranks_of,
+    read_nccl_tests,
+    samples_of,
+)
 from p2smt.interop.nccl_tests.parse_text import parse_text
-from p2smt.interop.nccl_tests.ranks import ranks_of
-from p2smt.interop.nccl_tests.read import MAX_BYTES, RankedTable, read_nccl_tests
-from p2smt.interop.nccl_tests.samples import derived_topology, samples_of
 from p2smt.programs.program import Grouping
 from tests.calibration.fixtures import (
     ALL,

@@ -10,8 +10,15 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.interop.msccl.read import read_msccl
 from p2smt.interop.reading import AS_IT_STANDS, Reading
-from p2smt.interop.runtimes import RUNTIMES, runnable, runtime_named, runtime_of
-from p2smt.interop.schedule_files import FORMATS, read_schedule, written
+from p2smt.interop.schedule_files import (
+    FORMATS,
+    RUNTIMES,
+    read_schedule,
+    runnable,
+    runtime_named,
+    runtime_of,
+    written,
+)
 from p2smt.schedules.classics import classic
 from p2smt.schedules.language.write import dump_schedule
 from p2smt.schedules.model import Schedule

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import ArrayStep, StepKind
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import ArrayStep, StepKind
 
 Local = npt.NDArray[np.object_]
 Place = tuple[int, ...]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from p2smt.parallelism.placement import Matrix, Placement
-from p2smt.workload.iteration import predict
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.search.question import PlanQuestion
-from p2smt.workload.strategy import Strategy
+from p2smt.training.efficiency import TrainingRun
+from p2smt.training.iteration import predict
+from p2smt.training.search.question import PlanQuestion
+from p2smt.training.strategy import Strategy
 from tests.oracles.strategies import all_strategies, placements_of
 
 

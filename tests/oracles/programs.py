@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from p2smt.collectives.demand import Chunks, Demand, Givers
 from p2smt.collectives.names import Collective
-from p2smt.problems.program import ProgramProblem
+from p2smt.problems.placement import ProgramProblem
 from p2smt.programs.program import Grouping
 
 Row = frozenset[int]

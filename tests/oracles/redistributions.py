@@ -13,12 +13,10 @@ import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from p2smt.arrays.ends import Ends
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.memory import MemoryLimit, step_bytes
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import KINDS, ArrayStep, StepKind
 from p2smt.errors import InputError
+from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import KINDS, ArrayStep, MemoryLimit, StepKind, step_bytes
 
 Price = Callable[[ArrayStep], float]
 """Seconds of a step, such as ``lambda step: prices.step(step).seconds``."""

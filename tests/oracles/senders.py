@@ -8,14 +8,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from p2smt.arrays.steps import ArrayStep, StepKind
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.alpha_beta import step_model
+from p2smt.cost.bounds import step_model
 from p2smt.cost.loads.footprint_explicit import explicit_send
-from p2smt.cost.redistribution.blocks import BlockNumbers
-from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.parallelism.placement import IntArray
+from p2smt.resharding.prices import BlockNumbers, StepPrices
+from p2smt.resharding.steps import ArrayStep, StepKind
 
 
 def choices(held: Sequence[int], taken: Sequence[int]) -> Iterator[IntArray]:

@@ -7,10 +7,9 @@ from itertools import product
 from typing import Any
 
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
-from p2smt.workload.batch import Batch
-from p2smt.workload.search.question import PlanQuestion
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.transformer import Transformer
+from p2smt.training.search.question import PlanQuestion
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
 from tests.oracles.placements import all_matrices, obeys
 
 

@@ -9,15 +9,19 @@ from typing import Any
 import p2smt
 from p2smt.cluster.file import parse_topology
 from p2smt.collectives.demand import demand_of
-from p2smt.cost.pipeline import program_s
+from p2smt.cost.step_time import program_s
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.allocation import Allocation
 from p2smt.plans.file import plan_data
-from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.rank_program import check_on_ranks, rank_program_answer
-from p2smt.plans.rank_scene import RankScene
-from p2smt.plans.solution import Alternative, RequestAnswer, Solution, objective
+from p2smt.plans.rank_scene import RankScene, check_on_ranks, rank_program_answer
+from p2smt.plans.solution import (
+    Allocation,
+    Alternative,
+    RequestAnswer,
+    Solution,
+    objective,
+    rank_alternative,
+)
 from p2smt.programs.program import parse_program
 from p2smt.result import SolveStats, Status
 

@@ -22,8 +22,7 @@ from p2smt.parallelism.request import (
     reduce_scatter,
     send,
 )
-from p2smt.plans.given_program import cost_by_size, cost_of
-from p2smt.plans.sweep import Sweep, sweep
+from p2smt.plans.given_program import Sweep, cost_by_size, cost_of, sweep
 from p2smt.result import Status
 from p2smt.search.solve import solve
 from tests.cli.tools import TINY

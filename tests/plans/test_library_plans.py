@@ -13,8 +13,7 @@ from p2smt.collectives.names import RequestKind
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file import plan_data
-from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import Solution
+from p2smt.plans.solution import Solution, rank_alternative
 from p2smt.result import SolveStats, Status
 from tests.cli.tools import cli
 

@@ -12,8 +12,7 @@ from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import Alternative
+from p2smt.plans.solution import Alternative, rank_alternative
 from p2smt.result import Status
 
 SIZES = (("node", 2, 1e9, 1), ("gpu", 4, 1e11, 1))

@@ -16,8 +16,7 @@ from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.problem import plan_problem
-from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import Solution
+from p2smt.plans.solution import Solution, rank_alternative
 from p2smt.report.solution_data import solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.report.tables import console

@@ -12,8 +12,14 @@ from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, Form, RequestKind
 from p2smt.errors import InputError
 from p2smt.programs.check import check_program
-from p2smt.programs.check_parts import check_on_parts
-from p2smt.programs.parts import CutGroup, UnevenSlicesError, by_size, common_hierarchy, step_groups
+from p2smt.programs.parts import (
+    CutGroup,
+    UnevenSlicesError,
+    by_size,
+    check_on_parts,
+    common_hierarchy,
+    step_groups,
+)
 from p2smt.programs.program import (
     Hierarchy,
     Instruction,

@@ -7,13 +7,11 @@ import io
 import pytest
 from rich.console import Console
 
-from p2smt.arrays.array_type import ArrayType
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import load_topology
 from p2smt.interop.arrays.peers.compare import PeerRow
-from p2smt.report.arrays.redistribution_tables import peers_table
-from p2smt.search.redistribution.solve import solve_redistribution
+from p2smt.report.resharding_tables import peers_table
+from p2smt.resharding.search import solve_redistribution
+from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh
 
 
 @pytest.mark.parametrize("capped", [False, True])

@@ -12,19 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import ends_of
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
-from p2smt.plans.redistribution.plan import RedistributionPlan
-from p2smt.report.arrays.blocks import held_blocks
-from p2smt.report.arrays.picture import picture, write_picture
-from p2smt.search.redistribution.solve import solve_redistribution
+from p2smt.report.resharding_picture import held_blocks, picture, write_picture
+from p2smt.resharding.endpoints import ends_of
+from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.search import solve_redistribution
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 from tests.strategies.draws import Draws, draws
 
 SVG = "{http://www.w3.org/2000/svg}"

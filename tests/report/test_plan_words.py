@@ -11,13 +11,13 @@ from p2smt.api.efficiencies import efficiency_of
 from p2smt.api.planning import plan
 from p2smt.api.workload import estimate
 from p2smt.cluster.file import parse_topology
-from p2smt.report.workload.plan_data import planned_data
-from p2smt.report.workload.plan_tables import best_line, best_table, near_lines
-from p2smt.report.workload.words import efficiency_lines
-from p2smt.workload.batch import Batch
-from p2smt.workload.estimated import RunEstimate
-from p2smt.workload.search.question import PlanQuestion, Prices
-from p2smt.workload.transformer import Transformer
+from p2smt.report.training.estimate_data import planned_data
+from p2smt.report.training.plan_tables import best_line, best_table, near_lines
+from p2smt.report.training.words import efficiency_lines
+from p2smt.training.prediction import RunEstimate
+from p2smt.training.search.question import PlanQuestion, Prices
+from p2smt.training.strategy import Batch
+from p2smt.training.transformer import Transformer
 from tests.cli.tools import H100, TINY
 
 MODEL = Transformer("small", 4, 512, 8, 4, 1024, True, 1000, 64)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from p2smt.report.search_line import progress_text
-from p2smt.skeletons.cube import CubeVerdict, Member
-from p2smt.skeletons.outcome import SearchProgress
+from p2smt.parallel_search.engine import SearchProgress
+from p2smt.parallel_search.subproblem import CubeVerdict, Member
+from p2smt.report.progress import progress_text
 
 
 def progress(**changes: object) -> SearchProgress:

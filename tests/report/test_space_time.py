@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from xml.etree import ElementTree
 
-from p2smt.cluster.fabric.file import load_fabric
-from p2smt.problems.sums import Arrival, FinalSum, SumSchedule, SumSend, SumStep
+from p2smt.fabric.file import load_fabric
+from p2smt.problems.schedule import Arrival, FinalSum, SumSchedule, SumSend, SumStep
 from p2smt.report.schedules.space_time import MOST_ARROWS, space_time_svg
 from tests.schedules.chunked.copies import solved
 from tests.schedules.chunked.sums import edges_of, ring_all_reduce

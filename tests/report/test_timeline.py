@@ -6,16 +6,16 @@ import io
 
 import pytest
 
-from p2smt.report.searches.gantt_plot import draw_gantt
-from p2smt.report.searches.timeline import CubeBar, LostTime, timeline_of
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member
-from p2smt.skeletons.journal.record import (
+from p2smt.parallel_search.journal.record import (
     Continuation,
     JournalEntry,
     JournalRecord,
     JournalText,
     SplitRecord,
 )
+from p2smt.parallel_search.subproblem import Closure, Cube, CubeVerdict, Member
+from p2smt.report.searches.gantt_plot import draw_gantt
+from p2smt.report.searches.timeline import CubeBar, LostTime, timeline_of
 
 
 def journal(*records: tuple[float, JournalRecord]) -> JournalText:

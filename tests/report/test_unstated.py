@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from p2smt.cluster.allocation import unstated_levels
 from p2smt.cluster.file import parse_topology
-from p2smt.cluster.nodes.blocking import unstated_levels
 from tests.cli.test_options import EVERY
 from tests.cli.tools import H100, RACKS, SMALL, assert_one_error, cli
 

@@ -9,8 +9,7 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.runtime.job import Job
-from p2smt.runtime.options import RunOptions
-from p2smt.runtime.payload import DataType
+from p2smt.runtime.payload import DataType, RunOptions
 from p2smt.runtime.ranks import memory
 from p2smt.runtime.ranks.memory import check_memory, need_of
 from p2smt.runtime.ranks.run import execute, on_ranks

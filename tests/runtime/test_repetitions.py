@@ -14,8 +14,7 @@ import pytest
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.runtime.job import Job, JobStep
-from p2smt.runtime.options import RunOptions
-from p2smt.runtime.payload import Cutting, DataType, spread, spread_whole_row
+from p2smt.runtime.payload import Cutting, DataType, RunOptions, spread, spread_whole_row
 from p2smt.runtime.ranks.launch import launch
 from p2smt.runtime.ranks.run_schedule import run_schedule
 from p2smt.runtime.schedules.job import schedule_job

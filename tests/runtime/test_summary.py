@@ -8,7 +8,7 @@ import pytest
 
 from p2smt.collectives.names import Collective
 from p2smt.runtime.job import Job, JobRequest, JobStep
-from p2smt.runtime.options import RankReport, RequestRun, named, report_of
+from p2smt.runtime.payload import RankReport, RequestRun, named, report_of
 from p2smt.runtime.summary import RunResult, Times, summarize
 from tests.runtime.tools import ALL, request
 

@@ -11,8 +11,7 @@ from dataclasses import asdict
 import pytest
 
 from p2smt.runtime.job import Job
-from p2smt.runtime.options import RankReport, RequestRun, RunOptions, report_of
-from p2smt.runtime.payload import DataType
+from p2smt.runtime.payload import DataType, RankReport, RequestRun, RunOptions, report_of
 from p2smt.runtime.ranks.launch import launch
 from p2smt.runtime.schedules.job import schedule_job
 from p2smt.runtime.work import NodeSetup, Work

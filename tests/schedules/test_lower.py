@@ -18,10 +18,8 @@ from p2smt.parallelism.placement import Placement
 from p2smt.plans.file import read_plan
 from p2smt.plans.file_model import AnyPlan
 from p2smt.programs.program import Hierarchy, parse_program
-from p2smt.schedules.lower.assemble import DEFAULT, Lowering, schedule_of_steps
-from p2smt.schedules.lower.plan import lower_groups
-from p2smt.schedules.lower.program import lower_program
-from p2smt.schedules.lower.together import together
+from p2smt.schedules.lower.assemble import DEFAULT, Lowering, lower_program, schedule_of_steps
+from p2smt.schedules.lower.plan import lower_groups, together
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.schedules.order import clocks as order
-from p2smt.schedules.order.clocks import order_of
-from p2smt.schedules.order.happens_before import Nodes
+from p2smt.schedules.order import happens_before as order
+from p2smt.schedules.order.happens_before import Nodes, order_of
 
 Edges = list[tuple[int, int]]
 

@@ -19,12 +19,11 @@ from p2smt.cluster.file import dump_topology, load_topology, preset_names, topol
 from p2smt.errors import InputError
 from p2smt.files.validation import validated
 from p2smt.files.yaml_text import dump_yaml, load_yaml
+from p2smt.parallel_search.journal.file_model import LINES
 from p2smt.plans.file_model import PlanModel
-from p2smt.plans.redistribution.file import redistribution_plan_data
-from p2smt.plans.redistribution.file_model import RedistributionModel
+from p2smt.resharding.plan_file import RedistributionModel, redistribution_plan_data
 from p2smt.schedules.language.file_model import FileModel
 from p2smt.schedules.language.instance import parse_schedule
-from p2smt.skeletons.journal.file_model import LINES
 from tests.cli.tools import EVERY_KIND, TINY, cli
 from tests.plans.redistribution.planning import array_type, best_plan
 from tests.schemas.mutations import mutants

@@ -14,15 +14,13 @@ from typing import Any
 import pytest
 import typer
 
-from p2smt.arrays.array_type import ArrayType
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cli.app import app
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.cluster.file import load_topology
-from p2smt.plans.redistribution.file import redistribution_plan_data, redistribution_text
+from p2smt.fabric.file import load_fabric
 from p2smt.report.schemas.catalogue import OUTPUTS, listed, schema_of
-from p2smt.search.schedule.bounds.rate import rate_bound
+from p2smt.resharding.plan_file import redistribution_plan_data, redistribution_text
+from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh
+from p2smt.synthesis.bounds import rate_bound
 from tests.calibration.fixtures import ALL, INSIDE, TRUTH, as_json, made_samples, printed
 from tests.calibration.fixtures import report as json_report
 from tests.cli.tools import H100, INVERTED, RACKS, SIX, SMALL, TINY, cli

@@ -11,7 +11,7 @@ import p2smt
 from p2smt.cluster.error_class import Basis, ErrorClass
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm, Topology
-from p2smt.cost.system import system_name
+from p2smt.cost.accuracy import system_name
 from p2smt.parallelism.request import Problem
 from p2smt.parallelism.side_constraints import parse_rule
 from p2smt.plans.solution import Accuracy, Gain, Solution

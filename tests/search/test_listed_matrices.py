@@ -18,11 +18,9 @@ from p2smt.parallelism.request import Problem
 from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
 from p2smt.result import Status
 from p2smt.search import bound_table
-from p2smt.search.table.entries import FORBIDDEN
-from p2smt.search.table.least import at_most, least
-from p2smt.search.table.matrices import listed
-from p2smt.search.table.scenes import scene_rows
-from p2smt.solvers.solver import Solver
+from p2smt.search.bound_table import FORBIDDEN, at_most, least, scene_rows
+from p2smt.search.matrix_list import listed
+from p2smt.solvers.questions import Solver
 from tests.oracles import placements as oracle
 from tests.search.test_scene_table import rules_on
 from tests.search.test_solve import problems

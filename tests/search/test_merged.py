@@ -18,9 +18,9 @@ from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.check import check_program
 from p2smt.programs.program import Hierarchy, groupings, local_groups, parse_program
 from p2smt.result import SearchLimits, Status
+from p2smt.search.one_request import best_merged
 from p2smt.search.programs import Task, best_program
 from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
-from p2smt.search.weaker.merged import best_merged
 from tests.search.test_solve_limits import ask, cluster
 from tests.strategies.draws import Draws, draws
 

@@ -16,8 +16,8 @@ from p2smt.plans.solution import NearOptimal, RequestAnswer, Solution
 from p2smt.result import Result, SearchLimits, Status
 from p2smt.search import bound_table, placements
 from p2smt.search.joint import JointSearch
+from p2smt.search.near_optimal import BRIEFLY, Nearness
 from p2smt.search.one_request import RequestAnswers
-from p2smt.search.order.near import BRIEFLY, Nearness
 from p2smt.solvers import ask as solvers
 from p2smt.solvers.questions import Every
 from tests.oracles.placements import obeys

@@ -19,8 +19,7 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.check.plan import LINKS_OF_PLAN, check_plan
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.file_model import PlanModel
-from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import ProofStatus, Solution
+from p2smt.plans.solution import ProofStatus, Solution, rank_alternative
 from p2smt.report.plan_data import report_data, report_lines
 from p2smt.result import SearchLimits, SolveStats, Status
 from p2smt.search import prove as prove_module

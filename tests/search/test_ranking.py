@@ -6,7 +6,7 @@ from p2smt.parallelism.placement import Matrix
 from p2smt.plans.solution import Alternative
 from p2smt.result import Status
 from p2smt.search.bound_table import Proposal
-from p2smt.search.order.ranking import Ranking
+from p2smt.search.near_optimal import Ranking
 
 NOTHING_LEFT = Proposal(Status.INFEASIBLE, None, None)
 OUT_OF_TIME = Proposal(Status.UNKNOWN, None, None)

@@ -13,7 +13,7 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.plans.solution import Perturbation
 from p2smt.programs.program import Grouping
-from p2smt.report.comparisons import sensitivity
+from p2smt.report.solution_tables import sensitivity
 from p2smt.report.tables import console
 from p2smt.result import Status
 from p2smt.search.sensitivity import CALL_FACTORS, FACTORS, changes

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import p2smt
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Form, RequestKind
-from p2smt.cost.rank_list import single_time
+from p2smt.cost.bounds import single_time
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Matrix, ParallelismAxis, Placement
 from p2smt.parallelism.request import Problem, Request
@@ -24,8 +24,8 @@ from p2smt.programs.check import check_program
 from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits, Status
 from p2smt.search.programs import Task, list_programs
-from p2smt.search.rank_orders import given_ranks, rank_order
 from p2smt.search.sensitivity import recost
+from p2smt.search.solve import given_ranks, rank_order
 from tests.oracles.placements import all_matrices
 from tests.strategies.topologies import placements, topologies
 from tests.tiers import examples_of

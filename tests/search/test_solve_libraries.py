@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import p2smt
 from p2smt.collectives.names import DIRECT
 from p2smt.cost.link_bounds import link_bound_s
-from p2smt.cost.named import check_asked, running
+from p2smt.cost.requested_algorithms import check_asked, running
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement

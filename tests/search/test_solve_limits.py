@@ -17,8 +17,7 @@ from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search import bound_table, placements
 from p2smt.search.sensitivity import perturbations
 from p2smt.solvers import ask as solvers
-from p2smt.solvers.questions import Optimum
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Optimum, Solver
 
 
 def cluster(*levels: tuple[str, int, float]) -> p2smt.Topology:

@@ -19,10 +19,10 @@ from p2smt.plans.solution import Solution
 from p2smt.report.solution_data import solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
-from p2smt.search import bound_table, scene_table
-from p2smt.search.rank_orders import rank_order
-from p2smt.search.weaker.estimates import Estimate, Estimates
-from p2smt.search.weaker.starts import neighbours, packed, start_matrices
+from p2smt.search import bound_table
+from p2smt.search import bound_table as scene_table
+from p2smt.search.joint import Estimate, Estimates, neighbours, packed, start_matrices
+from p2smt.search.solve import rank_order
 from tests.oracles.placements import all_matrices, obeys
 from tests.search.test_scene_table import large
 from tests.search.test_solve import brute_force, problems

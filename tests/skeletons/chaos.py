@@ -6,9 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from p2smt.skeletons.cube import Closure, Cube, Member
-from p2smt.skeletons.engine import Ended, NotBegun, WorkerDied
-from p2smt.skeletons.space import CubeTask, Space
+from p2smt.parallel_search.engine import Ended, NotBegun, WorkerDied
+from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, Member, Space
 
 
 class Chaos:

@@ -10,9 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from p2smt.errors import InputError
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
-from p2smt.skeletons.digest import digest_of
-from p2smt.skeletons.space import CubeTask, Signals, Skeleton
+from p2smt.parallel_search.best import digest_of
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Cube,
+    CubeTask,
+    CubeVerdict,
+    Member,
+    OverBudget,
+    Signals,
+    Skeleton,
+)
 
 EACH = 5
 """Numbers in a slice."""

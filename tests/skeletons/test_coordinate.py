@@ -11,14 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import EncodingBug, InputError
+from p2smt.parallel_search.coordinate import search
+from p2smt.parallel_search.engine import Ended, SearchProgress, WorkerDied
+from p2smt.parallel_search.parallel_options import InProcess
+from p2smt.parallel_search.state import Frontier
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Cube,
+    CubeTask,
+    CubeVerdict,
+    Member,
+    OverBudget,
+    Signals,
+    Skeleton,
+)
 from p2smt.result import OUT_OF_TIME, SearchLimits, Status, StopWatch
-from p2smt.skeletons.coordinate import search
-from p2smt.skeletons.coordination.frontier import Frontier
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
-from p2smt.skeletons.engine import Ended, WorkerDied
-from p2smt.skeletons.engines.in_process import InProcess
-from p2smt.skeletons.outcome import SearchProgress
-from p2smt.skeletons.space import CubeTask, Signals, Skeleton
 from tests.skeletons.chaos import Chaos, Notes
 from tests.skeletons.test_outcomes import assert_right, toys
 from tests.skeletons.toy import Toy

@@ -17,14 +17,12 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import ExecutionError, InputError
+from p2smt.parallel_search.best import digest_of
+from p2smt.parallel_search.coordinate import search
+from p2smt.parallel_search.engine import SearchOutcome, WorkerDied
+from p2smt.parallel_search.engines.processes import Processes
+from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, CubeVerdict, Member, Skeleton
 from p2smt.result import Status
-from p2smt.skeletons.coordinate import search
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member
-from p2smt.skeletons.digest import digest_of
-from p2smt.skeletons.engine import WorkerDied
-from p2smt.skeletons.engines.processes import Processes
-from p2smt.skeletons.outcome import SearchOutcome
-from p2smt.skeletons.space import CubeTask, Skeleton
 from tests.skeletons.slices import EACH, Slices, marked, workers_of
 from tests.tiers import but_the_first
 
@@ -158,8 +156,8 @@ def test_a_worker_that_dies_idle_costs_no_cube_and_others_no_work() -> None:
 
 COORDINATOR = """
 import sys
-from p2smt.skeletons.coordinate import search
-from p2smt.skeletons.engines.processes import Processes
+from p2smt.parallel_search.coordinate import search
+from p2smt.parallel_search.engines.processes import Processes
 from tests.skeletons.slices import Slices
 
 if __name__ == "__main__":
@@ -239,8 +237,8 @@ def test_a_script_without_guard_is_told(tmp_path: Path) -> None:
     """Each worker would run it again from its first line."""
     script = tmp_path / "careless.py"
     script.write_text(
-        "from p2smt.skeletons.coordinate import search\n"
-        "from p2smt.skeletons.engines.processes import Processes\n"
+        "from p2smt.parallel_search.coordinate import search\n"
+        "from p2smt.parallel_search.engines.processes import Processes\n"
         "from tests.skeletons.slices import Slices\n"
         "space = Slices(2)\n"
         "search(space, Processes(space, 1))\n"

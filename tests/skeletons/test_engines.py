@@ -17,15 +17,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
+from p2smt.parallel_search.best import NOTHING, digest_of, joined_digest
+from p2smt.parallel_search.coordinate import search
+from p2smt.parallel_search.engine import Ended, Engine, WorkerDied
+from p2smt.parallel_search.engines.processes import (
+    SIZE,
+    BoardReader,
+    BoardWriter,
+    Processes,
+    new_board,
+)
+from p2smt.parallel_search.parallel_options import InProcess
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Cube,
+    CubeTask,
+    CubeVerdict,
+    Member,
+    OverBudget,
+    Signals,
+)
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.skeletons.coordinate import search
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
-from p2smt.skeletons.digest import NOTHING, digest_of, joined_digest
-from p2smt.skeletons.engine import Ended, Engine, WorkerDied
-from p2smt.skeletons.engines.board import SIZE, BoardReader, BoardWriter, new_board
-from p2smt.skeletons.engines.in_process import InProcess
-from p2smt.skeletons.engines.processes import Processes
-from p2smt.skeletons.space import CubeTask, Signals
 from tests.skeletons.slices import Slices, workers_of
 from tests.strategies.draws import Draws, draws
 

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from p2smt.parallel_search.coordinate import MOST_DEATHS, search
+from p2smt.parallel_search.engine import Ended, SearchOutcome, WorkerDied
+from p2smt.parallel_search.parallel_options import InProcess
+from p2smt.parallel_search.subproblem import Cube, CubeTask, Skeleton, Space
 from p2smt.result import Status
-from p2smt.skeletons.coordinate import MOST_DEATHS, search
-from p2smt.skeletons.cube import Cube
-from p2smt.skeletons.engine import Ended, WorkerDied
-from p2smt.skeletons.engines.in_process import InProcess
-from p2smt.skeletons.outcome import SearchOutcome
-from p2smt.skeletons.space import CubeTask, Skeleton, Space
 from tests.cli.tools import H100, SMALL, TINY, cli
 from tests.skeletons.journal.searched import change, open_journal, verified
 from tests.skeletons.journal.words import Words
@@ -114,7 +112,7 @@ def test_every_command_says_so(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Deadly, "fatal", None)
     with monkeypatch.context() as patch:
-        patch.setattr("p2smt.skeletons.spread.InProcess", Deadly)
+        patch.setattr("p2smt.parallel_search.parallel_options.InProcess", Deadly)
         text = cli(*COMMANDS[name], "--journal", "text.jsonl")
         data = cli(*COMMANDS[name], "--journal", "data.jsonl", "--json")
     assert (text.code, data.code) == (3, 3), text

@@ -12,12 +12,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.skeletons.coordinate import search
-from p2smt.skeletons.cube import Cube
-from p2smt.skeletons.digest import digest_of
-from p2smt.skeletons.engines.in_process import InProcess
-from p2smt.skeletons.outcome import SearchOutcome
-from p2smt.skeletons.space import Skeleton
+from p2smt.parallel_search.best import digest_of
+from p2smt.parallel_search.coordinate import search
+from p2smt.parallel_search.engine import SearchOutcome
+from p2smt.parallel_search.parallel_options import InProcess
+from p2smt.parallel_search.subproblem import Cube, Skeleton
 from tests.skeletons.chaos import Chaos, Notes
 from tests.skeletons.test_outcomes import assert_right, toys
 from tests.skeletons.toy import Toy
@@ -32,7 +31,7 @@ def interrupted_at(line: int, run: Callable[[], SearchOutcome]) -> SearchOutcome
 
     def trace(frame: FrameType, event: str, _argument: object) -> Any:
         nonlocal left
-        if f"p2smt{os.sep}skeletons" not in frame.f_code.co_filename:
+        if f"p2smt{os.sep}parallel_search" not in frame.f_code.co_filename:
             return None
         left -= event == "line"
         if left < 0:

@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from p2smt.parallel_search.best import digest_of
+from p2smt.parallel_search.coordinate import search
+from p2smt.parallel_search.engine import Engine, SearchOutcome
+from p2smt.parallel_search.engines.processes import Processes
+from p2smt.parallel_search.parallel_options import InProcess
+from p2smt.parallel_search.subproblem import Cube, Skeleton
 from p2smt.result import Status
-from p2smt.skeletons.coordinate import search
-from p2smt.skeletons.cube import Cube
-from p2smt.skeletons.digest import digest_of
-from p2smt.skeletons.engine import Engine
-from p2smt.skeletons.engines.in_process import InProcess
-from p2smt.skeletons.engines.processes import Processes
-from p2smt.skeletons.outcome import SearchOutcome
-from p2smt.skeletons.space import Skeleton
 from tests.skeletons.toy import Toy
 from tests.tiers import but_the_first
 

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.skeletons.digest import digest_of
+from p2smt.parallel_search.best import digest_of
 from tests.skeletons.slices import Slices, marked
 
 pytestmark = pytest.mark.cluster
 SLICES = 200
 COORDINATOR = """
 import json, sys
-from p2smt.skeletons.coordinate import search
-from p2smt.skeletons.engines.processes import Processes
-from p2smt.skeletons.journal.journal import Journal
-from p2smt.skeletons.journal.record import header_of
+from p2smt.parallel_search.coordinate import search
+from p2smt.parallel_search.engines.processes import Processes
+from p2smt.parallel_search.journal.journal import Journal
+from p2smt.parallel_search.journal.record import header_of
 from tests.skeletons.slices import Slices
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.skeletons.shared_table import SharedTable, new_table, shared_table
+from p2smt.parallel_search.shared_table import SharedTable, new_table, shared_table
 
 
 def nothing() -> None:

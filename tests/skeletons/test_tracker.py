@@ -9,7 +9,7 @@ import pytest
 
 LEFT = """
 import multiprocessing, os, signal
-from p2smt.skeletons.engines.tracker import start_tracker
+from p2smt.parallel_search.engines.processes import start_tracker
 if {quiet}:
     start_tracker()
 kept = multiprocessing.get_context("spawn").Lock()

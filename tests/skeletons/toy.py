@@ -9,9 +9,17 @@ from dataclasses import dataclass
 from itertools import product
 
 from p2smt.errors import InputError
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
-from p2smt.skeletons.digest import digest_of
-from p2smt.skeletons.space import CubeTask, Signals, Skeleton
+from p2smt.parallel_search.best import digest_of
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Cube,
+    CubeTask,
+    CubeVerdict,
+    Member,
+    OverBudget,
+    Signals,
+    Skeleton,
+)
 
 Bits = tuple[int, ...]
 

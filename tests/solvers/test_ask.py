@@ -14,12 +14,20 @@ from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
-from p2smt.problems.claim import Claim, Operator, infix, named, whole
-from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
-from p2smt.problems.program import Indices, InstructionSet, ProgramProblem, StepLimit
+from p2smt.problems.placement import (
+    CostTable,
+    Indices,
+    InstructionSet,
+    LevelTerm,
+    PlacementProblem,
+    ProgramProblem,
+    StepLimit,
+)
 from p2smt.problems.race import (
     Access,
+    Claim,
     Counting,
+    Operator,
     Packet,
     Prefix,
     RaceAnswer,
@@ -27,12 +35,24 @@ from p2smt.problems.race import (
     Read,
     Source,
     Sum,
+    infix,
+    named,
+    whole,
 )
 from p2smt.problems.redistribution import Move, MoveRow, RedistributionProblem
 from p2smt.result import Result, SearchLimits, Status
 from p2smt.solvers.ask import AnyProblem, ask
-from p2smt.solvers.questions import Best, CostKeys, Every, Optimum, Proof, Question, Witness
-from p2smt.solvers.solver import Solver, solver_of
+from p2smt.solvers.questions import (
+    Best,
+    CostKeys,
+    Every,
+    Optimum,
+    Proof,
+    Question,
+    Solver,
+    Witness,
+    solver_of,
+)
 
 LIMITS = SearchLimits()
 TABLE = CostTable((LevelTerm(0, (0,)),), {(1,): 5, (2,): 3, (4,): 4})
@@ -199,7 +219,7 @@ def test_only_the_solver_that_is_asked_is_loaded(used: str, unused: str) -> None
         "from p2smt.result import SearchLimits\n"
         "from p2smt.solvers.ask import ask\n"
         "from p2smt.solvers.questions import Every\n"
-        "from p2smt.solvers.solver import Solver\n"
+        "from p2smt.solvers.questions import Solver\n"
         "assert not {'z3', 'ortools'} & set(sys.modules)\n"
         f"ask(PlacementProblem((2,), (2,)), Every(), Solver.{used}, SearchLimits())\n"
         f"sys.exit({unused!r} in sys.modules)"

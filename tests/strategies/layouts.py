@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType, ReduceOp
-from p2smt.arrays.layout import Layout
-from p2smt.arrays.mesh import Mesh, SubAxis
+from p2smt.resharding.types import ArrayType, ElementType, Layout, Mesh, ReduceOp, SubAxis, Uneven
 
 NAMES = ("dp", "tp", "pp", "cp")
 

@@ -9,12 +9,10 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.mesh import Mesh, SubAxis
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import KINDS, ArrayStep, StepKind
 from p2smt.cluster.topology import Topology
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import KINDS, ArrayStep, StepKind
+from p2smt.resharding.types import ElementType, Mesh, SubAxis
 from tests.strategies.draws import shuffles
 from tests.strategies.libraries import run_by
 from tests.strategies.topologies import topologies

@@ -6,11 +6,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiency import Efficiency, Framework
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.transformer import Transformer
+from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
 
 
 @st.composite

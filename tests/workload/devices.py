@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from p2smt.cluster.device import Device
+from p2smt.cluster.link import Device
 
 SMALL_DEVICE = Device("small", (("bf16", 2e9), ("fp16", 1e9)), 1e9, 10**9)

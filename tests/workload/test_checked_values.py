@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.workload.efficiency import Efficiency, Framework
-from p2smt.workload.strategy import Strategy
+from p2smt.training.efficiency import Efficiency, Framework
+from p2smt.training.strategy import Strategy
 
 FRAMEWORK = Framework("some", True, 0.5, True, True, 4)
 EFFICIENCY = Efficiency("one", "h100", FRAMEWORK, 0.5, 1e-3, 3, 0.02)

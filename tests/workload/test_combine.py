@@ -9,16 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiency import Efficiency, Framework
-from p2smt.workload.formulas.columns import StrategyColumns
-from p2smt.workload.formulas.quantities import quantities, with_seconds
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.strategy import Strategy
-from p2smt.workload.timing.combine import combine, stage_times
-from p2smt.workload.timing.request_columns import axis_requests
-from p2smt.workload.timing.work import StrategyWork, work
-from p2smt.workload.transformer import Transformer
+from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
+from p2smt.training.formulas.quantities import quantities, with_seconds
+from p2smt.training.formulas.stages import StrategyColumns
+from p2smt.training.pipeline import StrategyWork, axis_requests, combine, stage_times, work
+from p2smt.training.strategy import Batch, Strategy
+from p2smt.training.transformer import Transformer
 from tests.strategies.draws import Draws, draws
 from tests.strategies.trainings import efficiencies, training_runs
 from tests.workload.devices import SMALL_DEVICE

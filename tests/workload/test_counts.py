@@ -8,12 +8,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.workload.efficiency import Framework
-from p2smt.workload.formulas.columns import StrategyColumns
-from p2smt.workload.formulas.quantities import Quantities, quantities
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.strategy import AXES
-from p2smt.workload.timing.request_columns import axis_requests, request_columns
+from p2smt.training.efficiency import Framework, TrainingRun
+from p2smt.training.formulas.quantities import Quantities, quantities
+from p2smt.training.formulas.stages import StrategyColumns
+from p2smt.training.pipeline import axis_requests, request_columns
+from p2smt.training.strategy import AXES
 from tests.oracles.transformers import Call, Oracle
 from tests.strategies.trainings import training_runs
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from p2smt.workload.formulas.listing import listed_formulas, listed_symbols
-from p2smt.workload.formulas.table import count_rows, formula_table, second_rows
+from p2smt.training.formulas.listing import listed_formulas, listed_symbols
+from p2smt.training.formulas.table import count_rows, formula_table, second_rows
 from tests.imports import ROOT
 
 UNITS = {"", "tokens", "elements", "layers", "devices", "flop", "bytes", "s"}
@@ -39,9 +39,9 @@ def test_every_row_says_what_it_is_and_where_it_is_from() -> None:
 
 def test_sympy_is_loaded_with_the_table_only() -> None:
     code = (
-        "import sys; import p2smt.workload.iteration as i, p2smt.workload.timing.combine;"
+        "import sys; import p2smt.training.iteration as i, p2smt.training.pipeline;"
         "assert 'sympy' not in sys.modules;"
-        "from p2smt.workload.formulas.table import formula_table; formula_table();"
+        "from p2smt.training.formulas.table import formula_table; formula_table();"
         "assert 'sympy' in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)

@@ -7,23 +7,17 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from p2smt.cluster.device import Device
-from p2smt.cluster.link import Link, LinkKind, Piece
+from p2smt.cluster.link import Device, Link, LinkKind, Piece
 from p2smt.cluster.topology import Level, Topology
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiency import Efficiency, Framework
-from p2smt.workload.formulas.columns import StrategyColumns
-from p2smt.workload.iteration import predict, predict_with
-from p2smt.workload.prediction import Prediction
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.strategy import AXES, Recompute, Strategy
-from p2smt.workload.timing.combine import combine
-from p2smt.workload.timing.prices import call_seconds, default_placement
-from p2smt.workload.timing.request_columns import axis_requests
-from p2smt.workload.timing.work import work
-from p2smt.workload.transformer import Transformer
+from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
+from p2smt.training.formulas.stages import StrategyColumns
+from p2smt.training.iteration import predict, predict_with
+from p2smt.training.pipeline import axis_requests, call_seconds, combine, default_placement, work
+from p2smt.training.prediction import Prediction
+from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
 from tests.strategies.trainings import efficiencies, training_runs
 from tests.workload.devices import SMALL_DEVICE
 

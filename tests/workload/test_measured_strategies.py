@@ -8,9 +8,9 @@ from importlib.resources import files
 import pytest
 
 from experiments.training_runs.strategies import RUNS, text
-from p2smt.workload.efficiencies.file import efficiency_names, read_efficiency
-from p2smt.workload.measured.file import read_runs
-from p2smt.workload.measured.strategies import FILE, FOLDER, measured_strategies
+from p2smt.training.efficiencies.file import efficiency_names, read_efficiency
+from p2smt.training.measured.file import read_runs
+from p2smt.training.measured.run import FILE, FOLDER, measured_strategies
 
 
 def test_the_file_is_that_of_the_runs() -> None:
@@ -23,7 +23,7 @@ def test_an_efficiency_has_the_runs_it_was_fitted_to(name: str) -> None:
     efficiency = read_efficiency(name)
     found = measured_strategies(efficiency)
     assert len(found) == efficiency.runs
-    text = files("p2smt.workload.efficiencies").joinpath(f"{name}.yaml").read_text()
+    text = files("p2smt.training.efficiencies").joinpath(f"{name}.yaml").read_text()
     groups = text.replace(",", " ").split()
     counted = read_runs(str(RUNS)).counted
     expected = [run.training.strategy for run in counted if run.group in groups]

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiency import Framework
-from p2smt.workload.formulas.columns import StrategyColumns
-from p2smt.workload.formulas.quantities import Quantities, quantities
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.transformer import Transformer
+from p2smt.training.efficiency import Framework, TrainingRun
+from p2smt.training.formulas.quantities import Quantities, quantities
+from p2smt.training.formulas.stages import StrategyColumns
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
 from tests.oracles.pipelines import most_held, order
 from tests.oracles.transformers import Oracle
 from tests.strategies.trainings import training_runs

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.workload.model_file import dump_transformer, model_from_data, model_names, read_model
+from p2smt.training.model_file import dump_transformer, model_from_data, model_names, read_model
 from tests.schemas.mutations import mutants
 from tests.schemas.tools import complaints
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import dump_yaml, load_yaml
-from p2smt.workload.model_file import (
+from p2smt.training.model_file import (
     dump_transformer,
     model_from_data,
     model_names,
     model_text,
     read_model,
 )
-from p2smt.workload.transformer import Transformer
+from p2smt.training.transformer import Transformer
 from tests.strategies.draws import Draws, draws
 
 SMALL = """\

@@ -8,9 +8,8 @@ from pathlib import Path
 from types import ModuleType
 
 from p2smt.files.yaml_text import load_yaml
-from p2smt.workload.model_file import model_from_data
-from p2smt.workload.models.file_model import TransformerModel
-from p2smt.workload.transformer import Transformer
+from p2smt.training.model_file import TransformerModel, model_from_data
+from p2smt.training.transformer import Transformer
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEXT = (DOCS / "models.md").read_text()

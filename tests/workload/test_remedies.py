@@ -8,11 +8,10 @@ import pytest
 
 from p2smt.api.workload import estimate
 from p2smt.cluster.file import parse_topology
-from p2smt.workload.batch import Batch
-from p2smt.workload.estimated import RunEstimate
-from p2smt.workload.remedies import remedies
-from p2smt.workload.strategy_text import parse_strategy, strategy_text
-from p2smt.workload.transformer import Transformer
+from p2smt.training.prediction import RunEstimate
+from p2smt.training.remedies import remedies
+from p2smt.training.strategy import Batch, parse_strategy, strategy_text
+from p2smt.training.transformer import Transformer
 from tests.cli.tools import H100, TINY
 
 MODEL = Transformer("small", 4, 512, 8, 4, 1024, True, 1000, 64)

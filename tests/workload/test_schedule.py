@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.workload.efficiency import Efficiency
-from p2smt.workload.formulas.columns import StrategyColumns
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.timing.combine import stage_times
-from p2smt.workload.timing.work import StrategyWork, work
+from p2smt.training.efficiency import Efficiency, TrainingRun
+from p2smt.training.formulas.stages import StrategyColumns
+from p2smt.training.pipeline import StrategyWork, stage_times, work
 from tests.oracles.pipelines import makespan
 from tests.strategies.draws import Draws, draws
 from tests.strategies.trainings import efficiencies, training_runs

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 
 from p2smt.errors import InputError
-from p2smt.workload.formulas.columns import StrategyColumns
-from p2smt.workload.formulas.stages import Stages, chunk_layers
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.strategy import Strategy
+from p2smt.training.efficiency import TrainingRun
+from p2smt.training.formulas.stages import Stages, StrategyColumns, chunk_layers
+from p2smt.training.strategy import Strategy
 from tests.oracles.transformers import Oracle
 from tests.strategies.trainings import training_runs
 

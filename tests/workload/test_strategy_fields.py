@@ -7,13 +7,11 @@ from dataclasses import fields, replace
 import numpy as np
 
 from p2smt.plans.training.file_model import StrategyBlock
-from p2smt.workload.formulas.columns import _DTYPES, _WHOLE, StrategyColumns
-from p2smt.workload.search.limits import SpaceLimits
-from p2smt.workload.search.near import DEGREES, SWITCHES
-from p2smt.workload.search.question import SEARCHED
-from p2smt.workload.strategy import AXES, Recompute, Strategy
-from p2smt.workload.strategy_text import KEYS, field_of, key_of
-from p2smt.workload.validity import FIELDS, RULES
+from p2smt.training.formulas.stages import _DTYPES, _WHOLE, StrategyColumns
+from p2smt.training.search.plan import DEGREES, SWITCHES
+from p2smt.training.search.question import SEARCHED, SpaceLimits
+from p2smt.training.strategy import AXES, KEYS, Recompute, Strategy, field_of, key_of
+from p2smt.training.validity import FIELDS, RULES
 from tests.workload.search.test_plan import cluster
 from tests.workload.search.test_plan_answers import SMALL, started
 

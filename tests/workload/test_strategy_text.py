@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.strategy_text import KEYS, parse_strategy, strategy_text
+from p2smt.training.strategy import KEYS, Recompute, Strategy, parse_strategy, strategy_text
 from tests.strategies.draws import shuffles
 
 DEGREES = st.integers(1, 10**6)

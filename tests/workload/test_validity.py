@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.workload.batch import Batch
-from p2smt.workload.strategy import Strategy
-from p2smt.workload.transformer import Transformer
-from p2smt.workload.validity import FIELDS, RULES, check, obey, violations
+from p2smt.training.strategy import Batch, Strategy
+from p2smt.training.transformer import Transformer
+from p2smt.training.validity import FIELDS, RULES, check, obey, violations
 from tests.oracles.strategies import RULES_IN_WORDS, runs
 from tests.tiers import examples_of
 

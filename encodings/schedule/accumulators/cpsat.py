@@ -1,8 +1,9 @@
 """All-reduce with one sum of a chunk on every rank, with CP-SAT.
 
-Problem: an :class:`~p2smt.problems.sums.AllReduceProblem`, its class that of accumulators: every
-rank keeps one sum of a chunk, at first its own input; a message is the sum that its sender keeps
-before the step; after it a rank adds what arrives to its sum, or to nothing, having dropped it.
+Problem: an :class:`~p2smt.problems.schedule.AllReduceProblem`, its class that of accumulators:
+every rank keeps one sum of a chunk, at first its own input; a message is the sum that its sender
+keeps before the step; after it a rank adds what arrives to its sum, or to nothing, having dropped
+it.
 
 Where the problem has symmetries, messages (and drops) that they take to each other share a
 variable, and what must hold is stated for one chunk of each orbit.  Turning time round takes the
@@ -40,17 +41,21 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from p2smt.encodings.schedule.cpsat_rounds import (
+from p2smt.encodings.schedule.cpsat_search import (
     check_size,
     new_rounds,
+    searched,
     state_capacity,
     state_rounds,
 )
-from p2smt.encodings.schedule.cpsat_search import searched
-from p2smt.encodings.schedule.part_lists import kept_schedule
-from p2smt.encodings.schedule.points import distances, edges_into, first_chunks, orbits
-from p2smt.problems.schedule import ScheduleSymmetry
-from p2smt.problems.sums import AllReduceProblem, SumSchedule
+from p2smt.encodings.schedule.points import (
+    distances,
+    edges_into,
+    first_chunks,
+    kept_schedule,
+    orbits,
+)
+from p2smt.problems.schedule import AllReduceProblem, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, StopWatch
 
 TimedPlace = tuple[int, int, int]

@@ -36,7 +36,7 @@ Size: chunks x edges x steps Booleans, divided by the order of the group that th
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -46,14 +46,17 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from p2smt.encodings.run_cpsat import run
-from p2smt.encodings.schedule.cpsat_search import SolverVerdict, searched
-from p2smt.encodings.schedule.orbits import Firsts, hold_firsts, send_firsts, spell
-from p2smt.encodings.schedule.routes import even_routes
-from p2smt.encodings.schedule.saturation import full_capacities
-from p2smt.encodings.schedule.small_rates import check_rounds, small_rate
-from p2smt.encodings.schedule.variable_count import variable_count
+from p2smt.encodings.schedule.cpsat_search import SolverVerdict, check_rounds, searched, small_rate
+from p2smt.encodings.schedule.orbits import (
+    Firsts,
+    even_routes,
+    hold_firsts,
+    send_firsts,
+    spell,
+    variable_count,
+)
 from p2smt.errors import TooLarge
-from p2smt.problems.schedule import DisseminationProblem, StepSends
+from p2smt.problems.schedule import ChunkRoute, DisseminationProblem, StepSends
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 
 MAX_VARIABLES = 1_000_000
@@ -294,3 +297,63 @@ def decode(
         sent = np.argwhere(np.isin(found.send_of, chosen)).tolist()
         steps.append(StepSends(solver.value(rounds), tuple((c, e) for c, e in sent)))
     return tuple(steps)
+
+
+# Capacities that a schedule has to use up, because it needs all that its rounds give.
+# If all data must pass over some capacities, and together they carry just as much in all rounds,
+# then
+# each of them is full in every step.  That follows from the other constraints, by counting, which a
+# solver without linear programs does not do.
+
+
+def full_capacities(problem: DisseminationProblem) -> frozenset[int]:
+    """The capacities that are full in every step of every schedule, as far as counting tells.
+
+    Raises nothing: where more is needed than there is, the same capacities are given, and the
+    problem has no schedule.
+    """
+    found: set[int] = set()
+    for edges, messages in _needs(problem):
+        found |= _filled(problem, edges, messages)
+    return frozenset(found)
+
+
+def _needs(problem: DisseminationProblem) -> Iterator[tuple[list[int], int]]:
+    """Edges, and how many messages must at least go over them in all."""
+    into = Counter(goal for chunk in problem.chunks for goal in chunk.goals if goal != chunk.root)
+    out = Counter(chunk.root for chunk in problem.chunks if set(chunk.goals) - {chunk.root})
+    for rank in range(problem.ranks):
+        yield [e for e, edge in enumerate(problem.edges) if edge[1] == rank], into[rank]
+        yield [e for e, edge in enumerate(problem.edges) if edge[0] == rank], out[rank]
+    yield list(range(len(problem.edges))), fewest_messages(problem)
+
+
+def fewest_messages(problem: DisseminationProblem) -> int:
+    """Messages that every schedule has at least: a chunk comes to each goal, by all ranks between.
+
+    Raises:
+        ValueError: never for goals that can be reached.
+    """
+    near = cache(lambda root: problem.distances([root]))
+    return sum(_fewest(chunk, near(chunk.root)) for chunk in problem.chunks)
+
+
+def _fewest(chunk: ChunkRoute, near: tuple[int | None, ...]) -> int:
+    """Of one chunk: it comes to each goal, and before to a rank at every smaller distance."""
+    goals = set(chunk.goals) - {chunk.root}
+    return max(len(goals), max((near[goal] or 0 for goal in goals), default=0))
+
+
+def _filled(problem: DisseminationProblem, edges: Iterable[int], messages: int) -> set[int]:
+    """The capacities that these edges alone load, if so many messages fill them all.
+
+    Each edge must load one of them, or all edges as many.
+    """
+    inside, counts = set(edges), Counter[int]()
+    outside = {k for e, edge in enumerate(problem.edges) if e not in inside for k in edge[2]}
+    own = {k for e in inside for k in problem.edges[e][2]} - outside
+    for e in inside:
+        counts[len(own.intersection(problem.edges[e][2]))] += 1
+    fewest = min(counts, default=0)
+    room = sum(problem.capacities[k] for k in own) * problem.rounds
+    return own if fewest and messages * fewest >= room else set()

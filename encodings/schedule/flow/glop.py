@@ -44,8 +44,7 @@ from ortools.linear_solver.python import model_builder_helper as linear
 
 from p2smt.encodings.interruptible import is_useless, run_interruptibly
 from p2smt.errors import OutOfTimeError, TooLarge
-from p2smt.problems.flow import FlowPrices, FlowProblem
-from p2smt.problems.flow_orbits import FlowOrbits, FlowWay, flow_orbits
+from p2smt.problems.flow import FlowOrbits, FlowPrices, FlowProblem, FlowWay, flow_orbits
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch, timely
 
 MAX_VARIABLES = 1_000_000

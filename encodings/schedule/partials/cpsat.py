@@ -1,6 +1,6 @@
 """All-reduce with any partial sums, with CP-SAT: which values each message adds up.
 
-Problem: an :class:`~p2smt.problems.sums.AllReduceProblem`, its class that of partial sums.  The
+Problem: an :class:`~p2smt.problems.schedule.AllReduceProblem`, its class that of partial sums.  The
 values of a rank are its own input of a chunk and every message of the chunk that came to it, each
 kept for itself; a message is the sum of some values that its sender has before the step, a result
 the sum of some that a rank has at last, no input twice.
@@ -57,16 +57,15 @@ from dataclasses import dataclass, replace
 
 from ortools.sat.python import cp_model
 
-from p2smt.encodings.schedule.cpsat_rounds import (
+from p2smt.encodings.schedule.cpsat_search import (
     check_size,
     new_rounds,
+    searched,
     state_capacity,
     state_rounds,
 )
-from p2smt.encodings.schedule.cpsat_search import searched
-from p2smt.encodings.schedule.part_lists import summed_schedule
 from p2smt.encodings.schedule.points import (
-    P,
+    AnyPoint,
     SumPart,
     SumPoint,
     distances,
@@ -77,8 +76,9 @@ from p2smt.encodings.schedule.points import (
     part_image,
     parts,
     point_image,
+    summed_schedule,
 )
-from p2smt.problems.sums import AllReduceProblem, SumSchedule
+from p2smt.problems.schedule import AllReduceProblem, SumSchedule
 from p2smt.result import Result, SearchLimits, StopWatch
 
 
@@ -143,7 +143,9 @@ def _variables(model: cp_model.CpModel, problem: AllReduceProblem) -> Vars:
     return Vars(send, part, holds, brings, into, new_rounds(model, problem))
 
 
-def _shared(model: cp_model.CpModel, first_of: Mapping[P, P]) -> Mapping[P, cp_model.IntVar]:
+def _shared(
+    model: cp_model.CpModel, first_of: Mapping[AnyPoint, AnyPoint]
+) -> Mapping[AnyPoint, cp_model.IntVar]:
     """One Boolean for each orbit."""
     own = {first: model.new_bool_var("") for first in dict.fromkeys(first_of.values())}
     return {point: own[first] for point, first in first_of.items()}

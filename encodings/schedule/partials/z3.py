@@ -1,7 +1,7 @@
 """All-reduce with any partial sums, with z3: the inputs of a message as bits of a word.
 
-Problem: an :class:`~p2smt.problems.sums.AllReduceProblem`, its class that of partial sums; points
-and p -> m as in ``cpsat.py``, whose cross-check this is.
+Problem: an :class:`~p2smt.problems.schedule.AllReduceProblem`, its class that of partial sums;
+points and p -> m as in ``cpsat.py``, whose cross-check this is.
 
 Variables
     z[p, m]  Boolean: p is a part of m, for every p -> m
@@ -34,7 +34,6 @@ from dataclasses import dataclass, replace
 import z3
 
 from p2smt.encodings.run_z3 import new_solver
-from p2smt.encodings.schedule.part_lists import summed_schedule
 from p2smt.encodings.schedule.points import (
     SumPart,
     SumPoint,
@@ -43,10 +42,11 @@ from p2smt.encodings.schedule.points import (
     part_count,
     part_image,
     parts,
+    summed_schedule,
 )
 from p2smt.encodings.schedule.z3_search import rounds_of, searched, state_rounds
 from p2smt.errors import TooLarge
-from p2smt.problems.sums import AllReduceProblem, ChunkSent, SumSchedule
+from p2smt.problems.schedule import AllReduceProblem, ChunkSent, SumSchedule
 from p2smt.result import Result, SearchLimits, StopWatch
 
 MAX_PARTS = 20_000

@@ -1,6 +1,6 @@
 """All-reduce over trees, with CP-SAT: each chunk is added up to a root of its own, then copied.
 
-Problem: an :class:`~p2smt.problems.sums.AllReduceProblem`, its class that of trees: a chunk is
+Problem: an :class:`~p2smt.problems.schedule.AllReduceProblem`, its class that of trees: a chunk is
 added up over a tree that leads to its root, any rank, and copied from there over another tree.
 Every message has a step of its own choice, so trees of different chunks overlap in time.
 
@@ -45,17 +45,21 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from p2smt.encodings.schedule.cpsat_rounds import (
+from p2smt.encodings.schedule.cpsat_search import (
     check_size,
     new_rounds,
+    searched,
     state_capacity,
     state_rounds,
 )
-from p2smt.encodings.schedule.cpsat_search import searched
-from p2smt.encodings.schedule.part_lists import kept_schedule
-from p2smt.encodings.schedule.points import edges_into, edges_out, first_chunks, orbits
-from p2smt.problems.schedule import ScheduleSymmetry
-from p2smt.problems.sums import AllReduceProblem, SumSchedule
+from p2smt.encodings.schedule.points import (
+    edges_into,
+    edges_out,
+    first_chunks,
+    kept_schedule,
+    orbits,
+)
+from p2smt.problems.schedule import AllReduceProblem, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, StopWatch
 
 _UP, _DOWN = 0, 1

@@ -16,7 +16,7 @@ from experiments.accuracy.systems import topology_of
 from experiments.tables.tables import Published
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.alpha_beta import step_model
+from p2smt.cost.bounds import step_model
 from p2smt.cost.library.registry import library_of, register_library
 from p2smt.cost.loads.level_use import Footprint
 

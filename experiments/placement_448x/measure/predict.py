@@ -21,7 +21,7 @@ from experiments.placement_448x.store import HERE, rounded
 from experiments.testbed.calibration import Rows, cluster_topology, fit, restored
 from experiments.testbed.script import ended
 from experiments.testbed.written.results import read, write
-from p2smt.calibration.yaml_file import calibrated_yaml
+from p2smt.calibration.build import calibrated_yaml
 from p2smt.cluster.topology import Topology
 
 Data = Mapping[str, Any]

@@ -40,7 +40,7 @@ from experiments.testbed.ranks import calibration_here, cluster_data, fleet_of
 from experiments.testbed.script import ended
 from experiments.testbed.spec import NetworkSpec, parse_rate, regular
 from experiments.testbed.written.results import write
-from p2smt.calibration.yaml_file import calibrated_yaml
+from p2smt.calibration.build import calibrated_yaml
 from p2smt.units import parse_bytes
 
 CLUSTERS = {"2x8": (1, 2, 8), "4x4": (1, 4, 4), "2x2x4": (2, 2, 4), "2x2": (1, 2, 2)}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from p2smt.plans.redistribution.plan import RedistributionPlan
-    from p2smt.search.redistribution.prove import RedistributionProof
+    from p2smt.resharding.plan import RedistributionPlan
+    from p2smt.resharding.search import RedistributionProof
 
 
 def verify_redistribution(
@@ -16,9 +16,9 @@ def verify_redistribution(
 ) -> int:
     """Check a plan: rules, meaning, memory, times; and whether it is the fastest, if asked."""
     from p2smt.cli.output import print_json
-    from p2smt.plans.redistribution.check import check_redistribution
-    from p2smt.plans.redistribution.file import read_redistribution
-    from p2smt.report.arrays.checked_plan import checked_plan_data, checked_plan_lines
+    from p2smt.report.resharding_data import checked_plan_data, checked_plan_lines
+    from p2smt.resharding.check import check_redistribution
+    from p2smt.resharding.plan_file import read_redistribution
 
     report = check_redistribution(read_redistribution(file), f"plan {file[:200]!r}")
     proof = None
@@ -36,7 +36,7 @@ def _proof(plan: RedistributionPlan, time_limit: str | None) -> RedistributionPr
     from dataclasses import replace
 
     from p2smt.cli import given
-    from p2smt.search.redistribution.prove import prove_redistribution
+    from p2smt.resharding.search import prove_redistribution
 
     limits = plan.limits
     if time_limit is not None:
@@ -65,12 +65,11 @@ def cost_redistribution(file: str, json: bool) -> int:
     """The verdict on a plan, and of a valid one its steps, as `redistribute` shows them."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.plans.redistribution.check import check_redistribution
-    from p2smt.plans.redistribution.file import read_redistribution
-    from p2smt.report.arrays.checked_plan import checked_plan_data, checked_plan_lines
-    from p2smt.report.arrays.redistribution_data import steps_data
-    from p2smt.report.arrays.redistribution_tables import headline, steps_table
+    from p2smt.report.resharding_data import checked_plan_data, checked_plan_lines, steps_data
+    from p2smt.report.resharding_tables import headline, steps_table
     from p2smt.report.tables import show
+    from p2smt.resharding.check import check_redistribution
+    from p2smt.resharding.plan_file import read_redistribution
 
     report = check_redistribution(read_redistribution(file), f"plan {file[:200]!r}")
     plan = report.plan

@@ -10,8 +10,8 @@ from p2smt.cli import options as o
 from p2smt.cli.schedules import schedule_options as so
 
 if TYPE_CHECKING:
-    from p2smt.runtime.arrays.job import ArrayJob
-    from p2smt.runtime.options import RunOptions
+    from p2smt.runtime.arrays.rank_steps import ArrayJob
+    from p2smt.runtime.payload import RunOptions
     from p2smt.runtime.ranks.run_schedule import ScheduleResult
     from p2smt.runtime.schedules.job import ScheduleJob
     from p2smt.runtime.summary import RunResult
@@ -94,7 +94,7 @@ def run(
     from p2smt.cli.runs import run_options
     from p2smt.cli.scene_options import RequestTexts
     from p2smt.interop.schedule_files import schedule_text
-    from p2smt.plans.redistribution.file import is_redistribution
+    from p2smt.resharding.plan_file import is_redistribution
 
     asked = so.ScheduleOptions(fifo_depth, collective, root, out_of_place, sizes=tuple(sizes or ()))
     texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
@@ -123,7 +123,7 @@ def _run(
 ) -> int:
     from p2smt.cli import given
     from p2smt.cli.runs import run_options
-    from p2smt.runtime.arrays.job import ArrayJob
+    from p2smt.runtime.arrays.rank_steps import ArrayJob
     from p2smt.runtime.job import Job
     from p2smt.runtime.ranks.run import run_job
     from p2smt.runtime.schedules.job import ScheduleJob
@@ -146,8 +146,7 @@ def _run(
 def _finish(result: RunResult, options: RunOptions, as_json: bool) -> int:
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.report.run_data import run_data
-    from p2smt.report.run_tables import run_tables
+    from p2smt.report.runs import run_data, run_tables
     from p2smt.report.tables import show
 
     if as_json:
@@ -170,7 +169,7 @@ def _run_schedule(
 def _finish_schedule(result: ScheduleResult, options: RunOptions, as_json: bool) -> int:
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.report.schedules.schedule_run import schedule_run_data, schedule_run_lines
+    from p2smt.report.runs import schedule_run_data, schedule_run_lines
     from p2smt.report.text import one_line
 
     if as_json:
@@ -185,7 +184,7 @@ def _run_arrays(job: ArrayJob, options: RunOptions, port: int, as_json: bool) ->
     """Run a redistribution and show what came of it."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.report.arrays.run_data import array_run_data, array_run_lines
+    from p2smt.report.runs import array_run_data, array_run_lines
     from p2smt.report.text import one_line
     from p2smt.runtime.ranks.run_arrays import run_arrays
 

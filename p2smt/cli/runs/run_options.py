@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from p2smt.cli import given
 from p2smt.errors import InputError
 from p2smt.runtime.job import Job
-from p2smt.runtime.options import RunOptions
+from p2smt.runtime.payload import RunOptions
 
 if TYPE_CHECKING:
     from p2smt.cli.scene_options import RequestTexts
     from p2smt.cli.schedules.schedule_options import ScheduleOptions
-    from p2smt.runtime.arrays.job import ArrayJob
+    from p2smt.runtime.arrays.rank_steps import ArrayJob
     from p2smt.runtime.schedules.job import ScheduleJob
 
 
@@ -114,9 +114,9 @@ def schedule_job_of(
 
 def array_job_of(plan: str) -> ArrayJob:
     """The job of the plan file of a redistribution."""
-    from p2smt.plans.redistribution.file import read_redistribution
-    from p2smt.plans.redistribution.stated import redistribution_plan
-    from p2smt.runtime.arrays.job import array_job
+    from p2smt.resharding.check import redistribution_plan
+    from p2smt.resharding.plan_file import read_redistribution
+    from p2smt.runtime.arrays.rank_steps import array_job
 
     return array_job(redistribution_plan(read_redistribution(plan), f"plan {plan[:200]}"))
 

@@ -82,7 +82,7 @@ def _export(
     from p2smt.files.write import same_file, write_all_atomically
     from p2smt.interop.plan_export import export_plan
     from p2smt.plans.file import read_plan
-    from p2smt.report.export_text import export_lines
+    from p2smt.report.schedules.schedule_data import export_lines
 
     number = 1 if request is None else given.count_of(request, "request")
     chosen = None if group is None else given.count_of(group, "group")

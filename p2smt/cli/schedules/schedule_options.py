@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.interop.reading import Reading
-    from p2smt.interop.runtimes import Runtime
+    from p2smt.interop.schedule_files import Runtime
 
 DepthOption = Annotated[
     str | None,
@@ -186,7 +186,7 @@ class ScheduleOptions:
 
     def wanted(self) -> Runtime | None:
         """The runtime that must be able to run the schedule, if one is named."""
-        from p2smt.interop.runtimes import runtime_named
+        from p2smt.interop.schedule_files import runtime_named
 
         return None if self.runtime is None else runtime_named(self.runtime)
 

@@ -21,9 +21,8 @@ def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
     Raises:
         InputError: no host list, a host that the topology lacks, or one that is named twice.
     """
-    from p2smt.cluster.nodes.allocation import allocated
-    from p2smt.cluster.nodes.host_file import hosts_named
-    from p2smt.cluster.nodes.hostlist import parse_hostlist
+    from p2smt.cluster.allocation import allocated
+    from p2smt.cluster.hostlist import hosts_named, parse_hostlist
 
     if spec is not None:
         found, source = hosts_named(spec), f"--hosts {spec[:60]!r}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from p2smt.parallelism.request import Problem
     from p2smt.result import SearchLimits
-    from p2smt.solvers.solver import Solver
+    from p2smt.solvers.questions import Solver
 
 _INSTEAD = {
     "--compare": "`p2smt compare` puts your orders side by side",
@@ -49,7 +49,7 @@ def answer(
     """Solve on these hosts, and show the answer beside the orders that everyone has."""
     from p2smt.cli.solve.show import finish, live
     from p2smt.search.allocation.solve import solve_on_hosts
-    from p2smt.search.comparison.compare import beside, on_hosts, standard_orders
+    from p2smt.search.comparison import beside, on_hosts, standard_orders
 
     with live() as progress:
         found = solve_on_hosts(problem, hosts, limits=limits, solver=solver, progress=progress)

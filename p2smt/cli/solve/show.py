@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from p2smt.plans.solution import Solution
-    from p2smt.search.comparison.compare import Comparison
+    from p2smt.search.comparison import Comparison
     from p2smt.search.joint import ProgressCallback
 
 
@@ -25,7 +25,7 @@ def live(in_parts: bool = False) -> AbstractContextManager[ProgressCallback | No
     screen = console(stderr=True)
     if in_parts or not screen.is_terminal:
         return nullcontext(None)
-    from p2smt.report.live import live_line
+    from p2smt.report.progress import live_line
 
     return live_line(screen)
 
@@ -82,7 +82,7 @@ def _tables(solution: Solution, beside: Comparison | None) -> RenderableType:
         from p2smt.report.solution_tables import solution_tables
 
         return solution_tables(solution)
-    from p2smt.report.orders.host_tables import host_tables
+    from p2smt.report.orders import host_tables
 
     return host_tables(solution, beside)
 

@@ -98,10 +98,10 @@ def solve(
     from p2smt.cli.solve.show import finish, live
     from p2smt.cli.spread_options import SpreadTexts, spread_over
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH, Problem, parse_objective
-    from p2smt.search.order.near import BRIEFLY
+    from p2smt.search.near_optimal import BRIEFLY
     from p2smt.search.solve import MAX_TOP
     from p2smt.search.solve import solve as search
-    from p2smt.solvers.solver import solver_of
+    from p2smt.solvers.questions import solver_of
 
     cluster = given.topology_of(topology, library, nominal=nominal, algorithm=algorithm, use=use)
     chosen = given.axes_of(axes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from p2smt.cli.spread_options import SpreadTexts
     from p2smt.result import StopWatch
-    from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
+    from p2smt.synthesis.question import ScheduleSize, SynthesisSetting
 
 _MOST_STEPS, _MOST_ROUNDS, _MOST_CHUNKS, _MOST_MESSAGES = 1_000, 100_000, 10_000, 100
 
@@ -32,7 +32,7 @@ class SettingTexts:
             InputError: fabric or collective are missing, or symmetry or collective is none.
         """
         from p2smt.errors import InputError
-        from p2smt.search.schedule.synthesis.question import collective_named
+        from p2smt.synthesis.question import collective_named
 
         if self.fabric is None:
             raise InputError("--fabric", "is missing", "give --fabric dgx1, or another")
@@ -71,8 +71,8 @@ def setting_of(texts: SettingTexts, watch: StopWatch) -> SynthesisSetting:
         OutOfTimeError: the time came before the fabric was made.
     """
     from p2smt.cli import given
-    from p2smt.interop.fabrics.read import read_fabric
-    from p2smt.search.schedule.synthesis.question import SynthesisSetting
+    from p2smt.interop.fabrics import read_fabric
+    from p2smt.synthesis.question import SynthesisSetting
     from p2smt.units import exact_rate
 
     unit, bandwidth = texts.unit, texts.link_bandwidth
@@ -126,7 +126,7 @@ class SizeTexts:
         """
         from p2smt.cli import given
         from p2smt.errors import InputError
-        from p2smt.search.schedule.synthesis.question import ScheduleSize
+        from p2smt.synthesis.question import ScheduleSize
 
         for name, text in (("--max-steps", self.max_steps), ("--max-chunks", self.max_chunks)):
             if text is not None:

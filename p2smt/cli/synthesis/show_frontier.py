@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from p2smt.cli.synthesis.given_question import SizeTexts
     from p2smt.cli.synthesis.written_files import FileTexts, Written
     from p2smt.result import SearchLimits
-    from p2smt.search.schedule.synthesis.question import SynthesisSetting
-    from p2smt.solvers.solver import Solver
+    from p2smt.solvers.questions import Solver
+    from p2smt.synthesis.question import SynthesisSetting
 
 
 def show_frontier(
@@ -32,11 +32,10 @@ def show_frontier(
     from p2smt.cli.synthesis.live import live
     from p2smt.cli.synthesis.written_files import written_lines
     from p2smt.errors import InputError
-    from p2smt.report.schedules.synthesis_data import frontier_data
-    from p2smt.report.schedules.synthesis_text import frontier_tables
+    from p2smt.report.schedules.synthesis_data import frontier_data, frontier_tables
     from p2smt.report.tables import show
     from p2smt.report.text import printable
-    from p2smt.search.schedule.frontier import Ending, frontier
+    from p2smt.synthesis.frontier import Ending, frontier
 
     with live() as tell:
         found = frontier(setting, asked.most_steps(), asked.most_chunks(), limits, solver, tell)

@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from p2smt.cli.spread_options import SpreadTexts
     from p2smt.cli.synthesis.written_files import FileTexts, Written
     from p2smt.result import SearchLimits
-    from p2smt.search.schedule.synthesis.answer import Answer
-    from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
-    from p2smt.solvers.solver import Solver
+    from p2smt.solvers.questions import Solver
+    from p2smt.synthesis.question import Answer, ScheduleSize, SynthesisSetting
 
 
 def show_synthesis(
@@ -31,11 +30,10 @@ def show_synthesis(
     from p2smt.cli.spread_options import spread_over
     from p2smt.cli.synthesis.live import live
     from p2smt.cli.synthesis.written_files import written_lines
-    from p2smt.report.schedules.synthesis_data import synthesis_data
-    from p2smt.report.schedules.synthesis_text import synthesis_tables
+    from p2smt.report.schedules.synthesis_data import synthesis_data, synthesis_tables
     from p2smt.report.tables import show
-    from p2smt.search.schedule.synthesis.state import tell_nobody
-    from p2smt.search.schedule.synthesize import synthesize
+    from p2smt.synthesis.question import tell_nobody
+    from p2smt.synthesis.synthesize import synthesize
 
     with spread_over(texts) as spread, nullcontext(tell_nobody) if spread else live() as tell:
         found = synthesize(setting, size, limits, solver, tell, spread)
@@ -55,7 +53,7 @@ def show_synthesis(
 def answer_code(answer: Answer) -> int:
     """The exit code of an answer."""
     from p2smt.cli.codes import INFEASIBLE, NOT_SETTLED, OK
-    from p2smt.search.schedule.synthesis.answer import Answer
+    from p2smt.synthesis.question import Answer
 
     match answer:
         case Answer.SCHEDULE:

@@ -8,7 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from p2smt.cli.synthesis.given_question import SettingTexts
-    from p2smt.search.schedule.synthesis.question import ScheduleSize
+    from p2smt.synthesis.question import ScheduleSize
 
 
 def show_unmade(
@@ -17,10 +17,9 @@ def show_unmade(
     """The exit code; ``size``: what was asked, None with --pareto."""
     from p2smt.cli.codes import NOT_SETTLED
     from p2smt.cli.output import print_json
-    from p2smt.report.schedules.synthesis_data import unmade_data
-    from p2smt.report.schedules.synthesis_text import UNMADE
+    from p2smt.report.schedules.synthesis_data import UNMADE, unmade_data
     from p2smt.report.text import printable
-    from p2smt.search.schedule.synthesis.question import shown_collective
+    from p2smt.synthesis.question import shown_collective
 
     fabric, collective = str(texts.fabric), texts.named_collective()
     if as_json:

@@ -135,7 +135,7 @@ def synthesize(
     from p2smt.cli.synthesis.written_files import FileTexts
     from p2smt.errors import OutOfTimeError
     from p2smt.result import StopWatch
-    from p2smt.solvers.solver import solver_of
+    from p2smt.solvers.questions import solver_of
 
     files = FileTexts(output, certificate, svg, force)
     limits = given.limits_of(time_limit, seed, workers)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from p2smt.search.schedule.bounds.rate import RateBound
-    from p2smt.search.schedule.frontier import ScheduleFrontier
-    from p2smt.search.schedule.synthesis.answer import Synthesis
-    from p2smt.search.schedule.synthesis.question import ScheduleSize
+    from p2smt.synthesis.bounds import RateBound
+    from p2smt.synthesis.frontier import ScheduleFrontier
+    from p2smt.synthesis.question import ScheduleSize, Synthesis
 
 Written = dict[str, str | None]
 """Paths by kind (output, certificate, svg); None: nothing was written."""
@@ -37,7 +36,7 @@ class FileTexts:
         from p2smt.cli import restrictions
         from p2smt.errors import InputError
         from p2smt.interop.schedule_files import format_named
-        from p2smt.report.workload.picture import check_svg_name
+        from p2smt.report.training.picture import check_svg_name
 
         named = [path for path in (self.output, self.certificate, self.svg) if path is not None]
         for path in named:
@@ -116,8 +115,7 @@ class FileTexts:
     def _picture(self, found: Synthesis) -> str | None:
         from p2smt.files.write import write_atomically
         from p2smt.report.schedules.space_time import space_time_svg
-        from p2smt.search.schedule.synthesis.copied import owners
-        from p2smt.search.schedule.synthesis.lowering import schedule_name
+        from p2smt.synthesis.question import owners, schedule_name
 
         if self.svg is None or found.sums is None:
             return None

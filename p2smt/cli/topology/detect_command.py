@@ -35,8 +35,8 @@ def detect(
     from p2smt.cli.topology.imported import name_of, tell
     from p2smt.cli.topology.node_options import told_of
     from p2smt.interop.clusters.combine import ImportOptions, combined
-    from p2smt.interop.clusters.nodes.machine import facts_of_machine
-    from p2smt.interop.clusters.uplinks import parse_uplinks
+    from p2smt.interop.clusters.levels import parse_uplinks
+    from p2smt.interop.clusters.nodes.topo_matrix import facts_of_machine
 
     restrictions.writable(output)
     told = told_of(gpu, nic, fabric)

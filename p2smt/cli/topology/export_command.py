@@ -26,7 +26,7 @@ def export_topology(
     from p2smt.cli.output import note
     from p2smt.errors import InputError
     from p2smt.files.write import same_file, write_atomically
-    from p2smt.interop.clusters.astra_sim.write import astra_sim_text
+    from p2smt.interop.clusters.astra_sim import astra_sim_text
 
     if to not in NAMES:
         raise InputError(f"--to {to[:40]!r}", f"must be one of {', '.join(NAMES)}")

@@ -38,9 +38,9 @@ def fabric(
 ) -> int:
     """One fabric: which rank can send to which, and what they share on the way."""
     from p2smt.cli.output import print_json
-    from p2smt.interop.fabrics.read import read_fabric
+    from p2smt.interop.fabrics import read_fabric
     from p2smt.report.tables import show
-    from p2smt.report.topologies.fabric_tables import fabric_data, fabric_tables
+    from p2smt.report.topologies import fabric_data, fabric_tables
     from p2smt.units import exact_rate
 
     found = read_fabric(

@@ -63,10 +63,10 @@ def import_files(
     from p2smt.cli import restrictions
     from p2smt.cli.topology.imported import name_of, tell
     from p2smt.cli.topology.node_options import told_of
-    from p2smt.cluster.nodes.host_file import hosts_named
+    from p2smt.cluster.hostlist import hosts_named
     from p2smt.interop.clusters.combine import ImportOptions
+    from p2smt.interop.clusters.levels import parse_uplinks
     from p2smt.interop.clusters.read import read_clusters
-    from p2smt.interop.clusters.uplinks import parse_uplinks
 
     restrictions.writable(output)
     _check_output(output, files or [])

@@ -23,7 +23,7 @@ def tell(found: Topology, lost: Sequence[str], output: str | None, json: bool) -
     from p2smt.cli.output import note, print_json
     from p2smt.files.write import write_atomically
     from p2smt.interop.clusters.read import import_text
-    from p2smt.report.topologies.import_data import import_data
+    from p2smt.report.topologies import import_data
 
     text = import_text(found)
     if output is not None:
@@ -43,6 +43,6 @@ def tell(found: Topology, lost: Sequence[str], output: str | None, json: bool) -
 def _show(found: Topology, output: str) -> None:
     """What was written, in a line."""
     from p2smt.report.text import printable
-    from p2smt.report.topologies.topology_tables import extent
+    from p2smt.report.topologies import extent
 
     typer.echo(f"{printable(extent(found))}, written to {printable(output)}")

@@ -36,8 +36,7 @@ def told_of(gpu: str | None, nic: str | None, fabric: str | None) -> Told:
         InputError: one is malformed, or names what is not known.
     """
     from p2smt.cluster.link import NETWORK
-    from p2smt.errors import InputError
-    from p2smt.files.suggest import did_you_mean
+    from p2smt.errors import InputError, did_you_mean
     from p2smt.interop.clusters.nodes.facts import MAX_CARDS, Told
     from p2smt.interop.clusters.nodes.models import gpu_model
     from p2smt.units import parse_bandwidth, parse_count

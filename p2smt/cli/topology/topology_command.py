@@ -26,12 +26,10 @@ Spec = Annotated[
 def list_presets(json: o.JsonOption = False) -> int:
     """The presets, each with its levels; and the fabrics."""
     from p2smt.cli.output import print_json
-    from p2smt.cluster.fabric.families import FAMILIES
-    from p2smt.cluster.fabric.file import fabric_names, preset_wiring
     from p2smt.cluster.file import load_topology, preset_names
+    from p2smt.fabric.file import FAMILIES, fabric_names, preset_wiring
     from p2smt.report.tables import show
-    from p2smt.report.topologies.fabric_tables import wiring_table
-    from p2smt.report.topologies.topology_tables import preset_table
+    from p2smt.report.topologies import preset_table, wiring_table
 
     if json:
         print_json({"presets": list(preset_names()), "fabrics": list(fabric_names())})
@@ -49,7 +47,7 @@ def show_one(spec: Spec, json: o.JsonOption = False) -> int:
     from p2smt.cli.output import print_json
     from p2smt.cluster.file import dump_topology
     from p2smt.report.tables import show
-    from p2smt.report.topologies.topology_tables import topology_tables
+    from p2smt.report.topologies import topology_tables
 
     topology = given.topology_of(spec)
     if json:
@@ -65,7 +63,7 @@ def check(spec: Spec, json: o.JsonOption = False) -> int:
     from p2smt.cli import given
     from p2smt.cli.output import print_json
     from p2smt.report.text import one_line
-    from p2smt.report.topologies.topology_tables import extent
+    from p2smt.report.topologies import extent
 
     topology = given.topology_of(spec)
     if json:

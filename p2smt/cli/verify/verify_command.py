@@ -115,7 +115,7 @@ def _verify_file(
 ) -> int:
     from dataclasses import replace
 
-    from p2smt.api.certificates import is_certificate
+    from p2smt.api.files import is_certificate
     from p2smt.cli.arrays.verify_redistribution import verify_redistribution
     from p2smt.cli.verify.verify_certificate import verify_certificate
     from p2smt.cli.verify.verify_least_set import verify_least_set
@@ -123,7 +123,7 @@ def _verify_file(
     from p2smt.errors import InputError
     from p2smt.interop.schedule_files import require_json, schedule_text
     from p2smt.plans.crossings.file import is_least_set
-    from p2smt.plans.redistribution.file import is_redistribution
+    from p2smt.resharding.plan_file import is_redistribution
 
     text = schedule_text(file)
     if text is None:
@@ -158,7 +158,7 @@ def verify_plan(file: str, json: bool, prove: bool = False, time_limit: str | No
     from p2smt.plans.file import read_plan
     from p2smt.plans.file_model import PlanModel
     from p2smt.report.plan_data import report_data, report_lines
-    from p2smt.workload.training_plan.check import check_training_plan
+    from p2smt.training.plan import check_training_plan
 
     plan, source = read_plan(file), f"plan {file[:200]!r}"
     report = check_training_plan(plan, source)

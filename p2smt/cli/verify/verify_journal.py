@@ -13,7 +13,7 @@ _SAMPLE_S = 300.0
 
 def is_journal_file(file: str) -> bool:
     """Whether a file is a journal by its name, or by how it starts."""
-    from p2smt.skeletons.journal.file import is_journal
+    from p2smt.parallel_search.journal.file import is_journal
 
     return file.endswith(".jsonl") or is_journal(file)
 
@@ -22,11 +22,11 @@ def verify_journal_file(
     file: str, json: bool, sample: str | None, every: bool, time_limit: str | None
 ) -> int:
     """Verify a journal; ``sample``, or ``every``: how many verdicts to solve again."""
-    from p2smt.api.journals.verify import verify_journal
+    from p2smt.api.journals import verify_journal
     from p2smt.cli import given
     from p2smt.cli.codes import NOT_SETTLED, OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.report.journals.verify_journal import journal_data, journal_lines
+    from p2smt.report.journals import journal_data, journal_lines
     from p2smt.report.text import printable
 
     many, limits = sample_of(sample, every), given.limits_of(time_limit, "0")
@@ -50,7 +50,7 @@ def sample_of(sample: str | None, every: bool) -> int | None:
     """
     from p2smt.cli import given
     from p2smt.errors import InputError
-    from p2smt.skeletons.journal.verify import DEFAULT_SAMPLE
+    from p2smt.parallel_search.journal.verify import DEFAULT_SAMPLE
 
     if every and sample is not None:
         raise InputError("--sample and --all", "ask for different numbers", "give one of them")
@@ -75,6 +75,6 @@ def _told() -> AbstractContextManager[Callable[[int, int], None] | None]:
     screen = console(stderr=True)
     if not screen.is_terminal:
         return nullcontext(None)
-    from p2smt.report.live import live_count
+    from p2smt.report.progress import live_count
 
     return live_count(screen, "solving again")

@@ -16,7 +16,7 @@ def verify_least_set(file: str, json: bool, prove: bool, time_limit: str | None)
 
     report, complete, cut = check_least_set(read_least_set(file)), None, False
     if prove and report.valid:
-        from p2smt.search.crossings.costs import lists_every_program
+        from p2smt.search.crossings.least import lists_every_program
 
         complete = lists_every_program(report.claim, given.limits_of(time_limit, "0"))
         cut = complete is None

@@ -21,7 +21,7 @@ def verify_program(
     from p2smt.cli.verify.verify_schedule import show_family
     from p2smt.errors import InputError
     from p2smt.programs.program import parse_program
-    from p2smt.schedules.families.program_family import all_factors, prove_program
+    from p2smt.schedules.families.family import all_factors, prove_program
     from p2smt.schedules.lower.assemble import Lowering
 
     asked.refuse_for_program()

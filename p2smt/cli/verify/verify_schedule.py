@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) -> int:
     """Check a schedule in every interleaving."""
     from p2smt.cli.output import print_json
-    from p2smt.cluster.nodes.blocking import unstated_levels
-    from p2smt.interop.runtimes import runnable
-    from p2smt.interop.schedule_files import read_schedule
-    from p2smt.report.orders.unstated import no_time_line
+    from p2smt.cluster.allocation import unstated_levels
+    from p2smt.interop.schedule_files import read_schedule, runnable
+    from p2smt.report.orders import no_time_line
     from p2smt.report.schedules.schedule_data import cost_data, repair_data, schedule_data, wrapped
     from p2smt.schedules.verify.verify import verify
 

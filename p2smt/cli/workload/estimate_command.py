@@ -12,7 +12,7 @@ from p2smt.cli.workload import workload_options as w
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import Placement
-    from p2smt.workload.strategy import Strategy
+    from p2smt.training.strategy import Strategy
 
 
 def estimate(
@@ -52,11 +52,11 @@ def estimate(
     from p2smt.cli.output import print_json
     from p2smt.errors import InputError
     from p2smt.report.tables import show
-    from p2smt.report.workload.estimate_data import estimate_data
-    from p2smt.report.workload.estimate_tables import estimate_tables
-    from p2smt.report.workload.picture import check_svg_name, write_run_picture
-    from p2smt.workload.remedies import remedies
-    from p2smt.workload.strategy_text import parse_strategy
+    from p2smt.report.training.estimate_data import estimate_data
+    from p2smt.report.training.estimate_tables import estimate_tables
+    from p2smt.report.training.picture import check_svg_name, write_run_picture
+    from p2smt.training.remedies import remedies
+    from p2smt.training.strategy import parse_strategy
 
     texts = w.WorkloadTexts(model, global_batch, seq, efficiency, memory)
     if strategy is None:
@@ -84,7 +84,7 @@ def _placement(text: str, topology: Topology, strategy: Strategy) -> Placement:
     """The matrix of --placement, which has a row for each axis in Megatron's order."""
     from p2smt.cli.scene_options import placement_of
     from p2smt.parallelism.placement import ParallelismAxis
-    from p2smt.workload.strategy import AXES
+    from p2smt.training.strategy import AXES
 
     sizes = zip(AXES, strategy.sizes, strict=True)
     return placement_of(text, topology, tuple(ParallelismAxis(*one) for one in sizes))

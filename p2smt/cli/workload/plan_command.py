@@ -93,7 +93,7 @@ def plan(
     from p2smt.cli.spread_options import SpreadTexts, spread_over
     from p2smt.cli.workload import plan_question as q
     from p2smt.errors import InputError
-    from p2smt.report.workload.picture import check_svg_name
+    from p2smt.report.training.picture import check_svg_name
 
     texts = w.WorkloadTexts(model, global_batch, seq, efficiency, memory)
     space = q.SpaceTexts(max_tp, max_pp, max_cp, max_vpp, max_mbs, recompute, zero)
@@ -132,8 +132,8 @@ def _finish(found: Planned, output: str | None, svg: str | None, *, as_json: boo
     from p2smt.cli.codes import INTERRUPTED, exit_code
     from p2smt.cli.output import print_json
     from p2smt.report.tables import show
-    from p2smt.report.workload.plan_data import planned_data
-    from p2smt.report.workload.plan_tables import plan_tables
+    from p2smt.report.training.estimate_data import planned_data
+    from p2smt.report.training.plan_tables import plan_tables
 
     written = _write(found, output, svg)
     if as_json:
@@ -158,7 +158,7 @@ def _write(found: Planned, output: str | None, svg: str | None) -> list[str]:
         write_training_plan(found.plan, output)
         lines.append(f"plan written to {printable(output)}")
     if svg is not None:
-        from p2smt.report.workload.picture import write_run_picture
+        from p2smt.report.training.picture import write_run_picture
 
         write_run_picture(found.top, svg)
         lines.append(f"picture written to {printable(svg)}")

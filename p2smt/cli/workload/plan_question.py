@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Any
 from p2smt.cli import given
 from p2smt.cli.workload.workload_options import WorkloadTexts
 from p2smt.errors import InputError
-from p2smt.workload.search.limits import SpaceLimits
-from p2smt.workload.search.question import (
+from p2smt.training.search.question import (
     MAX_TOP,
     PlanQuestion,
     Prices,
+    SpaceLimits,
     searched_field,
 )
-from p2smt.workload.strategy import AXES
-from p2smt.workload.strategy_text import parse_value
+from p2smt.training.strategy import AXES, parse_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import AxisRule, FixedEntry
-    from p2smt.workload.batch import Batch
-    from p2smt.workload.transformer import Transformer
+    from p2smt.training.strategy import Batch
+    from p2smt.training.transformer import Transformer
 
 _MOST = 10**6
 

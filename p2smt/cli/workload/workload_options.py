@@ -11,9 +11,9 @@ from p2smt.cli import given
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
-    from p2smt.workload.batch import Batch
-    from p2smt.workload.efficiency import Efficiency
-    from p2smt.workload.transformer import Transformer
+    from p2smt.training.efficiency import Efficiency
+    from p2smt.training.strategy import Batch
+    from p2smt.training.transformer import Transformer
 
 ModelOption = Annotated[
     str | None,
@@ -67,7 +67,7 @@ class WorkloadTexts:
         """The model and the batch, which must be given."""
         from p2smt.api.workload import read_model
         from p2smt.errors import InputError
-        from p2smt.workload.batch import MAX_BATCH, Batch
+        from p2smt.training.strategy import MAX_BATCH, Batch
 
         if self.model is None:
             raise InputError("model", "is missing", "give --model llama-3-70b or a file")

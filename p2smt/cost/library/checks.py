@@ -10,22 +10,20 @@ from itertools import product
 from p2smt.cluster.link import FABRICS, NETWORK
 from p2smt.cluster.topology import CALL_NAMES, LIBRARY_PATTERN, NO_LIBRARY, Algorithm, Topology
 from p2smt.collectives.names import Collective
-from p2smt.cost.library.formula import Formula
 from p2smt.cost.library.model import (
     ACROSS,
+    FAMILIES,
     INSIDE,
+    AddedAlgorithm,
     Library,
+    LibraryAlgorithm,
     LibraryRun,
     NodeCount,
+    added_algorithms,
     family_of,
     hop_families,
 )
-from p2smt.cost.library.outside import (
-    FAMILIES,
-    AddedAlgorithm,
-    LibraryAlgorithm,
-    added_algorithms,
-)
+from p2smt.cost.library.tuner import Formula
 from p2smt.errors import InputError
 
 _PLACES = (INSIDE, ACROSS, *FABRICS)

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from p2smt.cluster.topology import Algorithm
-from p2smt.cost.library.estimate import EstimatedTime, estimate
-from p2smt.cost.library.graphs import GroupShape
-from p2smt.cost.library.model import Ladder, Library, LibraryRun
-from p2smt.cost.library.outside import LibraryAlgorithm
+from p2smt.cost.library.estimate import EstimatedTime, GroupShape, estimate
+from p2smt.cost.library.model import Ladder, Library, LibraryAlgorithm, LibraryRun
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,17 @@ from typing import Any, TypeVar
 
 from p2smt.cluster.topology import Algorithm
 from p2smt.collectives.names import Collective
-from p2smt.cost.library import formula as f
+from p2smt.cost.library import tuner as f
 from p2smt.cost.library.checks import check_library
-from p2smt.cost.library.model import Ladder, Library, LibraryRun, NodeCount, ProtocolRate, Rung
-from p2smt.cost.library.outside import named_algorithm
+from p2smt.cost.library.model import (
+    Ladder,
+    Library,
+    LibraryRun,
+    NodeCount,
+    ProtocolRate,
+    Rung,
+    named_algorithm,
+)
 from p2smt.files.yaml_text import load_yaml, read_text
 from p2smt.units import parse_bandwidth, parse_bytes, parse_time
 

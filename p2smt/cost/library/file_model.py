@@ -15,9 +15,8 @@ from p2smt.cluster.file_model import (
     Fraction,
     Latency,
 )
-from p2smt.cluster.nodes.file_model import Bandwidth
-from p2smt.cost.library.model import NodeCount
-from p2smt.cost.library.outside import LibraryAlgorithm, named_algorithm
+from p2smt.cluster.hosts_file import Bandwidth
+from p2smt.cost.library.model import LibraryAlgorithm, NodeCount, named_algorithm
 from p2smt.files.validation import StrictModel
 from p2smt.units import parse_bytes
 

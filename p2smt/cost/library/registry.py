@@ -10,10 +10,8 @@ from functools import lru_cache
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.library.checks import check_library
-from p2smt.cost.library.model import Library
-from p2smt.cost.library.outside import register_algorithm
-from p2smt.errors import InputError
-from p2smt.files.suggest import did_you_mean
+from p2smt.cost.library.model import Library, register_algorithm
+from p2smt.errors import InputError, did_you_mean
 
 __all__ = ["library_names", "library_of", "register_algorithm", "register_library", "under_library"]
 

@@ -17,10 +17,14 @@ from operator import mul
 import numpy as np
 
 from p2smt.cluster.topology import Level, LinkKind, Topology
-from p2smt.cost.loads.level_use import Footprint, LevelUse, message_footprint, new_entities
-from p2smt.cost.loads.rings import even_load
-from p2smt.cost.loads.routing import worst_link
-from p2smt.cost.loads.trees import block_load, chain_part, inner_load
+from p2smt.cost.loads.level_use import (
+    Footprint,
+    LevelUse,
+    message_footprint,
+    new_entities,
+    worst_link,
+)
+from p2smt.cost.loads.rings import block_load, chain_part, even_load, inner_load
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.programs.program import Grouping
 

@@ -9,25 +9,32 @@ what they send over a link adds up.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from p2smt.cluster.topology import LinkKind, Topology
-from p2smt.cost.loads.explicit_siblings import sibling_use
+from p2smt.cluster.topology import Level, LinkKind, Topology
 from p2smt.cost.loads.level_use import (
+    FloatArray,
     Footprint,
     LevelUse,
     PortProfile,
     Profile,
     message_footprint,
+    worst_link,
 )
-from p2smt.cost.loads.rings import chain_steps
-from p2smt.cost.loads.routing import FloatArray, worst_link
-from p2smt.cost.loads.step_groups import StepGroups, entity_of, sent_by
-from p2smt.parallelism.placement import IntArray
+from p2smt.cost.loads.rings import (
+    GroupTrees,
+    chain_steps,
+    group_trees,
+    mesh_load,
+    node_order,
+    parallel_rings,
+)
+from p2smt.parallelism.placement import BoolArray, IntArray
 
 
 def explicit_footprint(
@@ -212,3 +219,248 @@ def explicit_send(topology: Topology, source: IntArray, target: IntArray) -> Foo
             )
             uses.append(LevelUse(j, path=path, least_inside=1, closed_inside=1))
     return message_footprint(topology, 2, meeting, tuple(uses))
+
+
+# The use of a level whose links join siblings without a switch, found device by device.
+
+
+def sibling_use(topology: Topology, every: Sequence[StepGroups], j: int) -> LevelUse | None:
+    """The use of a ring, torus or full mesh by groups of these sizes; None: they do not use it."""
+    level, under = topology.levels[j], topology.devices_under(j)
+    siblings = [groups.rows // under for groups in every]
+    if not any(_spans_siblings(sibling, level.size) for sibling in siblings):
+        return None
+    both = [
+        (groups, _closed(sibling, level.size))
+        for groups, sibling in zip(every, siblings, strict=True)
+    ]
+    inside = [_inside(topology, groups, j, closed) for groups, closed in both]
+    rings = [_RingLoads.of(level, groups, under, closed) for groups, closed in both]
+    paths = [replace(ring, weight=1.0) for ring in rings]
+    drawn = [_sibling_drawn(topology, groups, j, closed) for groups, closed in both]
+    return LevelUse(
+        j,
+        least_inside=min(least for least, _ in inside),
+        ring=_ring_load(level, rings, cycle=True),
+        path=max(
+            _ring_load(level, paths, cycle=False),
+            _ring_load(level, [path.reversed() for path in paths], cycle=False),
+        ),
+        tree=_sibling_tree(topology, every, j),
+        pairs=_pair_load(level, (row for sibling in siblings for row in sibling)),
+        closed_inside=min((least for _, least in inside if least), default=0),
+        ring_drawn=max(one[0] for one in drawn),
+        path_drawn=max(one[1] for one in drawn),
+        tree_drawn=max(one[2] for one in drawn),
+    )
+
+
+def _inside(topology: Topology, groups: StepGroups, j: int, closed: BoolArray) -> tuple[int, int]:
+    """The fewest members in one sibling, and those of the ``closed`` groups (0: there are none)."""
+    where, count = entity_of(topology, groups.rows, j)
+    return int(count[where].min()), int(count[where[closed]].min()) if closed.any() else 0
+
+
+def _sibling_drawn(
+    topology: Topology, groups: StepGroups, j: int, closed: BoolArray
+) -> tuple[float, float, float]:
+    """What one device draws by a ring, a path and a tree of a group inside the level alone."""
+    if not closed.any():
+        return 0.0, 0.0, 0.0
+    where, count = entity_of(topology, groups.rows, j)
+    chosen = np.unique(where[closed])
+    ring, out, back, tree = (
+        float((sent / count)[chosen].max()) for sent in sent_by(topology, groups, j, len(count))
+    )
+    return ring, max(out, back), tree
+
+
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """Messages between siblings: ``row`` numbers the group of each."""
+
+    row: IntArray
+    source: IntArray
+    target: IntArray
+    weight: FloatArray
+
+    @staticmethod
+    def joined(every: Sequence[_Edges]) -> _Edges:
+        """Those of several lists, whose groups are others."""
+        rows, first = [], 0
+        for one in every:
+            rows.append(one.row + first)
+            first += 1 + int(one.row.max(initial=-1))
+        return _Edges(
+            np.concatenate(rows),
+            np.concatenate([one.source for one in every]),
+            np.concatenate([one.target for one in every]),
+            np.concatenate([one.weight for one in every]),
+        )
+
+    def chosen(self, which: BoolArray) -> _Edges:
+        """Some of them."""
+        ends = self.source[which], self.target[which]
+        return _Edges(self.row[which], *ends, self.weight[which])
+
+    def worst(self, level: Level) -> float:
+        """Load of the worst link: full meshes split a group's messages evenly over theirs."""
+        if level.link.kind is LinkKind.FULL_MESH:
+            return mesh_load(level, self.row, self.source, self.target, self.weight)
+        return worst_link(level, self.source, self.target, self.weight)
+
+
+def _sibling_tree(topology: Topology, every: Sequence[StepGroups], j: int) -> float:
+    """Load of the worst link by the chains inside nodes, each edge of which is used both ways."""
+    if j <= topology.node_level:
+        return math.inf
+    return _Edges.joined([_tree_edges(topology, groups, j) for groups in every]).worst(
+        topology.levels[j]
+    )
+
+
+def _tree_edges(topology: Topology, groups: StepGroups, j: int) -> _Edges:
+    size, trees = topology.levels[j].size, groups.trees
+    sibling = (groups.chain // topology.devices_under(j)).ravel()
+    ends = sibling[trees.source], sibling[trees.target]
+    meet = (ends[0] != ends[1]) & (ends[0] // size == ends[1] // size)
+    source, target = (np.concatenate([ends[i][meet], ends[1 - i][meet]]) for i in (0, 1))
+    row = np.tile(trees.source[meet] // groups.chain.shape[1], 2)
+    return _Edges(row, source, target, np.tile(trees.part[meet], 2))
+
+
+def _closed(sibling: IntArray, size: int) -> BoolArray:
+    """The rows that span several siblings, and nothing outside their level."""
+    parent = sibling // size
+    same = (parent == parent[:, :1]).all(axis=1)
+    return np.asarray(same & (sibling != sibling[:, :1]).any(axis=1))
+
+
+@dataclass(frozen=True, slots=True)
+class _RingLoads:
+    """Rings between siblings: ``rows`` in ring order; ``even``: rows whose ring is split evenly.
+
+    ``weight`` is what each of their edges carries.
+    """
+
+    level: Level
+    rows: IntArray
+    even: BoolArray
+    weight: float
+
+    @staticmethod
+    def of(level: Level, groups: StepGroups, under: int, closed: BoolArray) -> _RingLoads:
+        """A ring that passes each sibling of a whole ring or torus once is split evenly."""
+        rows = groups.ring // under
+        once = (rows != np.roll(rows, -1, axis=1)).sum(axis=1) == level.size
+        every = np.array([len(np.unique(row)) == level.size for row in rows])
+        mesh = level.link.kind is LinkKind.FULL_MESH
+        return _RingLoads(level, rows, closed & once & every & (not mesh), groups.weight)
+
+    def reversed(self) -> _RingLoads:
+        """The same, walked the other way."""
+        return replace(self, rows=self.rows[:, ::-1])
+
+    def shares(self, parents: int) -> FloatArray:
+        """What the rings that are split evenly put on each link, by parent entity."""
+        found = self.rows[self.even][:, 0] // self.level.size
+        share = self.weight / parallel_rings(self.level)
+        return np.asarray(np.bincount(found, minlength=parents) * share, dtype=np.float64)
+
+    def edges(self, cycle: bool) -> _Edges:
+        """The messages of the other rings; not ``cycle``: without the closing ones."""
+        rows = self.rows[~self.even]
+        following, size = np.roll(rows, -1, axis=1), self.level.size
+        meet = (rows // size == following // size) & (rows != following)
+        if not cycle:
+            meet[:, -1] = False
+        row = np.broadcast_to(np.arange(len(rows))[:, None], rows.shape)[meet]
+        return _Edges(row, rows[meet], following[meet], np.full(len(row), self.weight))
+
+
+def _ring_load(level: Level, rings: Sequence[_RingLoads], cycle: bool) -> float:
+    """Worst link with its weight on each edge of the rings; not ``cycle``: no closing ones.
+
+    Where a ring is split evenly, some link has no part in that edge; a mesh has all links alike.
+    """
+    mesh = level.link.kind is LinkKind.FULL_MESH
+    edges = _Edges.joined([ring.edges(cycle or mesh) for ring in rings])
+    if not any(ring.even.any() for ring in rings):
+        return edges.worst(level)
+    parents = 1 + max(int(ring.rows.max()) for ring in rings) // level.size
+    worst = 0.0
+    shares = np.sum([ring.shares(parents) for ring in rings], axis=0)
+    for parent, share in enumerate(shares.tolist()):
+        here = edges.chosen(edges.source // level.size == parent)
+        worst = max(worst, share + here.worst(level))
+    return worst
+
+
+def _spans_siblings(sibling: IntArray, size: int) -> bool:
+    return bool(((np.diff(sibling, axis=1) != 0) & (np.diff(sibling // size, axis=1) == 0)).any())
+
+
+def _pair_load(level: Level, rows: Iterable[IntArray]) -> float:
+    """Worst link when each ordered pair of members exchanges one unit."""
+    sources, targets, weights = [], [], []
+    for row in rows:
+        entity, count = np.unique(row, return_counts=True)
+        a, b = np.meshgrid(np.arange(len(entity)), np.arange(len(entity)), indexing="ij")
+        meet = (entity[a] // level.size == entity[b] // level.size) & (a != b)
+        sources.append(entity[a[meet]])
+        targets.append(entity[b[meet]])
+        weights.append((count[a] * count[b])[meet].astype(float))
+    return worst_link(level, *(np.concatenate(part) for part in (sources, targets, weights)))
+
+
+# The groups of one step, and what they send out of the entities of a level.
+
+
+@dataclass(frozen=True, slots=True)
+class StepGroups:
+    """The groups of one size in a step, one a row.
+
+    ``rows`` are sorted; ``ring`` is the order in which rings visit the members, ``chain`` that in
+    which they are grouped for ``trees``.  ``weight`` is what an edge of a ring carries, over the
+    same of the largest groups of the step: (p - 1)/p of the payload each.
+    """
+
+    rows: IntArray
+    ring: IntArray
+    chain: IntArray
+    trees: GroupTrees
+    weight: float
+
+    @staticmethod
+    def of(groups: IntArray, per_node: int, joins_nodes: bool, largest: int) -> StepGroups:
+        """Groups in communicator order, in a step whose largest have so many members."""
+        chain, members = node_order(groups, per_node, by_device=joins_nodes), groups.shape[1]
+        weight = 1.0 if members == largest else (1 - 1 / members) / (1 - 1 / largest)
+        ring, trees = chain if joins_nodes else groups, group_trees(chain, per_node)
+        return StepGroups(np.sort(groups, axis=1), ring, chain, trees, weight)
+
+
+def entity_of(topology: Topology, groups: IntArray, j: int) -> tuple[IntArray, IntArray]:
+    """Per member: a number for its (group, entity of level j), and the members in there."""
+    entity = groups // topology.devices_under(j)
+    total = int(np.prod(topology.sizes[: j + 1]))
+    key = entity + total * np.arange(len(groups))[:, None]
+    _, where, count = np.unique(key, return_inverse=True, return_counts=True)
+    return np.asarray(where.reshape(groups.shape)), np.asarray(count)
+
+
+def sent_by(topology: Topology, every: StepGroups, j: int, entities: int) -> tuple[FloatArray, ...]:
+    """Per (group, entity): what leaves it by a ring, by a chain out and in, and by a tree.
+
+    A ring leaves it once per cyclic run of its members.
+    """
+    where, _ = entity_of(topology, every.ring, j)
+    apart = where != np.roll(where, -1, axis=1)
+    runs = np.bincount(where[apart], minlength=entities)
+    chain = apart[:, :-1]
+    away = np.bincount(where[:, :-1][chain], minlength=entities)
+    into = np.bincount(where[:, 1:][chain], minlength=entities)
+    grouped, _ = entity_of(topology, every.chain, j)
+    tree = every.trees.sent(grouped.ravel(), j > topology.node_level)
+    both = runs * every.weight, away.astype(float), into.astype(float), tree
+    return tuple(np.asarray(sent, dtype=np.float64) for sent in both)

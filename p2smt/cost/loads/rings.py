@@ -13,12 +13,14 @@ dimension of 2 adds none.  A group that does not close the level keeps its one r
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
 from p2smt.cluster.topology import Level, LinkKind, Topology
-from p2smt.cost.loads.routing import FloatArray, worst_link
+from p2smt.cost.loads.level_use import FloatArray, worst_link
 from p2smt.parallelism.placement import IntArray
 
 
@@ -91,3 +93,150 @@ def mesh_load(
         source, target = np.append(source, a), np.append(target, b)
         weight = np.append(weight, np.full(len(a), load / len(a)))
     return worst_link(level, source, target, weight)
+
+
+# The double binary tree over the nodes of a group, and what it sends out of each.
+# Half of the payload goes through each of two trees; where one has an inner node, the other mostly
+# has a leaf.  Inside a node the members are a chain whose head talks to other nodes.  An all-reduce
+# sends up to the root and back down, so each edge carries half of the payload in both directions.
+#
+# Where a group spans several nodes, a library runs one such pair of trees per channel, and the
+# chain of each channel starts at another member (the one next to the channel's network card): on
+# average every edge of the closed chain of q members is used by (q - 1)/q of them, and every
+# member is the head of 1/q.  In one node alone there is no such reason, and the chain is the same
+# in
+# every channel.
+#
+# Sources: Sanders, Speck, Traff 2009 (two trees); NCCL 2.30.7, src/graph/trees.cc (ncclGetDtree)
+# and
+# connect.cc (chains, channels).
+
+
+HALF = 0.5
+"""Part of the payload in each of the two trees."""
+
+
+@lru_cache(maxsize=256)
+def double_binary_tree(nodes: int) -> tuple[IntArray, IntArray]:
+    """The parent of each node in both trees, -1 at the root; nodes are numbered in their order.
+
+    The second tree mirrors the first if there is an even number of nodes; otherwise it is the
+    first, shifted by one node.
+    """
+    first = _binary_tree(nodes)
+    if nodes % 2 == 0:
+        return first, np.where(first < 0, -1, nodes - 1 - first)[::-1].copy()
+    shifted = np.where(first < 0, -1, (first + 1) % nodes)
+    return first, np.roll(shifted, 1)
+
+
+def _binary_tree(nodes: int) -> IntArray:
+    """Parents in a tree that alternates leaves (odd numbers) and inner nodes; the root is 0.
+
+    With b the lowest bit of a number, its parent has b cleared and 2b set, or where there is no
+    such node, b cleared.
+    """
+    number = np.arange(nodes, dtype=np.int64)
+    lowest = number & -number
+    parent = (number ^ lowest) | (2 * lowest)
+    parent = np.where(parent < nodes, parent, number ^ lowest)
+    parent[0] = -1
+    return parent
+
+
+def tree_edges(nodes: int) -> tuple[IntArray, IntArray]:
+    """The edges of both trees: children and their parents."""
+    trees = double_binary_tree(nodes)
+    child = np.concatenate([np.flatnonzero(parent >= 0) for parent in trees])
+    return child, np.concatenate([parent[parent >= 0] for parent in trees])
+
+
+@lru_cache(maxsize=4096)
+def block_load(nodes: int, block: int) -> float:
+    """What the worst of equal blocks of successive nodes sends out (and receives), per n.
+
+    A block is what an entity holds of a group in device order: one node, or the nodes of a leaf.
+    """
+    child, parent = (end // block for end in tree_edges(nodes))
+    apart = child != parent
+    ends = np.concatenate([child[apart], parent[apart]])
+    return HALF * float(np.bincount(ends).max(initial=0))
+
+
+def inner_load(nodes: int, local: int, inside: int) -> float:
+    """The same for an entity with ``inside`` successive ones of the ``local`` members of a node."""
+    if nodes > 1:
+        chain = 2 * chain_part(local) if inside < local else 0.0
+        return chain + block_load(nodes, 1) * inside / local
+    return float(min(2, local // inside - 1))
+
+
+def chain_part(local: int) -> float:
+    """The part of the channels that use an edge of the closed chain of a node's members."""
+    return (local - 1) / local
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTrees:
+    """The edges of the trees of many groups, between positions in the flattened array of groups.
+
+    ``source``, ``target``, ``part``: each edge of a node's chain and the part of the channels that
+    use it.  ``child``, ``parent``: edges between nodes, by node; ``head`` is the position of a
+    node's first member, ``node`` the node of each member, ``local`` the members of each node.
+    """
+
+    source: IntArray
+    target: IntArray
+    part: FloatArray
+    child: IntArray
+    parent: IntArray
+    head: IntArray
+    node: IntArray
+    local: IntArray
+
+    def sent(self, entity: IntArray, inside_nodes: bool) -> FloatArray:
+        """What each entity sends out, per n; ``entity`` is that of each member (of each group)."""
+        ends = entity[self.source], entity[self.target]
+        apart = ends[0] != ends[1]
+        weight = np.where(apart, self.part, 0.0)
+        found = sum(np.bincount(end, weight, entity.max() + 1) for end in ends)
+        child, parent = self.head[self.child], self.head[self.parent]
+        if inside_nodes:  # every member is the head of as many channels
+            half = np.full(len(child), HALF)
+            both = np.bincount(np.concatenate([self.child, self.parent]), np.tile(half, 2))
+            each = np.zeros(len(self.head))
+            each[: len(both)] = both
+            share = (each / self.local)[self.node]
+            return np.asarray(found + np.bincount(entity, share))
+        ends = entity[child], entity[parent]
+        weight = np.where(ends[0] != ends[1], HALF, 0.0)
+        return np.asarray(found + sum(np.bincount(e, weight, entity.max() + 1) for e in ends))
+
+
+def group_trees(groups: IntArray, devices_per_node: int) -> GroupTrees:
+    """The trees of groups whose rows have the members of each node side by side."""
+    members = groups.shape[1]
+    host = groups // devices_per_node
+    fresh = np.ones(groups.shape, dtype=bool)
+    fresh[:, 1:] = np.diff(host, axis=1) != 0
+    head, node = np.flatnonzero(fresh), np.cumsum(fresh) - 1
+    local = np.diff(head, append=groups.size)
+    nodes = fresh.sum(axis=1)
+    source = np.arange(groups.size)
+    last = np.append(fresh.ravel()[1:], True)
+    target = np.where(last, head[node], source + 1)
+    one = np.repeat(nodes == 1, members)
+    part = np.where(one, np.where(last, 0.0, 1.0), (1 - 1 / local)[node])
+    used = part > 0
+    child, parent = _edges_between(nodes)
+    return GroupTrees(source[used], target[used], part[used], child, parent, head, node, local)
+
+
+def _edges_between(nodes: IntArray) -> tuple[IntArray, IntArray]:
+    """Edges of the trees of every group, by node; ``nodes`` is how many each group has."""
+    first = np.cumsum(nodes) - nodes
+    found = [tree_edges(1)]
+    for count in np.unique(nodes).tolist():
+        start = first[nodes == count][:, None]
+        found.append(tuple((start + end).ravel() for end in tree_edges(count)))
+    return np.concatenate([a for a, _ in found]), np.concatenate([b for _, b in found])

@@ -17,13 +17,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 from p2smt.cluster.topology import Topology
-from p2smt.cost.symbolic.chosen import ChosenCell
-from p2smt.cost.symbolic.curves import PayloadCurve
-from p2smt.cost.symbolic.exact import decimal
-from p2smt.cost.symbolic.roots import RootSum
+from p2smt.cost.symbolic.curves import PayloadCurve, RootSum
 from p2smt.errors import InputError, TooLarge
 
 Rationals = tuple[Fraction, ...]
@@ -49,7 +46,7 @@ class LinkNumbers:
     def of(topology: Topology) -> LinkNumbers:
         """Those of a topology's links, by the first protocol of each; a call costs nothing.
 
-        Under a library :func:`p2smt.cost.symbolic.library.library_numbers` says what they are.
+        Under a library :func:`p2smt.cost.symbolic.steps.library_numbers` says what they are.
         """
         first = [level.link.pieces[0] for level in topology.levels]
         return LinkNumbers(
@@ -379,3 +376,202 @@ def _times(a: Fraction, b: Fraction) -> Fraction:
 
 def _dot(a: Rationals, b: Rationals) -> Fraction:
     return sum(map(_times, a, b), Fraction(0))
+
+
+# Up to which payload a library takes one way of a step.
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenCell:
+    """From ``low`` to ``high`` bytes (None: without end) a library takes the way of this index.
+
+    ``below``: at ``high`` itself it takes that of the next cell.
+    """
+
+    low: Fraction
+    high: Fraction | None
+    way: int
+    below: bool = False
+
+    def reaches(self, payload_bytes: Fraction) -> bool:
+        """Whether a payload is not beyond its end."""
+        if self.high is None or payload_bytes < self.high:
+            return True
+        return payload_bytes == self.high and not self.below
+
+    def of_share(self, share: Fraction) -> ChosenCell:
+        """The same where the payload is a share of n."""
+        high = None if self.high is None else self.high / share
+        return ChosenCell(self.low / share, high, self.way, self.below)
+
+
+# Which of many lines is least, where: exact cells of a number from one bound to another.
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadLine:
+    """The function at_zero + slope x."""
+
+    at_zero: Fraction
+    slope: Fraction
+
+    def value(self, x: Fraction) -> Fraction:
+        """Its value."""
+        return self.at_zero + self.slope * x
+
+
+@dataclass(frozen=True, slots=True)
+class LeastCell:
+    """From ``low`` to ``high`` (None: without end) the functions ``best``, by index, are least."""
+
+    low: Fraction
+    high: Fraction | None
+    best: tuple[int, ...]
+
+
+def line_cells(
+    lines: Sequence[PayloadLine], low: Fraction, high: Fraction | None
+) -> tuple[LeastCell, ...]:
+    """The cells of the least line between two bounds; of equal lines all are named."""
+    at, cells = low, []
+    while high is None or at < high:
+        least = min(lines, key=lambda line: (line.value(at), line.slope))
+        end = _next_crossing(lines, least, at)
+        if high is not None and (end is None or end > high):
+            end = high
+        best = tuple(n for n, line in enumerate(lines) if line == least)
+        cells.append(LeastCell(at, end, best))
+        if end is None:
+            break
+        at = end
+    return tuple(cells)
+
+
+def _next_crossing(
+    lines: Sequence[PayloadLine], least: PayloadLine, at: Fraction
+) -> Fraction | None:
+    """Where another line falls below the least one first, beyond a point."""
+    steeper = (line for line in lines if line.slope < least.slope)
+    ends = ((line.at_zero - least.at_zero) / (least.slope - line.slope) for line in steeper)
+    return min((end for end in ends if end > at), default=None)
+
+
+def payload_cells(forms: Sequence[CostForm], numbers: LinkNumbers) -> tuple[LeastCell, ...]:
+    """Which cost is least, by the payload in bytes from 0 on, with these numbers of links."""
+    none = Fraction(0)
+    lines = [
+        PayloadLine(form.seconds(numbers, none), form.s_per_byte(numbers.s_per_byte))
+        for form in forms
+    ]
+    return line_cells(lines, none, None)
+
+
+def bandwidth_cells(
+    forms: Sequence[CostForm], betas: Rationals, level: int, low: Fraction, high: Fraction
+) -> tuple[LeastCell, ...]:
+    """Which cost is least for large payloads, by the beta of one level from ``low`` to ``high``.
+
+    betas: those of the levels; that of ``level`` does not count.
+
+    Between the kinks of all costs each is a line.
+    """
+    shapes = [_by_level(form, betas, level) for form in forms]
+    kinks = {at for parts in shapes for slope, rest in parts if slope for at in (rest / slope,)}
+    bounds = [low, *sorted(at for at in kinks if low < at < high), high]
+    cells: list[LeastCell] = []
+    for first, last in pairwise(bounds):
+        middle = (first + last) / 2
+        lines = [_line_at(parts, middle) for parts in shapes]
+        cells += line_cells(lines, first, last)
+    return _merged(cells)
+
+
+def _by_level(form: CostForm, betas: Rationals, level: int) -> list[tuple[Fraction, Fraction]]:
+    """Each maximum as max(slope x, rest) in the beta x of one level."""
+    others = [j for j in range(len(betas)) if j != level]
+    none = Fraction(0)
+    return [
+        (loads[level], max((loads[j] * betas[j] for j in others), default=none))
+        for loads in form.maxima
+    ]
+
+
+def _line_at(parts: Sequence[tuple[Fraction, Fraction]], x: Fraction) -> PayloadLine:
+    """The line that a sum of max(slope x, rest) is around a point that is no kink."""
+    steep = [slope * x > rest for slope, rest in parts]
+    zero = Fraction(0)
+    return PayloadLine(
+        sum((rest for (_, rest), up in zip(parts, steep, strict=True) if not up), zero),
+        sum((slope for (slope, _), up in zip(parts, steep, strict=True) if up), zero),
+    )
+
+
+def _merged(cells: Sequence[LeastCell]) -> tuple[LeastCell, ...]:
+    """Neighbours with the same best put together."""
+    found: list[LeastCell] = []
+    for cell in cells:
+        if found and found[-1].best == cell.best:
+            found[-1] = LeastCell(found[-1].low, cell.high, cell.best)
+        else:
+            found.append(cell)
+    return tuple(found)
+
+
+# The rational that a load in floating point stands for.
+# A load is made of whole numbers by a handful of operations, so it is a rational of a small
+# denominator, and its float differs from it by a few roundings.  Two fractions of denominators up
+# to
+# Q differ by at least 1 / Q^2: where that is far more than the roundings, one fraction alone is
+# near
+# the float, and that is the load.
+
+
+_ROUNDING = Fraction(1, 2**48)
+"""More than the relative error of a load: 32 roundings."""
+_ROUNDINGS = 4
+"""Of the handful of operations that a library estimates times by."""
+_MARGIN = 2**5
+"""So many times smaller than they might be are denominators, so that no other float passes."""
+
+
+def exact(value: float) -> Fraction:
+    """The fraction of a small denominator that a float stands for.
+
+    Raises:
+        InputError: there is none within the rounding.
+    """
+    near = Fraction(value)
+    error = abs(near) * _ROUNDING
+    if not error:
+        return near
+    most = math.isqrt(int(1 / (2 * error))) // _MARGIN
+    found = near.limit_denominator(max(1, most))
+    if abs(found - near) > error:
+        rule = "has a denominator too large to be told from its rounding"
+        raise InputError(f"a load of {value:g}", rule, "take smaller groups or fewer ports")
+    return found
+
+
+def decimal(value: float) -> Fraction:
+    """The shortest decimal number whose float this is, as a file would write it."""
+    return Fraction(repr(value))
+
+
+def simplest(value: float) -> Fraction:
+    """The fraction of the least denominator within a few roundings of a float that is not negative.
+
+    For numbers made of decimals whose fraction :func:`exact` could not tell from others.
+    """
+    if not value:
+        return Fraction(0)
+    error = Fraction(math.ulp(value)) * _ROUNDINGS
+    return _between(Fraction(value) - error, Fraction(value) + error)
+
+
+def _between(low: Fraction, high: Fraction) -> Fraction:
+    """The fraction of the least denominator between two positive ones."""
+    whole = -(-low.numerator // low.denominator)
+    if whole <= high:
+        return Fraction(whole)
+    below = low.numerator // low.denominator
+    return below + 1 / _between(1 / (high - below), 1 / (low - below))

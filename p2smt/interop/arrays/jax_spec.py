@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from p2smt.arrays.element import ReduceOp
-from p2smt.arrays.layout import Layout
-from p2smt.arrays.mesh import Mesh, SubAxis
 from p2smt.errors import InputError
+from p2smt.resharding.types import Layout, Mesh, ReduceOp, SubAxis
 
 Entry = None | str | tuple[str, ...]
 """What a ``PartitionSpec`` says of a dimension."""

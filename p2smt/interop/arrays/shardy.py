@@ -11,11 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from p2smt.arrays.element import ReduceOp
-from p2smt.arrays.frame import joined
-from p2smt.arrays.layout import Layout
-from p2smt.arrays.mesh import Mesh, SubAxis
 from p2smt.errors import InputError
+from p2smt.resharding.states import joined
+from p2smt.resharding.types import Layout, Mesh, ReduceOp, SubAxis
 
 _NAME = r"@(?P<name>[A-Za-z_][\w.$-]*|\"[^\"]*\")"
 _MESH = re.compile(

@@ -17,11 +17,8 @@ from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
 from torch.distributed.tensor.placement_types import _StridedShard
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType, ReduceOp
-from p2smt.arrays.layout import Layout
-from p2smt.arrays.mesh import Mesh, SubAxis
 from p2smt.errors import InputError
+from p2smt.resharding.types import ArrayType, ElementType, Layout, Mesh, ReduceOp, SubAxis, Uneven
 
 _Orders = dict[int, list[int]]
 """Per tensor dimension the mesh dimensions that shard it, major first."""

@@ -19,9 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from p2smt.interop.mscclpp.execution_plan import semaphore_counter
+from p2smt.interop.mscclpp.execution_plan import PAIRED, letters, semaphore_counter
 from p2smt.interop.mscclpp.grid import Window
-from p2smt.interop.mscclpp.operands import PAIRED, letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

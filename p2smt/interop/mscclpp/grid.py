@@ -18,7 +18,7 @@ from math import gcd, lcm
 from typing import TYPE_CHECKING, TypeAlias
 
 from p2smt.errors import TooLarge
-from p2smt.interop.mscclpp.operands import letters
+from p2smt.interop.mscclpp.execution_plan import letters
 from p2smt.schedules.model import Buffer, Sizes, Span
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from p2smt.interop.mscclpp.execution_plan import (
     Op,
     Operand,
     ThreadBlock,
+    letters,
 )
-from p2smt.interop.mscclpp.operands import letters
 from p2smt.schedules.model import Buffer
 
 if TYPE_CHECKING:

@@ -14,14 +14,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from p2smt.cluster.device import DTYPES
+from p2smt.cluster.link import DTYPES
 from p2smt.interop.exported import Exported
-from p2smt.interop.trainers.chunks import counts_ends, micro_batches
+from p2smt.interop.trainers.torchtitan import counts_ends, micro_batches
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer, needs_selective
-from p2smt.workload.batch import Batch
-from p2smt.workload.formulas.stages import chunk_layers
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.transformer import Transformer
+from p2smt.training.formulas.stages import chunk_layers
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
 
 _MISSING = (
     MissingFeature(

@@ -13,15 +13,14 @@ import shlex
 from collections.abc import Iterator
 from itertools import groupby
 
-from p2smt.cluster.device import DTYPES
+from p2smt.cluster.link import DTYPES
 from p2smt.interop.exported import Exported
-from p2smt.interop.trainers.chunks import counts_ends
+from p2smt.interop.trainers.torchtitan import counts_ends
 from p2smt.interop.trainers.trainer import MissingFeature, Trainer
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiency import Framework
-from p2smt.workload.formulas.stages import chunk_layers
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.transformer import Transformer
+from p2smt.training.efficiency import Framework
+from p2smt.training.formulas.stages import chunk_layers
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
 
 _MISSING = (
     MissingFeature(

@@ -9,9 +9,8 @@ from p2smt.interop.trainers.deepspeed import DEEPSPEED
 from p2smt.interop.trainers.megatron import MEGATRON
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
-from p2smt.workload.batch import Batch
-from p2smt.workload.strategy import Strategy
-from p2smt.workload.transformer import Transformer
+from p2smt.training.strategy import Batch, Strategy
+from p2smt.training.transformer import Transformer
 
 TRAINERS: tuple[Trainer, ...] = (MEGATRON, TORCHTITAN, DEEPSPEED)
 

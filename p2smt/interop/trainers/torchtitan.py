@@ -14,19 +14,13 @@ Source: pytorch/torchtitan at the commit below: ``torchtitan/config/configs.py``
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from p2smt.interop.exported import Exported
-from p2smt.interop.trainers.chunks import micro_batches
-from p2smt.interop.trainers.titan_models import titan_model
-from p2smt.interop.trainers.trainer import (
-    MissingFeature,
-    Trainer,
-    needs_selective,
-)
-from p2smt.workload.batch import Batch
-from p2smt.workload.formulas.stages import chunk_layers
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.transformer import Transformer
+from p2smt.interop.trainers.trainer import MissingFeature, Trainer, needs_selective
+from p2smt.training.formulas.stages import chunk_layers
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
 
 _BLOCK = 128
 """Tokens of a block of flex attention's mask."""
@@ -168,3 +162,52 @@ TORCHTITAN = Trainer(
     split=_split,
     write=_write,
 )
+
+
+# The layers of each chunk of a pipeline, in the order of the model.
+
+
+def counts_ends(layers: tuple[int, ...]) -> bool:
+    """Whether embedding and logits stand for a layer of the first and the last chunk."""
+    each = layers[0] + 1
+    return len(layers) > 2 and layers == (each - 1, *(each,) * (len(layers) - 2), each - 1)
+
+
+def micro_batches(batch: Batch, strategy: Strategy) -> int:
+    """How many micro-batches a pipeline takes in an iteration."""
+    return batch.sequences // (strategy.dp * strategy.micro_batch)
+
+
+# The models that TorchTitan has configurations for, told by their sizes.
+# Source: ``torchtitan/models/{llama3,qwen3}/config_registry.py`` and ``__init__.py``; those that
+# compute in bf16.  ``llama3_405b`` computes in float8, so it is none of them.
+
+
+TitanSizes = tuple[int, int, int, int, int, int, int, bool]
+"""Layers, hidden, heads, kv_heads, ffn, vocab, head_size, whether tied."""
+_LLAMA, _QWEN = 131072, 40960
+
+
+@dataclass(frozen=True, slots=True)
+class TitanModel:
+    """A configuration: what ``--module`` and ``--config`` name, and its longest sequence."""
+
+    module: str
+    config: str
+    most_tokens: int
+
+
+_MODELS: dict[TitanSizes, TitanModel] = {
+    (32, 4096, 32, 8, 14336, 128256, 128, False): TitanModel("llama3", "llama3_8b", _LLAMA),
+    (80, 8192, 64, 8, 28672, 128256, 128, False): TitanModel("llama3", "llama3_70b", _LLAMA),
+    (28, 1024, 16, 8, 3072, 151936, 128, True): TitanModel("qwen3", "qwen3_0_6b", _QWEN),
+    (28, 2048, 16, 8, 6144, 151936, 128, True): TitanModel("qwen3", "qwen3_1_7b", _QWEN),
+    (40, 5120, 40, 8, 17408, 151936, 128, False): TitanModel("qwen3", "qwen3_14b", _QWEN),
+    (64, 5120, 64, 8, 25600, 151936, 128, False): TitanModel("qwen3", "qwen3_32b", _QWEN),
+}
+
+
+def titan_model(model: Transformer) -> TitanModel | None:
+    """The configuration that has these sizes, if there is one."""
+    sizes = (model.layers, model.hidden, model.heads, model.kv_heads, model.ffn, model.vocab)
+    return _MODELS.get((*sizes, model.head_size, model.tied))

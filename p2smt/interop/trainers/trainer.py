@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from p2smt.errors import InputError
-from p2smt.interop.exported import Exported
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiency import Framework
-from p2smt.workload.strategy import AXES, Recompute, Strategy
-from p2smt.workload.transformer import Transformer
-from p2smt.workload.validity import check
+from p2smt.interop.exported import Exported, Writer
+from p2smt.interop.places import PlacedPlan
+from p2smt.plans.file_model import PlanModel
+from p2smt.training.efficiency import Framework
+from p2smt.training.plan_block import efficiency_in, run_of
+from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
+from p2smt.training.validity import check
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +86,22 @@ class Trainer:
 def needs_selective(_: Transformer, __: Batch, found: Strategy) -> bool:
     """Where attention alone is computed again."""
     return found.recompute is Recompute.SELECTIVE
+
+
+# The options of a trainer from a plan file that has a ``training`` block.
+
+
+def options_writer(trainer: Trainer, ending: str) -> Writer:
+    """A row for `export`: the options with which the trainer runs a plan's strategy."""
+
+    def write(placed: PlacedPlan, path: str) -> Exported:  # noqa: ARG001
+        plan = placed.plan
+        if not isinstance(plan, PlanModel) or plan.training is None:
+            rule = "is no plan of a training: it says nothing of model, batch and strategy"
+            raise InputError(placed.source, rule, "give a file that `p2smt plan -o` wrote")
+        run = run_of(plan.training, placed.source)
+        framework = efficiency_in(plan.training, placed.source).framework
+        return trainer.export(run.model, run.batch, run.strategy, framework)
+
+    what = f"{trainer.title}: how it runs the strategy of `plan -o`"
+    return Writer(f"{trainer.name}-options", what, ending, write)

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from p2smt.cluster.nodes.allocation import allocated
-from p2smt.cluster.nodes.blocking import unstated_levels
+import numpy as np
+
+from p2smt.cluster.allocation import allocated, unstated_levels
+from p2smt.collectives.demand import demand_of
 from p2smt.cost.regime import regime
 from p2smt.cost.scene import Scene
+from p2smt.cost.step_time import StepTime
+from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.allocation import rank_hosts
-from p2smt.plans.check.numbers import plan_bounds, plan_notes, request_bounds, request_notes
 from p2smt.plans.check.restrictions import broken_by_program, broken_rules
-from p2smt.plans.check.steps import check_program_on_ranks, check_request, check_single_on_ranks
 from p2smt.plans.expected import Expected, on_ranks, on_scene
-from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel, RequestModel
+from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel, RequestModel, StepModel
 from p2smt.plans.problem import allocation_problem, located, plan_problem
-from p2smt.plans.rank_answer import rank_answer, rank_step_groups
-from p2smt.plans.rank_program import ON_DEVICES, rank_program_answer
-from p2smt.plans.rank_scene import RankScene
-from p2smt.plans.solution import objective
+from p2smt.plans.rank_scene import ON_DEVICES, RankScene, check_on_ranks, rank_program_answer
+from p2smt.plans.solution import objective, rank_answer, rank_hosts, rank_step_groups
+from p2smt.programs import semantics
 from p2smt.programs.basis import basis_names, proof_bases
-from p2smt.programs.program import parse_program
-from p2smt.programs.semantics import Violation
+from p2smt.programs.check import check_program
+from p2smt.programs.program import Program, lower, parse_instruction, parse_program
+from p2smt.programs.semantics import Step, Trace, Violation, ViolationKind
+from p2smt.result import Status
 
 OPTIMALITY, LINKS_OF_PLAN = "optimality", "link-level bound of the plan"
 """What only a search can check: both are the least over all placements."""
@@ -234,3 +236,296 @@ def _not_checked(plan: AnyPlan, found: Sequence[_Found]) -> Iterator[str]:
     for n, one in enumerate(found, start=1):
         if one.how.startswith("quotient"):
             yield f"request {n} device by device"
+
+
+# Compares the numbers in a plan file with those that the cost model and the checker find.
+# What only a search proves is not compared: the solver's bounds, beyond that none lies above its
+# time, that "optimal" means equal, and that a bound is told only where one can be known.  The
+# link-level bound of a plan is the least over all placements, so that of its own lies above it.
+# Plans of version 1 counted latencies in theirs, where no library ran: these are not compared.
+
+
+TOLERANCE = 1e-9
+_ROUNDING = 1e-13  # payloads and loads may be fractions of a byte: only float rounding is allowed
+PROVED_WITHIN = 1e-6
+"""Of a time: to ticks of so much it is rounded when a solver proves an optimum."""
+
+
+def request_notes(
+    n: int, model: RequestModel, expected: Expected, levels: Sequence[str]
+) -> Iterator[str]:
+    """What a valid request misstates; ``n`` counts requests from 0."""
+    where, shards = f"request {n + 1}", expected.shards
+    yield from differ(f"{where} seconds", model.seconds, expected.seconds)
+    yield from differ(f"{where} single_collective_s", model.single_collective_s, expected.single_s)
+    if model.peak_bytes != expected.peak_bytes:
+        yield f"{where} peak_bytes says {model.peak_bytes}, it needs {expected.peak_bytes}"
+    if model.chunks > 1 and len(expected.steps) <= 1:
+        yield f"{where} chunks says {model.chunks}, but only several steps are pipelined"
+    if model.shards != (None if shards is None else list(shards)):
+        yield f"{where} shards are not those that the members end with"
+    found = zip(model.steps, expected.steps, expected.payloads, strict=True)
+    for number, (step, time, payload) in enumerate(found, start=1):
+        yield from _step_notes(f"{where} step {number}", step, time, payload, levels)
+
+
+def _step_notes(
+    where: str, step: StepModel, time: StepTime, payload: float, levels: Sequence[str]
+) -> Iterator[str]:
+    yield from differ(f"{where} seconds", step.seconds, time.seconds)
+    yield from differ(f"{where} payload_bytes", step.payload_bytes, payload, _ROUNDING)
+    yield from differ(f"{where} load_bytes", step.load_bytes, time.load_bytes, _ROUNDING)
+    bottleneck = None if time.level is None else levels[time.level]
+    said = (step.algorithm, step.protocol, step.bottleneck)
+    if said != (time.algorithm, time.protocol, bottleneck):
+        yield f"{where} algorithm, protocol or bottleneck is not that of the cost model"
+
+
+def plan_notes(plan: AnyPlan, objective_s: float, programs_s: float | None) -> Iterator[str]:
+    """What a plan misstates as a whole.
+
+    ``programs_s``: on named hosts the objective with programs (None: no request has one), where
+    ``objective_s`` is that of one collective per request.
+    """
+    yield from differ("objective_s", plan.objective_s, objective_s)
+    said = plan.with_programs_s if isinstance(plan, PlanModel) else None
+    if said is not None and programs_s is None:
+        yield f"with_programs_s says {said}, but no request has a program beside its collective"
+    elif said is None and programs_s is not None and plan.objective_s is not None:
+        yield f"with_programs_s is missing: with the programs of the requests it is {programs_s}"
+    elif said is not None and programs_s is not None:
+        yield from differ("with_programs_s", said, programs_s)
+    peak_bytes = max(request.peak_bytes for request in plan.requests)
+    if plan.peak_bytes != peak_bytes:
+        yield f"peak_bytes says {plan.peak_bytes}, the largest of its requests {peak_bytes}"
+
+
+def request_bounds(
+    n: int, model: RequestModel, expected: Expected, links_alone: bool
+) -> Iterator[str]:
+    """What is wrong with the bounds and the status of a valid request.
+
+    ``links_alone``: its link-level bound counts nothing else, as in files of today.
+    """
+    where, physical_s = f"request {n + 1}", expected.physical_bound_s
+    if links_alone:
+        yield from differ(f"{where} physical_bound_s", model.physical_bound_s, physical_s)
+    if model.bound_s is None or model.seconds is None:
+        return
+    yield from bound_notes(where, model.bound_s, model.seconds, model.status)
+    proved_s = expected.proved_s
+    if not expected.searched and model.bound_s > proved_s * (1 + TOLERANCE):
+        yield f"{where}: bound_s lies above the only one that is known, {proved_s}"
+
+
+def plan_bounds(plan: AnyPlan, physical_s: float, on_hosts: bool) -> Iterator[str]:
+    """What is wrong with the bounds and the status of a plan.
+
+    ``physical_s`` is the objective of what the links allow on the plan's own placement.
+    ``on_hosts``: a rank list on named hosts, whose orders were searched.
+    """
+    if plan.bound_s is None or plan.objective_s is None or plan.physical_bound_s is None:
+        return
+    yield from bound_notes("the plan", plan.bound_s, plan.objective_s, plan.status)
+    if on_hosts:
+        if plan.physical_bound_s > plan.objective_s * (1 + TOLERANCE):
+            yield "the plan: physical_bound_s lies above the time that it bounds"
+        return
+    settled = all(request.status is Status.OPTIMAL for request in plan.requests)
+    if plan.status is Status.OPTIMAL and not settled:
+        yield "the plan is called optimal, but not each of its requests is"
+    if plan.status is Status.OPTIMAL and plan.matrix is None:
+        yield "the plan is called optimal, but rank lists were not searched"
+    if plan.matrix is None and max(plan.bound_s, plan.physical_bound_s) > 0:
+        yield "bound_s and physical_bound_s of a rank list are 0: nothing bounds rank orders"
+    if (
+        plan.matrix is not None
+        and plan.links_alone
+        and plan.physical_bound_s > physical_s * (1 + TOLERANCE)
+    ):
+        yield f"physical_bound_s lies above {physical_s}, which the links allow this placement"
+
+
+def differ(
+    what: str, said: float | None, found: float, tolerance: float = TOLERANCE
+) -> Iterator[str]:
+    """That a number is not the cost model's, if it is not; None: none is told."""
+    if said is not None and abs(said - found) > tolerance * max(abs(found), 1e-30):
+        yield f"{what} says {said}, the cost model {found}"
+
+
+def bound_notes(where: str, bound: float, value: float, status: Status) -> Iterator[str]:
+    """What is wrong with a bound on a value, and with what the status says of both."""
+    if bound > value * (1 + TOLERANCE):
+        yield f"{where}: bound_s lies above the time that it bounds"
+    if status is Status.OPTIMAL and bound < value * (1 - PROVED_WITHIN):
+        yield f"{where}: is called optimal, but bound_s lies below its time"
+    if status not in (Status.OPTIMAL, Status.FEASIBLE, Status.UNKNOWN):
+        yield f"{where}: the status {status.value} is none of a plan"
+
+
+# Checks the steps of a plan's request: their groups, and what the program means on them.
+
+
+def check_request(model: RequestModel, scene: Scene, groups: IntArray) -> tuple[Trace, str]:
+    """The trace of a request's steps as the file lists them, and what it was run on.
+
+    ``groups`` are the reduction groups of the request's axes.  A rank in a violation is a
+    device of the first reduction group.
+
+    Raises:
+        InputError: a program or instruction that is no text of the language, or names a level
+            that the topology lacks.
+    """
+    if model.program is None or not model.kind.has_programs:
+        how = "one fixed step" if scene.hierarchy.size > 1 else "nothing to do"
+        return Trace(_fixed_violation(model, scene, groups)), how
+    trace, how = _check_program(model, parse_program(model.program), scene, groups)
+    return _in_devices(trace, groups), how
+
+
+def check_single_on_ranks(model: RequestModel, groups: IntArray) -> Violation | None:
+    """A request on a rank list that is the one collective on the groups of its axes."""
+    kind, alone = model.kind.value, groups.shape[1] == 1
+    if model.program is not None:
+        return _violation(0, f"a request {kind} on a rank list is one step and has no program")
+    if len(model.steps) != (0 if alone else 1):
+        wanted = "no step" if alone else "one step"
+        return _violation(0, f"a request {kind} over {groups.shape[1]} devices needs {wanted}")
+    if alone:
+        return None
+    step = model.steps[0]
+    if step.instruction != kind or sorted(step.groups) != sorted(groups.tolist()):
+        return _violation(1, f"step 1: is not {kind} on the groups of the axes")
+    return None
+
+
+def check_program_on_ranks(model: RequestModel, program: Program, scene: RankScene) -> Trace:
+    """The trace of a request's program on a rank list, on every group.
+
+    Violations name devices.
+
+    Raises:
+        InputError: a program or instruction that is no text of the language, or names a level
+            that the topology lacks.
+        TooLarge: a group has more members than states are checked for.
+    """
+    listed = tuple(parse_instruction(step.instruction) for step in model.steps)
+    if listed != program.instructions:
+        return _broken_trace(0, "the instructions of the steps are not those of the program")
+    checked = check_on_ranks(scene, program)
+    if (broken := checked.trace.violation) is not None:
+        group = scene.groups[checked.group].tolist()
+        rank = None if broken.rank is None else group[broken.rank]
+        members = tuple(group[position] for position in broken.group)
+        text = broken.message + _counted_in(broken, group)
+        named = replace(broken, group=members, rank=rank, message=text)
+        return replace(checked.trace, violation=named)
+    for number, (step, one) in enumerate(zip(model.steps, listed, strict=True), start=1):
+        wanted = sorted(map(list, scene.step_groups(one)))
+        if sorted(step.groups) != wanted:
+            return _broken_trace(
+                number, f"step {number}: the groups are not those of its instruction"
+            )
+    return checked.trace
+
+
+def _check_program(
+    model: RequestModel, program: Program, scene: Scene, groups: IntArray
+) -> tuple[Trace, str]:
+    hierarchy, steps = scene.hierarchy, []
+    listed = tuple(parse_instruction(step.instruction) for step in model.steps)
+    if listed != program.instructions:
+        text = "the instructions of the steps are not those of the program"
+        return _broken_trace(0, text), "devices"
+    for number, step in enumerate(model.steps, start=1):
+        local = _local_groups(step.groups, groups)
+        if local is None:
+            text = f"step {number}: the groups do not repeat over the axes' reduction groups"
+            return _broken_trace(number, text), "devices"
+        steps.append(Step(listed[number - 1].collective, local))
+    if hierarchy.size > semantics.MAX_DEVICES:
+        quotient = check_program(demand_of(model.kind), hierarchy, program)
+        trace, how = quotient.trace, quotient.how
+    else:
+        trace, how = semantics.run(demand_of(model.kind), hierarchy.size, steps), "devices"
+    return (
+        trace if trace.violation else _unexpected_groups(model, program, scene, groups) or trace
+    ), how
+
+
+def _unexpected_groups(
+    model: RequestModel, program: Program, scene: Scene, groups: IntArray
+) -> Trace | None:
+    """Broken if some step's groups, in any order, are not those that its instruction forms."""
+    hierarchy = scene.hierarchy
+    for number, (step, instruction) in enumerate(
+        zip(model.steps, program.instructions, strict=True), start=1
+    ):
+        wanted = lower(groups, hierarchy.factors, hierarchy.grouping(instruction))
+        if sorted(step.groups) != sorted(wanted.tolist()):
+            return _broken_trace(
+                number, f"step {number}: the groups are not those of its instruction"
+            )
+    return None
+
+
+def _broken_trace(step: int, text: str) -> Trace:
+    return Trace(_violation(step, text))
+
+
+def _violation(step: int, text: str) -> Violation:
+    return Violation(ViolationKind.GROUP_SHAPE, step, (), None, None, text)
+
+
+def _fixed_violation(model: RequestModel, scene: Scene, groups: IntArray) -> Violation | None:
+    """A request with one fixed step runs on the reduction groups themselves."""
+    kind, alone = model.kind.value, scene.hierarchy.size == 1
+    if model.program is not None:
+        return _violation(0, f"a request {kind} has one fixed step and no program")
+    if alone and not model.steps:
+        return None
+    if alone or model.kind.has_programs or len(model.steps) != 1:
+        wanted = "no step" if alone else "a program" if model.kind.has_programs else "one step"
+        return _violation(0, f"a request {kind} over {scene.hierarchy.size} devices needs {wanted}")
+    if model.steps[0].instruction != kind or model.steps[0].groups != groups.tolist():
+        return _violation(1, f"step 1: is not {kind} on the groups of the axes")
+    return None
+
+
+def _local_groups(step: Sequence[Sequence[int]], groups: IntArray) -> IntArray | None:
+    """Positions in the reduction groups; None unless every reduction group has the same ones."""
+    if not step or not step[0] or len({len(row) for row in step}) != 1:
+        return None
+    listed = np.array(step, dtype=np.int64)
+    count, members = groups.shape
+    if listed.max() >= groups.size or len(listed) % count:
+        return None
+    where = np.empty((2, groups.size), dtype=np.int64)
+    where[0, groups] = np.arange(count)[:, None]
+    where[1, groups] = np.arange(members)
+    owner, position = where[0, listed], where[1, listed]
+    order = np.argsort(owner[:, 0], kind="stable")
+    local = position[order].reshape(count, -1, listed.shape[1])
+    within = (owner == owner[:, :1]).all()
+    even = (np.bincount(owner[:, 0], minlength=count) == len(listed) // count).all()
+    return local[0] if within and even and (local == local[0]).all() else None
+
+
+def _in_devices(trace: Trace, groups: IntArray) -> Trace:
+    """The violation in device ids, for the first reduction group."""
+    first, broken = groups[0].tolist(), trace.violation
+    if broken is None or max(broken.group, default=0) >= len(first):
+        return trace
+    text = broken.message + _counted_in(broken, first)
+    rank = None if broken.rank is None else first[broken.rank]
+    members = tuple(first[position] for position in broken.group)
+    return replace(trace, violation=replace(broken, group=members, rank=rank, message=text))
+
+
+def _counted_in(broken: Violation, group: list[int]) -> str:
+    """Says in which group a message counts the members that it names, where that is not plain."""
+    if broken.rank is None or group == list(range(len(group))):
+        return ""
+    shown = ", ".join(map(str, group[:4])) + (", .." if len(group) > 4 else "")
+    return f" (counted in a reduction group such as {shown})"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from p2smt.collectives.names import Form
-from p2smt.cost.pipeline import chunk_counts
 from p2smt.cost.scene import Scene
+from p2smt.cost.step_time import chunk_counts
 from p2smt.parallelism.expressed import inside_matrix
 from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Placement
 from p2smt.parallelism.rank_list import RankMap

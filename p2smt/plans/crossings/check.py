@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from p2smt.errors import InputError
-from p2smt.plans.crossings.certificate import LeastSet, Needed
-from p2smt.plans.crossings.costs import program_form
-from p2smt.plans.crossings.farkas import broken
-from p2smt.plans.crossings.hitting import least_hitting
+from p2smt.plans.crossings.certificate import LeastSet, Needed, program_form
+from p2smt.plans.crossings.proofs import broken, least_hitting
 from p2smt.problems.crossing import Refutation
 
 CHECKED = ("meaning", "costs", "multipliers", "need")

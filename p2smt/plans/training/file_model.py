@@ -17,7 +17,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class ModelBlock(StrictModel):
-    """The sizes of a dense transformer (:class:`~p2smt.workload.transformer.Transformer`)."""
+    """The sizes of a dense transformer (:class:`~p2smt.training.transformer.Transformer`)."""
 
     name: Name
     layers: Count
@@ -39,7 +39,7 @@ class BatchBlock(StrictModel):
 
 
 class StrategyBlock(StrictModel):
-    """Degrees and switches (:class:`~p2smt.workload.strategy.Strategy`); ``split`` []: evenly."""
+    """Degrees and switches (:class:`~p2smt.training.strategy.Strategy`); ``split`` []: evenly."""
 
     tp: Count
     pp: Count
@@ -56,7 +56,7 @@ class StrategyBlock(StrictModel):
 
 
 class FrameworkBlock(StrictModel):
-    """What the framework overlaps (:class:`~p2smt.workload.efficiency.Framework`)."""
+    """What the framework overlaps (:class:`~p2smt.training.efficiency.Framework`)."""
 
     name: Name
     tp_hidden: bool

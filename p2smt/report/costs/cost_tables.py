@@ -1,18 +1,35 @@
-"""What `cost` tells a person about requests and programs."""
+"""What `cost` prints: programs on a placement, plans, and the same as data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import regime
+from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
-from p2smt.plans.solution import Alternative, RequestAnswer, in_chunks
-from p2smt.report.costs.request_table import shown_steps
-from p2smt.report.tables import gap, table
+from p2smt.plans.check.plan import PlanReport
+from p2smt.plans.file_model import AnyPlan, RequestModel
+from p2smt.plans.solution import TIMED_STEP, Alternative, RequestAnswer, in_chunks, timed_steps
+from p2smt.plans.untimed import told
+from p2smt.report.costs.request_table import (
+    layout_table,
+    peak_line,
+    planned,
+    request_table,
+    shown_steps,
+)
+from p2smt.report.tables import bound_text, gap, table
 from p2smt.units import format_time
+
+if TYPE_CHECKING:
+    from p2smt.plans.given_program import Sweep
+
+
+# What `cost` tells a person about requests and programs.
 
 
 def cost_tables(problem: Problem, candidates: Sequence[Alternative]) -> Iterator[RenderableType]:
@@ -57,3 +74,103 @@ def _parts(answer: RequestAnswer, topology: Topology) -> Iterator[str]:
     if decides is not None:
         yield f"decided by {decides}"
     yield f"checked on {answer.checked}" if answer.program is not None else answer.checked
+
+
+# The cost of requests and programs as plain data for ``--json``.
+
+
+def cost_data(problem: Problem, candidates: Sequence[Alternative]) -> dict[str, Any]:
+    """Of one request with one program its own fields, with several a list ``programs`` of those;
+    of several requests a list ``requests``, and the objective."""
+    if len(problem.requests) > 1:
+        (found,) = candidates
+        requests = [request_data(answer, problem.topology) for answer in found.requests]
+        return {"objective_s": found.objective_s, "requests": requests}
+    programs = [request_data(found.requests[0], problem.topology) for found in candidates]
+    return programs[0] if len(programs) == 1 else {"programs": programs}
+
+
+def sweep_data(sweep: Sweep) -> dict[str, Any]:
+    """Per size: its bytes, and the fields that the command gives for it alone."""
+    return {
+        "sizes": [
+            {"bytes": size, **cost_data(sweep.problem, at)}
+            for size, at in zip(sweep.sizes, sweep.by_size, strict=True)
+        ]
+    }
+
+
+def request_data(answer: RequestAnswer, topology: Topology) -> dict[str, Any]:
+    """One request: of one execution ``seconds``, per iteration ``total_s``, of one chunk the steps.
+
+    ``program`` is None where there is one fixed step, or nothing to do; ``regime`` is what decides
+    its time (:mod:`p2smt.cost.regime`), None where it takes none.
+    """
+    request = answer.request
+    return {
+        "kind": request.kind.value,
+        "axes": list(request.axes),
+        "bytes": request.payload_bytes,
+        "times": request.times,
+        "total_s": answer.total_s,
+        "program": None if answer.program is None else str(answer.program),
+        "chunks": answer.chunks,
+        "seconds": answer.seconds,
+        "single_collective_s": answer.single_s,
+        "algorithm_bound_s": answer.bound_s,
+        "physical_bound_s": answer.physical_bound_s,
+        "regime": regime(topology, answer.steps, answer.chunks),
+        "checked": answer.checked,
+        "steps": timed_steps(answer),
+    }
+
+
+# What `cost` tells a person about a plan file.
+
+
+def plan_tables(plan: AnyPlan, report: PlanReport) -> Iterator[RenderableType]:
+    """Time per iteration, placement, and the requests step by step, as `solve` shows them.
+
+    Where nobody stated the bandwidth of uplinks, the placement alone.
+    """
+    if not report.unstated:
+        yield from _headline(plan)
+        yield ""
+    levels = [level.name for level in plan.topology.levels]
+    sizes = [(axis.name, axis.size) for axis in plan.axes]
+    order = RankList(tuple(plan.ranks), tuple(axis.size for axis in plan.axes))
+    yield layout_table(sizes, levels, plan.matrix, order.text())
+    if not report.unstated:
+        yield ""
+        yield request_table(map(planned, plan.requests, report.regimes))
+
+
+def _headline(plan: AnyPlan) -> Iterator[str]:
+    what = "total" if plan.objective == "sum" else "largest request"
+    objective_s = told(plan.objective_s)
+    yield f"{format_time(objective_s)} per iteration ({what})"
+    yield bound_text("link-level", told(plan.physical_bound_s), objective_s)
+    yield peak_line(plan.peak_bytes)
+
+
+def plan_requests(plan: AnyPlan, report: PlanReport) -> list[dict[str, Any]]:
+    """Its requests with the fields that `cost` gives of any request; without times none."""
+    if report.unstated:
+        return []
+    return list(map(_request, plan.requests, report.regimes, report.checked_on))
+
+
+def _request(model: RequestModel, decides: str | None, checked: str) -> dict[str, Any]:
+    keys = ("program", "chunks", "seconds", "single_collective_s", "physical_bound_s")
+    return {
+        "kind": model.kind.value,
+        "axes": model.axes,
+        "bytes": model.bytes,
+        "times": model.times,
+        "total_s": model.times * told(model.seconds),
+        **{key: getattr(model, key) for key in keys},
+        "algorithm_bound_s": model.bound_s,
+        "regime": decides,
+        "checked": checked,
+        "steps": [{key: getattr(s, key) for key in TIMED_STEP} for s in model.steps],
+    }

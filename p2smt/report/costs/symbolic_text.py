@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from p2smt.cost.symbolic.chosen import ChosenCell
 from p2smt.cost.symbolic.form import (
+    ChosenCell,
     CostForm,
     FillTerm,
     FormCell,
+    LinkNumbers,
     Rationals,
     SymbolicCost,
     SymbolicStep,
 )
 from p2smt.cost.symbolic.steps import numbers_of
 from p2smt.plans.given_program import PlacedProgram
-from p2smt.report.costs.symbol_numbers import numbers_data, numbers_text
 from p2smt.units import format_bytes
 
 _AT_MOST = r"\le"
@@ -302,4 +302,33 @@ def _fill_data(fill: FillTerm) -> dict[str, Any]:
         "loads": list(map(str, fill.loads)),
         "stages": [list(map(str, row)) for row in fill.stages],
         "most": None if fill.most is None else str(fill.most),
+    }
+
+
+# What the symbols of a cost are on a topology: a line of text, and exact data.
+
+
+def numbers_text(numbers: LinkNumbers, levels: Sequence[str]) -> str:
+    """Such as ``here: c = 0 s; alpha_node = 5e-06 s; beta_node = 1/25000000000 s/byte``."""
+    alphas = zip(levels, numbers.latency_s, strict=True)
+    betas = zip(levels, numbers.s_per_byte, strict=True)
+    parts = (
+        f"c = {_seconds(numbers.call_s)} s",
+        ", ".join(f"alpha_{name} = {_seconds(alpha)} s" for name, alpha in alphas),
+        ", ".join(f"beta_{name} = {beta} s/byte" for name, beta in betas),
+    )
+    return f"here: {'; '.join(parts)}"
+
+
+def _seconds(number: Fraction) -> str:
+    """A decimal, as far as a float has it; ``numbers`` of the data are exact."""
+    return f"{float(number):.15g}"
+
+
+def numbers_data(numbers: LinkNumbers) -> dict[str, Any]:
+    """The same as fractions; of each level, the outermost first."""
+    return {
+        "c": str(numbers.call_s),
+        "alpha": list(map(str, numbers.latency_s)),
+        "beta": list(map(str, numbers.s_per_byte)),
     }

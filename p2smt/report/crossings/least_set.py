@@ -13,7 +13,7 @@ from p2smt.problems.crossing import Coefficients
 from p2smt.report.costs.symbolic_text import form_data, form_latex, form_text
 from p2smt.report.crossings.cell_tables import flat_cells
 from p2smt.result import Status
-from p2smt.search.crossings.cells import CrossingTable
+from p2smt.search.crossings.least import CrossingTable
 
 _SHOWN = 6
 """Costs that are open, at most, in text."""

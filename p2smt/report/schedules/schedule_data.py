@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from p2smt.report.text import one_line
+from p2smt.report.orders import no_time_line
+from p2smt.report.text import one_line, printable
+from p2smt.synthesis.certificate.check import (
+    CertificateReport,
+    checked_of,
+    claim_words,
+    scope_words,
+)
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -13,9 +21,11 @@ if TYPE_CHECKING:
 
     from p2smt.schedules.cost.predict import ScheduleCost
     from p2smt.schedules.families.family import ParametricReport
+    from p2smt.schedules.lower.plan import ExportedFile, PlanExport
     from p2smt.schedules.model import Runnable, Schedule, Step
     from p2smt.schedules.verify.repair import RepairSearch
     from p2smt.schedules.verify.report import Report, Violation
+
 
 # Violations, ways of contributions and steps of an interleaving that are printed.
 _VIOLATIONS, _DETAILS, _STEPS = 3, 4, 40
@@ -247,3 +257,107 @@ def family_lines(found: ParametricReport) -> Iterator[str]:
     for broken in found.instances[-1].report.violations[:_VIOLATIONS]:
         where = found.instances[-1]
         yield f"{broken.kind.value} ({where}): {one_line(broken.message, _WIDTH)}"
+
+
+# The verdict on the certificate of a bound, for people and for ``--json``.
+# ``fabric``: the name of the fabric that the certificate was held against; None: none.
+
+
+def certificate_lines(report: CertificateReport, fabric: str | None = None) -> Iterator[str]:
+    """What is wrong, a line each; then the verdict."""
+    yield from report.faults
+    yield printable(f"{_verdict(report)}: {_certificate_claim(report, fabric)}")
+    if not report.valid:
+        return
+    yield f"it holds {scope_words()}"
+    yield printable(f"checked: {', '.join(_checked(report, fabric))}")
+    for what in _not_checked(report, fabric):
+        yield printable(f"not checked: {what}")
+
+
+def certificate_data(report: CertificateReport, fabric: str | None = None) -> dict[str, Any]:
+    """The verdict as data."""
+    claim = report.claim
+    return {
+        "verdict": _verdict(report),
+        "violations": list(report.faults),
+        "claim": _certificate_claim(report, fabric),
+        "collective": claim.collective.value,
+        "root": claim.root,
+        "fabric": claim.fabric.name,
+        "ranks": claim.fabric.ranks,
+        "steps": claim.steps,
+        "bound_kind": claim.kind.value,
+        "bound": str(claim.bound),
+        "proved": None if report.proved is None else str(report.proved),
+        "generators": len(claim.generators),
+        "checked": _checked(report, fabric),
+        "not_checked": _not_checked(report, fabric),
+    }
+
+
+def _verdict(report: CertificateReport) -> str:
+    return "valid" if report.valid else "invalid"
+
+
+def _certificate_claim(report: CertificateReport, fabric: str | None) -> str:
+    """The claim; of a valid one about a fabric that was named, under that name."""
+    return claim_words(report.claim, fabric if report.valid else None)
+
+
+def _checked(report: CertificateReport, fabric: str | None) -> list[str]:
+    if not report.valid:
+        return []
+    held, named = report.claim.fabric.name, []
+    if fabric is not None:
+        other = "" if held == fabric else f" (the file calls it {held[:60]!r})"
+        named = [f"the fabric is {fabric}{other}"]
+    return [*checked_of(report.claim), *named]
+
+
+def _not_checked(report: CertificateReport, fabric: str | None) -> list[str]:
+    if not report.valid or fabric is not None:
+        return []
+    name = report.claim.fabric.name
+    return [f"that the fabric in the file is {name} (add --fabric)"]
+
+
+# What `convert` says of the schedules that it made of a plan.
+
+
+_SHOWN = 16
+_FAR = 1.05
+
+
+def export_lines(made: PlanExport) -> Iterator[str]:
+    """A line for each file, and one for the time of all groups as exported."""
+    for file in made.files:
+        yield _file(file, made.groups, made.by_rank)
+    yield _times(made)
+
+
+def _file(file: ExportedFile, groups: int, by_rank: bool) -> str:
+    schedule = file.content.schedule
+    text = f"{file.steps} steps of {schedule.ranks} ranks written to {file.path}"
+    if file.group is None:
+        what = "rank" if by_rank else "device"
+        of_plan = " of the plan" if by_rank else ""
+        return f"{text}: all {groups} groups, rank r is {what} r{of_plan}"
+    devices = file.content.devices
+    shown = " ".join(str(device) for device in devices[:_SHOWN])
+    more = f" .. {devices[-1]}" if len(devices) > _SHOWN else ""
+    what = "the plan's" if by_rank else "devices"
+    return f"{text}: group {file.group} of {groups}, its ranks are {what} {shown}{more}"
+
+
+def _times(made: PlanExport) -> str:
+    """How the time compares with the plan's, and what differs if it is longer."""
+    if made.plan_s is None:
+        return no_time_line(made.unstated)
+    plan = f"predicted: {format_time(made.plan_s)} in the plan"
+    if made.exported_s is None:
+        return f"{plan}; not predicted as exported ({made.means}): too many steps"
+    exported = f"{format_time(made.exported_s)} as exported ({made.means})"
+    times = made.exported_s / made.plan_s if made.plan_s else 1.0
+    text = f"{plan}, {exported}: {times:.2f} times as long"
+    return f"{text}; the plan counts on {', '.join(made.plan_means)}" if times > _FAR else text

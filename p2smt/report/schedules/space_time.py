@@ -17,8 +17,7 @@ from html import escape
 from itertools import accumulate
 from math import hypot
 
-from p2smt.problems.edge_ways import EdgeRow
-from p2smt.problems.sums import Arrival, SumSchedule
+from p2smt.problems.schedule import Arrival, EdgeRow, SumSchedule
 
 MOST_ARROWS = 3000
 MOST_NAMED = 16

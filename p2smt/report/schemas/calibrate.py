@@ -8,7 +8,7 @@ from pydantic import Field
 
 from p2smt.cluster.file_model import TopologyModel
 from p2smt.collectives.names import Collective
-from p2smt.report.schemas.base import Count, Error, Output, OutputPart, PayloadBytes, Seconds
+from p2smt.report.schemas.orders import Count, Error, Output, OutputPart, PayloadBytes, Seconds
 
 HeldOut = Annotated[
     list[Error | None], Field(description="Relative errors on held-out times: 1, 2, 3 pieces.")

@@ -6,14 +6,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from p2smt.plans.explanation import FlipOutcome, NumberKind, ProgramVerdict
 from p2smt.plans.file_model import PlanModel
+from p2smt.plans.solution import ProofStatus
 from p2smt.programs.basis import ProofBasis
-from p2smt.report.schemas.base import (
+from p2smt.report.schemas.orders import (
     Bytes,
+    Chunk,
     Count,
     Error,
     Gap,
     NamedAlgorithm,
+    Nth,
+    OrderBeside,
     Output,
     OutputPart,
     PayloadBytes,
@@ -22,9 +27,105 @@ from p2smt.report.schemas.base import (
     Ratio,
     Seconds,
 )
-from p2smt.report.schemas.explained.explanation import ExplainedAnswer
-from p2smt.report.schemas.orders import OrderBeside
 from p2smt.result import Status
+
+# `explanation` in `solve --json`.
+
+
+class NumberFlip(OutputPart):
+    """By how much a number has to change before another answer wins, all others staying."""
+
+    what: NumberKind
+    of: Annotated[str | None, Field(description="Its level or request; null: the cost of calls.")]
+    grows: Annotated[bool, Field(description="Multiplied by the factor; else divided by it.")]
+    request: Annotated[
+        str | None, Field(description="Whose program changes; null: the placement does.")
+    ]
+    outcome: Annotated[
+        FlipOutcome,
+        Field(
+            description="flip: confirmed on both sides by solving again; none: none up to "
+            "`searched`; open: not settled."
+        ),
+    ]
+    factor: Annotated[float | None, Field(ge=1, description="null: no flip was found.")]
+    exact: Annotated[
+        str | None, Field(description="The factor as a fraction; null: costs are not linear.")
+    ]
+    proved: Annotated[
+        bool, Field(description="None is nearer, or there is none; else by the factors tried.")
+    ]
+    tried: Annotated[Count, Field(description="Factors that were looked at.")]
+    matrix: Annotated[RankMatrix | None, Field(description="The placement that wins beyond it.")]
+    program: Annotated[str | None, Field(description="The program that wins beyond it.")]
+    why: Annotated[str | None, Field(description="Why it is open; null: it is not.")]
+
+
+class EverywhereProgram(OutputPart):
+    """What holds of a request's program for every latency, bandwidth, payload and cost of calls.
+
+    It is held against the programs up to the longest asked for that the restrictions allow.
+    """
+
+    request: str
+    program: str
+    verdict: Annotated[
+        ProgramVerdict,
+        Field(
+            description="best: none is ever cheaper on this placement; sufficient: one of those in "
+            "`among`; other: none of those; open: not settled."
+        ),
+    ]
+    among: Annotated[
+        list[str], Field(description="Fewest programs of which one is always a best one.")
+    ]
+    why: Annotated[str | None, Field(description="Why it is open; null: it is not.")]
+
+
+class EverywherePlacements(OutputPart):
+    """Which placements can win for some bandwidths, payloads, costs of calls and latencies.
+
+    Of latencies none is shorter than that of a level further in.
+    """
+
+    others: Annotated[Count, Field(description="Placements beside the answer's, looked at.")]
+    never_better: Annotated[Count, Field(description="Of these, proved never to be better.")]
+    rivals: Annotated[list[RankMatrix], Field(description="The rest.")]
+    unsettled: Annotated[Count, Field(description="Rivals for want of time, or of a linear cost.")]
+    axes: Annotated[
+        list[str], Field(description="Axes that lie alike in the answer and in every rival.")
+    ]
+    whole: Annotated[bool, Field(description="These are all placements.")]
+
+
+class ExplainedAnswer(OutputPart):
+    """What the answer rests on."""
+
+    why: Annotated[str | None, Field(description="Why it is not explained; null: it is.")]
+    linear: Annotated[bool, Field(description="Costs are linear: factors are exact.")]
+    searched: Annotated[Count, Field(description="Factors from 1 to this.")]
+    nearest: Annotated[
+        str | None,
+        Field(description="The nearest flip of the placement found, in words; null: none."),
+    ]
+    nearest_proved: Annotated[
+        bool, Field(description="No flip of the placement is nearer; without one there is none.")
+    ]
+    nearest_unsettled: Annotated[
+        Count, Field(description="Flips of the placement that are open: one may be nearer.")
+    ]
+    nearest_by_hardware: Annotated[
+        str | None, Field(description="The nearest one that no payload makes; null: none.")
+    ]
+    nearest_by_hardware_proved: Annotated[bool, Field(description="The same of these.")]
+    nearest_by_hardware_unsettled: Annotated[Count, Field(description="The same of these.")]
+    flips: list[NumberFlip]
+    model: Annotated[
+        Literal["rings, one protocol"], Field(description="In which what follows holds.")
+    ]
+    programs: list[EverywhereProgram]
+    placements: EverywherePlacements | None
+
 
 Regime = Annotated[
     str | None,
@@ -248,3 +349,68 @@ class SolveOutput(Output):
         ExplainedAnswer | None, Field(description="null: --explain was not given.")
     ]
     stats: SearchStats
+
+
+# `verify --json` of a plan; `cost --json` of one adds its requests, and seeks no proof.
+
+
+class PlanViolation(OutputPart):
+    """What is wrong with a plan; null where it is not about one request, step, rank or chunk."""
+
+    kind: Annotated[
+        str, Field(description="The rule; cost, ranks, bound and restriction: what is misstated.")
+    ]
+    request: Nth | None
+    step: Annotated[int | None, Field(description="Of the program; the first is 1.")]
+    rank: Rank | None
+    chunk: Chunk | None
+    message: str
+
+
+class ProofOfPlan(OutputPart):
+    """What solving the plan's problem again says."""
+
+    status: Annotated[
+        ProofStatus, Field(description="proved: none is faster; refuted; open: a limit was met.")
+    ]
+    basis: Annotated[list[ProofBasis], Field(description="Why no program is missed, of a proof.")]
+    objective_s: Annotated[
+        Seconds | None,
+        Field(description="Seconds of the plan; null: bandwidths of uplinks are not stated."),
+    ]
+    bound_s: Annotated[
+        Seconds | None,
+        Field(
+            description="Seconds that no placement matrix beats; null: of a rank list, or as above."
+        ),
+    ]
+    better: Annotated[RankedPlacement | None, Field(description="A faster answer.")]
+    better_hosts: Annotated[
+        list[str] | None, Field(description="On named hosts: that of each of its ranks.")
+    ]
+    false: Annotated[list[str], Field(description="Bounds that are contradicted.")]
+    unsettled: Annotated[
+        list[str], Field(description="Bounds that are neither contradicted nor proved.")
+    ]
+    weaker: Annotated[list[str], Field(description="True bounds that are less than is proved.")]
+
+
+class VerifyPlanOutput(Output):
+    """The verdict on a plan file."""
+
+    verdict: Literal["valid", "invalid"]
+    violations: list[PlanViolation]
+    objective_s: Annotated[
+        Seconds | None,
+        Field(description="Seconds, computed anew; null: bandwidths of uplinks are not stated."),
+    ]
+    seconds: Annotated[
+        list[Seconds] | None,
+        Field(description="Of one execution of each request; 0: it is not valid; null: as above."),
+    ]
+    checked: Annotated[list[str], Field(description="What was held against the plan.")]
+    not_checked: Annotated[list[str], Field(description="What nothing has looked at.")]
+    checked_on: Annotated[
+        list[str], Field(description="What the program of each request was simulated on.")
+    ]
+    proof: Annotated[ProofOfPlan | None, Field(description="With --prove, of a valid plan.")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from p2smt.errors import BackendError
+from p2smt.parallel_search.subproblem import CubeVerdict
 from p2smt.report.searches.timeline import CubeBar, LostTime, Timeline
-from p2smt.skeletons.cube import CubeVerdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

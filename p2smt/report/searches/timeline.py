@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member
-from p2smt.skeletons.journal.record import Continuation, JournalText, SplitRecord
+from p2smt.parallel_search.journal.record import Continuation, JournalText, SplitRecord
+from p2smt.parallel_search.subproblem import Closure, Cube, CubeVerdict, Member
 
 CubeSpan = tuple[float, float]
 """From one second to another, since the search began."""

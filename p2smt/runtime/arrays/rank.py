@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from p2smt.runtime.arrays.allocated import Allocated, watched
-from p2smt.runtime.arrays.check import RankArrays
-from p2smt.runtime.arrays.groups import ArrayGroups
-from p2smt.runtime.arrays.job import ArrayJob
-from p2smt.runtime.arrays.moves import run_step, run_steps
-from p2smt.runtime.arrays.rank_steps import RankStep, rank_steps
-from p2smt.runtime.arrays.values import ArrayValues
-from p2smt.runtime.options import RankReport, RequestRun, RunOptions
-from p2smt.runtime.site import Site, Tell, machine
+from p2smt.resharding.states import ArrayState
+from p2smt.resharding.types import ElementType
+from p2smt.runtime.arrays.moves import ArrayGroups, as_bytes, run_step, run_steps
+from p2smt.runtime.arrays.rank_steps import ArrayJob, RankStep, rank_steps
+from p2smt.runtime.arrays.values import ArrayValues, block_of
+from p2smt.runtime.groups import Site, Tell, machine
+from p2smt.runtime.payload import Floats, RankReport, RequestRun, RunOptions
 
 
 def run_array_rank(job: ArrayJob, options: RunOptions, site: Site, tell: Tell) -> RankReport:
@@ -152,3 +158,183 @@ class _ArrayRunner:
         if repetition < 0:
             return f"warm-up {repetition + warmup + 1} of {warmup}"
         return f"timed repetition {repetition + 1} of {repeat}"
+
+
+# Memory that tensors take while something runs.
+# On the CPU every result of an operator is noted, hidden copies included, until its storage is
+# gone;
+# on a GPU the caching allocator keeps the peak.  What communication libraries hold besides is not
+# counted.
+
+
+_LET_GO_S = 0.03
+"""A library's thread may let go of a buffer a moment after a call has returned."""
+_SETTLED_S = 1.0
+
+
+@dataclass(slots=True)
+class Allocated:
+    """``peak_bytes``: the most that there was at once, with what was given at the start.
+
+    ``live``: bytes of the storages that there are, on the CPU.
+    """
+
+    peak_bytes: int = 0
+    live: dict[int, int] = field(default_factory=dict)
+
+    def settle(self, *kept: torch.Tensor) -> None:
+        """Wait a while for all but these tensors to be gone: libraries' threads let go late."""
+        right = sum({t.untyped_storage().data_ptr(): _storage_bytes(t) for t in kept}.values())
+        end = time.monotonic() + _SETTLED_S
+        while sum(self.live.values()) > right and time.monotonic() < end:
+            time.sleep(_LET_GO_S / 10)
+
+
+@contextlib.contextmanager
+def watched(given: torch.Tensor) -> Iterator[Allocated]:
+    """Watch what is allocated beside a tensor that exists; the result is there at the end."""
+    found, device = Allocated(), given.device
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        before = torch.cuda.memory_allocated(device) - _storage_bytes(given)
+        torch.cuda.reset_peak_memory_stats(device)
+        del given
+        yield found
+        torch.cuda.synchronize(device)
+        found.peak_bytes = torch.cuda.max_memory_allocated(device) - before
+        return
+    mode = _Storages(found.live)
+    mode.note(given)
+    del given
+    with mode:
+        yield found
+    found.peak_bytes = mode.peak_bytes
+
+
+class _Storages(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Storages of the tensors that operators return, while they exist."""
+
+    def __init__(self, live: dict[int, int]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.live = live
+        self.peak_bytes = 0
+
+    def note(self, tensor: torch.Tensor) -> None:
+        """Count the memory of a tensor, once, until it is gone."""
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key not in self.live:
+            self.live[key] = _storage_bytes(tensor)
+            weakref.finalize(storage, self.live.pop, key, None)
+            if sum(self.live.values()) > self.peak_bytes:
+                time.sleep(_LET_GO_S)
+                self.peak_bytes = max(self.peak_bytes, sum(self.live.values()))
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor):
+                self.note(leaf)
+        return result
+
+
+def _storage_bytes(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().nbytes()
+
+
+# Tensors of known values for a rank, and what is wrong with what the steps have made of them.
+
+
+def torch_type(element: ElementType) -> torch.dtype:
+    """The type that PyTorch has for an element type."""
+    found: torch.dtype = getattr(torch, element.long_name)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class RankArrays:
+    """Makes a rank's tensors; ``values`` say what they hold, ``device`` is where they lie."""
+
+    values: ArrayValues
+    rank: int
+    device: torch.device
+
+    def moved(self, state: ArrayState) -> torch.Tensor:
+        """Arbitrary bits: what a state has of an array that only moves."""
+        bits, element = self.values.bits(state, self.rank), self.values.frame.element
+        if element is ElementType.BOOL:
+            bits = bits % np.uint64(2)
+        size = element.item_bytes
+        wide = np.ascontiguousarray(bits).view(np.uint8).reshape(-1, 8)
+        flat = torch.from_numpy(np.ascontiguousarray(wide[:, :size]).reshape(-1))
+        return self._own(flat.view(torch_type(element)).view(bits.shape))
+
+    def exact(self, state: ArrayState) -> torch.Tensor:
+        """Numbers whose reduction is exact, reduced as far as they are in a state."""
+        return self._tensor(self.values.integers(state, self.rank))
+
+    def random(self, state: ArrayState) -> torch.Tensor:
+        """The random contribution that the rank has in a state before any reduction."""
+        (found,) = self.values.floats(state, self.rank)
+        return self._tensor(found)
+
+    def wrong_bits(self, found: torch.Tensor, right: torch.Tensor, state: ArrayState) -> str:
+        """The first element that is not what it must be, in words; "" if all are."""
+        if tuple(found.shape) != tuple(right.shape):
+            return self._said(f"shape {tuple(found.shape)}, expected {tuple(right.shape)}")
+        if torch.equal(as_bytes(found.contiguous()), as_bytes(right)):
+            return ""
+        one, other = (_rows(tensor) for tensor in (found, right))
+        return self._first((one != other).any(dim=1).cpu().numpy(), found, right, state)
+
+    def wrong_random(self, found: torch.Tensor, state: ArrayState) -> tuple[str, bool]:
+        """The same for random numbers, within their bound; and whether it is finite."""
+        right, bound = self.values.reduce(self._rounded(state), state)
+        error = np.abs(found.to("cpu", torch.float64).numpy() - right)
+        wrong = ~(error <= bound)
+        limited = bool(np.isfinite(bound).all())
+        if not wrong.any():
+            return "", limited
+        return self._first(wrong.reshape(-1), found, torch.from_numpy(right), state), limited
+
+    def _rounded(self, state: ArrayState) -> Iterator[Floats]:
+        for term in self.values.floats(state, self.rank):
+            yield torch.from_numpy(term).to(self._type).to(torch.float64).numpy()
+
+    @property
+    def _type(self) -> torch.dtype:
+        return torch_type(self.values.frame.element)
+
+    def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
+        return self._own(torch.from_numpy(np.ascontiguousarray(values)).to(self._type))
+
+    def _own(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A copy in memory of the device's allocator, whose account is watched."""
+        return tensor.to(self.device, copy=True)
+
+    def _first(
+        self, wrong: NDArray[Any], found: torch.Tensor, right: torch.Tensor, state: ArrayState
+    ) -> str:
+        flat = int(np.flatnonzero(wrong)[0])
+        place = tuple(int(i) for i in np.unravel_index(flat, tuple(right.shape)))
+        first = block_of(self.values.frame, state, self.rank).first
+        where = tuple(a + b for a, b in zip(first, place, strict=True))
+        values = f"expected {right[place].item()}, found {found[place].item()}"
+        count = int(np.count_nonzero(wrong))
+        return self._said(
+            f"{count} elements are wrong, the first at {where} of the array: {values}"
+        )
+
+    def _said(self, text: str) -> str:
+        return f"rank {self.rank}: {text}"
+
+
+def _rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of each element."""
+    return as_bytes(tensor.contiguous()).view(-1, tensor.element_size())

@@ -1,16 +1,32 @@
-"""One rank of a job: runs every request, checks its results and times it."""
+"""What a rank does with a plan's programs: run, check, repeat, time."""
 
 from __future__ import annotations
 
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from p2smt.collectives.names import RequestKind
+from p2smt.runtime.groups import Site, Tell, machine
 from p2smt.runtime.job import Job, JobRequest
-from p2smt.runtime.options import RankReport, RequestRun, RunOptions
-from p2smt.runtime.programs.check import check_exact, check_random
-from p2smt.runtime.programs.closed_form import wrong_rows
-from p2smt.runtime.programs.prepared import prepare_request
-from p2smt.runtime.programs.regions import StepError, moves_of
-from p2smt.runtime.programs.repetitions import Repetitions
-from p2smt.runtime.programs.timing import time_request
-from p2smt.runtime.site import Site, Tell, machine
+from p2smt.runtime.payload import Array, Cutting, RankReport, RequestRun, RunOptions, spread
+from p2smt.runtime.programs.rank_program import RankProgram, cut
+from p2smt.runtime.programs.reference import (
+    Mismatch,
+    compare,
+    exact_results,
+    numbers_of,
+    rounded_sum,
+    single_result,
+    wrong_rows,
+)
+from p2smt.runtime.programs.regions import RowMoves, RowsHeld, StepError, moves_of
+
+# One rank of a job: runs every request, checks its results and times it.
 
 
 def run_rank(job: Job, options: RunOptions, site: Site, tell: Tell) -> RankReport:
@@ -45,3 +61,320 @@ def _run_request(request: JobRequest, options: RunOptions, site: Site, tell: Tel
         compared = Repetitions.of(prepared, options, run) if check else None
         time_request(prepared, options, run, tell, compared)
     return run
+
+
+# Times a program on one rank: whole, step by step, and against the single collective.
+
+
+def time_request(
+    prepared: Prepared,
+    options: RunOptions,
+    run: RequestRun,
+    tell: Tell,
+    compared: Repetitions | None = None,
+) -> None:
+    """Program, baseline and single steps in turn; their order rotates with the repetitions.
+
+    All ranks enter a timed section together, behind a barrier; each notes how long it takes
+    until its own part is complete.  What each turn leaves is ``compared`` (None: nothing is).
+    """
+    run.steps_s = [[] for _ in prepared.request.steps]
+    for repetition in range(-options.warmup, options.repeat):
+        times = _repetition(prepared, options, repetition, tell, compared)
+        if repetition < 0:
+            continue
+        for name, samples in (("program", run.total_s), ("baseline", run.baseline_s)):
+            if name in times:
+                samples.append(times[name])
+        for step, taken in enumerate(run.steps_s, start=1):
+            if f"step {step}" in times:
+                taken.append(times[f"step {step}"])
+    if compared is not None:
+        compared.finish()
+
+
+def _repetition(
+    prepared: Prepared,
+    options: RunOptions,
+    repetition: int,
+    tell: Tell,
+    compared: Repetitions | None,
+) -> dict[str, float]:
+    """Times of one repetition by name; the order of the turns rotates."""
+    times: dict[str, float] = {}
+
+    def measure(name: str, run: Callable[[], None]) -> None:
+        tell(name)
+        times[name] = _timed(prepared, run)
+
+    load = prepared.load if compared is None else compared.load
+
+    def program() -> None:
+        measure("program", prepared.program.run)
+
+    def baseline() -> None:
+        assert prepared.single is not None
+        measure("baseline", prepared.single.program.run)
+
+    def steps() -> None:
+        for step in range(len(prepared.request.steps)):
+            measure(f"step {step + 1}", lambda: prepared.program.run_step(step))  # noqa: B023
+
+    turns = {"program": program, "baseline": baseline, "steps": steps}
+    chosen = [name for name in options.timed if name != "baseline" or prepared.single is not None]
+    first = repetition % len(chosen)
+    for name in chosen[first:] + chosen[:first]:
+        load()
+        turns[name]()
+        if compared is not None:
+            compared.check(name, repetition)
+    return times
+
+
+def _timed(prepared: Prepared, run: Callable[[], None]) -> float:
+    prepared.site.synchronize()
+    prepared.site.barrier()
+    begin = time.perf_counter()
+    run()
+    prepared.site.synchronize()
+    return time.perf_counter() - begin
+
+
+# Checks what every timed turn leaves, so that a fault in one of them is seen.
+# A turn is the program, the single collective or the single steps, run once.  What it must leave is
+# made once, from the closed form, and stays where the payload is: comparing is quick, exact and
+# outside the times.  Nothing old can pass for a result: values change their signs from turn to
+# turn,
+# and buffers are filled with what is no result (:mod:`p2smt.runtime.payload`).
+
+
+@dataclass(slots=True)
+class Repetitions:
+    """``right``: by piece, and ``single_right`` for the single collective, what turns must leave;
+    ``wrong`` counts the turns that left something else.  A rank that was wrong before compares no
+    more, but gives the others what they expect.
+    """
+
+    prepared: Prepared
+    options: RunOptions
+    run: RequestRun
+    right: list[torch.Tensor]
+    single_right: torch.Tensor
+    sound: bool
+    sign: int = 1
+    wrong: int = 0
+    first: str = field(default="")
+
+    @staticmethod
+    def of(prepared: Prepared, options: RunOptions, run: RequestRun) -> Repetitions:
+        """Give the payload its exact values, and make what they must become."""
+        request, cutting, rank = prepared.request, prepared.cutting, prepared.site.rank
+        numbers = numbers_of(request, cutting, options, prepared.site.ranks)
+        prepared.set_period(numbers.integers(rank))
+        pieces = exact_results(request, cutting, rank, numbers)
+        right = torch.empty_like(prepared.flat)
+        right.copy_(_tensor(np.concatenate([piece.ravel() for piece in pieces])))
+        single = single_result(request, cutting, rank, numbers) if prepared.single else None
+        return Repetitions(
+            prepared,
+            options,
+            run,
+            cut(right, cutting),
+            right.view(request.size, -1) if single is None else _tensor(single).to(right),
+            not run.errors,
+        )
+
+    def load(self) -> None:
+        """Give the payload its values anew, for the next turn."""
+        self.sign = -self.sign
+        self.prepared.load(self.sign)
+
+    def check(self, turn: str, repetition: int) -> None:
+        """Compare what a turn has left; the steps alone run on the first piece only."""
+        prepared = self.prepared
+        if not self.sound:
+            return
+        if self.sign < 0:
+            prepared.flat.neg_()
+        if turn == "baseline" and prepared.single is not None:
+            found = self._single(prepared.single)
+        else:
+            found = self._pieces(1 if turn == "steps" else len(prepared.pieces))
+        if found is None:
+            return
+        self.wrong += 1
+        if not self.first:
+            self.first = f"{found} (in {_named(turn, repetition, self.options)})"
+
+    def finish(self) -> None:
+        """Report what was wrong."""
+        self.run.repetitions_checked = self.options.repeat if self.sound else 0
+        if self.first:
+            more = f"; {self.wrong} timed results are wrong" if self.wrong > 1 else ""
+            self.run.errors.append(f"{self.first}{more}")
+
+    def _pieces(self, count: int) -> Mismatch | None:
+        prepared = self.prepared
+        pieces = zip(prepared.pieces[:count], self.right, strict=False)
+        if all(_same(piece, right, prepared.held) for piece, right in pieces):
+            return None
+        request, rank = prepared.request, prepared.site.rank
+        cutting = replace(prepared.cutting, spans=prepared.cutting.spans[:count])
+        results = prepared.results()[:count]
+        return compare(request, cutting, rank, prepared.held, results, _arrays(self.right[:count]))
+
+    def _single(self, single: SingleCollective) -> Mismatch | None:
+        prepared = self.prepared
+        whole = prepared.flat.view(prepared.request.size, -1)
+        if _same(whole, self.single_right, single.held):
+            return None
+        found, right = _arrays([whole, self.single_right])
+        row, column = np.argwhere((found != right) & single.held[:, None])[0]
+        what = "wrong value of the single collective"
+        request, rank = prepared.request, prepared.site.rank
+        values = float(right[row, column]), float(found[row, column])
+        return Mismatch(request.name, rank, what, None, *values)
+
+
+def _tensor(values: Array) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values))
+
+
+def _arrays(tensors: Sequence[torch.Tensor]) -> list[Array]:
+    wide = [torch.float64 if one.dtype.is_floating_point else torch.int64 for one in tensors]
+    return [
+        one.to(device="cpu", dtype=kind).numpy() for one, kind in zip(tensors, wide, strict=True)
+    ]
+
+
+def _same(found: torch.Tensor, right: torch.Tensor, held: RowsHeld) -> bool:
+    if held.all():
+        return torch.equal(found, right)
+    return all(torch.equal(found[row], right[row]) for row in np.flatnonzero(held).tolist())
+
+
+def _named(turn: str, repetition: int, options: RunOptions) -> str:
+    if repetition < 0:
+        return f"warm-up {repetition + options.warmup + 1} of {options.warmup}, {turn}"
+    return f"timed repetition {repetition + 1} of {options.repeat}, {turn}"
+
+
+# Checks the results of a program on one rank against the closed form.
+
+
+_REPLICATED = (RequestKind.ALL_REDUCE, RequestKind.ALL_GATHER)
+
+
+def check_exact(prepared: Prepared, options: RunOptions, run: RequestRun) -> None:
+    """Run on small integers, which every order of additions sums exactly."""
+    request, cutting, rank = prepared.request, prepared.cutting, prepared.site.rank
+    numbers = numbers_of(request, cutting, options, prepared.site.ranks)
+    prepared.set_period(numbers.integers(rank))
+    prepared.execute()
+    right = exact_results(request, cutting, rank, numbers)
+    wrong = compare(request, cutting, rank, prepared.held, prepared.results(), right)
+    if wrong is not None and not run.errors:
+        run.errors.append(str(wrong))
+    run.digest, run.checked = _digest(prepared), True
+
+
+def check_random(prepared: Prepared, options: RunOptions, run: RequestRun) -> None:
+    """Run on random values and compare with sums in float64."""
+    request, cutting, rank = prepared.request, prepared.cutting, prepared.site.rank
+    numbers = numbers_of(request, cutting, options, prepared.site.ranks)
+
+    def values(of: int) -> Array:
+        rounded = torch.from_numpy(numbers.floats(of)).to(prepared.flat.dtype)
+        return rounded.to(torch.float64).numpy()
+
+    prepared.set_period(values(rank))
+    prepared.execute()
+    right, bounds = rounded_sum(request, cutting, rank, values, numbers)
+    wrong = compare(request, cutting, rank, prepared.held, prepared.results(), right, bounds)
+    if wrong is not None:
+        run.errors.append(str(wrong))
+    run.random_digest = _digest(prepared)
+    run.float_checked = all(bool(np.isfinite(bound).all()) for bound in bounds)
+
+
+def _digest(prepared: Prepared) -> str:
+    """A hash of the result, where every rank of a group must have the same; else ""."""
+    if prepared.request.kind not in _REPLICATED or not prepared.held.all():
+        return ""
+    data = prepared.flat.cpu().view(torch.uint8).numpy()
+    return hashlib.blake2b(data.data, digest_size=16).hexdigest()
+
+
+# A request on one rank, ready to run: its payload, and the program and baseline on it.
+
+
+@dataclass(frozen=True, slots=True)
+class SingleCollective:
+    """The single collective over the same payload; ``held``: the rows that a rank then holds."""
+
+    program: RankProgram
+    held: RowsHeld
+
+
+@dataclass(slots=True)
+class Prepared:
+    """``flat`` is the padded payload, ``source`` the values that it is loaded with.
+
+    ``held`` are the rows that the rank holds at the end; ``single`` is None where the request has
+    no programs.
+    """
+
+    site: Site
+    request: JobRequest
+    cutting: Cutting
+    held: RowsHeld
+    source: torch.Tensor
+    flat: torch.Tensor
+    pieces: list[torch.Tensor]
+    program: RankProgram
+    single: SingleCollective | None
+
+    def load(self, sign: int = 1) -> None:
+        """Give the payload its values anew, or their negatives; nothing of a run before stays."""
+        self.flat.copy_(self.source)
+        if sign < 0:
+            self.flat.neg_()
+        self.program.load()
+        if self.single is not None:
+            self.single.program.load()
+
+    def set_period(self, period: Array) -> None:
+        """The values that ``load`` gives: a periodic payload, cut into pieces."""
+        spans, rows = self.cutting.spans, self.cutting.rows
+        values = np.concatenate([spread(period, span, rows).ravel() for span in spans])
+        self.source.copy_(torch.from_numpy(values).to(self.source.dtype))
+
+    def execute(self) -> None:
+        """Load and run the program once."""
+        self.load()
+        self.site.synchronize()
+        self.program.run()
+        self.site.synchronize()
+
+    def results(self) -> list[Array]:
+        """The pieces as they are, in int64 or float64."""
+        wide = torch.float64 if self.flat.dtype.is_floating_point else torch.int64
+        return [piece.to(device="cpu", dtype=wide).numpy() for piece in self.pieces]
+
+
+def prepare_request(
+    site: Site, request: JobRequest, row_moves: RowMoves, options: RunOptions
+) -> Prepared:
+    """Allocate the payload, make the groups and prepare the moves."""
+    cutting = Cutting.of(request.payload_bytes, options.data_type, request.size, request.chunks)
+    data_type: torch.dtype = getattr(torch, options.data_type.value)
+    flat = torch.zeros(cutting.padded, dtype=data_type, device=site.device)
+    pieces, single, step = cut(flat, cutting), None, request.single()
+    program = RankProgram.prepare(row_moves, pieces, site.rank, site.groups)
+    if step is not None:
+        alone = moves_of(request, (step,), site.ranks)
+        whole = [flat.view(request.size, -1)]
+        of_rank = RankProgram.prepare(alone, whole, site.rank, site.groups)
+        single = SingleCollective(of_rank, alone.held[site.rank])
+    held, source = row_moves.held[site.rank], torch.zeros_like(flat)
+    return Prepared(site, request, cutting, held, source, flat, pieces, program, single)

@@ -13,7 +13,7 @@ from p2smt.cost.library.registry import library_names, under_library
 from p2smt.errors import ExecutionError, InputError
 from p2smt.programs.program import Grouping, groupings, local_groups
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
-from p2smt.runtime.options import RankReport, RunOptions
+from p2smt.runtime.payload import RankReport, RunOptions
 from p2smt.runtime.ranks.run import execute
 from p2smt.runtime.summary import Times, summarize
 

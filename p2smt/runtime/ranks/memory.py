@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import assert_never
 
 from p2smt.errors import InputError
-from p2smt.runtime.arrays import memory as of_arrays
-from p2smt.runtime.arrays.job import ArrayJob
+from p2smt.runtime.arrays import rank_steps as of_arrays
+from p2smt.runtime.arrays.rank_steps import ArrayJob
 from p2smt.runtime.job import Job
-from p2smt.runtime.options import RunOptions
-from p2smt.runtime.programs import memory as of_programs
-from p2smt.runtime.schedules import memory as of_schedules
+from p2smt.runtime.payload import RunOptions
+from p2smt.runtime.schedules import job as of_schedules
 from p2smt.runtime.schedules.job import ScheduleJob
 from p2smt.runtime.work import Work
 from p2smt.units import format_bytes
@@ -32,8 +31,8 @@ def need_of(work: Work, options: RunOptions, local: Sequence[int]) -> Need:
     """What the ranks ``local`` of a work need; the reference executor runs all of them here."""
     match work:
         case Job():
-            each = format_bytes(of_programs.largest_payload_bytes(work))
-            total = of_programs.rank_bytes(work, options) * len(local)
+            each = format_bytes(largest_payload_bytes(work))
+            total = rank_bytes(work, options) * len(local)
             return Need(f"{each} on each of {len(local)} ranks", total, _smaller("16MiB"))
         case ScheduleJob():
             if options.backend == "reference":
@@ -84,3 +83,21 @@ def free_bytes() -> int | None:
         return None
     found = [line.split() for line in lines if line.startswith("MemAvailable:")]
     return int(found[0][1]) * 1024 if found else None
+
+
+# What a job needs of memory on each rank: as much as its largest request.
+
+
+_COPIES = 3  # payload, its source, and buffers of rows that are not in one run
+_CHECKED_BYTES = 48  # per element: what is found, expected and allowed is held in 64 bits each
+
+
+def largest_payload_bytes(job: Job) -> int:
+    """The largest payload of a rank."""
+    return max((request.payload_bytes for request in job.requests), default=0)
+
+
+def rank_bytes(job: Job, options: RunOptions) -> int:
+    """About the memory that each rank needs."""
+    copies = _CHECKED_BYTES // options.data_type.item_bytes if options.check else _COPIES
+    return copies * largest_payload_bytes(job)

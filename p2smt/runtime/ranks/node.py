@@ -25,14 +25,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from p2smt.errors import BackendError, ExecutionError, InputError
-from p2smt.runtime.options import in_short
+from p2smt.runtime.payload import in_short
 from p2smt.runtime.ranks.listen import listen, reason
 from p2smt.runtime.ranks.place import Place
 from p2smt.runtime.work import NodeSetup
 
 if TYPE_CHECKING:
-    from p2smt.runtime.options import RankReport, RunOptions
-    from p2smt.runtime.site import Tell
+    from p2smt.runtime.groups import Tell
+    from p2smt.runtime.payload import RankReport, RunOptions
     from p2smt.runtime.work import Work
 
     Worker = Callable[[Work, RunOptions, Place, Tell], list[RankReport] | None]

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2smt.runtime.arrays.job import ArrayJob
-from p2smt.runtime.arrays.memory import predicted_bytes
+from p2smt.runtime.arrays.rank_steps import ArrayJob, predicted_bytes
 from p2smt.runtime.arrays.reference import run_arrays_reference
 from p2smt.runtime.arrays.values import ArrayValues
-from p2smt.runtime.options import RankReport, RunOptions
+from p2smt.runtime.payload import RankReport, RunOptions
 from p2smt.runtime.ranks.memory import check_memory
 from p2smt.runtime.ranks.run import on_ranks
 from p2smt.runtime.summary import Times

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p2smt.errors import InputError
-from p2smt.runtime.options import RankReport, RunOptions
+from p2smt.runtime.payload import RankReport, RunOptions
 from p2smt.runtime.ranks.memory import check_memory
 from p2smt.runtime.ranks.place import existing_place, local_ranks
 from p2smt.runtime.ranks.run import on_ranks

@@ -10,7 +10,7 @@ from collections import defaultdict
 from itertools import product, zip_longest
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.classics.start import check_nodes, start
+from p2smt.schedules.classics.rings import check_nodes, start
 from p2smt.schedules.construction.builder import Message, runs
 from p2smt.schedules.model import Buffer, Span
 
@@ -38,7 +38,7 @@ def bruck_all_to_all(ranks: int) -> Schedule:
     """What has d ranks to go travels 2^s of them for each bit s of d: ceil(log2 n) steps.
 
     Any number of ranks.  Scratch chunk d holds what has d ranks to go in all; each run of chunks
-    is a message.  Bruck et al., 1997 (see :mod:`p2smt.schedules.classics.doubling`).
+    is a message.  Bruck et al., 1997 (see :mod:`p2smt.schedules.classics.rings`).
     """
     b = start("alltoall", ranks, in_place=False)
     for r, d in product(range(ranks), range(1, ranks)):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from p2smt.cluster.topology import Topology
     from p2smt.collectives.contract import Contract
-    from p2smt.schedules.cost.tokens import Token
+    from p2smt.schedules.cost.run import Token
     from p2smt.schedules.index import Index
     from p2smt.schedules.model import Schedule
 

@@ -5,23 +5,186 @@ Events at the same time are handled in a fixed order, so that a run can be repea
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import IntEnum
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from heapq import heapify, heappop, heappush
+from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple
 
-from p2smt.schedules.cost.sharing import FAIR_WORK, MOST_WORK, Sharing
-from p2smt.schedules.cost.tokens import Token, TokenStore
-from p2smt.schedules.cost.transfers import parts_of
+from p2smt.errors import TooLarge
+from p2smt.schedules.cost.links import NOWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from p2smt.schedules.cost.links import Route, Routes
+    from p2smt.schedules.cost.links import DirectedLink, Route, Routes
     from p2smt.schedules.index import Index
     from p2smt.schedules.model import Connection, Step
     from p2smt.schedules.verify.progress import LocalOrder
+
+
+# Transfers that share links, as fluids: every full link serves its transfers fairly.
+# Rates are max-min fair: no transfer can go faster without slowing one that is not faster than it
+# (Bertsekas and Gallager, "Data Networks", 2nd edition, section 6.5.2: progressive filling).  Where
+# transfers begin or end, only those that are joined to them by shared links are shared out anew.
+# Thousands at once that all end at different times take work that grows with their square; after a
+# fixed amount of it, each link gives all its transfers equal parts, whether they can use them or
+# not, which is quicker to keep up and never faster for the whole.
+
+
+# Relative changes of a rate below this are rounding.
+_ROUNDING = 1e-12
+# Steps of work (a transfer on a link) for fair rates, and in all: about 10 and 60 seconds.
+FAIR_WORK, MOST_WORK = 8_000_000, 40_000_000
+
+
+@dataclass(slots=True)
+class Transfer:
+    """A transfer under way: ``left`` bytes at time ``since``, going at ``rate`` bytes/s.
+
+    version: how often the rate has been changed; an end foretold before is void.
+    """
+
+    route: Route
+    left: float
+    since: float
+    rate: float = 0.0
+    version: int = 0
+
+    def end_s(self) -> float:
+        """When it ends, at this rate."""
+        return self.since + self.left / self.rate
+
+
+class Foretold(NamedTuple):
+    """The end of a transfer, if its version is still this one."""
+
+    time_s: float
+    transfer: int
+    version: int
+
+
+@dataclass(slots=True)
+class Sharing:
+    """All transfers under way, by number; one may stand for several (``Route.times``).
+
+    loads: bytes that each link (by number) has to carry in all.
+    fair_work, most_work: how much to do for fair rates, and in all.
+    rough: the former was not enough.
+    """
+
+    links: Sequence[DirectedLink]
+    transfers: dict[int, Transfer] = field(default_factory=dict)
+    loads: dict[int, float] = field(default_factory=dict)
+    changed: dict[int, None] = field(default_factory=dict)
+    fair_work: int = FAIR_WORK
+    most_work: int = MOST_WORK
+    rough: bool = False
+    work: int = 0
+    _on: dict[int, dict[int, int]] = field(default_factory=dict)
+    _many: dict[int, int] = field(default_factory=dict)
+
+    def begin(self, number: int, route: Route, size: float, now: float) -> None:
+        """A transfer of ``size`` > 0 bytes begins; it moves once :meth:`settle` is called."""
+        self.transfers[number] = Transfer(route, size, now)
+        for link, times in zip(route.links, route.times or repeat(1), strict=False):
+            self.loads[link] = self.loads.get(link, 0.0) + size * times
+            self._on.setdefault(link, {})[number] = times
+            self._many[link] = self._many.get(link, 0) + times
+            self.changed[link] = None
+
+    def end(self, number: int) -> None:
+        """A transfer is over."""
+        for link in self.transfers.pop(number).route.links:
+            self._many[link] -= self._on[link].pop(number)
+            if self._on[link]:
+                self.changed[link] = None
+
+    def settle(self, now: float) -> Iterator[Foretold]:
+        """Shares out anew what has changed, and foretells the ends of what goes at a new rate."""
+        if not self.rough and self.work > self.fair_work:
+            self.rough = True
+            self.changed.update((link, None) for link, numbers in self._on.items() if numbers)
+        if self.work > self.most_work:
+            raise TooLarge(
+                f"{len(self.transfers)} transfers that share links at a time",
+                "are too many to predict their times",
+                "choose fewer chunks or ranks",
+            )
+        yield from self._rough(now) if self.rough else self._fairly(now)
+        self.changed.clear()
+
+    def _rough(self, now: float) -> Iterator[Foretold]:
+        """Equal parts of each link for all who use it."""
+        numbers = dict.fromkeys(n for link in self.changed for n in self._on[link])
+        for number in numbers:
+            links = self.transfers[number].route.links
+            self.work += len(links)
+            part = min(self.links[k].bandwidth_bytes_per_s / self._many[k] for k in links)
+            yield from self._set(number, part, now)
+
+    def _fairly(self, now: float) -> Iterator[Foretold]:
+        seen: set[int] = set()
+        for link in self.changed:
+            if link not in seen and self._on[link]:
+                for number, rate in self._share(self._joined(link, seen)).items():
+                    yield from self._set(number, rate, now)
+
+    def _set(self, number: int, rate: float, now: float) -> Iterator[Foretold]:
+        transfer = self.transfers[number]
+        if abs(rate - transfer.rate) > _ROUNDING * transfer.rate:
+            transfer.left -= min(transfer.left, transfer.rate * (now - transfer.since))
+            transfer.since, transfer.rate = now, rate
+            transfer.version += 1
+            yield Foretold(transfer.end_s(), number, transfer.version)
+
+    def _joined(self, first: int, seen: set[int]) -> list[int]:
+        """The links that shared transfers join to one, directly or not; adds them to seen."""
+        seen.add(first)
+        found, known = [first], set[int]()
+        for link in found:
+            for number in self._on[link]:
+                if number not in known:
+                    known.add(number)
+                    new = [k for k in self.transfers[number].route.links if k not in seen]
+                    seen.update(new)
+                    found += new
+        return found
+
+    def _share(self, links: Sequence[int]) -> dict[int, float]:
+        numbers = self._on[links[0]]
+        if len(numbers) == 1 and all(len(self._on[link]) == 1 for link in links):
+            (alone,) = numbers
+            return {alone: self.transfers[alone].route.bandwidth_bytes_per_s}
+        return self._fair(links)
+
+    def _fair(self, links: Sequence[int]) -> dict[int, float]:
+        """Fills the links: the one with the least to give to each fixes its transfers first."""
+        free = {link: self.links[link].bandwidth_bytes_per_s for link in links}
+        open_ = {link: self._many[link] for link in links}
+        queue = [(free[link] / open_[link], link) for link in links]
+        heapify(queue)
+        rates: dict[int, float] = {}
+        while queue:
+            share, link = heappop(queue)
+            if not open_[link] or share < free[link] / open_[link]:
+                continue  # the share has grown since
+            touched: dict[int, None] = {}
+            for number in self._on[link]:
+                if number not in rates:
+                    rates[number] = share
+                    self.work += len(self.transfers[number].route.links)
+                    for other in self.transfers[number].route.links:
+                        times = self._on[other][number]
+                        free[other] -= share * times
+                        open_[other] -= times
+                        touched[other] = None
+            for other in touched:
+                if open_[other]:
+                    heappush(queue, (max(share, free[other] / open_[other]), other))
+        return rates
+
 
 # Events within this relative distance share links anew together: symmetric schedules stay cheap.
 _SAME_TIME = 1e-10
@@ -43,7 +206,7 @@ class SimulatedRun:
     started: steps in the order in which they start.
     starts_s, works_s, ends_s: start, end of the own work, end (later only at a barrier).
     after: what each step waited for, the last of which let it start.
-    tails_s, alone_s: see :class:`p2smt.schedules.cost.transfers.Parts`.
+    tails_s, alone_s: see :class:`p2smt.schedules.cost.run.Parts`.
     """
 
     index: Index
@@ -266,3 +429,110 @@ def run_on(
     )
     run.run()
     return run
+
+
+# What steps wait for, and since when it is there: messages, room, counters, packets.
+
+
+class Token(NamedTuple):
+    """Something that is there at ``time_s``: ``lag_s`` after a step's end, or after its start."""
+
+    time_s: float
+    step: int
+    lag_s: float = 0.0
+    from_start: bool = False
+
+
+@dataclass(slots=True)
+class TokenStore:
+    """What has been made so far, earliest first; initial tokens come before all others.
+
+    initial: tokens that are there from the start, by kind.
+    first: packets stay when they are read: the first one written to each cell.
+    """
+
+    initial: dict[Hashable, int]
+    made: defaultdict[Hashable, list[Token]] = field(default_factory=lambda: defaultdict(list))
+    first: dict[int, Token] = field(default_factory=dict)
+
+    def lack(self, keys: Sequence[Hashable], cells: Sequence[int]) -> Hashable | None:
+        """The first of these that is not there, nor on its way."""
+        for key, many in Counter(keys).items():
+            if len(self.made[key]) + self.initial.get(key, 0) < many:
+                return key
+        return next((cell for cell in cells if cell not in self.first), None)
+
+    def take(self, keys: Sequence[Hashable], cells: Sequence[int]) -> list[Token]:
+        """Takes one of each, and looks at the packets; nothing may lack."""
+        taken = [self.first[cell] for cell in cells]
+        for key in keys:
+            if self.initial.get(key, 0):
+                self.initial[key] -= 1
+            else:
+                taken.append(heappop(self.made[key]))
+        return taken
+
+    def ready_s(self, keys: Sequence[Hashable], cells: Sequence[int]) -> float:
+        """When all of these are there; nothing may lack."""
+        times = [self.first[cell].time_s for cell in cells]
+        for key, many in Counter(keys).items():
+            missing = many - self.initial.get(key, 0)
+            if missing > 0:
+                made = self.made[key]
+                times.append(made[0].time_s if missing == 1 else sorted(made)[missing - 1].time_s)
+        return max(times, default=0.0)
+
+    def make(self, key: Hashable, token: Token) -> None:
+        """Adds one."""
+        heappush(self.made[key], token)
+
+    def write(self, cell: int, token: Token) -> None:
+        """A packet is written to a cell."""
+        if cell not in self.first or token.time_s < self.first[cell].time_s:
+            self.first[cell] = token
+
+
+# The transfers of one step between devices.
+
+
+IN_SWITCH = ("glres", "gstore", "gstorepkt")
+"""Steps whose reads are added up, or whose writes are multicast, by the switch."""
+
+
+class Parts(NamedTuple):
+    """The transfers of a step: what it reads from other devices, what it writes and sends."""
+
+    reads: tuple[Route, ...]
+    outs: tuple[Route, ...]
+
+    @property
+    def read_latency_s(self) -> float:
+        """When the first of what it reads is there, and can go on."""
+        return max((route.latency_s for route in self.reads), default=0.0)
+
+    @property
+    def tail_s(self) -> float:
+        """From the end of the step to when all that it writes and sends has arrived."""
+        return max((route.latency_s for route in self.outs), default=0.0)
+
+    def alone_s(self, size: float) -> float:
+        """Seconds that the step takes with all links to itself."""
+        if not self.reads:
+            return max([size / route.bandwidth_bytes_per_s for route in self.outs], default=0.0)
+        first = self.read_latency_s
+        reads = [r.latency_s + size / r.bandwidth_bytes_per_s for r in self.reads]
+        return max([*reads, *(first + size / r.bandwidth_bytes_per_s for r in self.outs)] or [0.0])
+
+
+def parts_of(step: Step, routes: Routes) -> Parts:
+    """The transfers of a step between devices; what stays on a device is free."""
+    reads = [routes.between(s.rank, step.rank) for s in step.reads if s.rank != step.rank]
+    outs = [routes.between(step.rank, s.rank) for s in step.writes if s.rank != step.rank]
+    if step.kind in IN_SWITCH:
+        reads, outs = [routes.joined(reads)], [routes.joined(outs)]
+    if step.send:
+        outs.append(routes.between(step.rank, step.send.target))
+    return Parts(
+        tuple(route for route in reads if route != NOWHERE),
+        tuple(route for route in outs if route != NOWHERE),
+    )

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError
-from p2smt.problems.claim import COMPARISONS, Operator, Term, infix, named, whole
+from p2smt.problems.race import COMPARISONS, Operator, Term, infix, named, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

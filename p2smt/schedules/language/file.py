@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from p2smt.errors import InputError
 from p2smt.files.validation import validated
 from p2smt.files.yaml_text import load_yaml_lines, read_text
-from p2smt.problems.claim import Operator, Term
+from p2smt.problems.race import Operator, Term
 from p2smt.schedules.language.contract_text import GoalText, parse_goal
 from p2smt.schedules.language.expression import TokenStream, parse, take_term
 from p2smt.schedules.language.file_model import BlockModel, FileModel, ParameterModel

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from p2smt.files.yaml_text import Lines, Path
-    from p2smt.problems.claim import Term
+    from p2smt.problems.race import Term
 
 T = TypeVar("T")
 

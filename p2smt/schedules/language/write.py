@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import dump_yaml
 from p2smt.schedules.language.contract_text import atom_text, contract_data
+from p2smt.schedules.language.grammar import CONTROLS, DataActions, fits, verb_of
 from p2smt.schedules.language.instance import default_sizes
-from p2smt.schedules.language.words import CONTROLS, DataActions, fits, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

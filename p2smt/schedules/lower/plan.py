@@ -7,29 +7,31 @@ So the schedule has the collective's own name.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from p2smt.collectives.names import DIRECT, Collective, RequestKind
+from p2smt.cluster.topology import LinkKind
+from p2smt.collectives.contract import Contract, Contribution, Goal
+from p2smt.collectives.names import CUSTOM, DIRECT, Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.problem import check_send, plan_problem
-from p2smt.plans.rank_answer import rank_step_groups
+from p2smt.plans.solution import rank_step_groups
 from p2smt.programs.program import parse_instruction
 from p2smt.schedules.lower.assemble import (
     DEFAULT,
     Lowering,
+    check_most_ranks,
     ends_of,
     lower_exchange,
     schedule_of_steps,
 )
-from p2smt.schedules.lower.ports import rings_of
-from p2smt.schedules.lower.program import check_most_ranks
 from p2smt.schedules.lower.rows import group_steps
-from p2smt.schedules.lower.together import GroupSchedule
+from p2smt.schedules.model import Connection, Schedule, Sizes, Span, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.placement import IntArray
@@ -176,3 +178,189 @@ def _shards(model: RequestModel, size: int) -> list[int] | None:
             f"shards {model.shards[:8]}", f"are not the rows 0 to {size - 1}, each once"
         )
     return model.shards
+
+
+# What becomes of a plan's request when it is exported to files.
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedFile:
+    """A file to be written, and the schedule in it: of one group, counted from 1, or of all.
+
+    steps: how many the file has, as they are read back.
+    """
+
+    path: str
+    text: str
+    steps: int
+    group: int | None
+    content: GroupSchedule
+
+
+@dataclass(frozen=True, slots=True)
+class PlanExport:
+    """What is exported of a request.
+
+    groups: how many it has.
+    means: the algorithm and the protocol of all steps; ``plan_means``: those of the plan's steps.
+    plan_s, exported_s: one execution by all groups, as the plan says and as predicted for the
+        schedules; None: they are too large to be priced.
+    unstated: levels whose bandwidth nobody stated; where there are any, both times are None.
+    by_rank: the devices of groups are told as the ranks of a run, as the plan's hosts have them.
+    """
+
+    files: tuple[ExportedFile, ...]
+    groups: int
+    means: str
+    plan_means: tuple[str, ...]
+    plan_s: float | None
+    exported_s: float | None
+    by_rank: bool = False
+    unstated: tuple[str, ...] = ()
+
+
+# What the ports of a cluster mean for schedules: rings for each, and who shares no memory.
+# Between entities a message leaves by the port of the device that sends it (docs/schedule-cost.md).
+# So as many rings go round a group as it reaches ports: round the same entities, but each enters
+# and
+# leaves them at other devices.
+
+
+HOSTS = ("node", "server", "host", "machine")
+"""Names of levels whose entities are machines, on which devices reach each other's memory."""
+
+
+def machine_of(topology: Topology, device: int) -> int:
+    """The machine that a device is in.
+
+    Where no level is named so, the devices of an entity of the innermost level but one.
+    """
+    levels = topology.levels
+    named = [j for j, level in enumerate(levels) if level.name in HOSTS]
+    if not named and len(levels) == 1:
+        return 0
+    return device // topology.devices_under(named[-1] if named else len(levels) - 2)
+
+
+def rings_of(topology: Topology, devices: Sequence[int]) -> list[list[int]]:
+    """The orders in which rings go round devices, entity by entity, by their places in the list."""
+    ascending = sorted(devices)
+    count = _most_ports(topology, ascending)
+    places = {device: place for place, device in enumerate(devices)}
+    return [
+        [places[device] for device in _turned(topology, 0, ascending, ring, count)]
+        for ring in range(count)
+    ]
+
+
+def _most_ports(topology: Topology, devices: Sequence[int]) -> int:
+    """The most ports of one entity that the devices under it reach, if they need any of them."""
+    most = 1
+    for j, level in enumerate(topology.levels):
+        under = topology.devices_under(j)
+        entities = [list(part) for part in _parts(devices, under)]
+        if level.link.kind is LinkKind.SWITCH and len(entities) > 1:
+            ports = level.link.ports
+            reached = ({device % under * ports // under for device in part} for part in entities)
+            most = max(most, *map(len, reached))
+    return most
+
+
+def _parts(devices: Sequence[int], under: int) -> Iterator[Iterator[int]]:
+    """Ascending devices by the entity they are in."""
+    return (part for _, part in groupby(devices, key=lambda device: device // under))
+
+
+def _turned(
+    topology: Topology, level: int, devices: Sequence[int], ring: int, count: int
+) -> list[int]:
+    """The devices entity by entity, the entities in an order that begins the further on the
+    higher the ring's number."""
+    if level == len(topology.levels):
+        return list(devices)
+    parts = [list(part) for part in _parts(devices, topology.devices_under(level))]
+    first = ring * len(parts) // count
+    return [
+        device
+        for part in (*parts[first:], *parts[:first])
+        for device in _turned(topology, level + 1, part, ring, count)
+    ]
+
+
+# Schedules of several groups as one schedule of a whole cluster, in which they run together.
+
+
+_NONE = Sizes(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSchedule:
+    """The schedule of one group of devices; ``devices[r]`` is the device of its rank r."""
+
+    devices: tuple[int, ...]
+    schedule: Schedule
+
+
+def together(groups: Sequence[GroupSchedule], devices: int) -> Schedule:
+    """The schedules of disjoint groups; rank r is device r, of so many.
+
+    All run in place, or none does.
+    """
+    first = groups[0].schedule
+    sizes, shift = [_NONE] * devices, [0] * devices
+    starts: list[tuple[Contribution | None, ...]] = [()] * devices
+    goals: list[Goal] = []
+    for group in groups:
+        wanted = group.schedule.contract
+        goals += _goals(group)
+        for rank, device in enumerate(group.devices):
+            sizes[device] = group.schedule.sizes[rank]
+            starts[device] = tuple(
+                None if start is None else start._replace(rank=group.devices[start.rank])
+                for start in wanted.starts[rank]
+            )
+            shift[device] = wanted.shift[rank] if wanted.shift else 0
+    in_place = first.contract.in_place
+    places = tuple(shift) if in_place else ()
+    goal = Contract(CUSTOM, tuple(starts), tuple(sorted(goals)), in_place, places)
+    steps = tuple(step for n, group in enumerate(groups) for step in _steps_on_devices(n, group))
+    return replace(first, contract=goal, sizes=tuple(sizes), steps=steps)
+
+
+def _goals(group: GroupSchedule) -> Iterator[Goal]:
+    """The goals of a group on its devices; many have the same parts."""
+    moved: dict[int, tuple[Contribution, ...]] = {}
+    for goal in group.schedule.contract.goals:
+        if id(goal.parts) not in moved:
+            moved[id(goal.parts)] = _moved(goal.parts, group)
+        yield Goal(group.devices[goal.rank], goal.chunk, moved[id(goal.parts)])
+
+
+def _moved(parts: Iterable[Contribution], group: GroupSchedule) -> tuple[Contribution, ...]:
+    return tuple(part._replace(rank=group.devices[part.rank]) for part in parts)
+
+
+def _steps_on_devices(number: int, group: GroupSchedule) -> Iterator[Step]:
+    """The steps of a group on its devices; its counters carry its number."""
+    for step in group.schedule.steps:
+        yield replace(
+            step,
+            rank=group.devices[step.rank],
+            reads=_spans(step.reads, group),
+            writes=_spans(step.writes, group),
+            receive=_connection(step.receive, group),
+            send=_connection(step.send, group),
+            posts=tuple(f"group {number}: {name}" for name in step.posts),
+            awaits=tuple(f"group {number}: {name}" for name in step.awaits),
+        )
+
+
+def _spans(spans: Iterable[Span], group: GroupSchedule) -> tuple[Span, ...]:
+    return tuple(replace(span, rank=group.devices[span.rank]) for span in spans)
+
+
+def _connection(connection: Connection | None, group: GroupSchedule) -> Connection | None:
+    if connection is None:
+        return None
+    source, target, channel = connection
+    return Connection(group.devices[source], group.devices[target], channel)

@@ -6,7 +6,7 @@ that no span of the schedule tells apart.  A step becomes a beginning (what it w
 pieces in no order among each other, and an end (what it signals), which stands for it where others
 come after it.  Steps of one lane are in order piece by piece.
 
-Sound for the order of data.  For progress see :mod:`p2smt.schedules.verify.turns`: a thread may
+Sound for the order of data.  For progress see :mod:`p2smt.schedules.verify.verify`: a thread may
 handle several chunks, one after the other.
 """
 

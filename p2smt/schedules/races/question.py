@@ -18,8 +18,7 @@ from p2smt.problems.race import (
 )
 from p2smt.schedules.memory import memory_of
 from p2smt.schedules.multisets import Part
-from p2smt.schedules.races.cone import accesses_under
-from p2smt.schedules.races.reach import groups_of
+from p2smt.schedules.races.cone import accesses_under, groups_of
 from p2smt.schedules.races.replay import ItemKind, OrderItem
 
 if TYPE_CHECKING:
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
 
     from p2smt.problems.race import Pairs
     from p2smt.schedules.model import Schedule
-    from p2smt.schedules.races.cone import Cone
-    from p2smt.schedules.races.flow import GoalValue
-    from p2smt.schedules.races.reach import Graph, HappensBefore
+    from p2smt.schedules.races.cone import Cone, GoalValue, Graph, HappensBefore
 
 
 class CounterRule(NamedTuple):

@@ -6,23 +6,25 @@ twice, the step that overwrote one before it was passed on, the read of a chunk 
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field, replace
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from p2smt.collectives.contract import Contribution
-from p2smt.schedules.verify.provenance import trace_values
+from p2smt.schedules.races.replay import ItemKind, OrderItem
 from p2smt.schedules.verify.report import Kind
+from p2smt.schedules.verify.values import DataState
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from p2smt.collectives.contract import Goal
     from p2smt.schedules.index import Index
     from p2smt.schedules.multisets import Part
-    from p2smt.schedules.verify.provenance import Addend, Provenance, StepChunk
+    from p2smt.schedules.order.happens_before import Nodes
     from p2smt.schedules.verify.report import Violation
+
 
 # Steps of a contribution's way that are shown at each of its ends.
 _SHOWN = 5
@@ -215,3 +217,188 @@ def _written_by(
     step = provenance.state.index.schedule.steps[root.step]
     text = f"{violation.message}: {step} wrote it last{more}"
     return replace(violation, message=text, steps=(root.step,))
+
+
+# Where the data of every step comes from, along one run.
+# What a step makes at one of its positions is a chunk of its own.  It adds up the sender's chunk
+# that
+# came as the message and, for every cell it reads, the chunk that was written there last (none:
+# what
+# is there was there at the start).
+
+
+class StepChunk(NamedTuple):
+    """What step ``step`` makes at its position ``place``."""
+
+    step: int
+    place: int
+
+
+class Addend(NamedTuple):
+    """Something that is added up: where it comes from, and its value's number.
+
+    cell: the cell that was read; None for a message.
+    origin: the chunk that it is; None if it was there at the start.
+    """
+
+    cell: int | None
+    origin: StepChunk | None
+    value: int
+
+
+@dataclass(slots=True)
+class Provenance:
+    """Addends and values of all chunks; ``last``: what was written last to each cell."""
+
+    state: DataState
+    addends: dict[StepChunk, list[Addend]] = field(default_factory=dict)
+    values: dict[StepChunk, int] = field(default_factory=dict)
+    last: dict[int, StepChunk] = field(default_factory=dict)
+    overwritten: list[tuple[int, int, StepChunk]] = field(default_factory=list)
+
+    def parts(self, value: int) -> Mapping[Part, int]:
+        """What a value is made of."""
+        return self.state.table.known[value].parts
+
+    def contains(self, value: int, part: Part) -> int:
+        """How often a contribution is in a value."""
+        return self.parts(value).get(part, 0)
+
+    def do(self, number: int, inbox: dict[object, deque[int]]) -> None:
+        """Performs a step and notes its addends; ``inbox`` holds the senders of messages."""
+        step = self.state.index.schedule.steps[number]
+        sender = inbox[step.receive].popleft() if step.receive else None
+        message = self.state.messages[step.receive][0] if step.receive else []
+        for place in range(step.count):
+            found = list(self._reads(number, place))
+            if sender is not None:
+                found.insert(0, Addend(None, StepChunk(sender, place), message[place]))
+            self.addends[StepChunk(number, place)] = found
+        old = {
+            c: self.state.cells[c] for s in step.writes for c in self.state.index.memory.cells(s)
+        }
+        self.state.do(number)
+        self._store(number, old)
+        if step.send:
+            inbox.setdefault(step.send, deque()).append(number)
+
+    def _reads(self, number: int, place: int) -> Iterator[Addend]:
+        memory = self.state.index.memory
+        for span in self.state.index.schedule.steps[number].reads:
+            cell = memory.cells(span)[place]
+            yield Addend(cell, self.last.get(cell), self.state.read(cell))
+
+    def _store(self, number: int, old: dict[int, int]) -> None:
+        for place in range(self.state.index.schedule.steps[number].count):
+            chunk = StepChunk(number, place)
+            values = [addend.value for addend in self.addends[chunk]]
+            if values:
+                self.values[chunk] = self._sum(values)
+        for span in self.state.index.schedule.steps[number].writes:
+            for place, cell in enumerate(self.state.index.memory.cells(span)):
+                if old[cell] >= 0:
+                    self.overwritten.append((cell, old[cell], StepChunk(number, place)))
+                self.last[cell] = StepChunk(number, place)
+
+    def _sum(self, values: Sequence[int]) -> int:
+        total = values[0]
+        for value in values[1:]:
+            total = self.state.table.add(total, value)
+        return total
+
+
+def trace_values(index: Index, order: Sequence[int]) -> Provenance:
+    """The provenance of everything along a run."""
+    provenance = Provenance(DataState(index))
+    inbox: dict[object, deque[int]] = {}
+    for number in order:
+        provenance.do(number, inbox)
+    return provenance
+
+
+# Where the data of a wrong chunk went through in the interleaving that shows it.
+
+
+class StepPosition(NamedTuple):
+    """One chunk of a step, or of the start of a rank, by its node."""
+
+    node: int
+    position: int
+
+
+@dataclass(slots=True)
+class ShownFlow:
+    """What was read from whom.
+
+    accesses: (node, cell) in order.  last: who wrote each cell last.  sources: of each chunk of a
+    step, the cells it read and who had written them.
+    """
+
+    index: Index
+    nodes: Nodes
+    accesses: list[tuple[int, int]] = field(default_factory=list)
+    last: dict[int, StepPosition] = field(default_factory=dict)
+    sources: dict[StepPosition, list[tuple[int, StepPosition | None]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    _done: set[OrderItem] = field(default_factory=set)
+
+    def run(self, items: Iterable[OrderItem], goal: tuple[int, int]) -> None:
+        """Follows an order until a goal, (rank, chunk), is read."""
+        end = self.nodes.end(goal[0])
+        for item in items:
+            if item.step == end and (item.kind is ItemKind.STEP or item.position == goal[1]):
+                return
+            if self.nodes.is_step(item.step):
+                whole = item.kind is ItemKind.STEP
+                for access in list(self._accesses(item.step)) if whole else [item]:
+                    self._access(access)
+
+    def _accesses(self, number: int) -> Iterator[OrderItem]:
+        step = self.index.schedule.steps[number]
+        for kind, spans in ((ItemKind.READ, step.reads), (ItemKind.WRITE, step.writes)):
+            for k in range(len(spans)):
+                yield from (OrderItem(number, kind, j, k) for j in range(step.count))
+
+    def _access(self, access: OrderItem) -> None:
+        if access in self._done:
+            return
+        self._done.add(access)
+        step = self.index.schedule.steps[access.step]
+        reads = access.kind is ItemKind.READ
+        cell = self.index.memory.cells((step.reads if reads else step.writes)[access.operand])[
+            access.position
+        ]
+        place = StepPosition(access.step, access.position)
+        self.accesses.append((access.step, cell))
+        if reads:
+            self.sources[place].append((cell, self.last.get(cell)))
+        else:
+            self.last[cell] = place
+
+    def way_to(self, cell: int) -> dict[int, tuple[int, ...]]:
+        """For every cell that a cell's contents came through, the steps from there, latest first;
+        the cell itself by no step."""
+        found: dict[int, tuple[int, ...]] = {cell: ()}
+        todo: list[tuple[StepPosition | None, tuple[int, ...]]] = [(self.last.get(cell), ())]
+        seen: set[StepPosition] = set()
+        while todo:
+            place, way = todo.pop(0)
+            if place is None or place in seen:
+                continue
+            seen.add(place)
+            way = (*way, place.node)
+            for source, writer in self.sources[place]:
+                found.setdefault(source, way)
+                todo.append((writer, way))
+            sender = self._sender(place)
+            todo.append((sender, way))
+        return found
+
+    def _sender(self, place: StepPosition) -> StepPosition | None:
+        """Who sent what a step received."""
+        connection = self.index.schedule.steps[place.node].receive
+        if connection is None:
+            return None
+        turn = list(self.index.receives[connection]).index(place.node)
+        return StepPosition(self.index.sends[connection][turn], place.position)

@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from p2smt.cluster.nodes.allocation import allocated
+from p2smt.cluster.allocation import allocated
 from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import FixedEntry
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
-from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.solution import SAME, Solution
+from p2smt.plans.solution import SAME, Solution, rank_alternative
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.allocation.answer import fastest_on_hosts
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.solve import as_named
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
 
 _SLOW = 2.0**-10
 """Part of a non-blocking uplink's bandwidth with which uplinks decide every time."""

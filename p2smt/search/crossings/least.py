@@ -15,23 +15,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from p2smt.errors import EncodingBug, OutOfTimeError
+from p2smt.cost.symbolic.form import (
+    CostForm,
+    LeastCell,
+    LinkNumbers,
+    Rationals,
+    bandwidth_cells,
+    payload_cells,
+)
+from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.plans.crossings.certificate import (
     EqualPrograms,
     Exclusion,
     LeastSet,
     Needed,
     SymbolicSetting,
+    program_form,
 )
-from p2smt.plans.crossings.farkas import broken
-from p2smt.plans.crossings.hitting import least_hitting
-from p2smt.problems.crossing import Coefficients, CrossingProblem, Refutation
+from p2smt.plans.crossings.proofs import broken, least_hitting
+from p2smt.problems.crossing import (
+    CaseMultipliers,
+    Coefficients,
+    CrossingProblem,
+    Refutation,
+    SumOfMaxima,
+    cases,
+)
+from p2smt.programs.program import Program
 from p2smt.result import OUT_OF_TIME, Result, SearchLimits, Status, StopWatch
-from p2smt.search.crossings.costs import equal_programs
-from p2smt.search.crossings.greedy import glance
+from p2smt.search.programs import Task, list_programs
 from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Multipliers, Witness
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Multipliers, Solver, Witness
 
 
 def least_set(setting: SymbolicSetting, limits: SearchLimits | None = None) -> LeastSet:
@@ -190,3 +204,199 @@ class _Search:
             found.setdefault(best, point)
         least = [best for best in found if not any(other < best for other in found)]
         return tuple(Needed(found[best], tuple(sorted(best))) for best in least)
+
+
+# Cells of ratios and payloads in which one program is best: exact breakpoints, no solver.
+# With factors alone, numbers are ratios to the innermost level: its latency and its seconds per
+# byte
+# are 1, and the payload is x = n beta / alpha of it.
+
+
+LARGEST_RATIO = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRatios:
+    """Numbers of each level over those of the innermost, which has 1; ``call`` over its latency.
+
+    ``bandwidth`` says how many times slower a port is: of beta, not of its inverse.
+    """
+
+    latency: Rationals
+    bandwidth: Rationals
+    call: Fraction
+
+    def __post_init__(self) -> None:
+        for name, numbers in (("latency", self.latency), ("bandwidth", self.bandwidth)):
+            if not all(0 < ratio <= LARGEST_RATIO for ratio in numbers):
+                shown = ",".join(map(str, numbers))[:80]
+                rule = f"must be positive, and at most {LARGEST_RATIO}"
+                raise InputError(f"{name} ratios {shown}", rule, "give some such as 4 or 1/2")
+        if not 0 <= self.call <= LARGEST_RATIO:
+            raise InputError(f"cost per call {self.call}"[:80], "must not be negative")
+
+    @property
+    def numbers(self) -> LinkNumbers:
+        """As numbers of links."""
+        return LinkNumbers(self.call, self.latency, self.bandwidth)
+
+    def with_outermost(self, bandwidth: Fraction) -> LevelRatios:
+        """The same with another bandwidth ratio of the outermost level."""
+        return LevelRatios(self.latency, (bandwidth, *self.bandwidth[1:]), self.call)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedForm:
+    """A cost and the programs that have it, the shortest first."""
+
+    programs: tuple[Program, ...]
+    form: CostForm
+
+
+@dataclass(frozen=True, slots=True)
+class RatioRow:
+    """The cells of the payload at one bandwidth ratio of the outermost level."""
+
+    ratios: LevelRatios
+    cells: tuple[LeastCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossingTable:
+    """Which costs, by index, are best: ``rows`` by payload, ``large`` of large payloads by the
+    bandwidth ratio of the outermost level, between the first row's and the last row's."""
+
+    forms: tuple[NamedForm, ...]
+    rows: tuple[RatioRow, ...]
+    large: tuple[LeastCell, ...]
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The costs that are first in some cell, by index."""
+        cells = [cell for row in self.rows for cell in row.cells] + list(self.large)
+        return tuple(sorted({cell.best[0] for cell in cells}))
+
+
+def crossing_table(
+    setting: SymbolicSetting, ratios: tuple[LevelRatios, ...], limits: SearchLimits
+) -> CrossingTable | None:
+    """The cells for each of these ratios, ascending in that of the outermost bandwidth.
+
+    None: the time ran out before the programs were listed.
+
+    Raises:
+        InputError: ratios for another number of levels.
+    """
+    if any(len(one.latency) != len(setting.factors) for one in ratios):
+        raise InputError("ratios", f"must be for {len(setting.factors)} levels")
+    costs = equal_programs(setting, limits)
+    return None if costs is None else table_of(costs, ratios)
+
+
+def table_of(costs: tuple[EqualPrograms, ...], ratios: tuple[LevelRatios, ...]) -> CrossingTable:
+    """The cells of these costs for each of the ratios."""
+    forms = [one.form for one in costs]
+    rows = tuple(RatioRow(one, payload_cells(forms, one.numbers)) for one in ratios)
+    low, high = ratios[0].bandwidth[0], ratios[-1].bandwidth[0]
+    large = bandwidth_cells(forms, ratios[0].bandwidth, 0, low, high) if low < high else ()
+    return CrossingTable(tuple(NamedForm(one.programs, one.form) for one in costs), rows, large)
+
+
+# Every program of a setting with its symbolic cost; programs of one cost stand together.
+
+
+def equal_programs(
+    setting: SymbolicSetting, limits: SearchLimits
+) -> tuple[EqualPrograms, ...] | None:
+    """The costs of all valid programs, those of the shortest first; None: the time ran out.
+
+    Raises:
+        InputError: factors or ports that do not fit.
+    """
+    scene = setting.scene
+    task = Task(setting.kind, scene.hierarchy, setting.max_length)
+    result, _ = list_programs(task, limits)
+    if result.status is not Status.COMPLETE:
+        return None
+    programs = sorted(result.value or (), key=lambda one: (len(one), str(one)))
+    found: dict[SumOfMaxima, list[tuple[Program, CostForm]]] = {}
+    for program in programs:
+        form = program_form(setting, program)
+        found.setdefault(setting.cost(form), []).append((program, form))
+    return tuple(
+        EqualPrograms(tuple(program for program, _ in equal), equal[0][1], cost)
+        for cost, equal in found.items()
+    )
+
+
+def lists_every_program(claim: LeastSet, limits: SearchLimits) -> bool | None:
+    """Whether a claim is about just the programs that there are; None: the time ran out."""
+    found = equal_programs(claim.setting, limits)
+    if found is None:
+        return None
+    listed = {program for one in claim.costs for program in one.programs}
+    return listed == {program for one in found for program in one.programs}
+
+
+# Multipliers by a glance: a cost that one other cost, or a given mixture, never exceeds.
+# Most costs are refuted by one member.  In each case that member is a line; the candidate's maxima
+# have to cover it, unknown by unknown.  Maxima with the fewest parts are shared out first, each
+# over
+# the unknowns in order, as far as the line asks for it.  Where that fails, a solver is asked: this
+# finds no multipliers where there may be some, and never wrong ones.
+
+
+def glance(candidate: SumOfMaxima, others: tuple[SumOfMaxima, ...]) -> Refutation | None:
+    """A refutation by one of the others; None: none is seen."""
+    for s, other in enumerate(others):
+        if any(a < b for a, b in zip(_most(candidate), other.fixed, strict=True)):
+            continue
+        found = _every_case(candidate, other)
+        if found is not None:
+            return Refutation((s,), found)
+    return None
+
+
+def _most(cost: SumOfMaxima) -> Coefficients:
+    """What shares of the maxima can make of each unknown's coefficient at most."""
+    return tuple(
+        a + sum((term[k] for term in cost.maxima), Fraction(0)) for k, a in enumerate(cost.fixed)
+    )
+
+
+def _every_case(candidate: SumOfMaxima, other: SumOfMaxima) -> tuple[CaseMultipliers, ...] | None:
+    found = []
+    for case in cases([other]):
+        shares = _covering(candidate, other.lines(case))
+        if shares is None:
+            return None
+        found.append(CaseMultipliers((Fraction(1),), shares))
+    return tuple(found)
+
+
+def _covering(candidate: SumOfMaxima, line: Coefficients) -> tuple[Coefficients, ...] | None:
+    """Shares of the candidate's maxima with which it has at least the line's coefficients."""
+    lacking = [max(Fraction(0), a - b) for a, b in zip(line, candidate.fixed, strict=True)]
+    shares: dict[int, Coefficients] = {}
+    for i in sorted(range(len(candidate.maxima)), key=lambda i: _flexible(candidate.maxima[i])):
+        shares[i] = _shared_out(candidate.maxima[i], lacking)
+    if any(lacking):
+        return None
+    return tuple(shares[i] for i in range(len(candidate.maxima)))
+
+
+def _flexible(term: Coefficients) -> tuple[int, Coefficients]:
+    return sum(1 for a in term if a), term
+
+
+def _shared_out(term: Coefficients, lacking: list[Fraction]) -> Coefficients:
+    """The shares of one maximum; takes from what is lacking.  What is left goes to its first."""
+    left, shares = Fraction(1), [Fraction(0)] * len(term)
+    for k, a in enumerate(term):
+        if a and lacking[k]:
+            part = min(left, lacking[k] / a)
+            shares[k] += part
+            lacking[k] -= part * a
+            left -= part
+    shares[next(k for k, a in enumerate(term) if a)] += left
+    return tuple(shares)

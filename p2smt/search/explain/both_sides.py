@@ -17,12 +17,12 @@ from p2smt.plans.explanation import ChangedNumber
 from p2smt.plans.solution import SAME, objective
 from p2smt.programs.program import Program
 from p2smt.result import OUT_OF_TIME, Status
-from p2smt.search.explain.landscape import Landscape
+from p2smt.search.explain.linear import Landscape
 from p2smt.search.explain.numbers import changed, outward
 from p2smt.search.joint import JointSearch
 from p2smt.search.one_request import answer_request
 from p2smt.search.sensitivity import recost
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
 
 _APART = (1e-6, 1e-4, 1e-2)
 """Relative distances from a crossing at which the problem is solved again, the nearest first."""

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from p2smt.errors import InputError
-from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
-from p2smt.skeletons.cube import Cube
+from p2smt.files.json_text import loads
+from p2smt.parallel_search.subproblem import Cube
+from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix, Placement
 
 MatrixRow = tuple[int, ...]
 MatrixRules = tuple[AxisRule | FixedEntry, ...]
@@ -143,3 +144,27 @@ def _row(text: str, name: str) -> MatrixRow:
     if axis != name or not colon or not whole or "0" in parts:
         raise InputError(f"decision {text[:60]!r}", f"is no row of {name}", f"write {name}:8,4")
     return tuple(int(part) for part in parts)
+
+
+# Matrices as the texts that stand for members.
+
+
+_MOST = 10_000
+
+
+def matrix_of(text: str) -> Matrix:
+    """The matrix of a text such as ``[[4,1],[1,16]]``, as :meth:`Placement.text` writes it.
+
+    Raises:
+        InputError: it is none, or is written in another way.
+    """
+    given = f"matrix {text[:60]!r}"
+    try:
+        data = loads(text[:_MOST])
+        matrix = tuple(tuple(row) for row in data)
+        placement = Placement(matrix)
+    except (ValueError, TypeError, RecursionError):
+        raise InputError(given, "is not written like [[4,1],[1,16]]") from None
+    if placement.text() != text:
+        raise InputError(given, "is not written like [[4,1],[1,16]]")
+    return placement.matrix

@@ -8,21 +8,19 @@ from fractions import Fraction
 import pytest
 
 from p2smt.api.efficiencies import efficiency_of
-from p2smt.api.journals.shares import matrix_share, sizes_of, strategy_share
+from p2smt.api.journal_shares import matrix_share, sizes_of, strategy_share
 from p2smt.api.workload import read_model
 from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
+from p2smt.parallel_search.subproblem import Cube
 from p2smt.parallelism.placement import AxisRule
 from p2smt.search.spaces.rows import MatrixCubes
-from p2smt.skeletons.cube import Cube
-from p2smt.workload.axis_sizes import possible_sizes
-from p2smt.workload.batch import Batch
-from p2smt.workload.search.choices import Choices
-from p2smt.workload.search.limits import SpaceLimits
-from p2smt.workload.search.pricing.candidates import Candidates
-from p2smt.workload.search.question import PlanQuestion
-from p2smt.workload.search.space import space_of
-from p2smt.workload.strategy import AXES
+from p2smt.training.axis_sizes import possible_sizes
+from p2smt.training.search.choices import Choices
+from p2smt.training.search.prices import Candidates
+from p2smt.training.search.question import PlanQuestion, SpaceLimits
+from p2smt.training.search.strategies import space_of
+from p2smt.training.strategy import AXES, Batch
 from tests.tiers import but_the_first
 
 NAMES, LEVELS, SIZES = ("tp", "dp", "pp"), (4, 2, 6), (6, 2, 4)

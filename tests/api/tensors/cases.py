@@ -15,13 +15,12 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
 
-from p2smt.api.tensors.function import TensorFunction, torch_function
-from p2smt.api.tensors.planned import planned_together
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.memory import MemoryLimit
+from p2smt.api.tensors import TensorFunction, planned_together, torch_function
 from p2smt.errors import InputError
 from p2smt.interop.arrays.torch_spec import placements_of
-from p2smt.search.redistribution.backward import without_partials
+from p2smt.resharding.backward import without_partials
+from p2smt.resharding.steps import MemoryLimit
+from p2smt.resharding.types import ArrayType, Uneven
 from tests.api.tensors.plans import gathered_plan, types
 from tests.api.tensors.values import index_of, joined, split, stacked_shape
 
@@ -226,7 +225,7 @@ def gradients_need_not_be_contiguous() -> None:
 
 def planned_here() -> None:
     """Without a backward plan rank 0 makes one, and every rank has it."""
-    from p2smt.search.redistribution.solve import solve_redistribution
+    from p2smt.resharding.search import solve_redistribution
 
     source, target, other = types(MESH, (4, 8), "S(dp),R;P(tp)", "R,S(dp,tp)", "S(tp),S(dp)")
     topology = gathered_plan(source, target).topology

@@ -11,9 +11,9 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from p2smt.api.tensors.function import TensorFunction
-from p2smt.arrays.array_type import Uneven
+from p2smt.api.tensors import TensorFunction
 from p2smt.errors import InputError
+from p2smt.resharding.types import Uneven
 from tests.api.tensors.cases import as_dtensor, device_mesh, function_of, whole_array
 from tests.api.tensors.plans import types
 

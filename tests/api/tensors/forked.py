@@ -13,7 +13,7 @@ from importlib import import_module
 
 from tests.runtime.processes import free_port
 
-USED = ("torch.distributed.tensor", "p2smt.api.tensors.function", "p2smt.plans.redistribution.file")
+USED = ("torch.distributed.tensor", "p2smt.api.tensors", "p2smt.resharding.plan_file")
 """Modules that ranks use, imported before there are any."""
 
 

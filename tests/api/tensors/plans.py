@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import Ends, ends_of
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.memory import MemoryLimit
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import AllGather, AllReduce, ArrayStep, LocalSlice, Permute, StepKind
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import parse_topology
-from p2smt.cost.redistribution.prices import StepPrices
-from p2smt.plans.redistribution.plan import PlannedStep, RedistributionPlan
+from p2smt.resharding.endpoints import Ends, ends_of
+from p2smt.resharding.plan import PlannedStep, RedistributionPlan
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import (
+    AllGather,
+    AllReduce,
+    ArrayStep,
+    LocalSlice,
+    MemoryLimit,
+    Permute,
+    StepKind,
+)
+from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 from p2smt.result import SearchLimits, SolveStats, Status
 
 NODES_OF_TWO = """\

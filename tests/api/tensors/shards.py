@@ -9,8 +9,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed.tensor import DTensor
 
-from p2smt.api.tensors.function import TensorFunction
-from p2smt.arrays.array_type import ArrayType, Uneven
+from p2smt.api.tensors import TensorFunction
+from p2smt.resharding.types import ArrayType, Uneven
 from tests.api.tensors.cases import (
     as_dtensor,
     back_from,

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from p2smt.api.tensors.checks import check_memory, source_kept_bytes
-from p2smt.arrays.text import layout_text
+from p2smt.api.tensors import check_memory, source_kept_bytes
 from p2smt.errors import InputError
+from p2smt.resharding.backward import backward_plan, check_differentiable, starts_in
+from p2smt.resharding.types import layout_text
 from p2smt.result import Status
-from p2smt.search.redistribution.backward import backward_plan, check_differentiable, starts_in
 from tests.api.tensors.plans import gathered_plan, types
 
 

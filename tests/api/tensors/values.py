@@ -7,9 +7,8 @@ from typing import Any, cast
 import torch
 import torch.distributed as dist
 
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.state import ArrayState
-from p2smt.runtime.arrays.blocks import block_of, part_of
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.runtime.arrays.values import block_of, part_of
 
 
 def index_of(frame: Frame, state: ArrayState, rank: int) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ import pytest
 
 from p2smt.plans.crossings.certificate import SymbolicSetting
 from p2smt.report.crossings.region_plot import title_lines
-from p2smt.search.crossings.cells import LevelRatios
+from p2smt.search.crossings.least import LevelRatios
 from tests.cli.tools import TINY, cli
 from tests.tiers import but_the_first
 

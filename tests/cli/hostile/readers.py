@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.cost.library.file import packaged_text
-from p2smt.search.schedule.bounds.rate import rate_bound
-from p2smt.workload.efficiencies import file as efficiencies
+from p2smt.fabric.file import load_fabric
+from p2smt.synthesis.bounds import rate_bound
+from p2smt.training.efficiencies import file as efficiencies
 from tests.calibration.fixtures import INSIDE, TRUTH, as_json, made_samples, printed
 from tests.calibration.fixtures import report as json_report
 from tests.cli.tools import H100, RACKS, SMALL, TINY, Outcome, cli

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from p2smt.skeletons.cube import Cube
-from p2smt.skeletons.journal.record import JournalHeader
-from p2smt.skeletons.space import Skeleton
+from p2smt.parallel_search.journal.record import JournalHeader
+from p2smt.parallel_search.subproblem import Cube, Skeleton
 from tests.cli.hostile.readers import READERS, Reader, write_files
 from tests.cli.tools import EXIT_CODES, Outcome, assert_one_error
 

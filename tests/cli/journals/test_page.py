@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.skeletons.cube import CubeVerdict
-from p2smt.skeletons.journal.file_model import LINES
+from p2smt.parallel_search.journal.file_model import LINES
+from p2smt.parallel_search.subproblem import CubeVerdict
 from tests.imports import ROOT
 from tests.pages import commands, printed, with_programs
 

@@ -13,7 +13,7 @@ from tests.interpreter import assert_silent
 ELSEWHERE = ("pandas", "torch", "matplotlib", "scipy", "sympy", "jax", "distributed", "z3")
 """Libraries of other commands; pandas is one of OR-Tools', for methods that nothing here calls."""
 OF_FILES = ("pydantic", "yaml", "p2smt.cluster.file", "p2smt.plans.file_model")
-OF_FEW = ("p2smt.search.explain.explain", "p2smt.search.spaces.wide", "p2smt.search.sensitivity")
+OF_FEW = ("p2smt.search.explain.explain", "p2smt.search.spaces.solve", "p2smt.search.sensitivity")
 OTHERS = ("p2smt.cli.verify", "p2smt.cli.workload", "p2smt.cli.topology", "p2smt.runtime")
 SOLVE = ("solve", "-t", "dgx-a100:2", "--axes", "dp=2,tp=8", "--reduce", "dp=1MiB")
 TABLE = ("crossings", "--factors", "2,2", "--length", "2")
@@ -40,7 +40,7 @@ def test_a_command_loads_what_it_needs(arguments: tuple[str, ...], unused: tuple
 
 
 def test_parameters_are_texts_or_flags() -> None:
-    """They are taken as given (``p2smt.cli.command.as_given``): another type would be a text."""
+    """They are taken as given (``p2smt.cli.app``): another type would be a text."""
     for path, parameter in EVERY:
         assert parameter.type_descriptor.annotation in (str, list[str], bool), path
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.skeletons.spread import Spread
+from p2smt.parallel_search.parallel_options import Spread
 from tests.cli.tools import H100, SMALL, TINY, assert_one_error, cli
 
 SOLVE = ("solve", "-t", "t.yaml", "--axes", "dp=8", "--reduce", "dp=1MiB")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.search.schedule.synthesize import complete_search
+from p2smt.synthesis.synthesize import complete_search
 from tests.cli.tools import cli
 from tests.imports import ROOT
 from tests.pages import commands, without_times
@@ -50,10 +50,9 @@ def test_the_readme_shows_a_part_of_the_page() -> None:
 
 
 def test_reasons_are_those_of_the_code() -> None:
-    from p2smt.cluster.fabric.file import load_fabric
-    from p2smt.search.schedule.synthesis.answer import Answer
-    from p2smt.search.schedule.synthesis.question import SynthesisSetting
-    from p2smt.search.schedule.synthesize import BY_BOUND
+    from p2smt.fabric.file import load_fabric
+    from p2smt.synthesis.question import Answer, SynthesisSetting
+    from p2smt.synthesis.synthesize import BY_BOUND
 
     fabric = load_fabric("ring:3")
     copying, adding = (SynthesisSetting(fabric, name) for name in ("allgather", "allreduce"))

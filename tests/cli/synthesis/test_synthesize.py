@@ -11,7 +11,8 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.interop import schedule_files
 from p2smt.schedules.model import Schedule
-from p2smt.search.schedule.synthesis import climb, copied
+from p2smt.synthesis import question as copied
+from p2smt.synthesis import symmetry_search as climb
 from tests.cli.tools import assert_one_error, cli
 
 RING = "--fabric ring:4 --collective all-gather"
@@ -224,7 +225,7 @@ def test_an_interrupt_between_searches(monkeypatch: pytest.MonkeyPatch) -> None:
         "it was stopped",
         "3/2",
     )
-    monkeypatch.setattr("p2smt.search.schedule.synthesize.least_rate", interrupted)
+    monkeypatch.setattr("p2smt.synthesis.synthesize.least_rate", interrupted)
     done = cli("synthesize", *asked)
     assert (done.code, done.json()["detail"]) == (130, "it was stopped")
     assert done.json()["bound_kind"] == "distance"

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from p2smt.workload.strategy_text import KEYS
+from p2smt.training.strategy import KEYS
 from tests.cli.tools import cli
 
 DOCS = Path(__file__).parents[3] / "docs"

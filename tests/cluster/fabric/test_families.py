@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.cluster.fabric.fabric import Fabric
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.errors import InputError
+from p2smt.fabric.fabric import Fabric
+from p2smt.fabric.file import load_fabric
 
 
 def _pairs(fabric: Fabric) -> set[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p2smt.cost.library.graphs import GroupShape
+from p2smt.cost.library.estimate import GroupShape
 
 
 def a100(nodes: int, local: int = 8) -> GroupShape:

@@ -9,10 +9,10 @@ import pytest
 
 from p2smt.cluster.topology import Algorithm
 from p2smt.cost.library.choice import chooser, ways_of
-from p2smt.cost.library.estimate import estimate
-from p2smt.cost.library.graphs import (
+from p2smt.cost.library.estimate import (
     Channels,
     GroupShape,
+    estimate,
     nvls_channels,
     ring_channels,
     tree_channels,

@@ -27,13 +27,20 @@ from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.alpha_beta import step_model
-from p2smt.cost.library import outside, registry
+from p2smt.cost.bounds import step_model
+from p2smt.cost.library import model as outside
+from p2smt.cost.library import registry
 from p2smt.cost.library.file import packaged_text, parse_library
-from p2smt.cost.library.model import Ladder, Library, LibraryRun, Rung
-from p2smt.cost.library.outside import AddedAlgorithm, register_algorithm
+from p2smt.cost.library.model import (
+    AddedAlgorithm,
+    Ladder,
+    Library,
+    LibraryRun,
+    Rung,
+    register_algorithm,
+)
 from p2smt.cost.library.registry import library_of, register_library
-from p2smt.cost.library.rules import LibraryRule
+from p2smt.cost.library.tuner import LibraryRule
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.cost.loads.level_use import Footprint
 from p2smt.errors import InputError
@@ -241,7 +248,7 @@ def test_another_process_must_register_it_too() -> None:
     added = pickle.dumps(AddedAlgorithm("by-rails"))
     code = (
         "import pickle, sys\n"
-        "from p2smt.cost.library.outside import added_family\n"
+        "from p2smt.cost.library.model import added_family\n"
         "try:\n    added_family(pickle.loads(bytes.fromhex(sys.argv[1])))\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )

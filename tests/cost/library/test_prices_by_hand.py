@@ -10,13 +10,12 @@ import pytest
 import p2smt
 from p2smt.cluster.topology import CALL_NAMES, Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.alpha_beta import regular_model
+from p2smt.cost.bounds import regular_model
 from p2smt.cost.library.model import Library
 from p2smt.cost.library.registry import library_of, register_library
 from p2smt.cost.loads.footprint import digits_of
-from p2smt.cost.pipeline import CHUNK_COUNTS, best_chunks
 from p2smt.cost.scene import Scene
-from p2smt.cost.step_time import StepTime, Way
+from p2smt.cost.step_time import CHUNK_COUNTS, StepTime, Way, best_chunks
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Grouping, parse_program
 

@@ -13,7 +13,7 @@ import pytest
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm
 from p2smt.collectives.names import Collective
-from p2smt.cost.alpha_beta import step_model
+from p2smt.cost.bounds import step_model
 from p2smt.cost.library import registry
 from p2smt.cost.library.checks import check_topology
 from p2smt.cost.library.file import packaged_names, packaged_text, parse_library, read_library

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.alpha_beta import regular_model, step_model
+from p2smt.cost.bounds import regular_model, step_model
 from p2smt.cost.library.choice import LibraryChoice
 from p2smt.cost.library.registry import library_of
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send

@@ -10,17 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.ends import Ends
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.state import ArrayState
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm
-from p2smt.cost.redistribution.bounds import LinkBound, physical_bound_s
-from p2smt.cost.redistribution.entities import boxes_of
-from p2smt.cost.redistribution.overlaps import Overlaps
-from p2smt.cost.redistribution.prices import StepPrices
-from p2smt.cost.redistribution.rates import hardware_rates
+from p2smt.resharding.bounds import LinkBound, Overlaps, boxes_of, hardware_rates, physical_bound_s
+from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.types import Uneven
 from tests.arrays.types import first_ends
 from tests.oracles.redistributions import all_states, all_steps
 from tests.strategies.redistributions import (

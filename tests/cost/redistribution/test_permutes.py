@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.cluster.file import load_topology
-from p2smt.cluster.nodes.hosts import Hosts, Uplink
+from p2smt.cluster.hosts import Hosts, Uplink
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.cost.loads.footprint_explicit import explicit_send
-from p2smt.cost.loads.sources import nearest_sources
-from p2smt.cost.redistribution.permutes import (
+from p2smt.parallelism.placement import IntArray
+from p2smt.resharding.prices import (
     PermuteLoads,
+    StepPrices,
     counted_footprint,
     counts_suffice,
+    nearest_sources,
     one_suffices,
 )
-from p2smt.cost.redistribution.prices import StepPrices
-from p2smt.parallelism.placement import IntArray
 from tests.arrays.types import first_ends
 from tests.cost.steps import SHUFFLES
 from tests.oracles.senders import choices

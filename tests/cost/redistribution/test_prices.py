@@ -6,9 +6,16 @@ import math
 
 import pytest
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import (
+from p2smt.cluster.file import load_topology
+from p2smt.cluster.topology import Topology
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.scene import Scene
+from p2smt.errors import InputError
+from p2smt.parallelism.placement import Placement
+from p2smt.programs.program import Grouping
+from p2smt.resharding.prices import StepPrices, payload_bytes
+from p2smt.resharding.states import ArrayState
+from p2smt.resharding.steps import (
     AllGather,
     AllReduce,
     AllToAll,
@@ -17,14 +24,7 @@ from p2smt.arrays.steps import (
     ReduceScatter,
     StepKind,
 )
-from p2smt.cluster.file import load_topology
-from p2smt.cluster.topology import Topology
-from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.redistribution.prices import StepPrices, payload_bytes
-from p2smt.cost.scene import Scene
-from p2smt.errors import InputError
-from p2smt.parallelism.placement import Placement
-from p2smt.programs.program import Grouping
+from p2smt.resharding.types import Uneven
 from tests.arrays.types import first_ends
 
 PRESETS = ("azure-ndv4", "dgx-h100", "aws-p4d", "mi300x", "aws-p3dn", "gb200-nvl72")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from p2smt.cost.symbolic.curve_cells import CurvePiece, curve_cells, piecewise_cells
 from p2smt.cost.symbolic.curves import PayloadCurve
-from p2smt.cost.symbolic.envelope import LeastCell, PayloadLine, line_cells
+from p2smt.cost.symbolic.form import LeastCell, PayloadLine, line_cells
 
 numbers = st.fractions(0, 9, max_denominator=4)
 radicands = st.lists(st.fractions(0, 9, max_denominator=3), max_size=2)

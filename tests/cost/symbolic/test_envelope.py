@@ -8,8 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.cost.symbolic.envelope import PayloadLine, bandwidth_cells, line_cells
-from p2smt.cost.symbolic.form import CostForm
+from p2smt.cost.symbolic.form import CostForm, PayloadLine, bandwidth_cells, line_cells
 from tests.strategies.draws import Draws, draws
 
 numbers = st.fractions(0, 20, max_denominator=7)

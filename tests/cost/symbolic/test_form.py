@@ -14,14 +14,15 @@ from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.scene import Scene
-from p2smt.cost.symbolic.chosen import ChosenCell
-from p2smt.cost.symbolic.exact import decimal, exact
 from p2smt.cost.symbolic.form import (
+    ChosenCell,
     CostForm,
     LinkNumbers,
     SymbolicCost,
     SymbolicStep,
     SymbolicWay,
+    decimal,
+    exact,
     merged_maxima,
 )
 from p2smt.cost.symbolic.steps import (

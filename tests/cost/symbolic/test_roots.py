@@ -8,8 +8,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.cost.symbolic.exact import simplest
-from p2smt.cost.symbolic.roots import RootSum, square_root
+from p2smt.cost.symbolic.curves import RootSum, square_root
+from p2smt.cost.symbolic.form import simplest
 
 rationals = st.fractions(-9, 9, max_denominator=6)
 terms = st.lists(st.tuples(rationals, st.fractions(0, 50, max_denominator=9)), max_size=5)

@@ -7,13 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import Ends
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.memory import MemoryLimit, leads
-from p2smt.arrays.mesh import Mesh, SubAxis
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import ArrayStep, StepKind
 from p2smt.problems.redistribution import (
     ExactMove,
     Move,
@@ -21,7 +14,11 @@ from p2smt.problems.redistribution import (
     Moves,
     RedistributionProblem,
 )
-from p2smt.search.redistribution.layered.question import places_of
+from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.layered import places_of
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import ArrayStep, MemoryLimit, StepKind, leads
+from p2smt.resharding.types import ElementType, Mesh, SubAxis
 from tests.oracles.redistributions import all_states, best_cost
 
 MOVES = {

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import KINDS, ArrayStep, StepKind
 from p2smt.encodings.redistribution import cpsat, z3
 from p2smt.errors import InputError
 from p2smt.problems.redistribution import (
@@ -20,12 +18,12 @@ from p2smt.problems.redistribution import (
     Moves,
     RedistributionProblem,
 )
+from p2smt.resharding.layered import outlook_of, state_at
+from p2smt.resharding.states import ArrayState
+from p2smt.resharding.steps import KINDS, ArrayStep, StepKind
 from p2smt.result import Result, SearchLimits, Status
-from p2smt.search.redistribution.layered.outlook import outlook_of
-from p2smt.search.redistribution.layered.question import state_at
 from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Every, Optimum
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Every, Optimum, Solver
 from tests.encodings.redistribution.questions import (
     MOVES,
     Asked,

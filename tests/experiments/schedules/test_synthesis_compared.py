@@ -25,7 +25,7 @@ from experiments.schedule_synthesis.same_fabric import Limits, limits, renumberi
 from experiments.schedule_synthesis.sccl_points import GATHERS, NAMED, composed
 from experiments.schedule_synthesis.store import FRONTIER, RESULTS, machine
 from p2smt.errors import ExecutionError, InputError
-from p2smt.interop.fabrics.read import read_fabric
+from p2smt.interop.fabrics import read_fabric
 
 GATHER, CLIMB = QUESTIONS[1], QUESTIONS[-1]
 

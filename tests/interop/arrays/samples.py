@@ -11,14 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import Ends
-from p2smt.arrays.frame import state_of
-from p2smt.arrays.layout import Layout
-from p2smt.arrays.mesh import Mesh
-from p2smt.arrays.steps import KINDS, ArrayStep, StepKind
-from p2smt.arrays.text import parse_part
+from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.states import state_of
+from p2smt.resharding.steps import KINDS, ArrayStep, StepKind
+from p2smt.resharding.types import ArrayType, ElementType, Layout, Mesh, Uneven, parse_part
 
 _KINDS = {
     "all_slice": StepKind.SLICE,

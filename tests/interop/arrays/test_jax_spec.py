@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from p2smt.arrays.element import ReduceOp
-from p2smt.arrays.mesh import Mesh
-from p2smt.arrays.text import layout_text, parse_layout, parse_mesh
 from p2smt.errors import InputError
 from p2smt.interop.arrays.jax_spec import (
     layout_of_partition_spec,
@@ -19,6 +16,7 @@ from p2smt.interop.arrays.jax_spec import (
     partition_text,
     unreduced_axes,
 )
+from p2smt.resharding.types import Mesh, ReduceOp, layout_text, parse_layout, parse_mesh
 from tests.strategies.draws import Draws, draws
 from tests.strategies.layouts import layouts, meshes
 

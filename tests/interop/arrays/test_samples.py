@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.arrays.ends import ends_of
-from p2smt.arrays.steps import StepKind
 from p2smt.cluster.file import load_topology
-from p2smt.cluster.nodes.trim import trimmed
-from p2smt.cost.redistribution.prices import StepPrices
+from p2smt.cluster.trimmed import trimmed
 from p2smt.interop.arrays.peers.compare import compare_peers
+from p2smt.resharding.endpoints import ends_of
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.search import solve_redistribution
+from p2smt.resharding.steps import StepKind
 from p2smt.result import Status
-from p2smt.search.redistribution.solve import solve_redistribution
 from tests.interop.arrays.samples import SampleCase, read_sample
 
 FOLDER = Path(__file__).parent / "sample_cases"

@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from p2smt.arrays.element import ReduceOp
-from p2smt.arrays.mesh import Mesh
-from p2smt.arrays.text import layout_text, parse_layout, parse_mesh
 from p2smt.errors import InputError
 from p2smt.interop.arrays.shardy import (
     parse_sharding,
@@ -15,6 +12,7 @@ from p2smt.interop.arrays.shardy import (
     sharding_text,
     shardy_mesh_text,
 )
+from p2smt.resharding.types import Mesh, ReduceOp, layout_text, parse_layout, parse_mesh
 from tests.strategies.draws import Draws, draws
 from tests.strategies.layouts import layouts, meshes
 

@@ -12,12 +12,11 @@ import torch
 from torch.distributed.tensor import Placement, Replicate, Shard
 from torch.distributed.tensor._utils import _compute_local_shape_and_global_offset
 
-from p2smt.arrays.array_type import ArrayType
-from p2smt.arrays.ends import ends_of
-from p2smt.arrays.index_maps import blocks_of_type, intervals
-from p2smt.arrays.mesh import Mesh
 from p2smt.interop.arrays.torch_spec import array_type_of_placements
-from p2smt.runtime.arrays.blocks import ArrayBlock, block_of
+from p2smt.resharding.endpoints import ends_of
+from p2smt.resharding.index_maps import blocks_of_type, intervals
+from p2smt.resharding.types import ArrayType, Mesh
+from p2smt.runtime.arrays.values import ArrayBlock, block_of
 
 MESHES = ((4,), (8,), (3,), (2, 2), (2, 3), (3, 2), (2, 2, 2))
 SHAPES = [(size,) for size in range(1, 10)] + list(itertools.product((1, 2, 3, 4), (1, 2, 5)))

@@ -19,10 +19,6 @@ from torch.distributed.tensor.placement_types import (  # noqa: E402
     _StridedShard,
 )
 
-from p2smt.arrays.array_type import ArrayType, Uneven  # noqa: E402
-from p2smt.arrays.element import ElementType  # noqa: E402
-from p2smt.arrays.mesh import Mesh  # noqa: E402
-from p2smt.arrays.text import layout_text, parse_layout, parse_mesh  # noqa: E402
 from p2smt.errors import InputError  # noqa: E402
 from p2smt.interop.arrays.torch_spec import (  # noqa: E402
     array_type_of_placements,
@@ -31,6 +27,15 @@ from p2smt.interop.arrays.torch_spec import (  # noqa: E402
     placements_of,
     spec_of,
     torch_dtype,
+)
+from p2smt.resharding.types import (  # noqa: E402  # noqa: E402
+    ArrayType,
+    ElementType,
+    Mesh,
+    Uneven,
+    layout_text,
+    parse_layout,
+    parse_mesh,
 )
 from tests.strategies.layouts import array_types  # noqa: E402
 

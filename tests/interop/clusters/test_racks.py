@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.cluster.file import dump_topology, load_topology, topology_from_data
-from p2smt.cluster.nodes.hostlist import parse_hostlist
+from p2smt.cluster.hostlist import parse_hostlist
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.interop.clusters.combine import ImportOptions, combined
-from p2smt.interop.clusters.facts import Facts, OutsideFacts
-from p2smt.interop.clusters.slurm.conf import read_slurm_conf
-from p2smt.interop.clusters.uplinks import parse_uplinks
+from p2smt.interop.clusters.kubernetes import Facts, OutsideFacts
+from p2smt.interop.clusters.levels import parse_uplinks
+from p2smt.interop.clusters.slurm import read_slurm_conf
 from tests.cli.tools import cli
 
 BLOCKS = "BlockName=b0 Nodes=t[01-18]\nBlockName=b1 Nodes=t[19-36]\nBlockName=b2 Nodes=t[37-54]\n"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.cluster.fabric.families import FAMILIES
-from p2smt.cluster.fabric.file import fabric_names
+from p2smt.fabric.file import FAMILIES, fabric_names
 from tests.cli.tools import cli
 from tests.imports import ROOT
 from tests.pages import blocks, commands

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.errors import InputError
-from p2smt.interop.fabrics.read import read_fabric
+from p2smt.fabric.file import load_fabric
+from p2smt.interop.fabrics import read_fabric
 
 GIGA = 10**9
 PAIRS = """\tGPU0\tGPU1\tGPU2\tGPU3\tmlx5_0\tCPU Affinity

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from p2smt.cluster.file import dump_topology, parse_topology
 from p2smt.cluster.topology import Topology
 from p2smt.files.validation import validated
-from p2smt.interop.launchers.places import PlacedPlan, placed
+from p2smt.interop.places import PlacedPlan, placed
 from p2smt.plans.file_model import PlanModel
 
 LENGTH = {

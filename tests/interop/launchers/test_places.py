@@ -11,7 +11,7 @@ from hypothesis import given
 
 from p2smt.errors import InputError
 from p2smt.files.validation import validated
-from p2smt.interop.launchers.places import PlacedPlan, by_host, host_notes, launched, placed
+from p2smt.interop.places import PlacedPlan, by_host, host_notes, launched, placed
 from p2smt.plans.file_model import PlanModel
 from tests.interop.launchers.plans import placed_plan, placed_plans, plan_data, topology, unnamed
 

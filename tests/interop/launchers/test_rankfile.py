@@ -14,8 +14,8 @@ from hypothesis import given
 from experiments.testbed.network import cluster, why_not
 from experiments.testbed.spec import NetworkSpec
 from p2smt.errors import InputError
-from p2smt.interop.launchers.places import PlacedPlan
-from p2smt.interop.launchers.rankfile import write_rankfile
+from p2smt.interop.launchers import write_rankfile
+from p2smt.interop.places import PlacedPlan
 from tests.cli.tools import process
 from tests.interop.launchers.plans import placed_plan, placed_plans, topology, unnamed, written_plan
 from tests.interop.launchers.running import noted, program, seen, shell

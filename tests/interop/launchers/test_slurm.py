@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from p2smt.interop.launchers.local_ids import local_orders
-from p2smt.interop.launchers.places import PlacedPlan, by_host
-from p2smt.interop.launchers.slurm import write_slurm
+from p2smt.interop.launchers import write_slurm
+from p2smt.interop.places import PlacedPlan, by_host, local_orders
 from tests.cli.tools import process
 from tests.interop.launchers.plans import (
     node_orders,

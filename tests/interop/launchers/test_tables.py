@@ -7,9 +7,9 @@ import csv
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.cluster.nodes.hostlist import parse_hostlist
-from p2smt.interop.launchers.places import PlacedPlan
-from p2smt.interop.launchers.table import write_csv, write_hostlist
+from p2smt.cluster.hostlist import parse_hostlist
+from p2smt.interop.launchers import write_csv, write_hostlist
+from p2smt.interop.places import PlacedPlan
 from tests.interop.launchers.plans import clusters, placed_plans
 
 # Names as Kubernetes and clouds give them, too.

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 
 from p2smt.errors import InputError
-from p2smt.interop.launchers.places import PlacedPlan, by_host
-from p2smt.interop.launchers.torchrun import write_torchrun
+from p2smt.interop.launchers import write_torchrun
+from p2smt.interop.places import PlacedPlan, by_host
 from tests.cli.tools import process
 from tests.interop.launchers.plans import (
     node_orders,

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from p2smt.interop.exported import Exported
-from p2smt.interop.launchers.places import PlacedPlan, placed
-from p2smt.interop.meshes.numbering import launched_ranks
-from p2smt.interop.meshes.programs.steps import launched_requests
+from p2smt.interop.meshes.programs.memory_rows import launched_requests
+from p2smt.interop.meshes.tensor import launched_ranks
+from p2smt.interop.places import PlacedPlan, placed
 from p2smt.plans.file import read_plan
 from tests.imports import ROOT
 from tests.interop.meshes.payloads import elements_of, expected, groups_along

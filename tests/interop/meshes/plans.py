@@ -21,8 +21,7 @@ from p2smt.parallelism.request import Request
 from p2smt.plans.file import read_plan
 from p2smt.plans.file_model import AnyPlan, PlanModel
 from p2smt.plans.problem import plan_problem
-from p2smt.plans.rank_program import check_on_ranks
-from p2smt.plans.rank_scene import RankScene
+from p2smt.plans.rank_scene import RankScene, check_on_ranks
 from p2smt.programs.check import check_program
 from p2smt.programs.parts import UnevenSlicesError
 from p2smt.programs.program import lower, parse_program

@@ -14,10 +14,15 @@ import numpy as np
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.launchers.places import PlacedPlan, by_host, placed
-from p2smt.interop.meshes.device_mesh import write_device_mesh
-from p2smt.interop.meshes.numbering import in_blocks, launched_ranks, numbered
-from p2smt.interop.meshes.tensor import increasing_ranks, rising_hosts
+from p2smt.interop.frameworks import write_device_mesh
+from p2smt.interop.meshes.tensor import (
+    in_blocks,
+    increasing_ranks,
+    launched_ranks,
+    numbered,
+    rising_hosts,
+)
+from p2smt.interop.places import PlacedPlan, by_host, placed
 from p2smt.plans.file import read_plan
 from tests.cli.tools import TINY
 from tests.imports import ROOT

@@ -14,11 +14,9 @@ import pytest
 
 from p2smt.cluster.file import load_topology
 from p2smt.errors import InputError
-from p2smt.interop.launchers.places import PlacedPlan, RankPlace, by_host
-from p2smt.interop.meshes.deepspeed import write_deepspeed
-from p2smt.interop.meshes.megatron import write_megatron
-from p2smt.interop.meshes.numbering import by_axes, launched_ranks
-from p2smt.interop.meshes.torchtitan import write_torchtitan
+from p2smt.interop.frameworks import write_deepspeed, write_megatron, write_torchtitan
+from p2smt.interop.meshes.tensor import by_axes, launched_ranks
+from p2smt.interop.places import PlacedPlan, RankPlace, by_host
 from p2smt.parallelism.placement import ParallelismAxis, Placement, default_ranks
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, reduce

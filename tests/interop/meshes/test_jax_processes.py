@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.interop.exported import Exported
-from p2smt.interop.launchers.places import PlacedPlan, by_host
-from p2smt.interop.meshes.jax_mesh import write_jax_mesh
-from p2smt.interop.meshes.jax_processes import process_notes
+from p2smt.interop.frameworks import write_jax_mesh
+from p2smt.interop.meshes.tensor import process_notes
+from p2smt.interop.places import PlacedPlan, by_host
 from tests.cli.tools import cli
 from tests.interop.launchers.plans import placed_plan, unnamed
 

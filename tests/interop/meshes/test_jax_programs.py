@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.launchers.places import by_host
 from p2smt.interop.meshes.programs.jax_writer import write_jax
+from p2smt.interop.places import by_host
 from tests.cli.tools import EVERY_KIND, TINY
 from tests.interop.meshes.cases import check_all, exported, run_on_host_devices
 from tests.interop.meshes.plans import every_program, on_hosts, solved, three_levels, with_programs

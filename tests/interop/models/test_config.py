@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.interop.models.families import FAMILIES
-from p2smt.interop.models.read import config_model, read_config
-from p2smt.workload.model_file import read_model
-from p2smt.workload.transformer import Transformer
+from p2smt.interop.model_config import FAMILIES, config_model, read_config
+from p2smt.training.model_file import read_model
+from p2smt.training.transformer import Transformer
 
 Config = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.interop.clusters.nodes import xml_tree
+from p2smt.interop.clusters.nodes import nccl_xml as xml_tree
 from p2smt.interop.clusters.nodes.facts import BusPath, Told
 from p2smt.interop.clusters.nodes.nccl_xml import is_nccl_xml, parse_nccl_xml
 from tests.interop.nodes.reading import inner, levels, lost

@@ -13,13 +13,10 @@ from hypothesis import strategies as st
 
 from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.errors import InputError
-from p2smt.interop.orders.mesh_json import array_of, named_mesh
-from p2smt.interop.orders.npy import parse_npy
-from p2smt.interop.orders.rank_lines import parse_lines
-from p2smt.interop.orders.read import read_order
+from p2smt.interop.rank_orders import array_of, named_mesh, parse_lines, parse_npy, read_order
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem, parse_axes, reduce
-from p2smt.search.comparison import tensors
+from p2smt.search import comparison as tensors
 from tests.cli.tools import RACKS
 from tests.strategies.draws import Draws, draws
 

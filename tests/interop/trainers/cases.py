@@ -13,10 +13,9 @@ from p2smt.interop.trainers.deepspeed import DEEPSPEED
 from p2smt.interop.trainers.megatron import MEGATRON
 from p2smt.interop.trainers.torchtitan import TORCHTITAN
 from p2smt.interop.trainers.trainer import Trainer
-from p2smt.workload.batch import Batch
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.transformer import Transformer
-from p2smt.workload.validity import violations
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
+from p2smt.training.validity import violations
 from tests.interop.trainers import deepspeed_rules, megatron_rules, titan_rules
 from tests.interop.trainers.started import Started, asked, sizes_of
 

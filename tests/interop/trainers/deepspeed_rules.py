@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from p2smt.workload.strategy import Recompute
-from p2smt.workload.transformer import Transformer
+from p2smt.training.strategy import Recompute
+from p2smt.training.transformer import Transformer
 from tests.interop.trainers.started import Started, require
 
 KEYS = {

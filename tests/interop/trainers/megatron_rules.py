@@ -15,7 +15,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from p2smt.workload.strategy import Recompute
+from p2smt.training.strategy import Recompute
 from tests.interop.trainers.started import Refused, Started, require
 
 # name: (what it takes, its default); "flag" takes nothing, a tuple its choices

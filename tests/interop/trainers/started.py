@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from p2smt.workload.batch import Batch
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.transformer import Transformer
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
 
 
 class Refused(Exception):

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from p2smt.interop.trainers.table import TRAINERS, find_trainer
-from p2smt.workload.batch import Batch
-from p2smt.workload.strategy import Recompute, Strategy
+from p2smt.training.strategy import Batch, Recompute, Strategy
 from tests.imports import ROOT
 from tests.interop.trainers.cases import LLAMA_70B
 

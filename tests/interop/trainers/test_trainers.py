@@ -11,10 +11,9 @@ from p2smt.errors import InputError
 from p2smt.interop.exported import Exported
 from p2smt.interop.trainers.table import TRAINERS, find_trainer, lacks_of
 from p2smt.interop.trainers.trainer import Trainer
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiencies.frameworks import framework
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.validity import violations
+from p2smt.training.efficiencies.frameworks import framework
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.validity import violations
 from tests.interop.trainers.cases import (
     LLAMA_70B,
     ODD,

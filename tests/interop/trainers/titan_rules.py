@@ -13,7 +13,7 @@ import math
 import shlex
 from collections.abc import Mapping
 
-from p2smt.workload.strategy import Recompute
+from p2smt.training.strategy import Recompute
 from tests.interop.trainers.started import Refused, Started, require
 
 # section.name: its default; cf names the line

@@ -15,7 +15,6 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.plans.crossings.certificate import SymbolicSetting
 from p2smt.plans.crossings.check import check_least_set
-from p2smt.plans.crossings.farkas import broken
 from p2smt.plans.crossings.file import (
     is_least_set,
     least_set_data,
@@ -23,6 +22,7 @@ from p2smt.plans.crossings.file import (
     least_set_text,
     read_least_set,
 )
+from p2smt.plans.crossings.proofs import broken
 from p2smt.result import SearchLimits
 from p2smt.search.crossings.least import least_set
 

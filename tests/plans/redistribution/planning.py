@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import ends_of
-from p2smt.arrays.memory import MemoryLimit
-from p2smt.arrays.steps import ArrayStep, StepKind
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import topology_from_data
-from p2smt.cost.redistribution.bounds import physical_bound_s
-from p2smt.cost.redistribution.prices import StepPrices
-from p2smt.plans.redistribution.plan import PlannedStep, RedistributionPlan
+from p2smt.resharding.bounds import physical_bound_s
+from p2smt.resharding.endpoints import ends_of
+from p2smt.resharding.plan import PlannedStep, RedistributionPlan
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.steps import ArrayStep, MemoryLimit, StepKind
+from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 from p2smt.result import SearchLimits, SolveStats, Status
 from tests.oracles.redistributions import best_path
 

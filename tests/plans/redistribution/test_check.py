@@ -10,22 +10,20 @@ from typing import Any
 
 import pytest
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.ends import ends_of
-from p2smt.arrays.memory import MemoryLimit, step_bytes
-from p2smt.arrays.steps import Permute
 from p2smt.errors import InputError
 from p2smt.files.validation import validated
-from p2smt.plans.redistribution.check import check_redistribution
-from p2smt.plans.redistribution.file import (
+from p2smt.resharding.check import check_redistribution, redistribution_plan
+from p2smt.resharding.endpoints import ends_of
+from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.plan_file import (
+    RedistributionModel,
     is_redistribution,
     read_redistribution,
     redistribution_plan_data,
     redistribution_text,
 )
-from p2smt.plans.redistribution.file_model import RedistributionModel
-from p2smt.plans.redistribution.plan import RedistributionPlan
-from p2smt.plans.redistribution.stated import redistribution_plan
+from p2smt.resharding.steps import MemoryLimit, Permute, step_bytes
+from p2smt.resharding.types import Uneven
 from tests.plans.redistribution.planning import array_type, best_plan, plan_of
 
 MESH = "a=2,b=4"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.problems.program import InstructionSet
+from p2smt.problems.placement import InstructionSet
 from p2smt.programs import semantics
 from p2smt.programs.program import local_groups
 from p2smt.programs.semantics import State, Step, Violation

@@ -11,11 +11,11 @@ import pytest
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
-from p2smt.encodings.program import reachable_contents, reachable_search
-from p2smt.encodings.program.reachable import build_table, exact_table
+from p2smt.encodings.program import reachable_search
+from p2smt.encodings.program import reachable_search as reachable_contents
+from p2smt.encodings.program.reachable import ReachableTable, build_table, exact_table
 from p2smt.encodings.program.reachable_search import GOAL
-from p2smt.encodings.program.reachable_table import ReachableTable
-from p2smt.problems.program import InstructionSet, ProgramProblem
+from p2smt.problems.placement import InstructionSet, ProgramProblem
 from p2smt.programs.check import ListChecker
 from p2smt.programs.program import MODEL_DEPTH, SMALL_MODEL_LENGTH, Hierarchy, Program
 

@@ -14,7 +14,7 @@ from experiments.small_model.open_arcs import Orders, Traced, split_run
 from experiments.small_model.search import GOAL, Found, search
 from experiments.small_model.symbolic_state import RowDigit
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.problems.program import InstructionSet
+from p2smt.problems.placement import InstructionSet
 from p2smt.programs.program import Grouping, Hierarchy, parse_program
 from tests.programs.small_model.systems import DEAD, contents, system
 from tests.programs.small_model.test_lockstep import COUNTEREXAMPLE

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from p2smt.collectives.names import RequestKind
-from p2smt.problems.program import InstructionSet
+from p2smt.problems.placement import InstructionSet
 from p2smt.programs.program import Hierarchy, Program
 from tests.programs.small_model.systems import DEAD, System, system
 from tests.tiers import but_the_first

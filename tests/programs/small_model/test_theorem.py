@@ -15,7 +15,7 @@ from p2smt.collectives.names import RequestKind
 from p2smt.encodings.program.reachable import build_table
 from p2smt.encodings.program.reachable_search import GOAL
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
-from p2smt.problems.program import InstructionSet, ProgramProblem
+from p2smt.problems.placement import InstructionSet, ProgramProblem
 from p2smt.programs.program import small_model_length
 from tests.imports import names_imported
 

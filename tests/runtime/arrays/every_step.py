@@ -17,12 +17,11 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.ends import Ends
-from p2smt.arrays.steps import ArrayStep
-from p2smt.runtime.arrays.check import RankArrays
-from p2smt.runtime.arrays.groups import ArrayGroups
-from p2smt.runtime.arrays.moves import run_steps
+from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.steps import ArrayStep
+from p2smt.resharding.types import Uneven
+from p2smt.runtime.arrays.moves import ArrayGroups, run_steps
+from p2smt.runtime.arrays.rank import RankArrays
 from p2smt.runtime.arrays.rank_steps import rank_steps
 from p2smt.runtime.arrays.values import ArrayValues
 from tests.oracles.redistributions import all_steps

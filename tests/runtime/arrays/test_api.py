@@ -6,7 +6,7 @@ import pytest
 
 from p2smt.api.run import run
 from p2smt.errors import InputError
-from p2smt.runtime.options import RunOptions
+from p2smt.runtime.payload import RunOptions
 from tests.plans.redistribution.planning import array_type, best_plan
 
 

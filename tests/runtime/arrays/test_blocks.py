@@ -10,8 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.runtime.arrays.blocks import block_of, chunk_lengths, part_of
+from p2smt.resharding.types import Uneven
+from p2smt.runtime.arrays.values import block_of, chunk_lengths, part_of
 from tests.runtime.arrays.tools import ends
 
 

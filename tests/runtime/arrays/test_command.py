@@ -9,16 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.arrays.array_type import ArrayType
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import ends_of
-from p2smt.arrays.memory import MemoryLimit
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import parse_topology
-from p2smt.cost.redistribution.prices import StepPrices
-from p2smt.plans.redistribution.file import redistribution_text
-from p2smt.plans.redistribution.plan import RedistributionPlan
+from p2smt.resharding.endpoints import ends_of
+from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.plan_file import redistribution_text
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.states import ArrayState
+from p2smt.resharding.steps import MemoryLimit
+from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh
 from p2smt.result import SearchLimits, SolveStats, Status
 from tests.cli.tools import assert_one_error, cli
 from tests.plans.redistribution.planning import planned

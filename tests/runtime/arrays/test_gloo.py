@@ -8,17 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.ends import Ends
-from p2smt.arrays.memory import pack_bytes
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import ArrayStep, StepKind
 from p2smt.errors import BackendError, InputError
-from p2smt.runtime.arrays.groups import ArrayGroups
-from p2smt.runtime.arrays.job import ArrayJob
-from p2smt.runtime.arrays.moves import run_steps
-from p2smt.runtime.arrays.rank_steps import rank_steps
-from p2smt.runtime.options import RunOptions
+from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.states import ArrayState
+from p2smt.resharding.steps import ArrayStep, StepKind, pack_bytes
+from p2smt.resharding.types import Uneven
+from p2smt.runtime.arrays.moves import ArrayGroups, run_steps
+from p2smt.runtime.arrays.rank_steps import ArrayJob, rank_steps
+from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.ranks.run_arrays import ArrayRunResult, run_arrays
 from tests.runtime.arrays.tools import ends, job, through, walk
 from tests.tiers import but_every, but_the_first

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.ends import Ends
-from p2smt.arrays.state import ArrayState
 from p2smt.errors import InputError
-from p2smt.runtime.arrays.job import ArrayJob
-from p2smt.runtime.options import RunOptions
+from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.states import ArrayState
+from p2smt.resharding.types import Uneven
+from p2smt.runtime.arrays.rank_steps import ArrayJob
+from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.ranks.run_arrays import ArrayRunResult, run_arrays
 from tests.runtime.arrays.tools import ends, job, through, walk
 

@@ -6,18 +6,18 @@ from random import Random
 
 import pytest
 
-from p2smt.arrays.array_type import ArrayType, Uneven
 from p2smt.interop.arrays.peers.compare import compare_peers
-from p2smt.plans.redistribution.check import check_redistribution
-from p2smt.plans.redistribution.file import read_redistribution, redistribution_text
-from p2smt.plans.redistribution.plan import RedistributionPlan
-from p2smt.report.arrays.picture import picture
+from p2smt.report.resharding_picture import picture
+from p2smt.resharding.check import check_redistribution
+from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.plan_file import read_redistribution, redistribution_text
+from p2smt.resharding.reachability import RedistributionQuestion
+from p2smt.resharding.search import find_redistribution
+from p2smt.resharding.types import ArrayType, Uneven
 from p2smt.result import Status
-from p2smt.runtime.arrays.job import array_job
-from p2smt.runtime.options import RunOptions
+from p2smt.runtime.arrays.rank_steps import array_job
+from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.ranks.run_arrays import run_arrays
-from p2smt.search.redistribution.question import RedistributionQuestion
-from p2smt.search.redistribution.solve import find_redistribution
 from tests.search.redistribution.questions import array, cluster
 from tests.tiers import examples_of
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from p2smt.arrays.element import ElementType, ReduceOp
-from p2smt.arrays.ends import Ends
-from p2smt.arrays.state import ArrayState
-from p2smt.runtime.arrays.check import RankArrays, torch_type
+from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.states import ArrayState
+from p2smt.resharding.types import ElementType, ReduceOp
+from p2smt.runtime.arrays.rank import RankArrays, torch_type
 from p2smt.runtime.arrays.values import ArrayValues
 from tests.runtime.arrays.tools import ends
 

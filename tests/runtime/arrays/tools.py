@@ -5,15 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import Ends, ends_of
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import KINDS, ArrayStep, StepKind
-from p2smt.arrays.text import parse_layout, parse_mesh
-from p2smt.runtime.arrays.blocks import block_of, part_of
-from p2smt.runtime.arrays.job import ArrayJob
+from p2smt.resharding.endpoints import Ends, ends_of
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import KINDS, ArrayStep, StepKind
+from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
+from p2smt.runtime.arrays.rank_steps import ArrayJob
+from p2smt.runtime.arrays.values import block_of, part_of
 from tests.oracles.redistributions import all_steps
 
 

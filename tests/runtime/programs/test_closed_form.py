@@ -9,9 +9,8 @@ import pytest
 
 from p2smt.collectives.names import RequestKind
 from p2smt.runtime.job import JobRequest
-from p2smt.runtime.options import RunOptions
-from p2smt.runtime.payload import PERIOD, Array, Cutting, DataType
-from p2smt.runtime.programs.closed_form import (
+from p2smt.runtime.payload import PERIOD, Array, Cutting, DataType, RunOptions
+from p2smt.runtime.programs.reference import (
     Mismatch,
     compare,
     expected_pieces,

@@ -14,8 +14,7 @@ import pytest
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
-from p2smt.runtime.options import RunOptions
-from p2smt.runtime.payload import DataType
+from p2smt.runtime.payload import DataType, RunOptions
 from p2smt.runtime.ranks.launch import launch
 from p2smt.runtime.summary import RunResult, summarize
 from tests.runtime.programs.oracle_counts import computes

@@ -17,8 +17,7 @@ from p2smt.collectives.names import Collective, RequestKind
 from p2smt.programs import semantics
 from p2smt.programs.semantics import Step, Trace, ViolationKind
 from p2smt.runtime.job import JobStep, ordered
-from p2smt.runtime.options import RunOptions
-from p2smt.runtime.payload import DataType
+from p2smt.runtime.payload import DataType, RunOptions
 from tests.runtime.programs.oracle_counts import Counts, computes
 from tests.runtime.tools import (
     KINDS,

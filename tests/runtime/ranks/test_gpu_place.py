@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from p2smt.errors import ExecutionError, InputError
 from p2smt.runtime.job import Job
-from p2smt.runtime.options import RunOptions
+from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.ranks import worker
 from p2smt.runtime.ranks.place import Place
 from p2smt.runtime.schedules.job import schedule_job

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import BackendError, ExecutionError
-from p2smt.runtime.options import RunOptions
-from p2smt.runtime.ranks import gpus
-from p2smt.runtime.ranks.gpus import check_gpus, most_gpus
-from p2smt.runtime.ranks.place import Place
+from p2smt.runtime.payload import RunOptions
+from p2smt.runtime.ranks import place as gpus
+from p2smt.runtime.ranks.place import Place, check_gpus, most_gpus
 
 NCCL = RunOptions(backend="nccl", device="cuda")
 PLACE = Place(5, 8, 5, 8, "localhost", 1, joined=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.runtime.options import RankReport
+from p2smt.runtime.payload import RankReport
 from p2smt.runtime.ranks.run import in_host_order
 
 

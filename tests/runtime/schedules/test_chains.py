@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.collectives import contract as contracts
-from p2smt.runtime.schedules.chains import chains_of
-from p2smt.runtime.schedules.rows import order_in_ranks
+from p2smt.runtime.schedules.rows import chains_of, order_in_ranks
 from p2smt.schedules.model import Schedule, StepRef
 from tests.runtime.schedules.tools import all_pairs, ring
 from tests.schedules.building import Blocks

@@ -9,8 +9,7 @@ import pytest
 from p2smt.collectives import contract as contracts
 from p2smt.collectives.contract import Contract, Contribution, Goal
 from p2smt.errors import ExecutionError, InputError
-from p2smt.runtime.options import RunOptions
-from p2smt.runtime.payload import DataType
+from p2smt.runtime.payload import DataType, RunOptions
 from p2smt.runtime.ranks.run_schedule import ScheduleResult, run_schedule
 from p2smt.runtime.schedules.job import ScheduleJob, check_two_sided, schedule_job
 from p2smt.schedules.classics import classic

@@ -15,11 +15,16 @@ import pytest
 import torch
 
 from p2smt.runtime.payload import PERIOD, DataType
-from p2smt.runtime.schedules import moves
-from p2smt.runtime.schedules.check import RankValues
-from p2smt.runtime.schedules.execution import RankSchedule, prepare_rank
-from p2smt.runtime.schedules.job import ScheduleJob, schedule_job
-from p2smt.runtime.schedules.memory import compared_bytes, held_rows, ranks_bytes, reference_bytes
+from p2smt.runtime.schedules import rank as moves
+from p2smt.runtime.schedules.job import (
+    ScheduleJob,
+    compared_bytes,
+    held_rows,
+    ranks_bytes,
+    reference_bytes,
+    schedule_job,
+)
+from p2smt.runtime.schedules.rank import RankSchedule, RankValues, prepare_rank
 from p2smt.runtime.schedules.reference import run_reference
 from p2smt.runtime.schedules.rows import rows_of
 from p2smt.schedules.classics import classic

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import p2smt
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.errors import InputError
+from p2smt.fabric.file import load_fabric
 from p2smt.result import SearchLimits
-from p2smt.schedules.certificate.certificate import ScheduleCertificate
-from p2smt.schedules.certificate.check import CertificateReport, check_certificate
-from p2smt.search.schedule.bounds.question import bounded, flow_problem, groups_of
 from p2smt.solvers.ask import ask_prices
+from p2smt.synthesis.bounds import bounded, flow_problem, groups_of
+from p2smt.synthesis.certificate.certificate import ScheduleCertificate
+from p2smt.synthesis.certificate.check import CertificateReport, check_certificate
 from tests.search.schedule.bounds.maps import maps_of
 from tests.strategies.draws import Draws, draws
 

@@ -14,18 +14,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.errors import InputError
-from p2smt.problems.flow import FlowPrices
-from p2smt.problems.flow_orbits import FlowWay, flow_orbits
+from p2smt.fabric.file import load_fabric
+from p2smt.problems.flow import FlowPrices, FlowWay, flow_orbits
 from p2smt.report.schemas.schedules.certificate import ScheduleCertificateModel
 from p2smt.result import SearchLimits
-from p2smt.schedules.certificate.certificate import BoundKind, ScheduleCertificate
-from p2smt.schedules.certificate.check import check_certificate, claim_words
-from p2smt.search.schedule.bounds.exact import ExactPrices, exact_prices
-from p2smt.search.schedule.bounds.question import flow_problem, groups_of
-from p2smt.search.schedule.bounds.rate import distance_bound, rate_bound
 from p2smt.solvers.ask import ask_prices
+from p2smt.synthesis.bounds import (
+    ExactPrices,
+    distance_bound,
+    exact_prices,
+    flow_problem,
+    groups_of,
+    rate_bound,
+)
+from p2smt.synthesis.certificate.certificate import BoundKind, ScheduleCertificate
+from p2smt.synthesis.certificate.check import check_certificate, claim_words
 from tests.search.schedule.bounds.maps import maps_of
 from tests.search.schedule.bounds.test_rate import two_pairs
 from tests.strategies.draws import Draws, draws, shuffles

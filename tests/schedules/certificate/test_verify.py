@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import p2smt
-from p2smt.cluster.fabric.fabric import Fabric
-from p2smt.cluster.fabric.file import load_fabric
-from p2smt.search.schedule.bounds.rate import RateBound, distance_bound, rate_bound
+from p2smt.fabric.fabric import Fabric
+from p2smt.fabric.file import load_fabric
+from p2smt.synthesis.bounds import RateBound, distance_bound, rate_bound
 from tests.cli.tools import cli
 from tests.search.schedule.bounds.maps import maps_of
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from functools import cache
 from random import Random
 
-from p2smt.cluster.fabric.fabric import Fabric
-from p2smt.cluster.fabric.file import load_fabric
-from p2smt.problems.schedule import DisseminationProblem, StepSends
-from p2smt.problems.sums import SumSchedule
+from p2smt.fabric.fabric import Fabric
+from p2smt.fabric.file import load_fabric
+from p2smt.problems.schedule import DisseminationProblem, StepSends, SumSchedule
 from p2smt.schedules.model import Buffer, Schedule
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
-from p2smt.search.schedule.dissemination import disseminate, dissemination_problem, spreads
-from p2smt.search.schedule.reversal import reversed_sums, sums_of
+from p2smt.synthesis.replay import disseminate, dissemination_problem, spreads
+from p2smt.synthesis.reversal import reversed_sums, sums_of
 from tests.schedules.chunked.sums import edges_of
 
 TURNED = {"reduce_scatter": "allgather", "reduce": "broadcast", "gather": "scatter"}

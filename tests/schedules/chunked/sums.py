@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 
-from p2smt.cluster.fabric.fabric import Fabric
-from p2smt.problems.sums import Arrival, FinalSum, SumSchedule, SumSend, SumStep
+from p2smt.fabric.fabric import Fabric
+from p2smt.problems.schedule import Arrival, FinalSum, SumSchedule, SumSend, SumStep
 
 Edge = tuple[int, int, tuple[int, ...]]
 Part = Arrival | None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.cluster.fabric.file import load_fabric
-from p2smt.problems.sums import SumSchedule
-from p2smt.runtime.options import RunOptions
-from p2smt.runtime.payload import DataType
+from p2smt.fabric.file import load_fabric
+from p2smt.problems.schedule import SumSchedule
+from p2smt.runtime.payload import DataType, RunOptions
 from p2smt.runtime.ranks.run_schedule import run_schedule
 from p2smt.runtime.schedules.job import schedule_job
-from p2smt.schedules.lower.chunked.lowered import lowered
+from p2smt.synthesis.lowering import lowered
 from tests.schedules.chunked.copies import solved
 from tests.schedules.chunked.sums import edges_of, ring_all_reduce
 from tests.tiers import but_the_first

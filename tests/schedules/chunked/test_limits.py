@@ -6,13 +6,12 @@ from collections import Counter
 
 import pytest
 
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.errors import InputError
-from p2smt.interop.runtimes import runnable
-from p2smt.interop.schedule_files import written
-from p2smt.problems.sums import Arrival, FinalSum, SumSchedule, SumSend, SumStep
-from p2smt.schedules.lower.chunked.lowered import lowered
+from p2smt.fabric.file import load_fabric
+from p2smt.interop.schedule_files import runnable, written
+from p2smt.problems.schedule import Arrival, FinalSum, SumSchedule, SumSend, SumStep
 from p2smt.schedules.model import Schedule
+from p2smt.synthesis.lowering import lowered
 from tests.schedules.chunked.copies import right
 from tests.schedules.chunked.sums import Edge, edges_of
 from tests.tiers import but_the_first

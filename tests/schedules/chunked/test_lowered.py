@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.errors import InputError
+from p2smt.fabric.file import load_fabric
 from p2smt.interop.reading import AS_IT_STANDS
 from p2smt.interop.schedule_files import read_schedule, written
-from p2smt.problems.sums import Arrival, FinalSum, SumSchedule, SumSend, SumStep
+from p2smt.problems.schedule import Arrival, FinalSum, SumSchedule, SumSend, SumStep
 from p2smt.runtime.schedules.reference import run_reference
-from p2smt.schedules.lower.chunked.lowered import lowered
-from p2smt.schedules.lower.chunked.needed import needed
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
+from p2smt.synthesis.lowering import lowered
+from p2smt.synthesis.placed import needed
 from tests.schedules.chunked.copies import right, solved
 from tests.schedules.chunked.sums import (
     Edge,

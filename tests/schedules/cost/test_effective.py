@@ -9,7 +9,7 @@ import pytest
 from p2smt.cluster.link import Link, LinkKind
 from p2smt.cluster.topology import Level, Piece, Topology
 from p2smt.cost.library.registry import library_of
-from p2smt.schedules.cost.effective import device_rate, message_piece
+from p2smt.schedules.cost.links import device_rate, message_piece
 
 LINK = Link(LinkKind.SWITCH, (Piece("simple", 0.0, 1e9),), fabric="ethernet")
 

@@ -12,12 +12,12 @@ from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topo
 from p2smt.collectives import contract as contracts
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.alpha_beta import step_model
+from p2smt.cost.bounds import step_model
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.errors import InputError
 from p2smt.schedules.classics import CLASSICS
 from p2smt.schedules.cost.predict import payload_chunks, schedule_cost
-from p2smt.schedules.cost.tokens import Token, TokenStore
+from p2smt.schedules.cost.run import Token, TokenStore
 from p2smt.schedules.model import Connection, Schedule, Sizes
 from tests.schedules.building import Blocks, at
 from tests.schedules.small_schedules import SMALL, ring_all_reduce

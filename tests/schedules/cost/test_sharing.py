@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from p2smt.errors import TooLarge
 from p2smt.schedules.cost.links import DirectedLink, Route
-from p2smt.schedules.cost.sharing import FAIR_WORK, MOST_WORK, Sharing
+from p2smt.schedules.cost.run import FAIR_WORK, MOST_WORK, Sharing
 from tests.strategies.draws import shuffles
 
 

@@ -18,10 +18,9 @@ from p2smt.schedules.language.file_model import (
     GroupModel,
     ParameterModel,
 )
-from p2smt.schedules.language.grammar import parse_step
+from p2smt.schedules.language.grammar import CLAUSES, parse_step
 from p2smt.schedules.language.instance import instantiate
 from p2smt.schedules.language.items import Line
-from p2smt.schedules.language.words import CLAUSES
 from p2smt.schedules.verify.report import Verdict
 
 PAGE = (Path(__file__).parents[3] / "docs" / "schedule-file.md").read_text()

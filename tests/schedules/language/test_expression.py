@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.problems.claim import Operator, Term, named, substituted, whole
+from p2smt.problems.race import Operator, Term, named, substituted, whole
 from p2smt.schedules.language.expression import MAX_DEPTH, MAX_OPERATORS, evaluate, parse
 
 VALUES = {"n": 7, "rank": 3, "t": 2}

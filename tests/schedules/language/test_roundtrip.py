@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from p2smt.collectives.contract import Contract, Contribution, Goal, contract
 from p2smt.collectives.names import COLLECTIVES
 from p2smt.errors import InputError
+from p2smt.schedules.language.grammar import VERBS
 from p2smt.schedules.language.instance import default_sizes, parse_schedule
-from p2smt.schedules.language.words import VERBS
 from p2smt.schedules.language.write import dump_schedule, step_text
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
 from tests.tiers import examples_of

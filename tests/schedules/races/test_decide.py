@@ -12,7 +12,7 @@ from p2smt.schedules.index import index_of
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.order.happens_before import edges_of, ordered_run
 from p2smt.schedules.order.unordered_accesses import find_races
-from p2smt.schedules.races import reach
+from p2smt.schedules.races import cone as reach
 from p2smt.schedules.races.decide import UNDECIDED, Decision, Outcome, decide
 from p2smt.schedules.races.replay import ItemKind, replay
 from p2smt.schedules.verify.progress import local_order, run

@@ -6,8 +6,7 @@ import pytest
 
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Kind, Verdict
-from p2smt.schedules.verify.turns import DEPENDS
-from p2smt.schedules.verify.verify import verify
+from p2smt.schedules.verify.verify import DEPENDS, verify
 from tests.schedules.building import Blocks, at
 from tests.schedules.oracles.interleavings import explore
 from tests.schedules.oracles.publication import with_signals

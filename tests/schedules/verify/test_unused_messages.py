@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.collectives.contract import Goal
-from p2smt.schedules.index import index_of
+from p2smt.schedules.index import index_of, unused_messages
 from p2smt.schedules.model import Buffer, Schedule, Span, Step
-from p2smt.schedules.unused_messages import unused_messages
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import some_run, verify
 from tests.schedules.greedy_run import Cell, cell

@@ -6,8 +6,8 @@ import pytest
 
 from p2smt.collectives.contract import Contract, Contribution, Goal, contract
 from p2smt.schedules.model import Schedule
-from p2smt.schedules.races import reach
-from p2smt.schedules.verify import competing
+from p2smt.schedules.races import cone as reach
+from p2smt.schedules.verify import progress as competing
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify
 from tests.schedules.building import Blocks, at

@@ -14,23 +14,18 @@ from hypothesis import strategies as st
 import p2smt
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.topology import Topology
-from p2smt.cost.rank_list import single_time
+from p2smt.cost.bounds import single_time
 from p2smt.parallelism.request import Problem, Request, parse_objective
 from p2smt.plans.solution import objective as joined
 from p2smt.problems.allocation import AllocationProblem
 from p2smt.result import SearchLimits, Status
-from p2smt.search.allocation.answer import fastest_on_hosts
-from p2smt.search.allocation.check import is_allocation, ticks_of
-from p2smt.search.allocation.grids import grids
-from p2smt.search.allocation.hunt import Hunt
-from p2smt.search.allocation.near.every import every_order
-from p2smt.search.allocation.orders import host_slots
+from p2smt.search.allocation.answer import Hunt, every_order, fastest_on_hosts
+from p2smt.search.allocation.grids import grids, host_slots
 from p2smt.search.allocation.question import asked, switch_tree
-from p2smt.search.allocation.settle import GridSearch
+from p2smt.search.allocation.solve_grid import GridSearch, is_allocation, ticks_of
 from p2smt.search.allocation.terms import term
 from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Optimum
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Optimum, Solver
 from tests.strategies.draws import Draws, draws
 from tests.tiers import but_the_first
 

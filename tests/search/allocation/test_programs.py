@@ -14,22 +14,19 @@ import p2smt
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, Form, RequestKind
-from p2smt.cost.pipeline import program_s
+from p2smt.cost.step_time import program_s
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.rank_answer import rank_alternative
-from p2smt.plans.rank_program import check_on_ranks
-from p2smt.plans.rank_scene import RankScene
-from p2smt.plans.solution import Alternative, objective
-from p2smt.programs.check_parts import check_on_parts
-from p2smt.programs.parts import UnevenSlicesError, common_hierarchy, step_groups
+from p2smt.plans.rank_scene import RankScene, check_on_ranks
+from p2smt.plans.solution import Alternative, objective, rank_alternative
+from p2smt.programs.parts import UnevenSlicesError, check_on_parts, common_hierarchy, step_groups
 from p2smt.programs.program import Instruction, Program
 from p2smt.programs.semantics import ViolationKind
 from p2smt.result import SearchLimits, Status
-from p2smt.search.allocation.programs import sorted_note, with_programs
-from p2smt.solvers.solver import Solver
+from p2smt.search.allocation.answer import sorted_note, with_programs
+from p2smt.solvers.questions import Solver
 from p2smt.units import format_time
 from tests.cost.steps import same
 from tests.oracles import cost as oracle

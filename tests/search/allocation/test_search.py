@@ -15,21 +15,19 @@ from experiments.allocations.jobs import SIZES, UPLINKS, Job
 from p2smt.cluster.file import parse_topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
+from p2smt.cost.bounds import groups_model, single_time
 from p2smt.cost.library.registry import library_names
-from p2smt.cost.rank_list import groups_model, single_time
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import objective
 from p2smt.problems.allocation import AllocationProblem, Counts, WayTicks
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.allocation.bounds import alone_ticks
-from p2smt.search.allocation.check import ticks_of
+from p2smt.search.allocation.answer import every_order, number_of_orders
 from p2smt.search.allocation.grids import CellGrid, grids
-from p2smt.search.allocation.near.climb import Climb
-from p2smt.search.allocation.near.every import every_order, number_of_orders
-from p2smt.search.allocation.near.known import banded, bands, by_significance
+from p2smt.search.allocation.local_search import Climb, banded, bands, by_significance
 from p2smt.search.allocation.question import asked, block_of, switch_tree, whole
+from p2smt.search.allocation.solve_grid import alone_ticks, ticks_of
 from p2smt.search.allocation.terms import CellTerm, lines_along, term
 from p2smt.search.joint import ProgressCallback
 from tests.cluster.test_hosts import uneven

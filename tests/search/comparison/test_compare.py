@@ -19,8 +19,8 @@ from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem, all_to_all, parse_axes, reduce, send
 from p2smt.plans.solution import SAME
 from p2smt.result import Status
-from p2smt.search.allocation.orders import host_order
-from p2smt.search.comparison.figures import figures
+from p2smt.search.allocation.grids import host_order
+from p2smt.search.comparison import figures
 from tests.cli.tools import RACKS
 
 REQUESTS = (reduce("dp=64MiB"), send("pp=1MiB*4"))

@@ -13,7 +13,7 @@ from p2smt.cluster.file import load_topology, parse_topology
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray, Placement, default_ranks
 from p2smt.parallelism.request import Problem, parse_axes, reduce
-from p2smt.search.comparison import tensors
+from p2smt.search import comparison as tensors
 from tests.cli.tools import RACKS
 
 LISTED = ("n4", "n1", "n3", "n2")

@@ -16,12 +16,7 @@ from p2smt.plans.crossings.certificate import SymbolicSetting
 from p2smt.programs.check import check_program
 from p2smt.programs.program import Program
 from p2smt.result import SearchLimits
-from p2smt.search.crossings.cells import (
-    CrossingTable,
-    LevelRatios,
-    crossing_table,
-)
-from p2smt.search.crossings.least import least_set
+from p2smt.search.crossings.least import CrossingTable, LevelRatios, crossing_table, least_set
 
 ONE = Fraction(1)
 LARGE = 2.0**50

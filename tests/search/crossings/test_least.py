@@ -14,12 +14,10 @@ from p2smt.collectives.names import RequestKind
 from p2smt.errors import InputError
 from p2smt.plans.crossings.certificate import LeastSet, SymbolicSetting
 from p2smt.plans.crossings.check import check_least_set
-from p2smt.plans.crossings.farkas import broken
-from p2smt.plans.crossings.hitting import least_hitting
+from p2smt.plans.crossings.proofs import broken, least_hitting
 from p2smt.problems.crossing import SumOfMaxima
 from p2smt.result import SearchLimits, Status
-from p2smt.search.crossings.greedy import glance
-from p2smt.search.crossings.least import least_set
+from p2smt.search.crossings.least import glance, least_set
 from tests.strategies.draws import Draws, draws
 
 FLAT = "all-reduce inside root"

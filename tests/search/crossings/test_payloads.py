@@ -11,8 +11,8 @@ from p2smt.cluster.file import load_topology
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
-from p2smt.cost.symbolic.roots import RootSum
-from p2smt.cost.symbolic.settled import settled_cells
+from p2smt.cost.symbolic.curve_cells import settled_cells
+from p2smt.cost.symbolic.curves import RootSum
 from p2smt.cost.symbolic.steps import symbolic_program
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
@@ -20,7 +20,7 @@ from p2smt.parallelism.request import Problem, Request, parse_axes
 from p2smt.programs.check import check_program
 from p2smt.programs.program import Program
 from p2smt.result import SearchLimits
-from p2smt.search.crossings.payloads import PayloadCells, PlacedForm, payload_crossings
+from p2smt.search.crossings.on_topology import PayloadCells, PlacedForm, payload_crossings
 from p2smt.search.programs import Task, list_programs
 from tests.tiers import but_the_first
 

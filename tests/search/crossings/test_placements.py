@@ -13,7 +13,7 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request, parse_axes
 from p2smt.result import SearchLimits
-from p2smt.search.crossings.placements import placement_cells
+from p2smt.search.crossings.on_topology import placement_cells
 from p2smt.search.programs import request_programs
 from tests.cli.tools import TINY
 

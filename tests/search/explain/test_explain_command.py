@@ -12,14 +12,13 @@ import p2smt
 from p2smt.cli.codes import BAD_INPUT
 from p2smt.plans.explanation import ChangedNumber, Explanation, FlipOutcome, NearestFlip
 from p2smt.plans.solution import Solution
-from p2smt.report.explained.words import flip_text
-from p2smt.report.solution_data import solution_data
+from p2smt.report.solution_data import flip_text, solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.report.tables import console
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.explain.explain import explanation
 from p2smt.search.programs_pipelined import Listings
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
 from tests.cli.tools import RACKS, TINY, assert_one_error, cli
 
 ASKED = ("-a", "dp=2,tp=4", "--reduce", "dp=1GiB", "--reduce", "tp=64MiB*4")

@@ -28,15 +28,13 @@ from p2smt.plans.solution import Alternative
 from p2smt.programs.program import Grouping
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.explain.both_sides import sides
-from p2smt.search.explain.crossing import _root
-from p2smt.search.explain.flips import _placement, _program
-from p2smt.search.explain.landscape import landscape
-from p2smt.search.explain.linear import LinearCosts
-from p2smt.search.explain.numbers import changed, numbers_of, with_latency_factor
-from p2smt.search.explain.sampled import SampledCosts
+from p2smt.search.explain.breakpoint import _root
+from p2smt.search.explain.explain import _placement, _program
+from p2smt.search.explain.linear import LinearCosts, landscape
+from p2smt.search.explain.numbers import SampledCosts, changed, numbers_of, with_latency_factor
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.sensitivity import recost
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
 from tests.search.explain.oracle import SAME, behind, problem_at, ring_problems
 from tests.search.test_solve import least_time
 from tests.tiers import examples_of

@@ -22,17 +22,14 @@ from p2smt.plans.explanation import (
 )
 from p2smt.plans.solution import Solution
 from p2smt.programs.program import Program
-from p2smt.report.explained.explanation_data import explanation_data
-from p2smt.report.explained.explanation_text import explanation_lines
-from p2smt.report.explained.sureness import by_subject, how_sure
-from p2smt.report.schemas.explained.explanation import ExplainedAnswer
+from p2smt.report.schemas.solve import ExplainedAnswer
+from p2smt.report.solution_data import explanation_data
+from p2smt.report.solution_tables import by_subject, explanation_lines, how_sure
 from p2smt.report.tables import console
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.explain.explain import _priced
-from p2smt.search.explain.landscape import landscape
-from p2smt.search.explain.linear import LinearCosts
-from p2smt.search.explain.numbers import numbers_of
-from p2smt.search.explain.sampled import SampledCosts
+from p2smt.search.explain.linear import LinearCosts, landscape
+from p2smt.search.explain.numbers import SampledCosts, numbers_of
 from p2smt.search.programs_pipelined import Listings
 from tests.cli.tools import TINY
 

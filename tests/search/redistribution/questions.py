@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.topology import Topology
+from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 
 
 def cluster(nodes: int, gpus: int, gpu_latency: str = "2 us") -> Topology:

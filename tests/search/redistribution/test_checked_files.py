@@ -7,24 +7,27 @@ import random
 
 import pytest
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.layout import Layout
-from p2smt.arrays.mesh import Mesh, SubAxis
-from p2smt.arrays.steps import StepKind
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import topology_from_data
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.files.validation import validated
-from p2smt.plans.redistribution.check import check_redistribution
-from p2smt.plans.redistribution.file import redistribution_text
-from p2smt.plans.redistribution.file_model import RedistributionModel
-from p2smt.plans.redistribution.plan import RedistributionPlan
 from p2smt.plans.solution import ProofStatus
+from p2smt.resharding.check import check_redistribution
+from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.plan_file import RedistributionModel, redistribution_text
+from p2smt.resharding.search import prove_redistribution, solve_redistribution
+from p2smt.resharding.steps import StepKind
+from p2smt.resharding.types import (
+    ArrayType,
+    ElementType,
+    Layout,
+    Mesh,
+    SubAxis,
+    Uneven,
+    parse_layout,
+    parse_mesh,
+)
 from p2smt.result import SearchLimits, Status
-from p2smt.search.redistribution.prove import prove_redistribution
-from p2smt.search.redistribution.solve import solve_redistribution
 
 CASES = 40
 

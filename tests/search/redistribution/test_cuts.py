@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.arrays.mesh import Mesh
 from p2smt.cluster.file import load_topology, parse_topology
-from p2smt.cost.redistribution.level_cuts import level_splits
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
-from p2smt.search.redistribution.cuts import Cuts, splits_of
+from p2smt.resharding.bounds import level_splits
+from p2smt.resharding.cuts import Cuts, splits_of
+from p2smt.resharding.types import Mesh
 from tests.cli.tools import TINY
 
 DEEP = """

@@ -8,16 +8,17 @@ from threading import Event, Thread
 
 import pytest
 
-from p2smt.arrays.array_type import Uneven
 from p2smt.errors import InputError
-from p2smt.report.arrays.redistribution_tables import no_plan_text
+from p2smt.report.resharding_tables import no_plan_text
+from p2smt.resharding import best_path as best
+from p2smt.resharding import layered_rows as rows
+from p2smt.resharding import search as portfolio
+from p2smt.resharding import search as solve
+from p2smt.resharding.cuts import PathResult
+from p2smt.resharding.reachability import RedistributionAnswer, RedistributionQuestion
+from p2smt.resharding.search import find_redistribution, no_plan
+from p2smt.resharding.types import Uneven
 from p2smt.result import OUT_OF_TIME, SearchLimits, Status
-from p2smt.search.redistribution import portfolio, solve
-from p2smt.search.redistribution.exact import best
-from p2smt.search.redistribution.layered import rows
-from p2smt.search.redistribution.path import PathResult
-from p2smt.search.redistribution.question import RedistributionAnswer, RedistributionQuestion
-from p2smt.search.redistribution.solve import find_redistribution, no_plan
 from tests.search.redistribution.questions import array, cluster
 
 SMALL = cluster(2, 4)

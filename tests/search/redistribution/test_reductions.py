@@ -10,10 +10,6 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.arrays.array_type import ArrayType
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.mesh import Mesh
-from p2smt.arrays.text import parse_layout
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective, Form, RequestKind
@@ -21,10 +17,11 @@ from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import ParallelismAxis, Placement
 from p2smt.parallelism.request import Problem, Request
 from p2smt.programs.program import Program
+from p2smt.resharding.cuts import Cuts
+from p2smt.resharding.search import solve_redistribution
+from p2smt.resharding.types import ArrayType, ElementType, Mesh, parse_layout
 from p2smt.result import Status
 from p2smt.search.programs import ListedProgram, request_programs
-from p2smt.search.redistribution.cuts import Cuts
-from p2smt.search.redistribution.solve import solve_redistribution
 from tests.search.redistribution.questions import cluster
 
 OURS = {Collective.REDUCE_SCATTER, Collective.ALL_REDUCE, Collective.ALL_GATHER}

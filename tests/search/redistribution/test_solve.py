@@ -9,21 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.arrays import ends as array_ends
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.memory import MemoryLimit, within
-from p2smt.arrays.steps import ArrayStep
-from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.errors import EncodingBug, InputError
+from p2smt.resharding import endpoints as array_ends
+from p2smt.resharding import search as portfolio
+from p2smt.resharding import search as solve
+from p2smt.resharding.best_path import best_path
+from p2smt.resharding.cuts import Cuts, PathResult
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.reachability import RedistributionQuestion
+from p2smt.resharding.search import (
+    checked_plan,
+    coarse_path,
+    coarse_splits,
+    find_redistribution,
+    solve_redistribution,
+)
+from p2smt.resharding.steps import ArrayStep, MemoryLimit, within
+from p2smt.resharding.types import Uneven
 from p2smt.result import SearchLimits, SolveStats, Status
-from p2smt.search.redistribution import portfolio, solve
-from p2smt.search.redistribution.checked import checked_plan
-from p2smt.search.redistribution.coarse import coarse_path, coarse_splits
-from p2smt.search.redistribution.cuts import Cuts
-from p2smt.search.redistribution.exact.best import best_path
-from p2smt.search.redistribution.path import PathResult
-from p2smt.search.redistribution.question import RedistributionQuestion
-from p2smt.search.redistribution.solve import find_redistribution, solve_redistribution
 from tests.oracles import redistributions as oracle
 from tests.search.redistribution.questions import array, cluster
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from p2smt.cluster.fabric.fabric import Fabric
+from p2smt.fabric.fabric import Fabric
 from p2smt.problems.schedule import ScheduleSymmetry
 
 

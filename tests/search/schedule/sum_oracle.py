@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import combinations, product
 
-from p2smt.problems.sums import AllReduceProblem
+from p2smt.problems.schedule import AllReduceProblem
 
 Value = frozenset[int]
 """The ranks whose inputs a value adds up."""

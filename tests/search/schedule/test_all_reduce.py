@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.encodings.schedule.points import full_capacities, part_count, parts
 from p2smt.errors import EncodingBug, InputError, TooLarge
-from p2smt.problems.schedule import ScheduleSymmetry
-from p2smt.problems.sums import AllReduceProblem, ScheduleClass, SumSchedule
+from p2smt.fabric.file import load_fabric
+from p2smt.problems.schedule import AllReduceProblem, ScheduleClass, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, Status
-from p2smt.search.schedule import all_reduce as searched
-from p2smt.search.schedule.all_reduce import all_reduce, all_reduce_problem, broken_answer
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
+from p2smt.synthesis import replay as searched
+from p2smt.synthesis.replay import all_reduce, all_reduce_problem, broken_answer
 from tests.search.schedule.maps import rank_maps, regular, symmetry
 from tests.search.schedule.sum_oracle import has_accumulators, has_all_reduce, has_trees
 from tests.strategies.draws import Draws, draws

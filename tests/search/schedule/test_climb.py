@@ -6,17 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.errors import TooLarge
-from p2smt.problems.schedule import ScheduleSymmetry
-from p2smt.problems.sums import ScheduleClass, SumSchedule
+from p2smt.fabric.file import load_fabric
+from p2smt.problems.schedule import ScheduleClass, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, Status, StopWatch
-from p2smt.search.schedule.bounds.rate import distance_bound
-from p2smt.search.schedule.synthesis.answer import Answer
-from p2smt.search.schedule.synthesis.climb import ScheduleClimb, Trial, with_last
-from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
-from p2smt.search.schedule.synthesis.rungs import GroupRung
-from p2smt.search.schedule.synthesize import answered
+from p2smt.synthesis.bounds import distance_bound
+from p2smt.synthesis.question import Answer, GroupRung, ScheduleSize, SynthesisSetting
+from p2smt.synthesis.symmetry_search import ScheduleClimb, Trial, with_last
+from p2smt.synthesis.synthesize import answered
 
 EMPTY = SumSchedule((), ())
 NO, OPEN, YES = Status.INFEASIBLE, Status.UNKNOWN, Status.FEASIBLE

@@ -10,16 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.encodings.schedule.dissemination.cpsat import _variables
-from p2smt.encodings.schedule.variable_count import variable_count
+from p2smt.encodings.schedule.orbits import variable_count
 from p2smt.errors import InputError
+from p2smt.fabric.file import load_fabric
 from p2smt.problems.schedule import ChunkRoute, DisseminationProblem, ScheduleSymmetry, StepSends
 from p2smt.result import SearchLimits, Status
-from p2smt.search.schedule.dissemination import disseminate, dissemination_problem, spreads
-from p2smt.search.schedule.groups.ladder import ladder
-from p2smt.search.schedule.replay import broken_rule
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
+from p2smt.synthesis.group_order import ladder
+from p2smt.synthesis.replay import broken_rule, disseminate, dissemination_problem, spreads
 from tests.search.schedule.oracle import has_schedule
 from tests.strategies.draws import Draws, draws
 

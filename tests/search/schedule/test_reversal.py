@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.cluster.fabric.fabric import Fabric
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.errors import InputError
-from p2smt.problems.schedule import DisseminationProblem, StepSends
-from p2smt.problems.sums import SumSchedule
-from p2smt.schedules.lower.chunked.lowered import lowered
-from p2smt.search.schedule.dissemination import dissemination_problem, spreads
-from p2smt.search.schedule.replay import broken_rule
-from p2smt.search.schedule.reversal import pruned, reversed_sums, sums_of
+from p2smt.fabric.fabric import Fabric
+from p2smt.fabric.file import load_fabric
+from p2smt.problems.schedule import DisseminationProblem, StepSends, SumSchedule
+from p2smt.synthesis.lowering import lowered
+from p2smt.synthesis.replay import broken_rule, dissemination_problem, spreads
+from p2smt.synthesis.reversal import pruned, reversed_sums, sums_of
 from tests.schedules.chunked.copies import TURNED, gossip, right
 from tests.schedules.chunked.sums import edges_of
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 
-from p2smt.cluster.fabric.file import load_fabric
-from p2smt.encodings.schedule.saturation import fewest_messages, full_capacities
+from p2smt.encodings.schedule.dissemination.cpsat import fewest_messages, full_capacities
+from p2smt.fabric.file import load_fabric
 from p2smt.problems.schedule import ChunkRoute, DisseminationProblem
-from p2smt.search.schedule.dissemination import disseminate, dissemination_problem, spreads
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
+from p2smt.synthesis.replay import disseminate, dissemination_problem, spreads
 from tests.search.schedule.test_dissemination import problems
 
 

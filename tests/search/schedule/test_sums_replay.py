@@ -9,9 +9,8 @@ from fractions import Fraction
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.problems.sums import Arrival, FinalSum, SumSchedule, SumSend, SumStep
-from p2smt.search.schedule.dissemination import spreads
-from p2smt.search.schedule.sums_replay import SumDemand, broken_sum_rule, sum_demands
+from p2smt.problems.schedule import Arrival, FinalSum, SumSchedule, SumSend, SumStep
+from p2smt.synthesis.replay import SumDemand, broken_sum_rule, spreads, sum_demands
 
 
 @pytest.mark.parametrize(

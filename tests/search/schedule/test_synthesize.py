@@ -11,32 +11,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import p2smt
-from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.errors import EncodingBug, InputError
-from p2smt.problems.sums import ScheduleClass
+from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
+from p2smt.fabric.file import load_fabric
+from p2smt.problems.schedule import ScheduleClass
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.schedules.certificate.certificate import BoundKind
-from p2smt.schedules.certificate.check import check_certificate
 from p2smt.schedules.verify.report import Verdict
-from p2smt.search.schedule.best_rate import RateQuestion, _Improving
-from p2smt.search.schedule.frontier import Ending
-from p2smt.search.schedule.sums_replay import sum_demands
-from p2smt.search.schedule.synthesis.answer import Answer, Attempt
-from p2smt.search.schedule.synthesis.climb import Trial, climb_of
-from p2smt.search.schedule.synthesis.lowering import lower
-from p2smt.search.schedule.synthesis.pairs import MAX_PAIRS, chunk_count, too_many_pairs
-from p2smt.search.schedule.synthesis.question import (
+from p2smt.solvers.questions import Solver
+from p2smt.synthesis.certificate.certificate import BoundKind
+from p2smt.synthesis.certificate.check import check_certificate
+from p2smt.synthesis.frontier import (
+    Ending,
+    RateQuestion,
+    _Improving,
+    easy,
+    halfway,
+    inside,
+    meeting,
+)
+from p2smt.synthesis.question import (
+    MAX_PAIRS,
     NAMES,
+    NO_SYMMETRY,
+    Answer,
+    Attempt,
     ScheduleSize,
     SynthesisSetting,
+    chunk_count,
     collective_named,
+    lower,
     shown_collective,
+    tell_nobody,
+    too_many_pairs,
 )
-from p2smt.search.schedule.synthesis.rungs import NO_SYMMETRY
-from p2smt.search.schedule.synthesis.sizes import easy, halfway, inside, meeting
-from p2smt.search.schedule.synthesis.state import tell_nobody
-from p2smt.solvers.solver import Solver
+from p2smt.synthesis.replay import sum_demands
+from p2smt.synthesis.symmetry_search import Trial, climb_of
 
 PARTIAL_SUMS = ScheduleClass.PARTIAL_SUMS
 

@@ -11,11 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import p2smt
-from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.search.schedule.bounds.rate import rate_bound
-from p2smt.search.schedule.bounds.steps import steps_bound
-from p2smt.search.schedule.synthesis.answer import Answer, Synthesis
-from p2smt.search.schedule.synthesis.question import NAMES
+from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
+from p2smt.synthesis.bounds import rate_bound, steps_bound
+from p2smt.synthesis.question import NAMES, Answer, Synthesis
 from tests.strategies.draws import Draws, draws
 
 ASKED = (("cpsat", True), ("cpsat", False), ("z3", False))

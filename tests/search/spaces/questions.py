@@ -8,9 +8,9 @@ from math import prod
 from hypothesis import strategies as st
 
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
+from p2smt.parallel_search.subproblem import Cube, Member
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix, Placement
 from p2smt.search.placements import obeys
-from p2smt.skeletons.cube import Cube, Member
 
 LEVELS = [(4,), (2, 4), (2, 2, 3), (4, 6), (2, 2, 2)]
 

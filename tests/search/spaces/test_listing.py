@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given, settings
 
 from p2smt.errors import InputError
+from p2smt.parallel_search.parallel_options import Spread
+from p2smt.parallel_search.subproblem import Cube, CubeTask, CubeVerdict, OverBudget
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status
 from p2smt.search.conflict import list_placements
-from p2smt.search.spaces.listing import list_by_cubes
-from p2smt.search.spaces.placements import PlacementSpace, placement_space
-from p2smt.skeletons.cube import Cube, CubeVerdict, OverBudget
-from p2smt.skeletons.space import CubeTask
-from p2smt.skeletons.spread import Spread
-from p2smt.solvers.solver import Solver
+from p2smt.search.spaces.placements import PlacementSpace, list_by_cubes, placement_space
+from p2smt.solvers.questions import Solver
 from tests.search.spaces.questions import Quiet, every_matrix, sizes_and_rules
 from tests.search.spaces.test_rows import NAMES, Sized
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
+from p2smt.parallel_search.subproblem import Cube
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.search.spaces.rows import MatrixCubes, ways
-from p2smt.skeletons.cube import Cube
 from tests.search.spaces.questions import every_matrix, holds, sizes_and_rules
 
 NAMES = ("a", "b", "c")

@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 from p2smt.cluster.file import load_topology
 from p2smt.collectives.names import Form
 from p2smt.errors import InputError, TooLarge
+from p2smt.parallel_search.coordinate import search
+from p2smt.parallel_search.parallel_options import InProcess, Spread
+from p2smt.parallel_search.subproblem import Cube, CubeTask, CubeVerdict, Member, OverBudget
 from p2smt.parallelism.placement import AxisRule, FixedEntry, ParallelismAxis
 from p2smt.parallelism.request import Problem, reduce, send
 from p2smt.plans.file import plan_data
@@ -21,12 +24,7 @@ from p2smt.plans.solution import Solution
 from p2smt.result import SearchLimits, Status
 from p2smt.search.solve import solve
 from p2smt.search.spaces.solve import SolveSpace, solve_space
-from p2smt.skeletons.coordinate import search
-from p2smt.skeletons.cube import Cube, CubeVerdict, Member, OverBudget
-from p2smt.skeletons.engines.in_process import InProcess
-from p2smt.skeletons.space import CubeTask
-from p2smt.skeletons.spread import Spread
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
 from tests.search.spaces.questions import Quiet, cluster, every_matrix, holds
 
 AXES = (ParallelismAxis("a", 4), ParallelismAxis("b", 2), ParallelismAxis("c", 2))
@@ -177,6 +175,6 @@ def test_what_is_no_member_is_refused(witness: str) -> None:
 
 
 def test_a_request_with_too_many_scenes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("p2smt.search.scene_table.MAX_SCENES", 1)
+    monkeypatch.setattr("p2smt.search.bound_table.MAX_SCENES", 1)
     with pytest.raises(TooLarge):
         solve(PROBLEM, spread=Spread())

@@ -16,23 +16,22 @@ import p2smt
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, Form, RequestKind
-from p2smt.cost.pipeline import chunk_counts
 from p2smt.cost.scene import Scene
+from p2smt.cost.step_time import chunk_counts
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request, parse_axes
-from p2smt.problems.program import InstructionSet, ProgramProblem
+from p2smt.problems.placement import InstructionSet, ProgramProblem
 from p2smt.programs.check import check_program
 from p2smt.programs.payload_rows import RowCounts
 from p2smt.programs.program import Grouping, Hierarchy
 from p2smt.result import SearchLimits, Status
-from p2smt.search.one_request import answer_request
+from p2smt.search import nests
+from p2smt.search.nests import best_nest, priced_nest
+from p2smt.search.one_request import answer_request, best_merged
 from p2smt.search.programs import Task
 from p2smt.search.programs_pipelined import Listings, SoughtProgram
-from p2smt.search.weaker import nests
-from p2smt.search.weaker.merged import best_merged
-from p2smt.search.weaker.nests import best_nest, priced_nest
-from p2smt.search.weaker.sufficient_first import known_programs, least_known
-from p2smt.solvers.solver import Solver
+from p2smt.search.warm_start import known_programs, least_known
+from p2smt.solvers.questions import Solver
 from tests.oracles.nests import Block, least_limited_nest, least_nest, tilings
 from tests.tiers import examples_of
 

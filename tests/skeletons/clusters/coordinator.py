@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from p2smt.skeletons.engines.dask import DaskEngine
-from p2smt.skeletons.space import CubeTask
+from p2smt.parallel_search.engines.dask import DaskEngine
+from p2smt.parallel_search.subproblem import CubeTask
 from tests.imports import ROOT
 from tests.skeletons.clusters.toy import WaitingSpace
 

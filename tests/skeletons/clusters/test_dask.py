@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member
-from p2smt.skeletons.engine import Ended, NotBegun, WorkerDied
-from p2smt.skeletons.engines.dask import DaskEngine
-from p2smt.skeletons.space import CubeTask
+from p2smt.parallel_search.engine import Ended, NotBegun, WorkerDied
+from p2smt.parallel_search.engines.dask import DaskEngine
+from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, CubeVerdict, Member
 from tests.skeletons.clusters.coordinator import coordinator
 from tests.skeletons.clusters.processes import alive, below, listening, until
 from tests.skeletons.clusters.toy import WaitingSpace

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from p2smt.errors import BackendError, ExecutionError, InputError
-from p2smt.skeletons.engines import dask, dask_cluster, versions
-from p2smt.skeletons.engines.dask import DaskEngine
-from p2smt.skeletons.engines.versions import require_same, worker_versions
-from p2smt.skeletons.versions import tool_versions
+from p2smt.parallel_search.engines import dask
+from p2smt.parallel_search.engines import dask as dask_cluster
+from p2smt.parallel_search.engines import dask_worker as versions
+from p2smt.parallel_search.engines.dask import DaskEngine
+from p2smt.parallel_search.engines.dask_worker import require_same, worker_versions
+from p2smt.parallel_search.journal.record import tool_versions
 from tests.skeletons.clusters.processes import until
 from tests.skeletons.clusters.toy import WaitingSpace
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict
-from p2smt.skeletons.engines import dask_worker
-from p2smt.skeletons.engines.dask import DaskEngine
-from p2smt.skeletons.engines.dask_worker import result_of
-from p2smt.skeletons.space import CubeTask
+from p2smt.parallel_search.engines import dask_worker
+from p2smt.parallel_search.engines.dask import DaskEngine
+from p2smt.parallel_search.engines.dask_worker import result_of
+from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, CubeVerdict
 from tests.skeletons.clusters.processes import until
 from tests.skeletons.clusters.test_dask_input import threads_as_cluster
 from tests.skeletons.clusters.toy import WaitingSpace

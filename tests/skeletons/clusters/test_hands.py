@@ -10,10 +10,9 @@ pytest.importorskip("distributed")
 
 from distributed import Future
 
-from p2smt.skeletons.cube import Cube
-from p2smt.skeletons.engine import NotBegun, WorkerDied
-from p2smt.skeletons.engines.hands import Given, Hands
-from p2smt.skeletons.space import CubeTask
+from p2smt.parallel_search.engine import NotBegun, WorkerDied
+from p2smt.parallel_search.engines.dask import Given, Hands
+from p2smt.parallel_search.subproblem import Cube, CubeTask
 
 
 def given(number: int, worker: str) -> Given:

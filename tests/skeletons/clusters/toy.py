@@ -9,8 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from p2smt.errors import InputError
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
-from p2smt.skeletons.space import CubeTask, Signals, Skeleton
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Cube,
+    CubeTask,
+    CubeVerdict,
+    Member,
+    OverBudget,
+    Signals,
+    Skeleton,
+)
 
 PAUSE_S = 0.005
 

@@ -8,13 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
-from p2smt.skeletons.journal.file import read_journal
-from p2smt.skeletons.journal.journal import Journal
-from p2smt.skeletons.journal.record import header_of
-from p2smt.skeletons.journal.remade import RemadeSpace
-from p2smt.skeletons.journal.verify import JournalReport, verify_records
-from p2smt.skeletons.space import CubeTask, Skeleton
+from p2smt.parallel_search.journal.file import read_journal
+from p2smt.parallel_search.journal.journal import Journal
+from p2smt.parallel_search.journal.record import header_of
+from p2smt.parallel_search.journal.tree import RemadeSpace
+from p2smt.parallel_search.journal.verify import JournalReport, verify_records
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Cube,
+    CubeTask,
+    CubeVerdict,
+    Member,
+    OverBudget,
+    Skeleton,
+)
 from tests.skeletons.journal.words import Words, words_in
 
 Lines = list[dict[str, Any]]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from p2smt.skeletons.journal.verify import JournalReport
-from p2smt.skeletons.space import Skeleton
+from p2smt.parallel_search.journal.verify import JournalReport
+from p2smt.parallel_search.subproblem import Skeleton
 from tests.cli.tools import cli
 from tests.skeletons.journal.searched import Lines, search, verified
 from tests.skeletons.journal.words import Words

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError, OutOfSpace
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member
-from p2smt.skeletons.journal.file import is_journal, read_journal
-from p2smt.skeletons.journal.journal import Journal, Resumed
-from p2smt.skeletons.journal.record import JournalHeader, header_of
+from p2smt.parallel_search.journal.file import is_journal, read_journal
+from p2smt.parallel_search.journal.journal import Journal, Resumed
+from p2smt.parallel_search.journal.record import JournalHeader, header_of
+from p2smt.parallel_search.subproblem import Closure, Cube, CubeVerdict, Member
 from tests.skeletons.journal.words import Words
 
 SPACE = Words()
@@ -223,7 +223,7 @@ def test_a_second_coordinator_is_refused(path: Path) -> None:
 
 def test_the_lock_of_a_killed_coordinator_is_free(path: Path) -> None:
     code = (
-        "import sys, time; from p2smt.skeletons.journal.appending import AppendedFile;"
+        "import sys, time; from p2smt.parallel_search.journal.journal import AppendedFile;"
         "kept = AppendedFile(sys.argv[1]); print('locked', flush=True); time.sleep(3600)"
     )
     command = [sys.executable, "-c", code, str(path)]

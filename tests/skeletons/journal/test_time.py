@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from p2smt.parallel_search.journal.file import read_journal
+from p2smt.parallel_search.journal.tree import RemadeSpace
+from p2smt.parallel_search.journal.verify import verify_records
+from p2smt.parallel_search.subproblem import Closure, CubeTask, OverBudget, Signals
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.skeletons.cube import Closure, OverBudget
-from p2smt.skeletons.journal.file import read_journal
-from p2smt.skeletons.journal.remade import RemadeSpace
-from p2smt.skeletons.journal.verify import verify_records
-from p2smt.skeletons.space import CubeTask, Signals
 from tests.skeletons.journal.searched import search
 from tests.skeletons.journal.words import Words, words_in
 

@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
+from p2smt.parallel_search.best import digest_of
+from p2smt.parallel_search.subproblem import Closure, Cube, CubeVerdict, Skeleton
 from p2smt.result import Status
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict
-from p2smt.skeletons.digest import digest_of
-from p2smt.skeletons.space import Skeleton
 from tests.skeletons.journal.searched import Lines, change, open_journal, search, verdict, verified
 from tests.skeletons.journal.words import Words
 from tests.strategies.draws import Draws, draws

@@ -10,12 +10,20 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
+from p2smt.parallel_search.journal.file import read_journal
+from p2smt.parallel_search.journal.tree import RemadeSpace, boolean_share
+from p2smt.parallel_search.journal.verify import verify_records
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Cube,
+    CubeTask,
+    CubeVerdict,
+    Member,
+    OverBudget,
+    Signals,
+    Skeleton,
+)
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, Member, OverBudget
-from p2smt.skeletons.journal.file import read_journal
-from p2smt.skeletons.journal.remade import RemadeSpace, boolean_share
-from p2smt.skeletons.journal.verify import verify_records
-from p2smt.skeletons.space import CubeTask, Signals, Skeleton
 from tests.skeletons.journal.searched import change, open_journal, search, verdict, verified
 from tests.skeletons.journal.words import Words, words_in
 

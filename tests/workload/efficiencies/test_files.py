@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.workload.efficiencies import file, frameworks, hardware
+from p2smt.training.efficiencies import file, frameworks
+from p2smt.training.efficiencies import frameworks as hardware
 
 NAMES = ("fsdp-a100", "fsdp-h100", "megatron-a100", "megatron-h100", "nemo-h100")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.workload.efficiencies.file import read_efficiency
-from p2smt.workload.measured.fit import STEP
+from p2smt.training.efficiencies.file import read_efficiency
+from p2smt.training.measured.fit import STEP
 from tests.cli.tools import cli
 from tests.workload.measured.csv_rows import text_of
 

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.workload.measured.columns import NEEDED
-from p2smt.workload.measured.file import parse_runs, read_runs
-from p2smt.workload.measured.run import MeasuredRun
-from p2smt.workload.strategy import Recompute
+from p2smt.training.measured.file import NEEDED, parse_runs, read_runs
+from p2smt.training.measured.run import MeasuredRun
+from p2smt.training.strategy import Recompute
 from tests.workload.measured.csv_rows import ROW, text_of
 
 RUNS = Path(__file__).resolve().parents[3] / "experiments" / "training_runs" / "runs.csv"

@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from p2smt.errors import InputError
-from p2smt.workload.efficiency import Efficiency
-from p2smt.workload.measured.figures import mean_error
-from p2smt.workload.measured.file import parse_runs
-from p2smt.workload.measured.fit import STEP, errors_of, fit, fits
-from p2smt.workload.measured.run import MeasuredRun
+from p2smt.training.efficiency import Efficiency
+from p2smt.training.measured.file import parse_runs
+from p2smt.training.measured.fit import STEP, errors_of, fit, fits, mean_error
+from p2smt.training.measured.run import MeasuredRun
 from tests.workload.measured.csv_rows import text_of
 
 

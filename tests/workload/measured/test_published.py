@@ -6,19 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.workload.efficiencies.file import read_efficiency
-from p2smt.workload.efficiencies.hardware import topology_of
-from p2smt.workload.measured.figures import (
+from p2smt.training.efficiencies.file import read_efficiency
+from p2smt.training.efficiencies.frameworks import topology_of
+from p2smt.training.measured.file import read_runs
+from p2smt.training.measured.fit import (
+    EfficiencyFit,
+    errors_of,
+    fits,
     kendall_tau,
     mean_error,
     median_error,
     place_of_best,
+    prediction_of,
     regret,
+    step_s,
 )
-from p2smt.workload.measured.file import read_runs
-from p2smt.workload.measured.fit import EfficiencyFit, errors_of, fits
-from p2smt.workload.measured.predict import prediction_of, step_s
-from p2smt.workload.measured.run import MeasuredRun
+from p2smt.training.measured.run import MeasuredRun
 
 PATH = Path(__file__).resolve().parents[3] / "experiments" / "training_runs" / "runs.csv"
 MOST = {"megatron-a100": 0.06, "nemo-h100": 0.04, "fsdp-a100": 0.1, "fsdp-h100": 0.1}

@@ -17,13 +17,11 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import FixedEntry
-from p2smt.workload.batch import Batch
-from p2smt.workload.search.answer import PlanAnswer
-from p2smt.workload.search.limits import SpaceLimits
-from p2smt.workload.search.plan import plan
-from p2smt.workload.search.question import SEARCHED, PlanQuestion
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.transformer import Transformer
+from p2smt.training.search.answer import PlanAnswer
+from p2smt.training.search.plan import plan
+from p2smt.training.search.question import SEARCHED, PlanQuestion, SpaceLimits
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
 from tests.oracles.strategies import RULES_IN_WORDS
 from tests.tiers import examples_of
 from tests.workload.search.test_plan import cluster

@@ -13,13 +13,11 @@ from typing import Any
 import pytest
 
 from p2smt.result import SearchLimits, Status
-from p2smt.workload.batch import Batch
-from p2smt.workload.search.answer import PlanAnswer
-from p2smt.workload.search.limits import SpaceLimits
-from p2smt.workload.search.plan import plan
-from p2smt.workload.search.programs import ProgramShelf
-from p2smt.workload.search.question import PlanQuestion, Prices
-from p2smt.workload.strategy import Recompute, Strategy
+from p2smt.training.search.answer import PlanAnswer
+from p2smt.training.search.plan import plan
+from p2smt.training.search.programs import ProgramShelf
+from p2smt.training.search.question import PlanQuestion, Prices, SpaceLimits
+from p2smt.training.strategy import Batch, Recompute, Strategy
 from tests.tiers import but_the_first
 from tests.workload.search.test_plan import MODEL, cluster
 from tests.workload.search.test_plan_answers import EFFICIENCY
@@ -124,7 +122,7 @@ def test_a_limit_at_any_look_at_the_watch(
     whole(prices)  # while watches are as ever
     for looks in range(10_000):
         watch = CountedWatch(looks, interrupts)
-        monkeypatch.setattr("p2smt.workload.search.plan.StopWatch", Watches(watch))
+        monkeypatch.setattr("p2smt.training.search.plan.StopWatch", Watches(watch))
         found = plan(question)
         is_sound(found)
         statuses.add(found.status)
@@ -149,9 +147,9 @@ def interrupted_at(line: int) -> Iterator[list[int]]:
         return local
 
     def each(frame: FrameType, _: str, __: Any) -> Callable[..., Any] | None:
-        inside = "/workload/search/" in frame.f_code.co_filename
+        inside = "/training/search/" in frame.f_code.co_filename
         named = frame.f_code.co_filename.endswith(
-            ("plan.py", "branch.py", "ledger.py", "collectives.py", "programs.py")
+            ("plan.py", "branch.py", "bounds_table.py", "prices.py", "programs.py")
         )
         return local if inside and named and "tests" not in frame.f_code.co_filename else None
 

@@ -10,21 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.cluster.device import Device
+from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.result import Status
 from p2smt.search.placements import obeys
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiency import Efficiency, Framework
-from p2smt.workload.iteration import predict
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.search.answer import PlanAnswer
-from p2smt.workload.search.limits import SpaceLimits
-from p2smt.workload.search.plan import plan
-from p2smt.workload.search.question import PlanQuestion
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.transformer import Transformer
+from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
+from p2smt.training.iteration import predict
+from p2smt.training.search.answer import PlanAnswer
+from p2smt.training.search.plan import plan
+from p2smt.training.search.question import PlanQuestion, SpaceLimits
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
 from tests.oracles.plans import Enumerated, enumerated
 from tests.tiers import examples_of
 

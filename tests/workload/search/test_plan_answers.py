@@ -9,7 +9,7 @@ from math import isclose
 import numpy as np
 import pytest
 
-from p2smt.cluster.nodes.hosts import Hosts
+from p2smt.cluster.hosts import Hosts
 from p2smt.cluster.topology import Level, Topology
 from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.parallelism.placement import AxisRule, FixedEntry, ParallelismAxis, Placement
@@ -17,28 +17,19 @@ from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import SAME
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.programs import request_programs
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiency import Efficiency
-from p2smt.workload.iteration import predict, predict_with
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.search.answer import StrategyRun
-from p2smt.workload.search.branch import close
-from p2smt.workload.search.choices import Choices
-from p2smt.workload.search.collectives import CollectiveTiming
-from p2smt.workload.search.ledger import Ledger
-from p2smt.workload.search.limits import SpaceLimits
-from p2smt.workload.search.plan import plan
-from p2smt.workload.search.planned import planned
-from p2smt.workload.search.pricing.candidates import Candidates
-from p2smt.workload.search.pricing.placed import PlacedCandidates
-from p2smt.workload.search.pricing.prices import SceneShelf
-from p2smt.workload.search.programs import ProgramTiming
-from p2smt.workload.search.question import PlanQuestion, Prices
-from p2smt.workload.search.space import space_of
-from p2smt.workload.search.verdict import verdict
-from p2smt.workload.strategy import AXES, Recompute, Strategy
-from p2smt.workload.timing.prices import call_seconds, default_placement
-from p2smt.workload.timing.request_columns import axis_requests
+from p2smt.training.efficiency import Efficiency, TrainingRun
+from p2smt.training.iteration import predict, predict_with
+from p2smt.training.pipeline import axis_requests, call_seconds, default_placement
+from p2smt.training.search.answer import StrategyRun
+from p2smt.training.search.bounds_table import Ledger
+from p2smt.training.search.branch import CollectiveTiming, close, planned
+from p2smt.training.search.choices import Choices
+from p2smt.training.search.plan import plan, verdict
+from p2smt.training.search.prices import Candidates, PlacedCandidates, SceneShelf
+from p2smt.training.search.programs import ProgramTiming
+from p2smt.training.search.question import PlanQuestion, Prices, SpaceLimits
+from p2smt.training.search.strategies import space_of
+from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
 from tests.oracles.strategies import all_strategies, placements_of
 from tests.tiers import but_the_first
 from tests.workload.search.test_plan import DEVICE, FRAMEWORKS, MODEL, cluster, link
@@ -99,7 +90,7 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> N
             raise KeyboardInterrupt
         close(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("p2smt.workload.search.plan.close", interrupted)
+    monkeypatch.setattr("p2smt.training.search.plan.close", interrupted)
     found = plan(SMALL)
     assert found.interrupted
     assert found.best is not None

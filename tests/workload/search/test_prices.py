@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.parallelism.placement import Placement
-from p2smt.workload.search.pricing.matrices import matrices
-from p2smt.workload.search.pricing.placed import front
-from p2smt.workload.search.pricing.prices import PlacedAxes, SceneShelf, as_matrix
+from p2smt.training.search.prices import PlacedAxes, SceneShelf, as_matrix, front, matrices
 from tests.strategies.topologies import Case, cases
 from tests.tiers import examples_of
 

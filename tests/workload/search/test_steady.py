@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from p2smt.parallelism.placement import IntArray
-from p2smt.workload.search.plan import plan
-from p2smt.workload.search.pricing import placed
-from p2smt.workload.search.pricing.prices import Seconds
+from p2smt.training.search import prices as placed
+from p2smt.training.search.plan import plan
+from p2smt.training.search.prices import Seconds
 from tests.workload.search.test_plan import cluster
 from tests.workload.search.test_plan_answers import SMALL, started
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from p2smt.workload.search.answer import StrategyRun
-from p2smt.workload.search.near import FAR, common, differing, distance, nearest, outside
-from p2smt.workload.strategy import Recompute, Strategy
+from p2smt.training.search.answer import StrategyRun
+from p2smt.training.search.plan import FAR, common, differing, distance, nearest, outside
+from p2smt.training.strategy import Recompute, Strategy
 
 ONE = Strategy(tp=8, pp=2, dp=32, vpp=4, micro_batch=1, sequence_parallel=True, zero=1)
 

@@ -10,20 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.cluster.device import Device
+from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, FixedEntry
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiency import Efficiency, Framework
-from p2smt.workload.iteration import predict
-from p2smt.workload.run import TrainingRun
-from p2smt.workload.search.choices import Choices, switch_domain
-from p2smt.workload.search.limits import SpaceLimits
-from p2smt.workload.search.question import PlanQuestion, searched_field
-from p2smt.workload.search.space import space_of
-from p2smt.workload.strategy import Recompute, Strategy
-from p2smt.workload.transformer import Transformer
+from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
+from p2smt.training.iteration import predict
+from p2smt.training.search.choices import Choices, switch_domain
+from p2smt.training.search.question import PlanQuestion, SpaceLimits, searched_field
+from p2smt.training.search.strategies import space_of
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
 from tests.oracles.strategies import all_strategies
 from tests.tiers import examples_of
 from tests.workload.test_validity import models

@@ -19,20 +19,21 @@ from p2smt.cluster.file import parse_topology
 from p2smt.collectives.names import RequestKind
 from p2smt.parallelism.request import Request
 from p2smt.plans.file_model import PlanModel
-from p2smt.report.workload.plan_data import planned_data
+from p2smt.report.training.estimate_data import planned_data
 from p2smt.result import Status
 from p2smt.search.solve import solve
-from p2smt.workload.batch import Batch
-from p2smt.workload.search.answer import PlanAnswer
-from p2smt.workload.search.limits import SpaceLimits
-from p2smt.workload.search.plan import plan as search_plan
-from p2smt.workload.search.question import PlanQuestion, Prices
-from p2smt.workload.strategy import AXES, Recompute
-from p2smt.workload.training_plan import plan as plans
-from p2smt.workload.training_plan.answered import known_answers
-from p2smt.workload.training_plan.check import check_training_plan
-from p2smt.workload.training_plan.data import training_plan_data
-from p2smt.workload.training_plan.plan import TrainingPlan, training_plan
+from p2smt.training import plan as plans
+from p2smt.training.plan import (
+    TrainingPlan,
+    check_training_plan,
+    known_answers,
+    training_plan,
+    training_plan_data,
+)
+from p2smt.training.search.answer import PlanAnswer
+from p2smt.training.search.plan import plan as search_plan
+from p2smt.training.search.question import PlanQuestion, Prices, SpaceLimits
+from p2smt.training.strategy import AXES, Batch, Recompute
 from tests.cli.tools import H100, TINY
 from tests.workload.training_plan.test_plan_file import CHUNKED, MODEL
 

@@ -25,15 +25,12 @@ from p2smt.plans.training.file_model import (
     StrategyBlock,
 )
 from p2smt.result import SearchLimits, Status
-from p2smt.workload.batch import Batch
-from p2smt.workload.efficiency import Efficiency, Framework
-from p2smt.workload.prediction import MemoryParts
-from p2smt.workload.strategy import Strategy
-from p2smt.workload.training_plan.block import efficiency_in, run_of
-from p2smt.workload.training_plan.check import check_training_plan
-from p2smt.workload.training_plan.data import training_plan_data
-from p2smt.workload.training_plan.plan import TrainingPlan, training_plan
-from p2smt.workload.transformer import Transformer
+from p2smt.training.efficiency import Efficiency, Framework
+from p2smt.training.plan import TrainingPlan, check_training_plan, training_plan, training_plan_data
+from p2smt.training.plan_block import efficiency_in, run_of
+from p2smt.training.prediction import MemoryParts
+from p2smt.training.strategy import Batch, Strategy
+from p2smt.training.transformer import Transformer
 from tests.cli.tools import H100, TINY, cli
 
 MODEL = Transformer("small", 4, 512, 8, 4, 1024, True, 1000, 64)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from p2smt.arrays.ends import Ends
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import KINDS, ArrayStep, StepKind
 from p2smt.errors import InputError
+from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.states import ArrayState
+from p2smt.resharding.steps import KINDS, ArrayStep, StepKind
 
 
 @dataclass(frozen=True, slots=True)

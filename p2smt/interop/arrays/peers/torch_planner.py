@@ -28,12 +28,11 @@ from torch.distributed.tensor._redistribute import (
 )
 from torch.distributed.tensor.placement_types import Placement
 
-from p2smt.arrays.array_type import ArrayType
-from p2smt.arrays.mesh import Mesh
-from p2smt.arrays.steps import StepKind
 from p2smt.errors import InputError
 from p2smt.interop.arrays.peers.replay import AxisMove
 from p2smt.interop.arrays.torch_spec import spec_of
+from p2smt.resharding.steps import StepKind
+from p2smt.resharding.types import ArrayType, Mesh
 
 VERSION = "2.13"
 """The version of torch whose private functions these are."""

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from p2smt.cluster.device import Device
 from p2smt.cluster.file import load_topology
-from p2smt.errors import InputError
-from p2smt.files.suggest import did_you_mean
+from p2smt.cluster.link import Device
+from p2smt.errors import InputError, did_you_mean
 
 PCIE_GENERATIONS = {1: 4e9, 2: 8e9, 3: 15.754e9, 4: 31.508e9, 5: 63.015e9, 6: 121e9}
 """Bytes per second in each direction of 16 lanes, without the line code: 8b/10b, from generation 3

@@ -6,10 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.steps import StepKind
-from p2smt.report.schemas.base import Bytes, Count, Gap, Output, OutputPart, PayloadBytes, Seconds
+from p2smt.report.schemas.orders import Bytes, Count, Gap, Output, OutputPart, PayloadBytes, Seconds
+from p2smt.resharding.steps import StepKind
+from p2smt.resharding.types import ElementType, Uneven
 from p2smt.result import Status
 
 DeviceNumber = Annotated[

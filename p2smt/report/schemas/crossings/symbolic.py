@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from p2smt.collectives.names import RequestKind
-from p2smt.report.schemas.base import Count, Output, OutputPart
+from p2smt.report.schemas.orders import Count, Output, OutputPart, RankMatrix, Seconds
 
 Rational = Annotated[
     str, Field(pattern=r"^[0-9]+(/[0-9]+)?$", description="An exact number such as 31/16.")
@@ -123,3 +123,201 @@ class SymbolicOutput(Output):
         NumbersPart | None, Field(description="What the symbols are there; null: no request.")
     ]
     requests: list[SymbolicRequest]
+
+
+# Cells by themselves: what is best, and from where to where each number goes.
+
+
+EqualCosts = Annotated[Count, Field(description="How many other costs are equal there.")]
+
+
+class NumberRange(OutputPart):
+    """From where to where a number goes."""
+
+    from_: Annotated[Rational, Field(alias="from")]
+    to: Annotated[Rational | None, Field(description="null: without end.")]
+
+
+class FlatCell(OutputPart):
+    """A cell by itself: its best program, and from where to where each number goes.
+
+    Ratios are of the outermost level to the innermost, the payload is x = n beta / alpha of the
+    innermost; ``inner_`` ratios are those of the levels between.
+    """
+
+    program: str
+    payload: NumberRange
+    bandwidth_ratio: NumberRange
+    latency_ratio: NumberRange
+    cost_per_call: NumberRange
+    inner_bandwidth_ratios: list[Rational]
+    inner_latency_ratios: list[Rational]
+    equal: EqualCosts
+
+
+# `crossings --sufficient --json`, and `verify --json` of its certificate.
+
+
+LevelSizes = list[Annotated[int, Field(ge=1)]]
+
+
+class MemberPart(FormPart):
+    """A cost of the set, with its programs, the shortest first."""
+
+    programs: list[str]
+    text: str
+    latex: str
+    alone_at: Annotated[
+        list[Rational] | None,
+        Field(description="Numbers for the unknowns where it alone is least; null: none known."),
+    ]
+
+
+class LeastSetOutput(Output):
+    """The fewest programs of which one is always best."""
+
+    status: Literal["optimal", "unknown"]
+    request: RequestKind
+    factors: LevelSizes
+    ports: Annotated[LevelSizes, Field(description="Of an entity of each level.")]
+    max_length: Annotated[int, Field(ge=1, description="Most instructions of a program.")]
+    calls: Annotated[bool, Field(description="Whether the cost of a call is an unknown.")]
+    unknowns: Annotated[list[str], Field(description="What the numbers of a point belong to.")]
+    programs: Annotated[Count, Field(description="Valid programs in all.")]
+    costs: Annotated[Count, Field(description="Different costs that these have.")]
+    sufficient: Annotated[
+        list[str], Field(description="A program of each cost of the set; empty: nothing is proved.")
+    ]
+    members: Annotated[list[MemberPart], Field(description="The set; empty: nothing is proved.")]
+    excluded: Annotated[Count, Field(description="Costs with multipliers that exclude them.")]
+    cases: Annotated[Count, Field(description="Cases of their maxima in all.")]
+    open: Annotated[list[str], Field(description="A program of each cost that is not decided.")]
+    cells: Annotated[
+        list[FlatCell],
+        Field(description="Where which is best, at some ratios; empty: one level, or no proof."),
+    ]
+    certificate: Annotated[str | None, Field(description="The file that it was written to.")]
+    wall_s: Seconds
+
+
+class VerifyLeastSetOutput(Output):
+    """The verdict on a certificate."""
+
+    verdict: Literal["valid", "invalid"]
+    violations: list[str]
+    members: Annotated[list[str], Field(description="The set; empty where it is not proved.")]
+    max_length: Annotated[
+        int, Field(ge=1, description="Most instructions of the programs that it is claimed of.")
+    ]
+    checked: list[str]
+    not_checked: list[str]
+
+
+# `crossings --json` without --sufficient: cells in which one program is best.
+
+
+CellStatus = Annotated[
+    Literal["complete", "unknown"],
+    Field(description="unknown: the time ran out before the programs were listed."),
+]
+
+
+class LargePayloadCell(OutputPart):
+    """Of large payloads, from where to where one cost is least."""
+
+    program: str
+    bandwidth_ratio: NumberRange
+    equal: EqualCosts
+
+
+class CrossingProgram(FormPart):
+    """A cost that is least somewhere, with its programs, the shortest first."""
+
+    name: str
+    programs: list[str]
+    text: str
+
+
+class CrossingsOutput(Output):
+    """Which program is best, by ratios between levels and by the payload."""
+
+    status: CellStatus
+    request: RequestKind
+    factors: LevelSizes
+    ports: Annotated[LevelSizes, Field(description="Of an entity of each level.")]
+    max_length: Annotated[int, Field(ge=1, description="Most instructions of a program.")]
+    programs: list[CrossingProgram]
+    large_payloads: Annotated[
+        list[LargePayloadCell],
+        Field(description="By the bandwidth ratio of the outermost level; empty: one was given."),
+    ]
+    cells: Annotated[
+        list[FlatCell], Field(description="Those of the payload, for each bandwidth ratio.")
+    ]
+
+
+class PlacedProgramPart(AnyFormPart):
+    """A program on a placement, its steps by these algorithms and protocols."""
+
+    name: str
+    program: str
+    text: str
+    placement: RankMatrix
+    ways: Annotated[list[str], Field(description="Of each step that sends something.")]
+
+
+class PayloadCell(OutputPart):
+    """From where to where, in bytes of payload, one program is best.
+
+    Where the next cell begins behind the end, the crossing is in between, a root of a quadratic.
+    At a bound where a library goes over to another way, ``cost --symbolic`` says which side holds.
+    """
+
+    best: Annotated[str, Field(description="The name of a program with its placement and ways.")]
+    program: str
+    payload: NumberRange
+    equal: EqualCosts
+
+
+class CrossingsPayloadOutput(Output):
+    """Which program of a request is best, by the payload in bytes, on a topology."""
+
+    status: CellStatus
+    request: RequestKind
+    axes: list[str]
+    levels: list[str]
+    library: Annotated[str | None, Field(description="What chooses algorithms; null: nothing.")]
+    placements: Annotated[Count, Field(description="How many there are in all.")]
+    numbers: Annotated[
+        NumbersPart | None, Field(description="What symbols are there; null: the time ran out.")
+    ]
+    programs: list[PlacedProgramPart]
+    cells: list[PayloadCell]
+    open_from: Annotated[
+        Rational | None, Field(description="From where on the time ran out; null: nowhere.")
+    ]
+
+
+class PlacementCell(OutputPart):
+    """From where to where, by payloads' ratio, one placement is best."""
+
+    placement: RankMatrix
+    equal: Annotated[Count, Field(description="How many others are equal there.")]
+    ratio: NumberRange
+    s_per_byte: Annotated[
+        list[Rational],
+        Field(description="Seconds that a byte takes there: of the first request, of all others."),
+    ]
+
+
+class CrossingsPlacementOutput(Output):
+    """Which placement is best for several requests, by payloads' ratio, for large payloads."""
+
+    status: CellStatus
+    axes: list[str]
+    requests: Annotated[list[str], Field(description="The ratio is of the first to the second.")]
+    shares: Annotated[
+        list[Rational], Field(description="Payloads from the second request on over its own.")
+    ]
+    placements: Annotated[Count, Field(description="How many there are in all.")]
+    cells: list[PlacementCell]

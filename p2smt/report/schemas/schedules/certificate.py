@@ -1,6 +1,6 @@
 """The file of a schedule bound's certificate, and what `verify --json` says of it.
 
-The file is read by :mod:`p2smt.schedules.certificate.plain`, which needs no library; this is its
+The file is read by :mod:`p2smt.synthesis.certificate.plain`, which needs no library; this is its
 shape for others.
 """
 
@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from p2smt.report.schemas.base import Count, Output, Rank
-from p2smt.schedules.certificate.certificate import BoundedCollective, BoundKind
+from p2smt.report.schemas.orders import Count, Output, Rank
+from p2smt.synthesis.certificate.certificate import BoundedCollective, BoundKind
 
 Exact = Annotated[
     str,

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from p2smt.report.schemas.base import Count, Output, OutputPart, Rank, Seconds
-from p2smt.report.schemas.lists import FractionText
+from p2smt.report.schemas.orders import Count, FractionText, Output, OutputPart, Rank, Seconds
 from p2smt.schedules.language.file_model import FileModel
 
 RateText = Annotated[FractionText, Field(description="Rounds a chunk (R/C), a fraction.")]

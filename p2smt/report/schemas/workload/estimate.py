@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from p2smt.collectives.names import RequestKind
-from p2smt.report.schemas.base import (
+from p2smt.report.schemas.orders import (
     Count,
     Error,
     Output,

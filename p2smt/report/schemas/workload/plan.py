@@ -8,7 +8,7 @@ from pydantic import Field
 
 from p2smt.collectives.names import RequestKind
 from p2smt.programs.basis import ProofBasis
-from p2smt.report.schemas.base import Bytes, Count, Gap, OutputPart, PayloadBytes, Ratio, Seconds
+from p2smt.report.schemas.orders import Bytes, Count, Gap, OutputPart, PayloadBytes, Ratio, Seconds
 from p2smt.report.schemas.workload.estimate import (
     StrategyDegrees,
     StrategyFigures,

@@ -9,8 +9,8 @@ from itertools import permutations, product
 
 from hypothesis import strategies as st
 
-from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry
+from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
+from p2smt.fabric.symmetries import FabricSymmetry
 
 
 def every_symmetry(fabric: Fabric, *, reverses: bool = False) -> Iterator[FabricSymmetry]:

@@ -11,15 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.cluster.fabric.fabric import Fabric
-from p2smt.cluster.fabric.file import load_fabric, parse_wiring
-from p2smt.cluster.fabric.maps.generators import fabric_symmetries
-from p2smt.cluster.fabric.maps.named import symmetry_of_ranks
-from p2smt.cluster.fabric.maps.permutations import all_permutations
-from p2smt.cluster.fabric.maps.search import Effort
-from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry, check_symmetry, identity_of
-from p2smt.cluster.fabric.wiring import fabric_of
 from p2smt.errors import InputError
+from p2smt.fabric.fabric import Fabric
+from p2smt.fabric.file import load_fabric, parse_wiring
+from p2smt.fabric.symmetries import (
+    Effort,
+    FabricSymmetry,
+    all_permutations,
+    check_symmetry,
+    fabric_symmetries,
+    identity_of,
+    symmetry_of_ranks,
+)
+from p2smt.fabric.wiring import fabric_of
 from tests.cluster.fabric.maps.oracle import every_symmetry, small_fabrics
 from tests.strategies.draws import Draws, draws
 

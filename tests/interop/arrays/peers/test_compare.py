@@ -7,18 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import ends_of
-from p2smt.arrays.memory import MemoryLimit
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import load_topology
-from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.errors import InputError
 from p2smt.interop.arrays.peers import compare
-from p2smt.interop.arrays.peers.compare import VARIANTS, PeerRow, compare_peers
-from p2smt.interop.arrays.peers.shardy_file import read_shardy
-from p2smt.plans.redistribution.plan import RedistributionPlan
+from p2smt.interop.arrays.peers.compare import VARIANTS, PeerRow, compare_peers, read_shardy
+from p2smt.resharding.endpoints import ends_of
+from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.steps import MemoryLimit
+from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 from p2smt.result import SearchLimits, SolveStats, Status
 
 TOPOLOGY = load_topology("azure-ndv4:1").nominal()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.arrays.array_type import ArrayType
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import Ends, ends_of
-from p2smt.arrays.steps import StepKind
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.interop.arrays.peers.replay import AxisMove, first_inside, replayed
+from p2smt.resharding.endpoints import Ends, ends_of
+from p2smt.resharding.steps import StepKind
+from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh
 
 MESH = parse_mesh("a=2,b=6")
 

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.arrays.array_type import ArrayType
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import Ends
-from p2smt.arrays.steps import StepKind
-from p2smt.arrays.text import layout_text
 from p2smt.errors import InputError
-from p2smt.interop.arrays.peers import shardy_file
+from p2smt.interop.arrays.peers import compare as shardy_file
+from p2smt.interop.arrays.peers.compare import ShardyCase, ends_of_case, read_shardy
 from p2smt.interop.arrays.peers.replay import PeerPath
-from p2smt.interop.arrays.peers.shardy_file import ShardyCase, ends_of_case, read_shardy
+from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.steps import StepKind
+from p2smt.resharding.types import ArrayType, ElementType, layout_text
 
 FILE = Path(__file__).parent / "resharding.mlir"
 READ = read_shardy(FILE.read_text(), FILE.name)

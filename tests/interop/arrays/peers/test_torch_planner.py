@@ -13,14 +13,18 @@ from torch.distributed.tensor import _redistribute as own  # noqa: E402
 from torch.distributed.tensor._collective_utils import MeshTopoInfo  # noqa: E402
 from torch.distributed.tensor._dtensor_spec import DTensorSpec  # noqa: E402
 
-from p2smt.arrays.array_type import ArrayType, Uneven  # noqa: E402
-from p2smt.arrays.element import ElementType  # noqa: E402
-from p2smt.arrays.ends import ends_of  # noqa: E402
-from p2smt.arrays.mesh import Mesh  # noqa: E402
-from p2smt.arrays.text import parse_layout, parse_mesh  # noqa: E402
 from p2smt.errors import InputError  # noqa: E402
 from p2smt.interop.arrays.peers.replay import PeerPath, first_inside  # noqa: E402
 from p2smt.interop.arrays.peers.torch_planner import TorchPlanner, torch_moves  # noqa: E402
+from p2smt.resharding.endpoints import ends_of  # noqa: E402
+from p2smt.resharding.types import (  # noqa: E402  # noqa: E402
+    ArrayType,
+    ElementType,
+    Mesh,
+    Uneven,
+    parse_layout,
+    parse_mesh,
+)
 
 GREEDY, GRAPH = TorchPlanner
 

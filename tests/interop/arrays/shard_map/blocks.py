@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from p2smt.arrays.element import ReduceOp
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.state import ArrayState
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.types import ReduceOp
 
 Array = NDArray[Any]
 

@@ -6,12 +6,10 @@ import ast
 
 import pytest
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.steps import StepKind
 from p2smt.errors import InputError
-from p2smt.interop.arrays.shard_map.names import DigitNames
-from p2smt.interop.arrays.shard_map.parts import parts_of, position_pairs
-from p2smt.interop.arrays.shard_map.writer import shard_map_text
+from p2smt.interop.arrays.shard_map import DigitNames, parts_of, position_pairs, shard_map_text
+from p2smt.resharding.steps import StepKind
+from p2smt.resharding.types import Uneven
 from tests.interop.arrays.shard_map.walks import walked
 
 

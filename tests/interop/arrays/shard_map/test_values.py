@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.steps import StepKind
-from p2smt.interop.arrays.shard_map.writer import shard_map_text
-from p2smt.plans.redistribution.plan import RedistributionPlan
+from p2smt.interop.arrays.shard_map import shard_map_text
+from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.steps import StepKind
+from p2smt.resharding.types import ElementType, Uneven
 from tests.imports import ROOT
 from tests.interop.arrays.shard_map.blocks import block, contributions, reduced
 from tests.interop.arrays.shard_map.walks import walked

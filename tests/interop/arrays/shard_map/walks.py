@@ -7,20 +7,22 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import Ends, ends_of
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.layout import Layout
-from p2smt.arrays.memory import MemoryLimit
-from p2smt.arrays.mesh import Mesh
-from p2smt.arrays.state import ArrayState
-from p2smt.arrays.steps import KINDS, ArrayStep, StepKind
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import load_topology
-from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.errors import InputError
-from p2smt.plans.redistribution.plan import PlannedStep, RedistributionPlan
+from p2smt.resharding.endpoints import Ends, ends_of
+from p2smt.resharding.plan import PlannedStep, RedistributionPlan
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import KINDS, ArrayStep, MemoryLimit, StepKind
+from p2smt.resharding.types import (
+    ArrayType,
+    ElementType,
+    Layout,
+    Mesh,
+    Uneven,
+    parse_layout,
+    parse_mesh,
+)
 from p2smt.result import SearchLimits, SolveStats, Status
 
 

@@ -8,17 +8,14 @@ from dataclasses import dataclass, replace
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import Ends, ends_of
-from p2smt.arrays.memory import MemoryLimit
-from p2smt.arrays.mesh import Mesh
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Link, Topology
 from p2smt.cost.link_bounds import bare_links
-from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.errors import InputError
+from p2smt.resharding.endpoints import Ends, ends_of
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.steps import MemoryLimit
+from p2smt.resharding.types import ArrayType, ElementType, Mesh, Uneven, parse_layout, parse_mesh
 
 CLUSTERS = ("azure-ndv4", "dgx-h100", "dgx1-v100", "mi300x", "gcp-a3-mega", "tpu-v5p", "aws-p4d")
 MESHES = ("a=2,b=4", "a=4,b=2", "a=8", "a=2,b=2,c=2", "a=2,b=3", "a=6", "a=3,b=2")

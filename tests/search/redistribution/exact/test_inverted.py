@@ -12,16 +12,14 @@ from random import Random
 
 import pytest
 
-from p2smt.arrays.array_type import ArrayType
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import parse_topology
-from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.errors import InputError
-from p2smt.plans.redistribution.plan import RedistributionPlan
+from p2smt.resharding.plan import RedistributionPlan
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.reachability import RedistributionAnswer, RedistributionQuestion
+from p2smt.resharding.search import find_redistribution
+from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh
 from p2smt.result import Status
-from p2smt.search.redistribution.question import RedistributionAnswer, RedistributionQuestion
-from p2smt.search.redistribution.solve import find_redistribution
 from tests.cost.redistribution.inverted import inverted
 from tests.oracles import redistributions as oracle
 from tests.oracles.senders import least_seconds

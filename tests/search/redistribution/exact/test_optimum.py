@@ -7,14 +7,14 @@ import itertools
 import pytest
 from hypothesis import assume, given, settings
 
-from p2smt.arrays.ends import Ends
-from p2smt.arrays.memory import MemoryLimit, within
-from p2smt.arrays.text import parse_mesh
-from p2smt.cost.redistribution.prices import StepPrices
+from p2smt.resharding.best_path import best_path
+from p2smt.resharding.cuts import PathResult
+from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.reachability import least_limit
+from p2smt.resharding.steps import MemoryLimit, within
+from p2smt.resharding.types import parse_mesh
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.redistribution.exact.best import best_path
-from p2smt.search.redistribution.exact.least import least_limit
-from p2smt.search.redistribution.path import PathResult
 from tests.oracles import redistributions as oracle
 from tests.search.redistribution.exact.cases import Case, cases, cluster, ends_between
 from tests.tiers import examples_of

@@ -9,22 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.arrays.array_type import Uneven
-from p2smt.arrays.ends import Ends
-from p2smt.arrays.memory import MemoryLimit, step_bytes
-from p2smt.arrays.steps import StepKind
-from p2smt.arrays.text import parse_mesh
 from p2smt.cluster.file import load_topology
 from p2smt.cost.link_bounds import bare_links
-from p2smt.cost.redistribution.prices import StepPrices
+from p2smt.resharding import step_table as table_module
+from p2smt.resharding.best_path import Relaxed, best_path
+from p2smt.resharding.endpoints import Ends
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.state_graph import StateGraph, least_seconds_per_byte
+from p2smt.resharding.step_table import StateTable, can_tabulate, count_states, deciding_levels
+from p2smt.resharding.steps import MemoryLimit, StepKind, step_bytes
+from p2smt.resharding.types import Uneven, parse_mesh
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.redistribution.exact import table as table_module
-from p2smt.search.redistribution.exact.best import best_path
-from p2smt.search.redistribution.exact.graph import StateGraph
-from p2smt.search.redistribution.exact.relaxed import Relaxed
-from p2smt.search.redistribution.exact.sends import least_seconds_per_byte
-from p2smt.search.redistribution.exact.symmetry import deciding_levels
-from p2smt.search.redistribution.exact.table import StateTable, can_tabulate, count_states
 from tests.oracles import redistributions as oracle
 from tests.search.redistribution.exact.cases import CLUSTERS, cluster, ends_between
 from tests.strategies.draws import Draws, draws

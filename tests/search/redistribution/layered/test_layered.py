@@ -10,26 +10,22 @@ from typing import Any
 
 import pytest
 
-from p2smt.arrays.array_type import ArrayType, Uneven
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import Ends, ends_of
-from p2smt.arrays.frame import Frame
-from p2smt.arrays.memory import MemoryLimit, within
-from p2smt.arrays.steps import StepKind
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.link import LinkKind
 from p2smt.cluster.topology import Topology
-from p2smt.cost.redistribution.prices import StepPrices
 from p2smt.errors import EncodingBug, TooLarge
+from p2smt.resharding import layered as solve
+from p2smt.resharding.cuts import PathResult
+from p2smt.resharding.endpoints import Ends, ends_of
+from p2smt.resharding.layered import best_layered
+from p2smt.resharding.layered_rows import RowTable, digit_classes, sibling_levels
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.states import Frame
+from p2smt.resharding.steps import MemoryLimit, StepKind, within
+from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 from p2smt.result import OUT_OF_TIME, SearchLimits, Status
-from p2smt.search.redistribution.layered import solve
-from p2smt.search.redistribution.layered.classes import digit_classes, sibling_levels
-from p2smt.search.redistribution.layered.rows import RowTable
-from p2smt.search.redistribution.layered.solve import best_layered
-from p2smt.search.redistribution.path import PathResult
 from p2smt.solvers.ask import ask
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
 from tests.oracles.redistributions import all_states, best_cost
 from tests.tiers import but_every
 

@@ -7,19 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from p2smt.arrays.array_type import ArrayType
-from p2smt.arrays.element import ElementType
-from p2smt.arrays.ends import Ends, ends_of
-from p2smt.arrays.memory import MemoryLimit
-from p2smt.arrays.steps import StepKind
-from p2smt.arrays.text import parse_layout, parse_mesh
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Topology
-from p2smt.cost.redistribution.prices import StepPrices
+from p2smt.resharding.endpoints import Ends, ends_of
+from p2smt.resharding.layered import LayeredQuestion, best_layered
+from p2smt.resharding.layered_rows import RowTable
+from p2smt.resharding.prices import StepPrices
+from p2smt.resharding.steps import MemoryLimit, StepKind
+from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh
 from p2smt.result import SearchLimits, Status
-from p2smt.search.redistribution.layered.question import LayeredQuestion
-from p2smt.search.redistribution.layered.rows import RowTable
-from p2smt.search.redistribution.layered.solve import best_layered
 from tests.oracles.redistributions import all_states, best_cost
 
 LIMITS = SearchLimits()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from p2smt.cluster.fabric.fabric import Fabric
+from p2smt.fabric.fabric import Fabric
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.cluster.fabric.file import load_fabric
-from p2smt.schedules.certificate.certificate import BoundedCollective, BoundKind
-from p2smt.search.schedule.bounds import rate
-from p2smt.search.schedule.bounds.max_flow import Network
-from p2smt.search.schedule.bounds.min_cuts import narrow_cut
-from p2smt.search.schedule.bounds.rate import rate_bound
+from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
+from p2smt.fabric.file import load_fabric
+from p2smt.synthesis import bounds as rate
+from p2smt.synthesis.bounds import rate_bound
+from p2smt.synthesis.certificate.certificate import BoundedCollective, BoundKind
+from p2smt.synthesis.min_cuts import Network, narrow_cut
 from tests.search.schedule.bounds.test_rate import checked
 
 

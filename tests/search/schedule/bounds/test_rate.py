@@ -10,23 +10,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.cluster.fabric.file import load_fabric
 from p2smt.errors import InputError, OutOfTimeError
+from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
+from p2smt.fabric.file import load_fabric
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.schedules.certificate.certificate import (
+from p2smt.solvers.ask import ask_prices
+from p2smt.synthesis.bounds import (
+    RateBound,
+    bounded,
+    flow_problem,
+    flow_size,
+    groups_of,
+    rate_bound,
+    steps_bound,
+)
+from p2smt.synthesis.certificate.certificate import (
     BoundedCollective,
     BoundKind,
     ScheduleCertificate,
+    demands,
+    is_demanded,
 )
-from p2smt.schedules.certificate.check import check_certificate
-from p2smt.schedules.certificate.demand import demands, is_demanded
-from p2smt.search.schedule.bounds.crossings import cut_crossing, edge_ends, pair_ends
-from p2smt.search.schedule.bounds.question import bounded, flow_problem, groups_of
-from p2smt.search.schedule.bounds.rate import RateBound, flow_size, rate_bound
-from p2smt.search.schedule.bounds.steps import steps_bound
-from p2smt.search.schedule.dissemination import dissemination_problem, spreads
-from p2smt.solvers.ask import ask_prices
+from p2smt.synthesis.certificate.check import check_certificate
+from p2smt.synthesis.min_cuts import cut_crossing, edge_ends, pair_ends
+from p2smt.synthesis.replay import dissemination_problem, spreads
 from tests.search.schedule.bounds.maps import maps_of
 from tests.search.schedule.oracle import has_schedule
 

@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2smt.cluster.fabric.fabric import Fabric
-from p2smt.cluster.fabric.file import load_fabric
-from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry, check_symmetry
 from p2smt.errors import InputError
+from p2smt.fabric.fabric import Fabric
+from p2smt.fabric.file import load_fabric
+from p2smt.fabric.symmetries import FabricSymmetry, check_symmetry
 from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.search.schedule.dissemination import disseminate, dissemination_problem, spreads
-from p2smt.search.schedule.groups.ladder import LadderMemory, LadderRung, ladder, useful_tables
-from p2smt.search.schedule.replay import broken_rule
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
+from p2smt.synthesis.group_order import LadderMemory, LadderRung, ladder, useful_tables
+from p2smt.synthesis.replay import broken_rule, disseminate, dissemination_problem, spreads
 from tests.cluster.fabric.maps.oracle import small_fabrics
 from tests.strategies.draws import Draws, draws
 

@@ -8,8 +8,8 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2smt.search.schedule.groups.actions import splits
-from p2smt.search.schedule.groups.table import Subgroup
+from p2smt.synthesis.group_order import splits
+from p2smt.synthesis.subgroups import Subgroup
 
 GROUP: Subgroup = frozenset(range(12))
 

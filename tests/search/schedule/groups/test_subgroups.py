@@ -8,18 +8,21 @@ from itertools import combinations
 
 import pytest
 
-from p2smt.cluster.fabric.fabric import Fabric
-from p2smt.cluster.fabric.file import load_fabric
-from p2smt.cluster.fabric.maps.generators import fabric_symmetries
-from p2smt.cluster.fabric.maps.symmetry import FabricSymmetry
+from p2smt.fabric.fabric import Fabric
+from p2smt.fabric.file import load_fabric
+from p2smt.fabric.symmetries import FabricSymmetry, fabric_symmetries
 from p2smt.problems.schedule import ChunkRoute
 from p2smt.result import Status
-from p2smt.search.schedule.dissemination import disseminate, dissemination_problem
-from p2smt.search.schedule.groups.actions import classes, copy_action, splits
-from p2smt.search.schedule.groups.lift import has_ways_left_alone, lifts
-from p2smt.search.schedule.groups.regular import commuting_group
-from p2smt.search.schedule.groups.subgroups import TRIVIAL, all_subgroups
-from p2smt.search.schedule.groups.table import GroupTable, Subgroup, group_table
+from p2smt.synthesis.group_order import (
+    classes,
+    commuting_group,
+    copy_action,
+    has_ways_left_alone,
+    lifts,
+    splits,
+)
+from p2smt.synthesis.replay import disseminate, dissemination_problem
+from p2smt.synthesis.subgroups import TRIVIAL, GroupTable, Subgroup, all_subgroups, group_table
 
 
 def whole(name: str) -> tuple[Fabric, GroupTable]:

@@ -8,12 +8,11 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from p2smt.cluster.fabric.fabric import Capacity, Fabric, FabricEdge
-from p2smt.search.schedule.parts.space import ScheduleSpace
-from p2smt.search.schedule.synthesis.copied import copy_problem
-from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
-from p2smt.skeletons.cube import Cube, Member
-from p2smt.solvers.solver import Solver
+from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
+from p2smt.parallel_search.subproblem import Cube, Member
+from p2smt.solvers.questions import Solver
+from p2smt.synthesis.parts import ScheduleSpace
+from p2smt.synthesis.question import ScheduleSize, SynthesisSetting, copy_problem
 from tests.search.schedule import oracle
 
 Holdings = tuple[oracle.State, ...]

@@ -10,19 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import p2smt
-from p2smt.cluster.fabric.fabric import Fabric
 from p2smt.errors import InputError
+from p2smt.fabric.fabric import Fabric
+from p2smt.parallel_search.journal.verify import JournalReport
+from p2smt.parallel_search.parallel_options import Spread
+from p2smt.parallel_search.subproblem import Closure, CubeTask, OverBudget, Signals
 from p2smt.result import STOPPED, SearchLimits
 from p2smt.schedules.verify.report import Verdict
-from p2smt.search.schedule.bounds.rate import rate_bound
-from p2smt.search.schedule.bounds.steps import steps_bound
-from p2smt.search.schedule.parts import space as spaces
-from p2smt.search.schedule.synthesis.answer import Answer, Synthesis
-from p2smt.search.schedule.synthesis.question import NAMES
-from p2smt.skeletons.cube import Closure, OverBudget
-from p2smt.skeletons.journal.verify import JournalReport
-from p2smt.skeletons.space import CubeTask, Signals
-from p2smt.skeletons.spread import Spread
+from p2smt.synthesis import parts as spaces
+from p2smt.synthesis.bounds import rate_bound, steps_bound
+from p2smt.synthesis.question import NAMES, Answer, Synthesis
 from tests.search.schedule.parts.cases import circle, fabrics, square
 from tests.skeletons.journal.searched import Lines, change, verdict
 from tests.strategies.draws import Draws, draws

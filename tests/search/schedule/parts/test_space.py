@@ -14,20 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.problems.schedule import ChunkThere
-from p2smt.problems.sums import ChunkSent, ScheduleClass
+from p2smt.parallel_search.journal.tree import boolean_share
+from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, CubeVerdict, OverBudget
+from p2smt.problems.schedule import ChunkSent, ChunkThere, ScheduleClass
 from p2smt.result import SearchLimits, Status
-from p2smt.search.schedule.all_reduce import all_reduce, all_reduce_problem, broken_answer
-from p2smt.search.schedule.dissemination import disseminate
-from p2smt.search.schedule.parts.decisions import MOST, decided_there
-from p2smt.search.schedule.parts.space import ScheduleSpace, schedule_space
-from p2smt.search.schedule.replay import broken_rule
-from p2smt.search.schedule.synthesis.copied import copy_problem
-from p2smt.search.schedule.synthesis.question import ScheduleSize, SynthesisSetting
-from p2smt.skeletons.cube import Closure, Cube, CubeVerdict, OverBudget
-from p2smt.skeletons.journal.remade import boolean_share
-from p2smt.skeletons.space import CubeTask
-from p2smt.solvers.solver import Solver
+from p2smt.solvers.questions import Solver
+from p2smt.synthesis.parts import MOST, ScheduleSpace, decided_there, schedule_space
+from p2smt.synthesis.question import ScheduleSize, SynthesisSetting, copy_problem
+from p2smt.synthesis.replay import (
+    all_reduce,
+    all_reduce_problem,
+    broken_answer,
+    broken_rule,
+    disseminate,
+)
 from tests.search.schedule.parts.cases import (
     Quiet,
     all_reduce_fabrics,

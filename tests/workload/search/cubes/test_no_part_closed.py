@@ -7,15 +7,14 @@ from dataclasses import replace
 import pytest
 
 from p2smt.errors import OutOfTimeError
+from p2smt.parallel_search import coordinate
+from p2smt.parallel_search.parallel_options import InProcess, Spread
 from p2smt.result import Status
-from p2smt.skeletons import coordinate
-from p2smt.skeletons.engines.in_process import InProcess
-from p2smt.skeletons.spread import Spread
-from p2smt.workload.search.answer import PlanAnswer
-from p2smt.workload.search.collectives import CollectiveTiming
-from p2smt.workload.search.cubes.space import PlanSpace
-from p2smt.workload.search.plan import plan
-from p2smt.workload.search.question import PlanQuestion, Prices
+from p2smt.training.search.answer import PlanAnswer
+from p2smt.training.search.branch import CollectiveTiming
+from p2smt.training.search.plan import plan
+from p2smt.training.search.question import PlanQuestion, Prices
+from p2smt.training.search.subproblems import PlanSpace
 from tests.workload.search.test_cut_short import SLOW_LINKS, whole
 
 QUESTIONS = [replace(SLOW_LINKS, prices=prices) for prices in Prices]

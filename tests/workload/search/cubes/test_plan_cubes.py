@@ -14,19 +14,17 @@ from hypothesis import strategies as st
 from p2smt.api.planning import launcher_lacks
 from p2smt.api.planning import plan as planned
 from p2smt.errors import InputError
+from p2smt.parallel_search.coordinate import search
+from p2smt.parallel_search.parallel_options import InProcess, Spread
+from p2smt.parallel_search.subproblem import Cube, CubeTask, CubeVerdict, OverBudget
 from p2smt.parallelism.placement import FixedEntry
 from p2smt.result import SearchLimits, Status
 from p2smt.search.placements import obeys
-from p2smt.skeletons.coordinate import search
-from p2smt.skeletons.cube import Cube, CubeVerdict, OverBudget
-from p2smt.skeletons.engines.in_process import InProcess
-from p2smt.skeletons.space import CubeTask
-from p2smt.skeletons.spread import Spread
-from p2smt.workload.search.answer import PlanAnswer
-from p2smt.workload.search.cubes.space import PlanSpace, plan_shelf, plan_space, scale_of
-from p2smt.workload.search.plan import plan
-from p2smt.workload.search.question import PlanQuestion, Prices
-from p2smt.workload.training_plan.data import training_plan_data
+from p2smt.training.plan import training_plan_data
+from p2smt.training.search.answer import PlanAnswer
+from p2smt.training.search.plan import plan
+from p2smt.training.search.question import PlanQuestion, Prices
+from p2smt.training.search.subproblems import PlanSpace, plan_shelf, plan_space, scale_of
 from tests.oracles.plans import enumerated
 from tests.search.spaces.questions import Quiet, every_matrix, holds
 from tests.workload.search.test_plan import SIZES, cluster, most_tp, questions

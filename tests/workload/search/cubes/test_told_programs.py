@@ -10,20 +10,19 @@ from typing import Any
 import pytest
 
 from p2smt.errors import InputError
+from p2smt.parallel_search.parallel_options import Spread
+from p2smt.parallel_search.shared_table import SharedTable, new_table
+from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask
 from p2smt.parallelism.placement import IntArray
 from p2smt.plans.solution import RequestAnswer
 from p2smt.result import Status
 from p2smt.search import one_request
-from p2smt.skeletons.cube import Closure, Cube
-from p2smt.skeletons.shared_table import SharedTable, new_table
-from p2smt.skeletons.space import CubeTask
-from p2smt.skeletons.spread import Spread
-from p2smt.workload.search.branch import StrategyTiming
-from p2smt.workload.search.cubes import space as spaces
-from p2smt.workload.search.cubes import wide
-from p2smt.workload.search.cubes.space import PlanSpace
-from p2smt.workload.search.plan import plan
-from p2smt.workload.search.programs import ProgramShelf
+from p2smt.training.search import plan as wide
+from p2smt.training.search import subproblems as spaces
+from p2smt.training.search.branch import StrategyTiming
+from p2smt.training.search.plan import plan
+from p2smt.training.search.programs import ProgramShelf
+from p2smt.training.search.subproblems import PlanSpace
 from tests.search.spaces.questions import Quiet
 from tests.workload.search.cubes.test_plan_cubes import PROGRAMS, space_of, told
 

@@ -1,0 +1,88 @@
+"""Counts of the cubes of matrices and strategies, by other code than that which makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+
+from p2smt.errors import InputError
+from p2smt.parallel_search.journal.tree import Share
+from p2smt.parallel_search.subproblem import Cube
+from p2smt.parallelism.matrix_count import matrix_count
+from p2smt.parallelism.placement import AxisRule, FixedEntry
+from p2smt.training.axis_sizes import AxisSizes, possible_sizes
+from p2smt.training.search.question import PlanQuestion
+from p2smt.training.strategy import AXES
+
+Entries = tuple[int, ...]
+
+
+def matrix_share(
+    names: Sequence[str],
+    levels: Sequence[int],
+    axes: Sequence[int],
+    rules: Sequence[AxisRule | FixedEntry] = (),
+) -> Share:
+    """The number of matrices in a cube whose decisions are first rows, such as ``dp:8,4``."""
+
+    def share(cube: Cube) -> Fraction:
+        return Fraction(matrix_count(levels, axes, rules, rows_of(cube.path, names)))
+
+    return cache(share)
+
+
+def strategy_share(question: PlanQuestion) -> Share:
+    """The number of axis sizes with a matrix in a cube, whose first decision are the sizes.
+
+    Sizes count that some valid strategy has; how many have the same is not counted.
+    """
+    levels, every = question.topology.sizes, possible_sizes(question)
+
+    def matrices(sizes: AxisSizes, path: Sequence[str]) -> int:
+        if sizes not in every:
+            raise InputError(f"sizes {sizes}", "are those of no valid strategy")
+        return matrix_count(levels, sizes, question.rules, rows_of(path, AXES))
+
+    def share(cube: Cube) -> Fraction:
+        if not cube.path:
+            return Fraction(sum(matrices(sizes, ()) for sizes in every))
+        return Fraction(matrices(sizes_of(cube.path[0]), cube.path[1:]))
+
+    return cache(share)
+
+
+def rows_of(decisions: Sequence[str], names: Sequence[str]) -> tuple[Entries, ...]:
+    """The rows that decisions stand for, of the first axes in their order.
+
+    Raises:
+        InputError: one is no row of its axis, or is not written in the one way that there is, so
+            that a cube would have two names.
+    """
+    if len(decisions) > len(names):
+        raise InputError(f"a cube of {len(decisions)} rows", f"there are {len(names)} axes")
+    rows = tuple(_numbers(one.partition(":")[2]) for one in decisions)
+    for decision, name, row in zip(decisions, names, rows, strict=False):
+        if decision != f"{name}:{','.join(map(str, row))}":
+            raise InputError(f"decision {decision[:60]!r}", f"is no row of {name}")
+    return rows
+
+
+def sizes_of(decision: str) -> AxisSizes:
+    """The sizes that a decision such as ``pp=1,dp=64,cp=1,tp=8`` stands for.
+
+    Raises:
+        InputError: it is none, or is written in another way.
+    """
+    sizes = _numbers(",".join(part.partition("=")[2] for part in decision.split(",")))
+    pairs = zip(AXES, sizes, strict=False)
+    if decision != ",".join(f"{axis}={size}" for axis, size in pairs) or len(sizes) != len(AXES):
+        raise InputError(f"decision {decision[:60]!r}", f"is no size of each of {', '.join(AXES)}")
+    return sizes
+
+
+def _numbers(text: str) -> Entries:
+    """The whole numbers of a text like ``8,4``; none where one is not."""
+    parts = text.split(",")
+    whole = all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts)
+    return tuple(map(int, parts)) if whole else ()

@@ -1,1 +1,0 @@
-"""Fits what a library makes of nominal links: efficiencies, hops and the cost of a call."""

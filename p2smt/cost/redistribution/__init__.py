@@ -1,1 +1,0 @@
-"""Times of the steps of a redistribution, and proved bounds on them."""

@@ -1,1 +1,0 @@
-"""Fabrics that other tools describe: msccl-tools' topologies, `nvidia-smi topo -m`."""

@@ -1,0 +1,368 @@
+"""Files for frameworks that lay meshes of axes over launched ranks.
+
+DeepSpeed, PyTorch's DeviceMesh, JAX, Megatron-LM and TorchTitan.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+
+import numpy as np
+
+from p2smt.errors import InputError
+from p2smt.interop.exported import Exported
+from p2smt.interop.meshes.arrays import comment_name, tensor_text
+from p2smt.interop.meshes.tensor import axis_order, increasing_ranks, launched_ranks, process_notes
+from p2smt.interop.places import PlacedPlan
+from p2smt.parallelism.placement import IntArray
+
+# What frameworks call the axes of a plan.
+
+
+def roles_of(plan: PlacedPlan, known: Mapping[str, str], framework: str) -> tuple[str, ...]:
+    """What each axis of the plan is to a framework, in the order of the axes.
+
+    known: the framework's names by those that an axis may have.
+
+    Raises:
+        InputError: an axis has a name that stands for nothing there, or two stand for the same.
+    """
+    found: list[str] = []
+    for axis in plan.problem.axes:
+        role = known.get(axis.name.lower())
+        if role is None:
+            rule = f"is no axis of {framework}: it has {', '.join(dict.fromkeys(known.values()))}"
+            remedy = "name the axes of the plan so"
+            raise InputError(f"{plan.source}: axis {axis.name}", rule, remedy)
+        if role in found:
+            rule = f"is a second {role} axis, of which {framework} has one"
+            raise InputError(f"{plan.source}: axis {axis.name}", rule, "merge the two in the plan")
+        found.append(role)
+    return tuple(found)
+
+
+def ordered_axes(plan: PlacedPlan, framework: str) -> tuple[int, ...]:
+    """The axes (indices, outermost first) over which the launched ranks are row-major.
+
+    Raises:
+        InputError: they are so over no order of axes, which the framework needs.
+    """
+    order = axis_order(plan)
+    if order is None:
+        rule = (
+            f"{framework} numbers ranks row-major over the axes, and these are launched otherwise"
+        )
+        remedy = "launch them as the plan has them (--to slurm or rankfile)"
+        raise InputError(plan.source, rule, remedy)
+    return order
+
+
+# DeepSpeed: the axes and sizes of ``ProcessTopology``, which numbers ranks row-major over them.
+# Source: ``deepspeed/runtime/pipe/topology.py`` (``ProcessTopology``: "row-major" over ``axes``;
+# ``PipelineParallelGrid`` looks up ``pipe``, ``data`` and ``model``), and ``deepspeed.initialize``
+# (``mesh_param``: sizes of ``data_parallel`` and ``sequence_parallel``).
+
+
+_SEQUENCE = "sequence"
+_DEEPSPEED_ROLES = {
+    **dict.fromkeys(("pp", "pipe", "pipeline", "stage"), "pipe"),
+    **dict.fromkeys(("dp", "data", "zero", "fsdp", "dp_shard"), "data"),
+    **dict.fromkeys(("tp", "mp", "model", "tensor"), "model"),
+    **dict.fromkeys(("sp", "cp", "sequence", "context"), _SEQUENCE),
+}
+
+
+def write_deepspeed(plan: PlacedPlan, _path: str) -> Exported:
+    """A Python function that makes the process topology, or ``mesh_param`` for a sequence axis.
+
+    Raises:
+        InputError: axes that DeepSpeed does not know, or ranks that are row-major over none.
+    """
+    roles = roles_of(plan, _DEEPSPEED_ROLES, "DeepSpeed")
+    order = ordered_axes(plan, "DeepSpeed")
+    sizes = {roles[i]: plan.problem.axis_sizes[i] for i in order}
+    if _SEQUENCE not in sizes:
+        return Exported(_topology(plan, sizes))
+    several = [role for role, size in sizes.items() if size > 1]
+    if several not in (["data", _SEQUENCE], [_SEQUENCE], ["data"], []):
+        rule = "DeepSpeed has a sequence axis beside data alone, and inside it"
+        raise InputError(f"{plan.source}: ranks over {', '.join(several)}", rule, "plan it so")
+    return Exported(_mesh_param(plan, sizes))
+
+
+def _mesh_param(plan: PlacedPlan, sizes: dict[str, int]) -> str:
+    value = f"({sizes.get('data', 1)}, {sizes[_SEQUENCE]})"
+    return (
+        f"# {comment_name(plan.source)}, written by p2smt: data_parallel, sequence_parallel of\n"
+        "# deepspeed.initialize(.., mesh_param=mesh_param)\n"
+        f"mesh_param = {value}\n"
+    )
+
+
+def _topology(plan: PlacedPlan, sizes: dict[str, int]) -> str:
+    every = {**{role: 1 for role in ("pipe", "data") if role not in sizes}, **sizes}
+    axes = ", ".join(f'"{role}"' for role in every)
+    dims = ", ".join(map(str, every.values()))
+    lines = [
+        f'"""The process topology of {comment_name(plan.source)}, written by p2smt."""',
+        "",
+        "from deepspeed.runtime.pipe.topology import ProcessTopology",
+        "",
+        "",
+        "def process_topology() -> ProcessTopology:",
+        '    """For PipelineModule(.., topology=process_topology())."""',
+        f"    return ProcessTopology(axes=[{axes}], dims=[{dims}])",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+# torch ``DeviceMesh``: the tensor of launched ranks, the names of its axes, and what makes it.
+# ``torch.distributed.device_mesh`` of torch 2.13: ``init_device_mesh(device_type, shape,
+# mesh_dim_names=..)`` lays ranks 0, 1, .. row-major over the axes, ``DeviceMesh(device_type,
+# tensor,
+# mesh_dim_names=..)`` takes any tensor, and is right only for one that increases along every axis
+# (:mod:`p2smt.interop.meshes.tensor`).
+
+
+def write_device_mesh(plan: PlacedPlan, path: str) -> Exported:
+    """A Python function that makes the mesh; JSON with tensor and names if the path ends in .json.
+
+    Raises:
+        InputError: the tensor does not increase along every axis.
+    """
+    tensor = increasing_ranks(plan)
+    if os.path.splitext(path)[1].lower() == ".json":
+        return Exported(_data(plan, tensor))
+    return Exported(_module(plan, tensor))
+
+
+def _data(plan: PlacedPlan, tensor: IntArray) -> str:
+    names = json.dumps(list(plan.problem.axis_names))
+    return f'{{"mesh_dim_names": {names}, "mesh": {json.dumps(tensor.tolist())}}}\n'
+
+
+def names_text(plan: PlacedPlan) -> str:
+    """The names of the axes as a tuple."""
+    names = ", ".join(f'"{name}"' for name in plan.problem.axis_names)
+    return f"({names},)" if len(plan.problem.axes) == 1 else f"({names})"
+
+
+def _module(plan: PlacedPlan, tensor: IntArray) -> str:
+    shape = ", ".join(map(str, tensor.shape)) + ("," if tensor.ndim == 1 else "")
+    plain = bool((np.diff(tensor.ravel()) == 1).all())
+    if plain:
+        module, call = "init_device_mesh", f"init_device_mesh(device_type, ({shape}), "
+        before = []
+    else:
+        module, call = "DeviceMesh", "DeviceMesh(device_type, mesh, "
+        before = [f"mesh = {tensor_text(tensor, 'torch.arange', 'torch.tensor', 'permute')}"]
+    lines = [
+        f'"""The device mesh of {comment_name(plan.source)}, written by p2smt."""',
+        "",
+        *([] if plain else ["import torch"]),
+        f"from torch.distributed.device_mesh import {', '.join(sorted({'DeviceMesh', module}))}",
+        "",
+        "",
+        'def device_mesh(device_type: str = "cuda") -> DeviceMesh:',
+        *(f"    {line}" for text in before for line in text.splitlines()),
+        f"    return {call}mesh_dim_names={names_text(plan)})",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+# JAX ``Mesh``: devices in the order of launched ranks, brought to their coordinates.
+# ``jax.devices()`` of a job lists devices by process; sorted by process and number they are those
+# of
+# launched ranks 0, 1, .., with a process for each device or for each host.  ``Mesh`` takes them in
+# any order.
+
+
+def write_jax_mesh(plan: PlacedPlan, _path: str) -> Exported:
+    """A Python function that makes the mesh."""
+    tensor = launched_ranks(plan)
+    order = tensor_text(tensor, "np.arange", "np.array", "transpose")
+    lines = [
+        f'"""The mesh of {comment_name(plan.source)}, written by p2smt."""',
+        "",
+        "import jax",
+        "import numpy as np",
+        "from jax.sharding import Mesh",
+        "",
+        "",
+        "def mesh() -> Mesh:",
+        "    devices = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))",
+        f"    if len(devices) != {tensor.size}:",
+        f'        raise RuntimeError(f"made for {tensor.size} devices, not {{len(devices)}}")',
+        *(f"    {line}" for line in f"ranks = {order}".splitlines()),
+        f"    return Mesh(np.array(devices)[ranks], {names_text(plan)})",
+    ]
+    return Exported("\n".join(lines) + "\n", process_notes(plan))
+
+
+# Megatron-LM: the order in which it numbers ranks, or the launch that its orders need.
+# ``order`` of ``megatron.core.parallel_state.initialize_model_parallel`` names axes, the first
+# varying fastest.  Its command line has two: ``tp-cp-ep-dp-pp`` and, with
+# ``--use-tp-pp-dp-mapping``, ``tp-cp-ep-pp-dp``.  Experts: ``ep`` is no factor of the ranks beside
+# ``dp``, but part of it: Megatron numbers ranks twice, for dense layers with dp as a whole (and
+# cp),
+# for experts with ep and what is left of dp (cp being part of it).  Both must give the same
+# pipelines; it asserts that the order ends in pp, or the two sizes of dp agree, which with ep or cp
+# they do not.  Sources: ``parallel_state.py`` (``RankGenerator``,
+# ``initialize_model_parallel``), ``training/initialize.py``.
+
+
+TOKENS = ("tp", "cp", "ep", "dp", "pp")
+"""Its axes in the order of its default, the fastest first."""
+_MAPPING = ("tp", "cp", "ep", "pp", "dp")
+_MEGATRON_ROLES = {
+    **dict.fromkeys(("tp", "mp", "model", "tensor"), "tp"),
+    **dict.fromkeys(("cp", "context"), "cp"),
+    **dict.fromkeys(("ep", "expert"), "ep"),
+    **dict.fromkeys(("dp", "data", "fsdp"), "dp"),
+    **dict.fromkeys(("pp", "pipe", "pipeline", "stage"), "pp"),
+}
+_MEGATRON_OPTIONS = {
+    "tp": "--tensor-model-parallel-size",
+    "cp": "--context-parallel-size",
+    "ep": "--expert-model-parallel-size",
+    "pp": "--pipeline-model-parallel-size",
+}
+
+
+def write_megatron(plan: PlacedPlan, _path: str) -> Exported:
+    """The options of its command line; an order that the command line lacks as a line of Python.
+
+    Raises:
+        InputError: axes that it does not know, experts that it lays otherwise, or ranks that are
+            launched in none of its orders: names the launch that they need.
+    """
+    roles = roles_of(plan, _MEGATRON_ROLES, "Megatron-LM")
+    sizes = dict(zip(roles, plan.problem.axis_sizes, strict=True))
+    several = [
+        roles[i]
+        for i in reversed(ordered_axes(plan, "Megatron-LM"))
+        if plan.problem.axis_sizes[i] > 1
+    ]
+    _check_twice_numbered(plan, roles, sizes, several)
+    lines = [
+        f"{option} {sizes[role]}"
+        for role, option in _MEGATRON_OPTIONS.items()
+        if sizes.get(role, 1) > 1
+    ]
+    if _fits(several, TOKENS):
+        return Exported("\n".join(lines or [f"{_MEGATRON_OPTIONS['tp']} 1"]) + "\n")
+    if _fits(several, _MAPPING):
+        return Exported("\n".join([*lines, "--use-tp-pp-dp-mapping"]) + "\n")
+    order = "-".join(_whole(several))
+    call = f'# initialize_model_parallel(.., order="{order}")'
+    return Exported("\n".join([*lines, call]) + "\n", (_note(plan, roles, order),))
+
+
+def _fits(several: list[str], order: tuple[str, ...]) -> bool:
+    """Whether these axes, the fastest first, are in this order."""
+    return several == [token for token in order if token in several]
+
+
+def _whole(several: list[str]) -> list[str]:
+    """The order with the axes of one rank first; dp stands beside ep, which is part of it."""
+    found = [token for token in TOKENS if token not in several] + several
+    if "ep" in several and "dp" not in several:
+        found.remove("dp")
+        found.insert(found.index("ep") + 1, "dp")
+    return found
+
+
+def _note(plan: PlacedPlan, roles: tuple[str, ...], order: str) -> str:
+    names = _launch(plan, roles)
+    return (
+        f"Megatron-LM's command line has no option for the order {order}: give it where "
+        f"initialize_model_parallel is called, or launch the ranks in its usual one "
+        f"(--launched {names})"
+    )
+
+
+def _launch(plan: PlacedPlan, roles: tuple[str, ...]) -> str:
+    """The axes of the plan in Megatron's usual order, outermost first."""
+    usual = sorted(range(len(roles)), key=lambda i: -TOKENS.index(roles[i]))
+    return ",".join(plan.problem.axis_names[i] for i in usual)
+
+
+def _check_twice_numbered(
+    plan: PlacedPlan, roles: tuple[str, ...], sizes: dict[str, int], several: list[str]
+) -> None:
+    """What Megatron asserts of orders, and that its dp is the plan's ep and dp side by side."""
+    remedy = f"launch the ranks so: --launched {_launch(plan, roles)}"
+    experts, context = sizes.get("ep", 1) > 1, sizes.get("cp", 1) > 1
+    if experts and context:
+        rule = "Megatron-LM lays experts over the ranks of cp as well, not beside them"
+        raise InputError(f"{plan.source}: axes ep and cp", rule, "plan without one of them")
+    if experts and "dp" in several and abs(several.index("dp") - several.index("ep")) > 1:
+        rule = "Megatron-LM's experts are part of dp, so ranks of dp and ep must lie side by side"
+        raise InputError(f"{plan.source}: axis ep", rule, remedy)
+    if (experts or context) and "pp" in several and several[-1] != "pp":
+        rule = "with ep or cp, Megatron-LM takes only orders that end in pp (pp outermost)"
+        raise InputError(f"{plan.source}: axis pp", rule, remedy)
+
+
+# TorchTitan: the degrees of parallelism, all that it takes.
+# It numbers ranks row-major over pp, dp_replicate, dp_shard, cp, tp, in that order, whatever the
+# degrees.  Expert parallelism takes the innermost ranks of dp_shard, cp and tp together.  Source:
+# ``torchtitan/distributed/parallel_dims.py``; options of ``[parallelism]``.
+
+
+ORDER = ("pp", "dp_replicate", "dp_shard", "ep", "cp", "tp")
+"""Its axes, outermost first; expert parallelism is the inner part of dp_shard."""
+
+_TITAN_ROLES = {
+    **dict.fromkeys(("pp", "pipe", "pipeline", "stage"), "pp"),
+    **dict.fromkeys(("dp_replicate", "replicate", "hsdp"), "dp_replicate"),
+    **dict.fromkeys(("dp", "dp_shard", "fsdp", "data"), "dp_shard"),
+    **dict.fromkeys(("ep", "expert"), "ep"),
+    **dict.fromkeys(("cp", "context"), "cp"),
+    **dict.fromkeys(("tp", "mp", "model", "tensor"), "tp"),
+}
+_TITAN_OPTIONS = {
+    "pp": "pipeline_parallel_degree",
+    "dp_replicate": "data_parallel_replicate_degree",
+    "dp_shard": "data_parallel_shard_degree",
+    "cp": "context_parallel_degree",
+    "tp": "tensor_parallel_degree",
+    "ep": "expert_parallel_degree",
+}
+
+
+def write_torchtitan(plan: PlacedPlan, _path: str) -> Exported:
+    """The options of its command line, one a line.
+
+    Raises:
+        InputError: axes that it does not know, or ranks that are not launched in its order: names
+            the launch that they need.
+    """
+    roles = roles_of(plan, _TITAN_ROLES, "TorchTitan")
+    sizes = dict(zip(roles, plan.problem.axis_sizes, strict=True))
+    _check_experts(plan, sizes)
+    wanted = sorted(range(len(roles)), key=lambda i: ORDER.index(roles[i]))
+    several = [i for i in ordered_axes(plan, "TorchTitan") if plan.problem.axis_sizes[i] > 1]
+    if several != [i for i in wanted if plan.problem.axis_sizes[i] > 1]:
+        names = ",".join(plan.problem.axis_names[i] for i in wanted)
+        rule = "TorchTitan numbers ranks over pp, dp_replicate, dp_shard, cp, tp and nothing else"
+        remedy = f"launch them so: --launched {names}, here and for the launcher's file"
+        raise InputError(f"{plan.source}: its launched ranks", rule, remedy)
+    experts = sizes.get("ep", 1)
+    sizes["dp_shard"] = sizes.get("dp_shard", 1) * experts
+    lines = [
+        f"--parallelism.{option} {sizes.get(role, 1)}"
+        for role, option in _TITAN_OPTIONS.items()
+        if role != "ep" or experts > 1
+    ]
+    return Exported("\n".join(lines) + "\n")
+
+
+def _check_experts(plan: PlacedPlan, sizes: dict[str, int]) -> None:
+    if sizes.get("ep", 1) > 1 and sizes.get("cp", 1) * sizes.get("tp", 1) > 1:
+        rule = "TorchTitan lays experts over the ranks of cp and tp as well, not beside them"
+        raise InputError(
+            f"{plan.source}: axis ep beside cp or tp", rule, "plan without one of them"
+        )

@@ -1,1 +1,0 @@
-"""Models as other tools describe them: a ``config.json`` of Hugging Face."""

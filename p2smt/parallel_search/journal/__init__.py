@@ -1,0 +1,1 @@
+"""Journals of searches: written line by line, continued, and verified."""

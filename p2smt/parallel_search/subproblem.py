@@ -1,0 +1,193 @@
+"""Parts of a search space, members of it, and what became of a part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cube:
+    """A part of a space: the decisions that its members share, outermost first.
+
+    A decision is text, such as ``tp=8,pp=1,dp=64`` or ``dp:8,4``.  Without any it is the whole.
+    """
+
+    path: tuple[str, ...] = ()
+
+    def within(self, other: Cube) -> bool:
+        """Whether it is the other one or a part of it."""
+        return self.path[: len(other.path)] == other.path
+
+    def under(self, decision: str) -> Cube:
+        """Its part with one more decision."""
+        return Cube((*self.path, decision))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Member:
+    """A member of a space, or rather what it is compared by; members are ordered best first.
+
+    ``value`` is its cost in ticks, ``tie`` its place among those of that cost, ``witness`` a
+    text from which the space makes the member again.
+    """
+
+    value: int
+    tie: tuple[int, ...]
+    witness: str
+
+
+class CubeVerdict(Enum):
+    """How a cube was closed."""
+
+    EMPTY = "empty"  # it has no member: a proof
+    SOLVED = "solved"  # ``best`` are its best members, in order: a proof
+    BOUNDED = "bounded"  # none of its members is among the best that are sought: a proof
+    LISTED = "listed"  # it was enumerated
+    UNKNOWN = "unknown"  # no proof; its bound still counts
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A closed cube.
+
+    ``bound``: no member costs less, in ticks.  ``best``: the best members found in it, in order.
+    ``by_formula``: the bound is that of :meth:`Space.bound`, which anyone can compute again
+    without a solver.  ``count`` and ``digest``: of the members, where it was enumerated.
+    ``seed``, ``seconds`` and ``worker`` say how it was done, and are no part of the answer.
+    ``deaths``: of an unknown one that was given up, how many workers died at it; 0: it was not.
+    """
+
+    cube: Cube
+    verdict: CubeVerdict
+    bound: int | None = None
+    best: tuple[Member, ...] = ()
+    by_formula: bool = False
+    count: int | None = None
+    digest: str | None = None
+    seed: int = 0
+    seconds: float = 0.0
+    worker: str = ""
+    deaths: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OverBudget:
+    """A cube that its budget did not close; ``best`` of its members were found on the way."""
+
+    cube: Cube
+    best: tuple[Member, ...] = ()
+    seconds: float = 0.0
+    worker: str = ""
+
+
+# What a search needs to know of its space, and what a worker is told of the search.
+
+
+class Skeleton(Enum):
+    """What is asked of a space."""
+
+    ENUMERATE = "enumerate"  # all members, counted
+    OPTIMISE = "optimise"  # the best members
+    DECIDE = "decide"  # any member, or that there is none
+
+
+@dataclass(frozen=True, slots=True)
+class CubeTask:
+    """One cube to close.
+
+    ``top`` best members are sought in the whole space; ``known`` are the best so far, at most
+    ``top`` of them, in order.  Above ``budget_s`` seconds the worker gives the cube back, if it
+    can be split; above ``deadline_s`` in any case, as unknown.  None: no limit.  ``table`` is the
+    path of a :class:`~p2smt.parallel_search.shared_table.SharedTable` of the workers of this
+    machine; None: there is none.
+    """
+
+    cube: Cube
+    top: int = 1
+    known: tuple[Member, ...] = ()
+    budget_s: float | None = None
+    deadline_s: float | None = None
+    seed: int = 0
+    threads: int = 1
+    table: str | None = None
+
+
+class Signals(Protocol):
+    """What a worker hears while it closes a cube."""
+
+    def stopped(self) -> bool:
+        """Whether to give up: the search has ended."""
+        ...
+
+    def cutoff(self) -> Member | None:
+        """The worst of the best members so far, if there are ``top``: only those before it count.
+
+        It may be an old one, which costs time only.
+        """
+        ...
+
+
+class Space(Protocol):
+    """A finite search space that splits into cubes: frozen, and picklable.
+
+    All values are ticks of one scale for the whole search.
+    """
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """What is asked of it."""
+        ...
+
+    def description(self) -> Mapping[str, object]:
+        """The question as JSON data, from which the space can be made again."""
+        ...
+
+    def roots(self) -> tuple[Cube, ...]:
+        """The first cubes, which partition the space."""
+        ...
+
+    def split(self, cube: Cube) -> tuple[Cube, ...]:
+        """All children of a cube, which partition it; none where it is not split."""
+        ...
+
+    def bound(self, cube: Cube) -> int:
+        """Ticks that no member of the cube is below, by a formula (0: nothing is known)."""
+        ...
+
+    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+        """Close a cube, with solvers: their answers are checked and costed again."""
+        ...
+
+    def member(self, witness: str) -> Member:
+        """The member that a text stands for, checked and costed anew.
+
+        Raises:
+            InputError: it is no member of this space.
+        """
+        ...
+
+
+@runtime_checkable
+class TieBounded(Protocol):
+    """A space that also bounds ties: then a cube whose bound is the cutoff's value may be closed
+    without a solver.  No space must."""
+
+    def tie_bound(self, cube: Cube) -> tuple[int, ...]:
+        """A tie that no member of the cube with the value of :meth:`Space.bound` precedes."""
+        ...
+
+
+@runtime_checkable
+class OwnCutoff(Protocol):
+    """A space that says itself which members are sought: not the best ``top``, but those not after
+    a cutoff that the best ones set.  No space must."""
+
+    def cutoff_of(self, members: Sequence[Member], top: int) -> Member | None:
+        """What members must not come after, given the best so far; None: all are sought.
+
+        It never rises when members are added, and none of them sets one before itself.
+        """
+        ...

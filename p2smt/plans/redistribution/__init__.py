@@ -1,1 +1,0 @@
-"""A planned redistribution as a value and a file, and its check."""

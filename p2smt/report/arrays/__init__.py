@@ -1,1 +1,0 @@
-"""Redistributions as tables, data and pictures."""

@@ -1,0 +1,310 @@
+"""What a calibration found: links or constants of a library, and efficiencies of a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+
+from p2smt.calibration.build import doubts
+from p2smt.calibration.effective import Quantity
+from p2smt.cluster.file import dump_topology
+from p2smt.report.tables import table
+from p2smt.report.text import printable
+from p2smt.training.measured.fit import mean_error, median_error
+from p2smt.units import format_bandwidth, format_bytes, format_time
+
+if TYPE_CHECKING:
+    from p2smt.calibration.build import Calibration
+    from p2smt.calibration.effective import FittedConstant
+    from p2smt.calibration.levels import CollectiveFit, LevelFit
+    from p2smt.calibration.samples import Sample
+    from p2smt.calibration.tables import TableFit
+    from p2smt.cluster.topology import Link, Piece
+    from p2smt.training.measured.fit import EfficiencyFit, PredictedRun
+    from p2smt.training.measured.run import MeasuredRuns
+
+
+# Calibrations for people and as data.
+
+
+MAX_ROWS = 30
+
+
+def calibration_tables(calibration: Calibration) -> RenderableType:
+    """What was fitted, how well it meets the measurements, and what it does not explain."""
+    parts = _constant_tables(calibration) if calibration.constants else _level_tables(calibration)
+    if calibration.tables:
+        columns = ["table", "operation", ">times", ">median error", ">largest", ">left out"]
+        rows = [_table_row(found) for found in calibration.tables]
+        parts += ["", table("error by table, and when it is left out of the fit", columns, rows)]
+    return Group(*parts)
+
+
+def _table_row(found: TableFit) -> list[str]:
+    left_out = "-" if found.left_out_error is None else _percent(found.left_out_error)
+    errors = (_percent(found.median_error), _percent(found.max_error), left_out)
+    return [printable(found.source), found.operation.value, str(found.times), *errors]
+
+
+def _constant_tables(calibration: Calibration) -> list[RenderableType]:
+    """The constants of a library, and the times that they do not explain."""
+    columns = ["level", "what", "of", ">value", "", ">before"]
+    rows = [_constant_row(calibration, found) for found in calibration.constants]
+    parts: list[RenderableType] = [table(calibration.topology.library, columns, rows)]
+    if calibration.unexplained:
+        columns = ["operation", ">size", ">measured", ">predicted", "from"]
+        shown = [
+            [sample.operation.value, *_sample_cells(sample, predicted)]
+            for sample, predicted in calibration.unexplained
+        ]
+        beyond = f"{calibration.unexplained_beyond:.3g}x"
+        rule = "five robust standard deviations, at least 1.35x"
+        title = f"not explained: off by more than {beyond} ({rule})"
+        parts += ["", table(title, columns, shown[:MAX_ROWS])]
+        if len(shown) > MAX_ROWS:
+            parts.append(f"and {len(shown) - MAX_ROWS} more")
+    return parts
+
+
+def _constant_row(calibration: Calibration, found: FittedConstant) -> list[str]:
+    constant = found.constant
+    level = "" if constant.level is None else calibration.topology.names[constant.level]
+    part = constant.quantity is Quantity.EFFICIENCY
+    now, before = (
+        f"{100 * value:.3g} %" if part else format_time(value)
+        for value in (found.value, found.before)
+    )
+    return [
+        level,
+        constant.quantity.value,
+        constant.name,
+        now,
+        "fitted" if found.fitted else "kept",
+        before if found.fitted else "",
+    ]
+
+
+def _level_tables(calibration: Calibration) -> list[RenderableType]:
+    """Pieces, errors and outliers of every level, outermost first."""
+    links = [level.link for level in calibration.topology.levels]
+    pairs = list(zip(calibration.levels, links, strict=True))
+    pieces = [row for level, link in pairs for row in _piece_rows(level, link)]
+    errors = [row for level in calibration.levels for row in _error_rows(level)]
+    held_out = "held-out error of 1, 2, 3 pieces"
+    columns = ["level", "collective", ">times", ">median error", ">largest", ">outliers", held_out]
+    parts: list[RenderableType] = [
+        table("pieces", ["level", "for", "piece", ">latency", ">bandwidth/port"], pieces),
+        "",
+        table("the calibrated model against the measurements", columns, errors),
+    ]
+    if outliers := [row for level in calibration.levels for row in _outlier_rows(level)]:
+        columns = ["level", "collective", ">size", ">measured", ">predicted", "from"]
+        parts += ["", table("outliers, left out", columns, outliers[:MAX_ROWS])]
+        if len(outliers) > MAX_ROWS:
+            parts.append(f"and {len(outliers) - MAX_ROWS} more")
+    return parts
+
+
+def _piece_rows(level: LevelFit, link: Link) -> Iterator[list[str]]:
+    name = level.level
+    for what, pieces in (("link", link.pieces), *((c.value, ps) for c, ps in link.measured)):
+        kept = ", not measured" if level.link is None and what == "link" else ""
+        for piece in pieces:
+            yield [name, what + kept, printable(piece.name), *_piece(piece)]
+            name = kept = ""
+
+
+def _piece(piece: Piece) -> list[str]:
+    return [format_time(piece.latency_s), format_bandwidth(piece.bandwidth_bytes_per_s)]
+
+
+def _error_rows(level: LevelFit) -> Iterator[list[str]]:
+    for found in level.collectives:
+        yield [
+            level.level,
+            found.operation.value,
+            str(len(found.samples)),
+            _percent(found.median_error),
+            _percent(found.max_error),
+            str(len(found.outliers)),
+            ", ".join(_percent(error) for error in found.fit.held_out),
+        ]
+
+
+def _percent(error: float) -> str:
+    return f"{100 * error:.2g} %" if error < 0.995 else f"{100 * error:.0f} %"
+
+
+def _outliers(found: CollectiveFit) -> Iterator[tuple[Sample, float]]:
+    return ((found.samples[i], found.predicted_s[i]) for i in found.outliers)
+
+
+def _outlier_rows(level: LevelFit) -> Iterator[list[str]]:
+    for found in level.collectives:
+        for sample, predicted in _outliers(found):
+            yield [level.level, found.operation.value, *_sample_cells(sample, predicted)]
+
+
+def _sample_cells(sample: Sample, predicted_s: float) -> list[str]:
+    size, measured = format_bytes(sample.payload_bytes), format_time(sample.seconds)
+    return [size, measured, format_time(predicted_s), printable(sample.source)]
+
+
+def calibration_data(calibration: Calibration, wrong: Sequence[str] = ()) -> dict[str, Any]:
+    """A calibration as plain data; ``wrong`` are rows left out for wrong results."""
+    return {
+        "topology": dump_topology(calibration.topology),
+        "levels": [_level_data(level) for level in calibration.levels],
+        "constants": [_constant_data(calibration, found) for found in calibration.constants],
+        "tables": [_table_data(found) for found in calibration.tables],
+        "unexplained": [_sample_data(*found) for found in calibration.unexplained],
+        "unexplained_beyond": calibration.unexplained_beyond,
+        "warnings": list(doubts(calibration)),
+        "wrong_results": list(wrong),
+    }
+
+
+def _constant_data(calibration: Calibration, found: FittedConstant) -> dict[str, Any]:
+    level = found.constant.level
+    return {
+        "level": None if level is None else calibration.topology.names[level],
+        "quantity": found.constant.quantity.value,
+        "name": found.constant.name,
+        "value": found.value,
+        "fitted": found.fitted,
+        "before": found.before,
+    }
+
+
+def _table_data(found: TableFit) -> dict[str, Any]:
+    return {
+        "source": found.source,
+        "operation": found.operation.value,
+        "times": found.times,
+        "median_error": found.median_error,
+        "max_error": found.max_error,
+        "left_out_error": found.left_out_error,
+    }
+
+
+def _sample_data(sample: Sample, predicted_s: float) -> dict[str, Any]:
+    return {
+        "payload_bytes": sample.payload_bytes,
+        "measured_s": sample.seconds,
+        "predicted_s": predicted_s,
+        "source": sample.source,
+    }
+
+
+def _level_data(level: LevelFit) -> dict[str, Any]:
+    return {
+        "level": level.level,
+        "measured": level.link is not None,
+        "link_held_out_errors": None if level.link is None else list(level.link.held_out),
+        "collectives": [_collective_data(found) for found in level.collectives],
+    }
+
+
+def _collective_data(found: CollectiveFit) -> dict[str, Any]:
+    return {
+        "collective": found.operation.value,
+        "own_pieces": found.own,
+        "times": len(found.samples),
+        "median_error": found.median_error,
+        "max_error": found.max_error,
+        "held_out_errors": list(found.fit.held_out),
+        "outliers": [_sample_data(*outlier) for outlier in _outliers(found)],
+    }
+
+
+# Fitted efficiencies for people and as data.
+
+
+def efficiency_tables(fits: Sequence[EfficiencyFit], runs: MeasuredRuns) -> RenderableType:
+    """The constants, and the error of each group where it was left out."""
+    columns = ["efficiency", ">of the peak", ">runs", ">groups", ">mean error", ">median", ">max"]
+    parts: list[RenderableType] = [
+        table("fitted constants; errors of runs whose group was left out", columns, map(_row, fits))
+    ]
+    columns = ["efficiency", "group", ">runs", ">of the peak without", ">mean error", ">bias"]
+    rows = [row for fit in fits for row in _group_rows(fit)]
+    parts += ["", table("groups, each left out of the fit in turn", columns, rows)]
+    notes = _notes(fits, runs)
+    return Group(*parts, *(["", *notes] if notes else []))
+
+
+def _row(fit: EfficiencyFit) -> list[str]:
+    found = fit.efficiency
+    largest = max(map(abs, fit.errors))
+    shown = [_percent_of(x) for x in (mean_error(fit.errors), median_error(fit.errors), largest)]
+    counts = (str(len(fit.runs)), str(len(fit.groups)))
+    return [printable(found.name), f"{found.fraction:.3f}", *counts, *shown]
+
+
+def _group_rows(fit: EfficiencyFit) -> list[list[str]]:
+    rows = []
+    for group in fit.groups:
+        mine = [one for one in fit.runs if one.run.group == group]
+        errors = [one.left_out_error for one in mine]
+        bias = f"{100 * sum(errors) / len(errors):+.1f} %"
+        without = f"{mine[0].left_out_fraction:.3f}"
+        names = (printable(fit.efficiency.name), printable(group))
+        rows.append([*names, str(len(mine)), without, _percent_of(mean_error(errors)), bias])
+    return rows
+
+
+def _notes(fits: Sequence[EfficiencyFit], runs: MeasuredRuns) -> list[str]:
+    """What of the file was not fitted."""
+    doubtful = len(runs.runs) - len(runs.counted)
+    single = len(runs.counted) - sum(len(fit.runs) for fit in fits)
+    unnamed = sum(not run.names_framework for run in runs.counted)
+    texts = (
+        (unnamed, "that name no framework: taken as Megatron's"),
+        (doubtful, "whose strategy is not published in full: not counted"),
+        (single, "whose framework has no second group on those devices: not fitted"),
+        (len(runs.refused), "of models or states that are not predicted"),
+    )
+    return [f"{count} run{'s' * (count != 1)} {text}" for count, text in texts if count]
+
+
+def efficiency_data(fits: Sequence[EfficiencyFit], runs: MeasuredRuns) -> dict[str, Any]:
+    """Fitted efficiencies as plain data."""
+    return {
+        "efficiencies": [_fit_data(fit) for fit in fits],
+        "not_counted": [run.name for run in runs.runs if not run.counted],
+        "without_framework": [run.name for run in runs.counted if not run.names_framework],
+        "refused": [{"run": name, "why": why} for name, why in runs.refused],
+    }
+
+
+def _fit_data(fit: EfficiencyFit) -> dict[str, Any]:
+    found = fit.efficiency
+    return {
+        "name": found.name,
+        "device": found.device,
+        "framework": found.framework.name,
+        "fraction": found.fraction,
+        "layer_s": found.layer_s,
+        "groups": list(fit.groups),
+        "mean_error": mean_error(fit.errors),
+        "median_error": median_error(fit.errors),
+        "max_error": max(map(abs, fit.errors)),
+        "runs": [_run_data(one) for one in fit.runs],
+    }
+
+
+def _run_data(one: PredictedRun) -> dict[str, Any]:
+    return {
+        "run": one.run.name,
+        "group": one.run.group,
+        "measured_s": one.run.step_s,
+        "predicted_s": one.predicted_s,
+        "left_out_s": one.left_out_s,
+        "left_out_fraction": one.left_out_fraction,
+    }
+
+
+def _percent_of(value: float) -> str:
+    return f"{100 * value:.1f} %"

@@ -1,0 +1,210 @@
+"""Times over payloads: a table, and a picture."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+
+from p2smt.collectives.names import RequestKind
+from p2smt.errors import BackendError, InputError
+from p2smt.files.write import write_atomically
+from p2smt.plans.given_program import Curve, Sweep
+from p2smt.plans.solution import RequestAnswer, in_chunks
+from p2smt.report.costs.request_table import shown_steps
+from p2smt.report.tables import gap, letters, table
+from p2smt.units import format_bandwidth, format_bytes, format_time
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+
+# What `cost --sizes` tells a person: a table of times over sizes for each request.
+
+
+def curve_names(curves: Sequence[Curve]) -> list[str]:
+    """``single collective``, then a letter for each program."""
+    return ["single collective", *(letters(n) for n in range(len(curves) - 1))]
+
+
+def sweep_tables(sweep: Sweep) -> Iterator[RenderableType]:
+    """A table for each request; with programs also which is the fastest where."""
+    for request in range(len(sweep.problem.requests)):
+        curves = sweep.curves(request)
+        if request:
+            yield ""
+        title = f"{sweep.problem.requests[request].name}: time of one execution"
+        if len(curves) == 1:
+            yield _alone(title, curves[0])
+            continue
+        yield _compared(title, sweep, curves)
+        yield ""
+        legend = zip(curve_names(curves)[1:], curves[1:], strict=True)
+        yield table("programs", ["", ""], [[name, str(curve.program)] for name, curve in legend])
+        yield ""
+        yield _fastest(sweep, request, curves)
+
+
+def _alone(title: str, curve: Curve) -> RenderableType:
+    rows = [
+        [
+            format_bytes(answer.request.payload_bytes),
+            format_time(answer.seconds),
+            format_bandwidth(bus_bandwidth(answer)) if answer.seconds else "-",
+            " ".join(dict.fromkeys(step.how for step in shown_steps(answer))),
+            format_time(answer.physical_bound_s),
+            gap(answer.seconds, answer.physical_bound_s),
+        ]
+        for answer in curve.answers
+    ]
+    heads = [">size", ">time", ">bus bandwidth", "algorithm", ">link-level bound", ">gap"]
+    return table(title, heads, rows)
+
+
+def bus_bandwidth(answer: RequestAnswer) -> float:
+    """Bytes per second in the way of nccl-tests: what does not depend on the size of the group.
+
+    Size over time, times 2 (p-1)/p for an all-reduce over p members, 1 for a send, (p-1)/p else.
+    """
+    members = answer.hierarchy.size
+    match answer.request.kind:
+        case RequestKind.ALL_REDUCE:
+            factor = 2 * (members - 1) / members
+        case RequestKind.REDUCE_SCATTER | RequestKind.ALL_GATHER | RequestKind.ALL_TO_ALL:
+            factor = (members - 1) / members
+        case RequestKind.SEND:
+            factor = 1.0
+    return factor * answer.request.payload_bytes / answer.seconds
+
+
+def _compared(title: str, sweep: Sweep, curves: Sequence[Curve]) -> RenderableType:
+    names = curve_names(curves)
+    rows = []
+    for n, size in enumerate(sweep.sizes):
+        seconds = [curve.seconds[n] for curve in curves]
+        times = [
+            format_time(curve.seconds[n])
+            + (in_chunks(curve.answers[n].chunks) if curve.answers else "")
+            for curve in curves
+        ]
+        rows.append([format_bytes(size), *times, names[seconds.index(min(seconds))]])
+    return table(title, [">size", *(f">{name}" for name in names), "fastest"], rows)
+
+
+def _fastest(sweep: Sweep, request: int, curves: Sequence[Curve]) -> str:
+    """Which is the fastest where, in one line."""
+    names = curve_names(curves)
+    runs = [f"{names[curve]} {_span(first, last)}" for curve, first, last in sweep.fastest(request)]
+    return f"fastest: {'; '.join(runs)}"
+
+
+def _span(first: int, last: int) -> str:
+    one = format_bytes(first)
+    return f"at {one}" if first == last else f"from {one} to {format_bytes(last)}"
+
+
+# Times over sizes as a picture.  Needs matplotlib, which the ``plots`` extra brings.
+
+
+FORMATS = ("png", "svg", "pdf")
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS = "osD^vPX"
+_LINE = 88
+
+
+def plot_format(path: str) -> str:
+    """The format that the name of a file asks for.
+
+    Raises:
+        InputError: it is none of ``FORMATS``.
+        BackendError: matplotlib is not installed.
+    """
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    if suffix not in FORMATS:
+        names = ", ".join(f".{name}" for name in FORMATS)
+        raise InputError(f"plot {path[:200]!r}", f"must be named {names}", "rename it")
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        text = "matplotlib is not installed; install p2smt with its plots extra: p2smt[plots]"
+        raise BackendError(f"--plot: {text}") from None
+    return suffix
+
+
+def write_plot(sweep: Sweep, path: str) -> None:
+    """Draw a sweep and write it whole or not at all.
+
+    Raises:
+        InputError: the name has none of the known endings, or it cannot be written.
+        BackendError: matplotlib is not installed.
+    """
+    suffix, picture = plot_format(path), io.BytesIO()
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "p2smt"}):
+        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
+        _drawn(sweep).savefig(picture, format=suffix, dpi=150, metadata=metadata)
+    write_atomically(path, picture.getvalue())
+
+
+def _drawn(sweep: Sweep) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    handles = _lines(axes, sweep)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(lambda size, _: format_bytes(size))
+    axes.yaxis.set_major_formatter(lambda seconds, _: format_time(seconds))
+    axes.set_xlabel("size (whole vector per device)")
+    axes.set_ylabel("predicted time of one execution")
+    axes.grid(True, which="major", color="#DDDDDD", linewidth=0.8)
+    names = ", ".join(f"{axis.name}={axis.size}" for axis in sweep.problem.axes)
+    axes.set_title(f"{sweep.problem.topology.name}: {names} as {sweep.placement.text()}")
+    figure.legend(handles=handles, loc="outside lower center", frameon=False, fontsize="small")
+    return figure
+
+
+def _lines(axes: Axes, sweep: Sweep) -> list[Line2D]:
+    """A line per curve, and a dashed one for the link-level bound of each request with programs."""
+    handles: list[Line2D] = []
+    several = len(sweep.problem.requests) > 1
+    for n, request in enumerate(sweep.problem.requests):
+        colour = _COLOURS[len(handles) % len(_COLOURS)]
+        for label, curve in _labelled(sweep, n):
+            place = len(handles) % len(_COLOURS)
+            handles += axes.plot(
+                sweep.sizes,
+                curve.seconds,
+                color=_COLOURS[place],
+                marker=_MARKERS[place],
+                markersize=4,
+                label=textwrap.fill(label, _LINE),
+            )
+        if request.kind.has_programs:
+            bounds = [at[0].requests[n].physical_bound_s for at in sweep.by_size]
+            label = f"{request.name}: link-level bound" if several else "link-level bound"
+            shade = colour if several else "#888888"
+            handles += axes.plot(sweep.sizes, bounds, "--", color=shade, linewidth=1, label=label)
+    return handles
+
+
+def _labelled(sweep: Sweep, request: int) -> Iterator[tuple[str, Curve]]:
+    """The curves of a request, each with its line of the legend."""
+    curves, name = sweep.curves(request), sweep.problem.requests[request].name
+    several = len(sweep.problem.requests) > 1
+    for short, curve in zip(curve_names(curves), curves, strict=True):
+        label = short if curve.program is None else f"{short}: {curve.program}"
+        if not sweep.problem.requests[request].kind.has_programs:
+            label = name
+        elif several or len(curves) == 1:
+            label = f"{name}: {label}"
+        yield label, curve

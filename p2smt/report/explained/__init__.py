@@ -1,1 +1,0 @@
-"""What an answer rests on, for a person and as data."""

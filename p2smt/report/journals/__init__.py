@@ -1,1 +1,0 @@
-"""What `p2smt verify` says of the journal of a search."""

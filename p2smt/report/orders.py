@@ -1,0 +1,377 @@
+"""Rank orders and the hosts of ranks: side by side, as data, and an answer on named hosts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Group, RenderableType
+
+from p2smt.cluster.allocation import blocking_levels, unstated_levels
+from p2smt.cluster.topology import Topology
+from p2smt.cost.requested_algorithms import topology_notes
+from p2smt.plans.solution import Alternative, Solution, rank_hosts
+from p2smt.report.costs.request_table import answered, peak_line, request_table
+from p2smt.report.tables import bound_text, table
+from p2smt.report.text import printable
+from p2smt.result import Status, known_bound
+from p2smt.search.comparison import Comparison, Decisive, OrderFigures
+from p2smt.units import format_bytes, format_time
+
+if TYPE_CHECKING:
+    from p2smt.search.comparison import ComparedOrder, Comparison, Decisive, OrderFigures
+
+
+# Rank orders side by side, for people.
+
+
+def comparison_tables(found: Comparison) -> RenderableType:
+    """What could be gained, the orders, and what decides each request of them."""
+    if not found.times_known:
+        return Group(*unstated_lines(found), "", crossing_table(found))
+    return Group(*_headline(found), "", orders_table(found), "", request_times(found))
+
+
+def _headline(found: Comparison) -> Iterator[str]:
+    best = found.best
+    if best.interrupted:
+        yield "interrupted: the best found so far"
+    if best.best is None:
+        yield f"{best.status.value}: no best order was found; give the search more time"
+        return
+    best_s = best.best.objective_s
+    proved = "proved" if best.status is Status.OPTIMAL else "found, not proved"
+    yield f"best order {proved}: {format_time(best_s)} per iteration, one collective per request"
+    if best.bounded:
+        yield bound_text("proved", best.bound_s, best_s)
+    yield from (f"note: {printable(note)}" for note in best.notes)
+    yield from non_blocking_lines(found)
+    if best.allocation is not None and (idle := best.allocation.idle):
+        yield f"idle in the best order: {printable(_listed(idle))}"
+    yield from _without_matrix(found)
+
+
+def _without_matrix(found: Comparison) -> Iterator[str]:
+    """On a regular cluster the best is a matrix, which other orders may beat."""
+    faster = [one for one in found.orders if one.gap is not None and one.gap < 0]
+    if faster:
+        names = ", ".join(printable(one.name) for one in faster)
+        yield (
+            f"note: no matrix expresses {names}, and none is as fast; of such orders nothing is "
+            "proved"
+        )
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown}, .. ({len(names)} in all)"
+
+
+def orders_table(found: Comparison) -> Group:
+    """An order a line: its time, how much more than the best, and what decides its largest part."""
+    rows = []
+    if found.best_figures is not None:
+        rows.append(_row(found, found.best_figures, "best", 0.0))
+    rows += [_row(found, one.figures, printable(one.name), one.gap) for one in found.orders]
+    levels = [name for name, _ in found.orders[0].figures.crossings]
+    crossed = [f">{name} crossings" for name in levels]
+    return table(
+        "orders of ranks, one collective per request",
+        ["order", ">time", ">slower by", *crossed, "decided by"],
+        rows,
+    )
+
+
+def _row(found: Comparison, one: OrderFigures, name: str, gap: float | None) -> list[str]:
+    counts = [str(count) for _, count in one.crossings]
+    slower = "" if gap is None else f"{100 * gap:.3g} %"
+    decisive = one.decisive[_largest(found, one)]
+    return [name, format_time(one.order.objective_s), slower, *counts, decided_by(decisive)]
+
+
+def _largest(found: Comparison, one: OrderFigures) -> int:
+    """The request that takes most of an iteration."""
+    pairs = zip(found.problem.requests, one.order.seconds, strict=True)
+    totals = [request.times * seconds for request, seconds in pairs]
+    return totals.index(max(totals))
+
+
+def decided_by(one: Decisive) -> str:
+    """What decides a request: latency, or the uplink (of a switch or host by name) that is full."""
+    if one.regime is None:
+        return "nothing to do"
+    if one.level is None or one.regime == "latency":
+        return one.regime
+    where = one.level if one.owner is None else f"{one.level} {printable(one.owner)}"
+    return f"{where} {format_bytes(one.load_bytes)}"
+
+
+def request_times(found: Comparison) -> Group:
+    """The time of each request per iteration, by order."""
+    every = [one.figures for one in found.orders]
+    names = [printable(one.name) for one in found.orders]
+    if found.best_figures is not None:
+        every, names = [found.best_figures, *every], ["best", *names]
+    rows = [
+        [str(request), *(format_time(request.times * one.order.seconds[n]) for one in every)]
+        for n, request in enumerate(found.problem.requests)
+    ]
+    columns = ["request", *(f">{name}" for name in names)]
+    return table("time of each request per iteration", columns, rows)
+
+
+def crossing_table(found: Comparison) -> Group:
+    """Per order the connections between switches, and the oversubscription that slows it down."""
+    every = [(printable(one.name), one.figures) for one in found.orders]
+    if found.best_figures is not None:
+        every = [("best", found.best_figures), *every]
+    rows = [
+        [name, *(str(count) for _, count in one.crossings), _from(one.matters_from)]
+        for name, one in every
+    ]
+    levels = [name for name, _ in found.orders[0].figures.crossings]
+    columns = ["order", *(f">{name} crossings" for name in levels), ">slower from oversubscription"]
+    return table("connections of ranks over uplinks, all requests", columns, rows)
+
+
+def _from(ratio: float | None) -> str:
+    return "never" if ratio is None or math.isinf(ratio) else f"{ratio:.3g}"
+
+
+# What `solve` tells a person of an answer on named hosts.
+
+
+_ROWS_SHOWN = 32
+_RUNS_SHOWN = 4
+
+
+def host_tables(solution: Solution, found: Comparison) -> RenderableType:
+    """The answer, where its ranks lie, its requests, and the orders that it is compared with."""
+    best = solution.best
+    if best is None:
+        return f"{solution.status.value}: no order was found; give the search more time"
+    topology = solution.problem.topology
+    placed = [_cells(solution, best), *_inside(solution), ""]
+    if not found.times_known:
+        return Group(*unstated_lines(found), "", *placed, crossing_table(found))
+    requests = [replace(answered(answer, topology), label=answer.label) for answer in best.requests]
+    return Group(
+        *_host_headline(solution, best),
+        *non_blocking_lines(found),
+        "",
+        *placed,
+        request_table(requests),
+        "",
+        orders_table(found),
+    )
+
+
+def _host_headline(solution: Solution, best: Alternative) -> Iterator[str]:
+    if solution.interrupted:
+        yield "interrupted: the best found so far"
+    what = "total" if solution.problem.objective == "sum" else "largest request"
+    time = format_time(best.objective_s)
+    yield f"{solution.status.value}: {time} per iteration ({what}), one collective per request"
+    yield bound_text("proved", solution.bound_s, best.objective_s)
+    allocation = solution.allocation
+    if allocation is not None and allocation.with_programs_s is not None:
+        yield f"with programs on the same ranks: {format_time(allocation.with_programs_s)}"
+    yield peak_line(best.peak_bytes)
+    yield from (f"note: {printable(note)}" for note in solution.notes)
+    if allocation is not None and allocation.idle:
+        idle = ", ".join(map(printable, allocation.idle[:16]))
+        more = "" if len(allocation.idle) <= 16 else f", .. ({len(allocation.idle)} in all)"
+        yield f"idle: {idle}{more}"
+
+
+def _cells(solution: Solution, best: Alternative) -> Group:
+    """A line per host, in the order of its first rank: what it holds of each axis, and where."""
+    problem, topology = solution.problem, solution.problem.topology
+    ranks_of: dict[str, list[int]] = {}
+    for rank, host in enumerate(rank_hosts(topology, best.ranks) or ()):
+        ranks_of.setdefault(host, []).append(rank)
+    axes = [axis for axis in problem.axes if axis.size > 1]
+    rows = []
+    for host, ranks in list(ranks_of.items())[:_ROWS_SHOWN]:
+        at = np.unravel_index(ranks, problem.axis_sizes)
+        parts = [_runs(np.unique(at[problem.axis_names.index(a.name)]).tolist()) for a in axes]
+        switches = map(printable, _switches(topology, host))
+        rows.append([_runs(ranks), printable(host), *switches, *parts])
+    if len(ranks_of) > _ROWS_SHOWN:
+        rows.append([f".. ({len(ranks_of)} hosts in all)"])
+    outer = topology.names[: topology.node_level]
+    columns = ["ranks", "host", *reversed(outer), *(axis.name for axis in axes)]
+    return table("hosts in the order of their ranks", columns, rows)
+
+
+def _switches(topology: Topology, host: str) -> Iterator[str]:
+    """The switches above a host, the nearest first."""
+    hosts = topology.hosts
+    if hosts is None:
+        return
+    entity = hosts.slots[hosts.names.index(host)]
+    for j in reversed(range(topology.node_level)):
+        entity //= topology.sizes[j + 1]
+        yield hosts.switches[j][entity]
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    """Ascending numbers as runs: ``0-3,8-11``; a few of them."""
+    cuts = [i for i, (a, b) in enumerate(pairwise(numbers), start=1) if b != a + 1]
+    starts, ends = [0, *cuts], [*cuts, len(numbers)]
+    runs = [(numbers[a], numbers[b - 1]) for a, b in zip(starts, ends, strict=True)]
+    shown = [str(a) if a == b else f"{a}-{b}" for a, b in runs[:_RUNS_SHOWN]]
+    return ",".join(shown) + (",.." if len(runs) > _RUNS_SHOWN else "")
+
+
+def _inside(solution: Solution) -> Iterator[RenderableType]:
+    """The matrix inside each node, where it splits more than one axis over more than one level."""
+    allocation, topology = solution.allocation, solution.problem.topology
+    levels = topology.levels[topology.node_level + 1 :]
+    if allocation is None or not levels:
+        return
+    rows = [
+        [axis.name, *map(str, row)]
+        for axis, row in zip(solution.problem.axes, allocation.inside, strict=True)
+    ]
+    yield ""
+    yield table("inside each node", ["axis", *(f">{level.name}" for level in levels)], rows)
+
+
+# Rank orders side by side as plain data, for ``compare --json`` and ``solve --json``.
+
+
+def comparison_data(found: Comparison) -> dict[str, Any]:
+    """The fields that tools rely on: those of the best order, and ``orders``.
+
+    Where bandwidths are not stated there are no times: they are null.
+    """
+    best, known = found.best, found.times_known
+    figures = found.best_figures
+    objective_s = None if best.best is None else best.best.objective_s
+    bound_s = known_bound(best.bound_s, objective_s) if best.bounded else None
+    return {
+        "status": best.status.value,
+        "interrupted": best.interrupted,
+        "notes": [*topology_notes(found.problem.topology), *best.notes, *network_lines(found)],
+        "objective": found.problem.objective,
+        "objective_s": objective_s if known else None,
+        "bound_s": bound_s if known else None,
+        "requests": [str(one) for one in found.problem.requests],
+        "orders": orders_data(found),
+        "best": None if figures is None else _figures_data(figures, known),
+        "idle": None if best.allocation is None else list(best.allocation.idle),
+        "uplinks_stated": known,
+    }
+
+
+def orders_data(found: Comparison) -> list[dict[str, Any]]:
+    """Each order with its distance to the best."""
+    return [_order(one, found.times_known) for one in found.orders]
+
+
+def _order(one: ComparedOrder, known: bool) -> dict[str, Any]:
+    return {
+        **_figures_data(one.figures, known),
+        "gap": one.gap if known else None,
+        "bound_gap": one.bound_gap if known else None,
+    }
+
+
+def _figures_data(one: OrderFigures, known: bool) -> dict[str, Any]:
+    matrix = one.order.matrix
+    return {
+        "name": one.order.name,
+        "objective_s": one.order.objective_s if known else None,
+        "seconds": list(one.order.seconds) if known else None,
+        "bottlenecks": [_decisive(each) for each in one.decisive] if known else None,
+        "crossings": dict(one.crossings),
+        "matters_from": _finite(one.matters_from),
+        "matrix": matrix and [list(row) for row in matrix],
+        "hosts": None if one.hosts is None else list(one.hosts),
+    }
+
+
+def _decisive(one: Decisive) -> dict[str, Any]:
+    return {
+        "regime": one.regime,
+        "level": one.level,
+        "owner": one.owner,
+        "load_bytes": one.load_bytes,
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+HOST_KEYS = ("hosts", "idle", "inside", "with_programs_s", "orders")
+
+
+def hosts_data(solution: Solution, found: Comparison | None) -> dict[str, Any]:
+    """What an answer on named hosts says besides; nulls for others."""
+    allocation = solution.allocation
+    if allocation is None or found is None:
+        return dict.fromkeys(HOST_KEYS)
+    figures = found.best_figures
+    hosts = None if figures is None else figures.hosts
+    return {
+        "hosts": None if hosts is None else list(hosts),
+        "idle": list(allocation.idle),
+        "inside": [list(row) for row in allocation.inside],
+        "with_programs_s": allocation.with_programs_s,
+        "orders": orders_data(found),
+    }
+
+
+# What is said of an answer where uplinks have no stated bandwidth, or cannot block.
+
+
+NON_BLOCKING = (
+    "no uplink of a switch can block here: every order of the hosts is optimal in bandwidth"
+)
+
+
+def no_time_line(levels: Sequence[str]) -> str:
+    """Why times are not told, where nobody stated the bandwidth of these levels."""
+    return f"the bandwidth of {' and '.join(levels)} uplinks is not stated, so no time is told"
+
+
+def unstated_lines(found: Comparison) -> Iterator[str]:
+    """That times cannot be told, and from which oversubscription the order matters; nothing where
+    every bandwidth is stated."""
+    assumed = unstated_levels(found.problem.topology)
+    if not assumed:
+        return
+    yield no_time_line(assumed)
+    yield (
+        "on a non-blocking tree every order is optimal in bandwidth: no uplink is then the "
+        "bottleneck of any"
+    )
+    every = [one.figures.matters_from for one in found.orders]
+    least = min((one for one in every if one is not None), default=math.inf)
+    if math.isinf(least):
+        yield "no order here uses these uplinks"
+    else:
+        yield f"from an oversubscription of {least:.3g} on, uplinks slow one of these orders down"
+    remedy = f"--uplink {assumed[-1]}=400GB/s or --oversubscription {assumed[-1]}=4"
+    yield f"to state it, give {remedy} to topology import"
+
+
+def non_blocking_lines(found: Comparison) -> Iterator[str]:
+    """That orders do not differ in bandwidth, where each uplink carries all that its hosts send."""
+    topology = found.problem.topology
+    if topology.hosts is None or topology.node_level < 1 or not found.times_known:
+        return
+    if not blocking_levels(topology):
+        yield NON_BLOCKING
+
+
+def network_lines(found: Comparison) -> Iterator[str]:
+    """Both, as notes."""
+    yield from unstated_lines(found)
+    yield from non_blocking_lines(found)

@@ -1,0 +1,135 @@
+"""Lists of programs for people and for ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from p2smt.parallelism.request import Request
+from p2smt.plans.solution import ProgramGain
+from p2smt.report.costs.request_table import choice_lines
+from p2smt.result import Status
+from p2smt.search.gain import SinglePrice
+from p2smt.search.programs import ListedProgram, ProgramList
+from p2smt.units import format_time
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Programs of a request (None: of plain factors), beside its single collective if priced."""
+
+    found: ProgramList
+    request: Request | None = None
+    single: SinglePrice | None = None
+
+    @property
+    def gain(self) -> ProgramGain | None:
+        """What the best program gains over the single collective; None: nothing, or not priced."""
+        seconds = [one.seconds for one in self.found.programs[:1] if one.seconds is not None]
+        return self.single.gain_of(seconds[0]) if self.single and seconds else None
+
+
+def list_data(listing: Listing, best: bool) -> dict[str, Any]:
+    """Status, counts and programs; of the best ones each with its time (None: not priced)."""
+    found = listing.found
+    counts = {"count": len(found.programs), "count_by_length": list(found.count_by_length)}
+    basis = [found.basis.value] if found.basis and found.status is Status.COMPLETE else []
+    data: dict[str, Any] = {"status": found.status.value, "basis": basis, **counts}
+    data |= _compared(listing) if best else {"checked": found.checked}
+    return {**data, "programs": [_program(listed, best) for listed in found.programs]}
+
+
+def _compared(listing: Listing) -> dict[str, Any]:
+    """The single collective, and what the best program and naming an algorithm gain over it."""
+    from p2smt.report.solution_data import named_data  # with all that a plan's file knows
+
+    single, gain = listing.single, listing.gain
+    named = gain.named if gain is not None else ()
+    return {
+        "single_collective_s": None if single is None else single.step.seconds,
+        "program_gain": None if gain is None else gain.over_singles,
+        "gain_by_choice": None if gain is None else gain.by_choice,
+        "named_algorithm": next((named_data(way) for _, way in named), None),
+    }
+
+
+def lists_data(listings: Sequence[Listing], best: bool) -> dict[str, Any]:
+    """The lists of several requests, one as it is."""
+    if len(listings) == 1:
+        return list_data(listings[0], best)
+    requests = [{**_asked(one.request), **list_data(one, best)} for one in listings]
+    found = [one.found for one in listings]
+    cut = [one.status.value for one in found if one.status is not Status.COMPLETE]
+    return {"status": cut[0] if cut else Status.COMPLETE.value, "requests": requests}
+
+
+def _asked(request: Request | None) -> dict[str, Any]:
+    return {} if request is None else {"kind": request.kind.value, "axes": list(request.axes)}
+
+
+def _program(listed: ListedProgram, best: bool) -> dict[str, Any]:
+    program = listed.program
+    data = {"text": str(program), "instructions": [str(i) for i in program.instructions]}
+    return {**data, "seconds": listed.seconds, "checked": listed.checked} if best else data
+
+
+def list_lines(listing: Listing, best: bool) -> Iterator[str]:
+    """A line per program, then what there is in all."""
+    found = listing.found
+    for listed in found.programs:
+        time = "" if listed.seconds is None else f"{format_time(listed.seconds):>12}  "
+        yield f"{time}{listed.program}"
+    status, counted = found.status.value, _counted(found)
+    if found.note:
+        yield f"{status}: no programs, {found.note}"
+        return
+    if found.status is not Status.COMPLETE and not found.programs:
+        yield f"{status}: none found in time, of up to {found.max_length} instructions"
+        return
+    if best:
+        which = "the best " if found.programs else ""
+        order = "least time first" if found.by_time else "shortest first"
+        yield f"{status}: {which}{counted}, {order}"
+        yield from _basis(found)
+        yield from _beside(listing)
+        return
+    if found.status is not Status.COMPLETE:
+        counted = f"stopped early with {counted}"
+    yield f"{status}: {counted}, checked on {found.checked}"
+    yield from _basis(found)
+
+
+def _basis(found: ProgramList) -> Iterator[str]:
+    """What it rests on that none is missed, in words."""
+    if found.basis is not None and found.status is Status.COMPLETE:
+        yield f"programs {found.basis.text}"
+
+
+def _beside(listing: Listing) -> Iterator[str]:
+    """The single collective beside the best program."""
+    if listing.single is None:
+        return
+    step, gain = listing.single.step, listing.gain
+    yield f"single collective {format_time(step.seconds)}, {step.algorithm} {step.protocol}".strip()
+    if gain is not None:
+        yield from choice_lines(gain)
+
+
+def lists_lines(listings: Sequence[Listing], best: bool) -> Iterator[str]:
+    """The lists of several requests, each under its name; one as it is."""
+    if len(listings) == 1:
+        yield from list_lines(listings[0], best)
+        return
+    for n, one in enumerate(listings):
+        yield from ("",) * (n > 0)
+        yield "" if one.request is None else one.request.name
+        yield from list_lines(one, best)
+
+
+def _counted(found: ProgramList) -> str:
+    count = len(found.programs)
+    if not count:
+        return f"no program of up to {found.max_length} instructions"
+    counts = [f"{n} of length {i}" for i, n in enumerate(found.count_by_length, 1) if n]
+    return f"{count} program{'s' * (count != 1)} ({', '.join(counts)})"

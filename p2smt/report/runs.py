@@ -1,0 +1,291 @@
+"""Runs of plans, redistributions and schedules on ranks: tables and data."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import RenderableType
+
+from p2smt import __version__
+from p2smt.report.tables import table
+from p2smt.resharding.types import layout_text, mesh_text
+from p2smt.runtime.payload import RunOptions
+from p2smt.runtime.ranks.run_arrays import ArrayRunResult
+from p2smt.runtime.ranks.run_schedule import ScheduleResult
+from p2smt.runtime.summary import RequestResult, RunResult, Times
+from p2smt.units import format_bytes, format_time
+
+# A run as plain data: everything that is needed to repeat and to judge it.
+
+
+def run_data(result: RunResult, options: RunOptions) -> dict[str, Any]:
+    """The result of `run` for JSON; times in seconds, speedup as baseline over program."""
+    requests = [_request_data(request) for request in result.requests]
+    total, baseline = result.total_s, result.baseline_s
+    return {
+        "verified": result.verified,
+        "steps": [
+            {"request": n, **step} for n, r in enumerate(requests, start=1) for step in r["steps"]
+        ],
+        "measured_s": total,
+        "baseline_s": baseline,
+        "speedup": baseline / total if baseline and total else None,
+        "requests": requests,
+        "options": {
+            "backend": options.backend,
+            "device": options.device,
+            "dtype": options.data_type.value,
+            "warmup": options.warmup,
+            "repeat": options.repeat,
+            "seed": options.seed,
+            "ranks_per_gpu": options.ranks_per_gpu,
+        },
+        "versions": {"p2smt": __version__, "platform": platform.platform()},
+        "ranks": list(result.machines),
+    }
+
+
+def _request_data(result: RequestResult) -> dict[str, Any]:
+    request = result.request
+    steps = zip(request.steps, result.steps, strict=True)
+    return {
+        "request": request.name,
+        "kind": request.kind.value,
+        "payload_bytes": request.payload_bytes,
+        "times": request.times,
+        "chunks": request.chunks,
+        "groups": [list(group) for group in request.groups],
+        "verified": result.verified,
+        "errors": list(result.errors),
+        "float_checked": result.float_checked,
+        "repetitions_checked": result.repetitions_checked,
+        "replicas_agree": result.replicas_agree,
+        "predicted_s": request.predicted_s,
+        **_times(result.total),
+        "baseline_predicted_s": request.baseline_predicted_s,
+        "baseline_s": result.baseline.median_s,
+        "baseline_spread_s": result.baseline.spread_s,
+        "baseline_samples_s": list(result.baseline.samples),
+        "speedup": result.speedup,
+        "steps": [
+            {
+                "instruction": step.name,
+                "groups": [list(group) for group in step.groups],
+                "predicted_s": step.predicted_s,
+                **_times(times),
+            }
+            for step, times in steps
+        ],
+    }
+
+
+def _times(times: Times) -> dict[str, Any]:
+    return {
+        "measured_s": times.median_s,
+        "spread_s": times.spread_s,
+        "samples_s": list(times.samples),
+    }
+
+
+# A run of a schedule, as plain data and as lines of text.
+
+
+def schedule_run_data(result: ScheduleResult, options: RunOptions) -> dict[str, Any]:
+    """The result of `run` for JSON; times in seconds, one per repetition (the slowest rank's)."""
+    schedule = result.job.schedule
+    return {
+        "verified": result.verified,
+        "verdict": result.verdict or None,
+        "schedule": schedule.name,
+        "form": schedule.form,
+        "collective": schedule.contract.collective,
+        "in_place": schedule.in_place,
+        "steps_count": len(schedule.steps),
+        "payload_bytes": result.payload_bytes(options),
+        "fifo_depth": result.job.fifo_depth,
+        "errors": list(result.errors),
+        "float_checked": result.float_checked,
+        "repetitions_checked": result.repetitions_checked,
+        "interleavings": result.interleavings,
+        "measured_s": result.total.median_s,
+        "spread_s": result.total.spread_s,
+        "samples_s": list(result.total.samples),
+        "options": {
+            "backend": options.backend,
+            "device": options.device,
+            "dtype": _data_type(options),
+            "warmup": options.warmup,
+            "repeat": options.repeat,
+            "seed": options.seed,
+        },
+        "versions": {"p2smt": __version__, "platform": platform.platform()},
+        "ranks": list(result.machines),
+    }
+
+
+def _data_type(options: RunOptions) -> str:
+    return "uint64" if options.backend == "reference" else options.data_type.value
+
+
+def schedule_run_lines(result: ScheduleResult, options: RunOptions) -> Iterator[str]:
+    """Verdict, what is wrong, and the time."""
+    schedule, ranks = result.job.schedule, len(result.machines)
+    verdict = "verified" if result.verified else "WRONG RESULT"
+    size = format_bytes(result.payload_bytes(options))
+    yield f"{verdict}: {ranks} ranks, {options.backend}, {_data_type(options)}"
+    yield f"{schedule.name}: {schedule.contract.collective}, {len(schedule.steps)} steps, {size}"
+    yield from result.errors[:MOST_ERRORS]
+    if len(result.errors) > MOST_ERRORS:
+        yield f".. and {len(result.errors) - MOST_ERRORS} more"
+    if result.interleavings:
+        yield f"{result.interleavings} interleavings tried"
+    if result.total.median_s is not None:
+        spread = result.total.spread_s
+        more = "" if spread is None else f", spread {format_time(spread)}"
+        yield f"{format_time(result.total.median_s)} (median, slowest rank{more})"
+
+
+# The tables of `run`.
+
+
+MOST_ERRORS = 20
+
+
+def run_tables(result: RunResult, options: RunOptions) -> Iterator[RenderableType]:
+    """Verdict, then a line per request, step and baseline: predicted beside measured."""
+    ranks = len(result.machines)
+    verdict = "verified" if result.verified else "WRONG RESULT"
+    yield f"{verdict}: {ranks} ranks, {options.backend}, {options.data_type.value}"
+    yield from _errors(result)
+    rows = [row for request in result.requests for row in _rows(request)]
+    yield ""
+    if any(_measured(request) for request in result.requests):
+        heads = ["request and steps", ">predicted", ">measured", ">spread"]
+        yield table("median over the repetitions, slowest rank", heads, rows)
+    else:
+        heads = ["request and steps", ">predicted"]
+        yield table("nothing was timed", heads, [row[:2] for row in rows])
+    yield from _speedups(result)
+
+
+def _measured(result: RequestResult) -> bool:
+    return any(times.samples for times in (result.total, result.baseline, *result.steps))
+
+
+def _errors(result: RunResult) -> Iterator[str]:
+    errors = [error for request in result.requests for error in request.errors]
+    yield from errors[:MOST_ERRORS]
+    if len(errors) > MOST_ERRORS:
+        yield f".. and {len(errors) - MOST_ERRORS} more"
+
+
+def _rows(result: RequestResult) -> Iterator[list[str]]:
+    request = result.request
+    size = format_bytes(request.payload_bytes)
+    chunks = f" in {request.chunks} chunks" if request.chunks > 1 else ""
+    yield _row(f"{request.name} {size}{chunks}", request.predicted_s, result.total)
+    for step, times in zip(request.steps, result.steps, strict=True):
+        of = " (one chunk)" if request.chunks > 1 else ""
+        yield _row(f"  {step.name}{of}", step.predicted_s, times)
+    if result.baseline.samples:
+        yield _row("  baseline: one collective", request.baseline_predicted_s, result.baseline)
+
+
+def _row(name: str, predicted_s: float | None, times: Times) -> list[str]:
+    predicted = "not predicted" if predicted_s is None else format_time(predicted_s)
+    return [name, predicted, *(_time(s) for s in (times.median_s, times.spread_s))]
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else format_time(seconds)
+
+
+def _speedups(result: RunResult) -> Iterator[str]:
+    for request in result.requests:
+        if request.speedup is not None:
+            yield f"{request.request.name}: {request.speedup:.3g}x as fast as one collective"
+        if request.replicas_agree is False:
+            yield f"{request.request.name}: replicas of the random payload differ in their bits"
+
+
+# A run of a redistribution, as plain data and as lines of text.
+
+
+def array_run_data(result: ArrayRunResult, options: RunOptions) -> dict[str, Any]:
+    """The result of `run` for JSON; times in seconds, one per repetition (the slowest rank's)."""
+    job, frame = result.job, result.job.frame
+    return {
+        "verified": result.verified,
+        "mesh": mesh_text(frame.mesh),
+        "shape": list(frame.shape),
+        "dtype": frame.element.value,
+        "errors": list(result.errors),
+        "repetitions_checked": result.repetitions_checked,
+        "float_checked": result.float_checked,
+        "predicted_s": sum(job.predicted_s),
+        **_times_data(result.total),
+        "memory_bytes": result.memory_bytes,
+        "predicted_bytes": result.predicted_bytes,
+        "steps": [
+            {
+                "kind": step.kind.value,
+                "text": step.text(frame),
+                "predicted_s": predicted,
+                **_times_data(times),
+            }
+            for step, predicted, times in zip(job.steps, job.predicted_s, result.steps, strict=True)
+        ],
+        "options": {
+            "backend": options.backend,
+            "device": options.device,
+            "dtype": frame.element.value,
+            "warmup": options.warmup,
+            "repeat": options.repeat,
+            "seed": options.seed,
+            "ranks_per_gpu": options.ranks_per_gpu,
+        },
+        "versions": {"p2smt": __version__, "platform": platform.platform()},
+        "ranks": list(result.machines),
+    }
+
+
+def _times_data(times: Times) -> dict[str, Any]:
+    return {
+        "measured_s": times.median_s,
+        "spread_s": times.spread_s,
+        "samples_s": list(times.samples),
+    }
+
+
+def array_run_lines(result: ArrayRunResult, options: RunOptions) -> Iterator[str]:
+    """Verdict, what is wrong, then time and memory against what was predicted."""
+    job, frame = result.job, result.job.frame
+    verdict = "verified" if result.verified else "WRONG RESULT"
+    shape = "x".join(map(str, frame.shape))
+    ranks = f"{job.ranks} ranks, {options.backend}"
+    yield f"{verdict}: {ranks}, {shape} {frame.element.value} on {mesh_text(frame.mesh)}"
+    ends = (layout_text(frame.layout(state), frame.mesh) for state in (job.start, job.end))
+    yield f"{' to '.join(ends)}: {len(job.steps)} step{'s' * (len(job.steps) != 1)}"
+    yield from result.errors[:MOST_ERRORS]
+    if len(result.errors) > MOST_ERRORS:
+        yield f".. and {len(result.errors) - MOST_ERRORS} more"
+    if result.memory_bytes is not None:
+        planned = format_bytes(result.predicted_bytes)
+        yield f"memory {format_bytes(result.memory_bytes)} at most on a rank, planned {planned}"
+    if result.total.median_s is not None:
+        total = _time_and_spread(result.total)
+        yield f"time {total} (median, slowest rank), {_said(sum(job.predicted_s))}"
+        for number, step in enumerate(job.steps):
+            times = f"{_time_and_spread(result.steps[number])}, {_said(job.predicted_s[number])}"
+            yield f"step {number + 1}, {step.text(frame)}: {times}"
+
+
+def _said(seconds: float) -> str:
+    return f"predicted {format_time(seconds)}"
+
+
+def _time_and_spread(times: Times) -> str:
+    spread = "" if times.spread_s is None else f", spread {format_time(times.spread_s)}"
+    return f"{format_time(times.median_s or 0.0)}{spread}"

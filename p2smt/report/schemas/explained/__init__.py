@@ -1,1 +1,0 @@
-"""The shape of what `solve --explain` says."""

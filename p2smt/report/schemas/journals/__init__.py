@@ -1,1 +1,0 @@
-"""Outputs on journals of searches."""

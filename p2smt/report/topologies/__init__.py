@@ -1,1 +1,0 @@
-"""Topologies as tables, and as data where they were imported."""

@@ -1,0 +1,138 @@
+"""What `estimate` tells a person; the tables of one strategy are those of `plan`, too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+
+from p2smt.parallelism.placement import Placement
+from p2smt.report.tables import table
+from p2smt.report.training.words import (
+    batch_words,
+    cluster_words,
+    efficiency_lines,
+    model_words,
+    teraflops,
+    time_parts,
+)
+from p2smt.training.prediction import RunEstimate
+from p2smt.training.strategy import AXES, strategy_text
+from p2smt.units import format_bytes, format_gigabytes, format_time
+
+LITTLE = 0.1
+"""Memory that is left, as a part of all, below which a line says that not everything is counted."""
+
+
+def estimate_tables(found: RunEstimate, helps: Sequence[str] = ()) -> RenderableType:
+    """A run, its time, memory, requests and placement; ``helps``: what would make it fit."""
+    run = found.run
+    return Group(
+        f"{model_words(run.model)} on {cluster_words(found.topology)}",
+        f"batch of {batch_words(run.batch)}",
+        f"strategy {strategy_text(run.strategy)}",
+        *efficiency_lines(found.topology, found.efficiency),
+        "",
+        *strategy_parts(found, helps),
+    )
+
+
+def strategy_parts(found: RunEstimate, helps: Sequence[str] = ()) -> list[RenderableType]:
+    """Rates, time by parts, memory by parts, requests and placement of one strategy."""
+    return [
+        rate_line(found),
+        "",
+        time_table(found),
+        "",
+        memory_table(found),
+        *memory_lines(found, helps),
+        "",
+        requests_table(found),
+        "",
+        placement_table(found.placement, found.topology.names),
+    ]
+
+
+def rate_line(found: RunEstimate) -> str:
+    """Time of an iteration, and what comes out of it."""
+    said = found.prediction
+    return (
+        f"iteration {format_time(found.iteration_s)}: {found.tokens_per_s:,.0f} tokens/s, "
+        f"{teraflops(said.device_flops_per_s)} per device, MFU {said.utilization:.1%}"
+    )
+
+
+def time_table(found: RunEstimate) -> RenderableType:
+    """Seconds by part, what hides beside them, and the share of the iteration."""
+    whole = found.iteration_s
+    rows = [
+        [
+            part.name,
+            format_time(part.seconds),
+            f"{part.seconds / whole:.1%}",
+            format_time(part.hidden_s) if part.hidden_s else "",
+        ]
+        for part in time_parts(found.prediction)
+    ]
+    return table("time of an iteration", ["part", ">seconds", ">share", ">hidden"], rows)
+
+
+def memory_table(found: RunEstimate) -> RenderableType:
+    """Bytes by what they hold."""
+    memory = found.prediction.memory
+    rows = [
+        ["parameters", format_gigabytes(memory.parameters)],
+        ["gradients", format_gigabytes(memory.gradients)],
+        ["optimizer", format_gigabytes(memory.optimizer)],
+        ["activations", format_gigabytes(memory.activations)],
+        ["all", format_gigabytes(memory.total)],
+    ]
+    where = f", of stage {memory.stage}" if found.run.strategy.pp > 1 else ""
+    return table(f"memory of a device{where}", ["part", ">size"], rows)
+
+
+def memory_lines(found: RunEstimate, helps: Sequence[str]) -> list[str]:
+    """Whether it fits; if not, by how much, and what would help."""
+    given = format_gigabytes(found.capacity_bytes)
+    if found.fits:
+        left = found.capacity_bytes - found.prediction.memory.total
+        lines = [f"fits into {given}: {format_gigabytes(left)} are left"]
+        if left < LITTLE * found.capacity_bytes:
+            lines.append("that is little: allocator and buffers are not counted; see --memory")
+        return lines
+    lines = [f"does not fit into {given}: {format_gigabytes(found.missing_bytes)} are missing"]
+    return [*lines, *(f"  {text}" for text in helps)]
+
+
+def requests_table(found: RunEstimate) -> RenderableType:
+    """What a device asks of each axis; times are of an iteration, ``a call`` of one."""
+    if not found.prediction.requests:
+        return "communication of an iteration: none"
+    rows = [
+        [
+            one.request.name,
+            f"{one.request.kind.value} {'+'.join(one.request.axes)}",
+            format_bytes(one.request.payload_bytes),
+            f"{one.request.calls:,}",
+            format_time(one.call_s),
+            format_time(one.visible_s),
+            format_time(one.hidden_s),
+            one.request.cover.value,
+        ]
+        for one in found.prediction.requests
+    ]
+    heads = ["request", "kind", ">bytes", ">calls", ">a call", ">visible", ">hidden", "hides under"]
+    return table("communication of an iteration", heads, rows)
+
+
+def placement_table(placement: Placement | None, levels: Sequence[str]) -> RenderableType:
+    """Which axis spans which level: a row for each axis, outermost first."""
+    if placement is None:
+        return "placement: ranks in order over pp, dp, cp, tp, which no matrix expresses here"
+    rows = [
+        [axis, *(str(entry) for entry in row)]
+        for axis, row in zip(AXES, placement.matrix, strict=True)
+    ]
+    return table(
+        "placement: parts of each axis at each level", ["axis", *(f">{n}" for n in levels)], rows
+    )

@@ -1,0 +1,104 @@
+"""Figures of training runs in words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from p2smt.api.efficiencies import efficiency_notes, is_default
+from p2smt.cluster.topology import Topology
+from p2smt.training.efficiency import Efficiency
+from p2smt.training.prediction import AxisRequest, Prediction
+from p2smt.training.strategy import Batch
+from p2smt.training.transformer import Transformer
+from p2smt.units import format_time
+
+
+def teraflops(flops: float) -> str:
+    """Flop/s as ``404 TFLOP/s``."""
+    return f"{flops / 1e12:,.3g} TFLOP/s"
+
+
+def model_words(model: Transformer) -> str:
+    """A model with its size: ``llama-3-70b (70.6 billion parameters)``."""
+    return f"{model.name} ({model.parameters / 1e9:,.3g} billion parameters)"
+
+
+def batch_words(batch: Batch) -> str:
+    """A batch: ``1,024 sequences of 8,192 tokens``."""
+    plural = "s" * (batch.sequences != 1)
+    return f"{batch.sequences:,} sequence{plural} of {batch.tokens:,} tokens"
+
+
+def cluster_words(topology: Topology) -> str:
+    """A cluster: ``64 devices of dgx-h100``."""
+    return f"{topology.devices:,} device{'s' * (topology.devices != 1)} of {topology.name}"
+
+
+def efficiency_lines(
+    topology: Topology, efficiency: Efficiency, launcher: str = ""
+) -> tuple[str, ...]:
+    """What of the peak a framework reaches, how well that is known, and what is odd about it."""
+    default = is_default(topology, efficiency, launcher)
+    chosen = ", the default here: --efficiency takes another" if default else ""
+    notes = efficiency_notes(topology, efficiency, launcher)
+    return (
+        f"efficiency {_efficiency_words(efficiency)}{chosen}",
+        *(f"note: {text}" for text in notes),
+    )
+
+
+def _efficiency_words(efficiency: Efficiency) -> str:
+    overhead = f" and {format_time(efficiency.layer_s)} a layer" if efficiency.layer_s else ""
+    text = f"{efficiency.name}: {efficiency.fraction:.3g} of the peak{overhead}"
+    if not efficiency.runs:
+        return f"{text}, not fitted to measured runs"
+    plural = "s" * (efficiency.runs != 1)
+    fitted = f"fitted to {efficiency.runs} measured run{plural}"
+    return f"{text}, {fitted}, {efficiency.error:.1%} off on runs left out"
+
+
+# The parts of an iteration's time by name: what shows, and what hides behind work.
+
+
+COMPUTE, BUBBLE, OPTIMIZER = "compute", "bubble", "optimizer"
+
+
+@dataclass(frozen=True, slots=True)
+class TimePart:
+    """A part of an iteration; ``hidden_s`` runs beside other parts and adds nothing."""
+
+    name: str
+    seconds: float
+    hidden_s: float = 0.0
+
+
+def time_parts(prediction: Prediction) -> tuple[TimePart, ...]:
+    """The parts, whose ``seconds`` sum to the iteration: work, each axis, optimizer."""
+    time, hidden = prediction.time, _hidden(prediction)
+    axes = [
+        TimePart(axis, seconds, hidden[axis])
+        for axis, seconds in time.communication_s
+        if seconds > 0 or hidden[axis] > 0
+    ]
+    return (
+        TimePart(COMPUTE, time.compute_s),
+        TimePart(BUBBLE, time.bubble_s),
+        *axes,
+        TimePart(OPTIMIZER, time.optimizer_s),
+    )
+
+
+def _hidden(prediction: Prediction) -> dict[str, float]:
+    """Seconds that each axis communicates unseen, by the names that the visible ones have."""
+    known = [axis for axis, _ in prediction.time.communication_s]
+    found: dict[str, float] = defaultdict(float)
+    for priced in prediction.requests:
+        found[_name(priced.request, known)] += priced.hidden_s
+    return found
+
+
+def _name(request: AxisRequest, known: list[str]) -> str:
+    """The axis that a request is named after: what dp and cp share is dp's."""
+    first = request.name.partition(" ")[0]
+    return first if first in known else "+".join(request.axes)

@@ -1,0 +1,8 @@
+"""Moving an array from one layout to another over a device mesh (after arXiv 2112.01075).
+
+``types`` (arrays over meshes), ``endpoints`` and ``states`` are what a plan moves between,
+``steps`` its six steps, ``index_maps`` with ``semantics`` what these mean: THE SPECIFICATION of
+this package. ``prices`` and ``bounds`` say what they cost.  ``search`` finds the plan: over the
+``state_graph`` by ``best_path``, or ``layered``, with a solver.  ``plan`` is the answer, ``check``
+its verification.
+"""

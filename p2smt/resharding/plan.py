@@ -1,0 +1,76 @@
+"""A planned redistribution: its steps with their times, what is proved, and within which limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p2smt.cluster.topology import Topology
+from p2smt.cost.step_time import StepTime
+from p2smt.resharding.states import ArrayState, Frame
+from p2smt.resharding.steps import ArrayStep, MemoryLimit, peak_bytes, peak_step_bytes
+from p2smt.resharding.types import ArrayType
+from p2smt.result import SearchLimits, SolveStats, Status
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """A step with its time.  ``sources[d]``: of a permute, the device that sends to device d."""
+
+    step: ArrayStep
+    time: StepTime
+    sources: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RedistributionPlan:
+    """The best steps found from source to destination.
+
+    ``max_steps``: plans of at most so many steps were compared, of which it is one; None: of any
+    length.
+    ``bound_s``: no such plan is faster.  ``physical_bound_s``: nor does any way to move the data
+    exist that is faster, by the links alone.  ``levels_only``: cuts were allowed at the factors of
+    levels only.  ``status`` is OPTIMAL or FEASIBLE.
+    """
+
+    topology: Topology
+    source: ArrayType
+    target: ArrayType
+    frame: Frame
+    start: ArrayState
+    steps: tuple[PlannedStep, ...]
+    memory: MemoryLimit
+    status: Status
+    bound_s: float
+    physical_bound_s: float
+    max_steps: int | None
+    levels_only: bool
+    limits: SearchLimits
+    stats: SolveStats
+
+    @property
+    def objective_s(self) -> float:
+        """Predicted seconds of all steps, one after the other."""
+        return sum(planned.time.seconds for planned in self.steps)
+
+    @property
+    def states(self) -> tuple[ArrayState, ...]:
+        """The states that the array passes through, the first and the last among them."""
+        return (self.start, *(planned.step.after for planned in self.steps))
+
+    @property
+    def array_steps(self) -> tuple[ArrayStep, ...]:
+        """The steps without their times."""
+        return tuple(planned.step for planned in self.steps)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The largest single state, local bytes."""
+        return peak_bytes(self.frame, self.states)
+
+    @property
+    def peak_step_bytes(self) -> int:
+        """Input, output and pack buffer of the dearest step (without steps: of the one state)."""
+        steps = self.array_steps
+        if not steps:
+            return self.peak_bytes
+        return peak_step_bytes(self.frame, steps, self.memory.keep_source)

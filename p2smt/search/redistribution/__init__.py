@@ -1,1 +1,0 @@
-"""Finds the fastest redistribution under a memory cap, with a proof."""

@@ -1,1 +1,0 @@
-"""Plans of at most so many steps, by way of the solvers."""

@@ -1,1 +1,0 @@
-"""What the coordinator keeps: open cubes, how others were closed, and what follows from it."""

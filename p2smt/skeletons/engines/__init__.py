@@ -1,1 +1,0 @@
-"""Where cubes are closed: in this process, in others of this machine, on a cluster."""

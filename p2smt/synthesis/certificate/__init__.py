@@ -1,0 +1,1 @@
+"""Certificates of bounds on schedules, and a check that shares nothing with what found them."""

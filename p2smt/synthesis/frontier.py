@@ -1,0 +1,427 @@
+"""The frontier of a collective over a fabric: for so many steps, the fewest rounds a chunk.
+
+For steps from the fewest on, a bound says which rate no schedule is below, whatever its chunks.
+Sizes that could meet it are tried, and sizes between it and the best rate that is known
+(:mod:`.best_rate`).  The chunks of a point are the fewest that were found, which is not claimed to
+be the least.  The frontier ends where a rate is met that no number of steps can improve, or at so
+many steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+
+from p2smt.errors import InputError
+from p2smt.result import SearchLimits, StopWatch
+from p2smt.solvers.questions import Solver
+from p2smt.synthesis.bounds import RateBound
+from p2smt.synthesis.group_order import LadderMemory
+from p2smt.synthesis.question import (
+    ScheduleSize,
+    Synthesis,
+    SynthesisSetting,
+    SynthesisState,
+    Tell,
+    fewest_steps,
+    least_rate,
+    tell_nobody,
+)
+from p2smt.synthesis.symmetry_search import FIRST_SLICE, ScheduleClimb, climb_of
+from p2smt.synthesis.synthesize import answered
+
+MORE_STEPS = 4
+"""So many steps beyond the fewest are looked at, unless somebody says how many."""
+MOST_CHUNKS = 24
+"""Per rank, per pair, or from the root."""
+BOUND_PART = 4
+"""A bound has so small a part of the time of its point."""
+
+
+class Ending(StrEnum):
+    """Why a frontier has no more points."""
+
+    LIMIT = "no number of steps has a better rate (bound)"
+    STEPS = "the most steps were reached"
+    TIME = "the time limit came"
+    STOPPED = "it was stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierPoint:
+    """So many steps: the bound on their rate, and the best schedule found in them.
+
+    ``found``: None where nothing was found that is better than with fewer steps.
+    ``best``: the best rate found in so many steps or fewer; None: none was.
+    """
+
+    steps: int
+    bound: RateBound
+    found: Synthesis | None
+    best: Fraction | None
+
+    @property
+    def proved(self) -> bool:
+        """Whether no schedule in so many steps has a better rate than was found."""
+        return self.best is not None and self.best <= self.bound.value
+
+    @property
+    def gap(self) -> Fraction | None:
+        """How far the bound may lie below what was found, as a part of it; None: nothing was."""
+        return None if self.best is None else max(Fraction(0), 1 - self.bound.value / self.best)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFrontier:
+    """The points by their steps; ``limit``: the bound for any number of steps."""
+
+    setting: SynthesisSetting
+    points: tuple[FrontierPoint, ...]
+    limit: RateBound | None
+    ending: Ending
+    wall_s: float = 0.0
+
+    @property
+    def proved(self) -> bool:
+        """Whether every point is proved, and none is left out."""
+        ended = self.ending in (Ending.LIMIT, Ending.STEPS)
+        return ended and all(point.proved for point in self.points)
+
+    @property
+    def schedules(self) -> tuple[Synthesis, ...]:
+        """The schedules that were found, one for each number of steps that gains by it."""
+        return tuple(point.found for point in self.points if point.found is not None)
+
+
+def frontier(
+    setting: SynthesisSetting,
+    max_steps: int | None = None,
+    max_chunks: int | None = None,
+    limits: SearchLimits | None = None,
+    solver: Solver = Solver.CPSAT,
+    tell: Tell = tell_nobody,
+) -> ScheduleFrontier:
+    """The points, each with its proof or its gap.
+
+    ``max_chunks``: as the collective counts them; None: ``MOST_CHUNKS`` a rank or a pair, so for an
+    all-reduce as many times more in all as there are ranks.  On KeyboardInterrupt the points found
+    by then.
+
+    Raises:
+        InputError: ``max_steps`` are fewer than every schedule has, or ``max_chunks`` none.
+        EncodingBug: what a solver found breaks a rule, or is wrong in some interleaving.
+    """
+    watch = StopWatch.start(limits or SearchLimits())
+    question = RateQuestion(setting, _most_chunks(setting, max_chunks), solver, tell)
+    points: list[FrontierPoint] = []
+    limit, ending = None, Ending.STOPPED
+    try:
+        every = _steps(setting, max_steps)
+        limit = least_rate(setting, None, _part(watch, BOUND_PART), watch)
+        ending = Ending.TIME if limit is None else _fill(question, every, limit, watch, points)
+    except KeyboardInterrupt:
+        pass
+    return ScheduleFrontier(setting, tuple(points), limit, ending, watch.elapsed_s())
+
+
+def _most_chunks(setting: SynthesisSetting, max_chunks: int | None) -> int:
+    """The most chunks to try."""
+    if max_chunks is None:
+        return MOST_CHUNKS * (setting.fabric.ranks if setting.adds else 1)
+    if max_chunks < 1:
+        raise InputError(
+            f"at most {max_chunks} chunks", "every schedule has one", "allow 1 or more"
+        )
+    return max_chunks
+
+
+def _steps(setting: SynthesisSetting, max_steps: int | None) -> range:
+    """The numbers of steps to look at."""
+    least = int(fewest_steps(setting).value)
+    most = least + MORE_STEPS if max_steps is None else max_steps
+    if most < least:
+        remedy = f"allow {least} or more"
+        given = f"at most {most} step{'' if most == 1 else 's'}"
+        raise InputError(given, f"every schedule has at least {least}", remedy)
+    return range(least, most + 1)
+
+
+def _fill(
+    question: RateQuestion,
+    every: range,
+    limit: RateBound,
+    watch: StopWatch,
+    points: list[FrontierPoint],
+) -> Ending:
+    """Adds the points, and says why they end."""
+    best: Fraction | None = None
+    for steps in every:
+        if watch.expired():
+            return Ending.TIME
+        part = _part(watch, every.stop - steps)
+        bound = least_rate(question.setting, steps, _part(part, BOUND_PART), part)
+        if bound is None:
+            return Ending.TIME
+        found = None
+        if best is None or best > bound.value:
+            found = best_rate(question, steps, bound, best, part)
+        best = best if found is None or found.sums is None else found.rate
+        points.append(FrontierPoint(steps, bound, _scheduled(found), best))
+        if found is not None and found.interrupted:
+            return Ending.STOPPED
+        if best is not None and best <= limit.value:
+            return Ending.LIMIT
+    return Ending.TIME if watch.expired() else Ending.STEPS
+
+
+def _part(watch: StopWatch, parts: int) -> StopWatch:
+    """The watch of one of so many parts of the time that is left."""
+    remaining = watch.remaining_s()
+    if remaining is None:
+        return watch
+    return watch.ending_at(watch.elapsed_s() + remaining / parts)
+
+
+def _scheduled(found: Synthesis | None) -> Synthesis | None:
+    return None if found is None or found.sums is None else found
+
+
+# The best rate in so many steps: sizes between a bound and what is known, tried in turn.
+# Where nothing is known, one chunk comes first.  Then sizes that could meet the bound have a slice,
+# and the rates between the bound and the best are halved: each time the size of fewest chunks in
+# the
+# middle half is tried, and what is found, or not found in its slice, is an end of the next half.
+# Then both again, with longer slices.  Where there is a time limit, both are done without
+# symmetries
+# before all else, rates first, and no size has more than a part of the time that is left.
+
+
+POINT_EFFORT = 8
+"""First slices that searches may spend in vain on the bound, where there is no time limit."""
+BETWEEN_EFFORT = 2
+"""And on the rates above it."""
+VAIN_PART = 4
+"""A size without a schedule counts as so small a part of a slice, however soon it is known."""
+CLOSE = Fraction(1, 100)
+"""Rates that are no further apart, as a part of the larger, are not halved."""
+PARTS = 2
+"""A size has so small a part of the time that is left .."""
+LEAST_S = 1.0
+""".. but so many seconds, as long as there are any."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateQuestion:
+    """Rates of what, up to so many chunks, and how they are sought.
+
+    ``memory``: of the groups, which are those of every size and number of steps.
+    """
+
+    setting: SynthesisSetting
+    most_chunks: int
+    solver: Solver
+    tell: Tell
+    memory: LadderMemory = field(default_factory=LadderMemory)
+
+
+def best_rate(
+    question: RateQuestion, steps: int, bound: RateBound, best: Fraction | None, watch: StopWatch
+) -> Synthesis | None:
+    """The best schedule found that is better than ``best``; without ``sums`` if none was found.
+
+    None: no size was tried.
+    """
+    search = _Improving(question, steps, bound.value, best, watch)
+    try:
+        search.run()
+    except KeyboardInterrupt:
+        search.stopped = True
+    if search.found is None:
+        return None
+    size, climb = search.found
+    return replace(
+        answered(question.setting, size, bound, climb, watch), interrupted=search.stopped
+    )
+
+
+@dataclass(slots=True)
+class _Climbs:
+    """The climbs of some sizes, and the first slices that they may spend in vain together."""
+
+    setting: SynthesisSetting
+    slices: int
+    of: dict[ScheduleSize, ScheduleClimb] = field(default_factory=dict)
+
+    def spent(self, first_slice: int) -> bool:
+        """Whether that was spent."""
+        spent = sum(climb.spent for climb in self.of.values())
+        vain = sum(climb.over and climb.sums is None for climb in self.of.values())
+        return spent + vain * first_slice // VAIN_PART >= self.slices * first_slice
+
+
+@dataclass(slots=True)
+class _Improving:
+    """Sizes one after the other; ``found``: the best, else the last tried."""
+
+    question: RateQuestion
+    steps: int
+    bound: Fraction
+    best: Fraction | None
+    watch: StopWatch
+    found: tuple[ScheduleSize, ScheduleClimb] | None = None
+    stopped: bool = False
+    known: list[_Climbs] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Until the bound is met, nothing is open, or the time is over."""
+        setting, most = self.question.setting, self.question.most_chunks
+        plain = self._climbs(replace(setting, symmetry=False), BETWEEN_EFFORT)
+        exact = self._climbs(setting, POINT_EFFORT)
+        between = self._climbs(setting, BETWEEN_EFFORT)
+        if self.best is None:
+            self._each(plain, easy(self.steps, self.bound))
+        sizes = tuple(meeting(self.steps, self.bound, most))
+        tried = sizes[:1]
+        if self.watch.remaining_s() is not None:
+            self._halve(plain, _watch_of_one(self.watch))
+            self._each(plain, tried)
+        again = True
+        while again and not self._ended():
+            again = self._each(exact, tried)
+            again |= self._halve(between, self.watch)
+            again |= tried != sizes
+            tried = sizes
+
+    def _climbs(self, setting: SynthesisSetting, slices: int) -> _Climbs:
+        self.known.append(_Climbs(setting, slices))
+        return self.known[-1]
+
+    def _each(self, climbs: _Climbs, sizes: Iterable[ScheduleSize]) -> bool:
+        """A slice for each size that would be better than the best; whether there was one."""
+        tried = False
+        for size in sizes:
+            if not self._ended() and not self._enough(climbs) and self._open(climbs, size):
+                self._try(climbs, size, self.watch)
+                tried = True
+        return tried
+
+    def _halve(self, climbs: _Climbs, watch: StopWatch) -> bool:
+        """Halves the rates between bound and best; whether there was a size to try."""
+        low, tried = self.bound, False
+        while not (self._ended() or watch.expired() or self._enough(climbs)):
+            high = self.best or easy(self.steps, self.bound)[-1].rate
+            if high - low <= CLOSE * high:
+                break
+            size = halfway(
+                *(self.steps, low, high, self.question.most_chunks),
+                lambda one: self._open(climbs, one),
+            )
+            if size is None:
+                break
+            tried = True
+            if not self._try(climbs, size, watch):
+                low = size.rate
+        return tried
+
+    def _try(self, climbs: _Climbs, size: ScheduleSize, watch: StopWatch) -> bool:
+        """Turns until one spent something in vain; whether it found a schedule."""
+        part = _watch_of_one(watch)
+        climb = climbs.of.setdefault(size, self._climb(climbs.setting, size))
+        before = climb.spent
+        while True:
+            climb.turn(part, lambda: self._enough(climbs))
+            if climb.over or climb.spent > before or part.expired() or self._enough(climbs):
+                break
+        self.stopped = climb.interrupted
+        if climb.sums is not None:
+            self.found, self.best = (size, climb), size.rate
+        elif self.found is None or self.found[1].sums is None:
+            self.found = (size, climb)
+        return climb.sums is not None
+
+    def _climb(self, setting: SynthesisSetting, size: ScheduleSize) -> ScheduleClimb:
+        def tell(doing: str) -> None:
+            self.question.tell(SynthesisState(size, self.bound, self.best, doing))
+
+        asked = self.question
+        return climb_of(setting, size, asked.solver, tell, self.watch, asked.memory)
+
+    def _ended(self) -> bool:
+        return self.stopped or self.best == self.bound or self.watch.expired()
+
+    def _enough(self, climbs: _Climbs) -> bool:
+        """Whether enough was tried, where time does not say so."""
+        unlimited = self.watch.remaining_s() is None
+        return unlimited and climbs.spent(FIRST_SLICE[self.question.solver])
+
+    def _open(self, climbs: _Climbs, size: ScheduleSize) -> bool:
+        """Whether it is open, better than the best, and no refuted size has fewer chunks."""
+        if size in climbs.of and climbs.of[size].over:
+            return False
+        if self.best is not None and size.rate >= self.best:
+            return False
+        every = (pair for one in self.known for pair in one.of.items())
+        refuted = (one for one, climb in every if climb.refuted)
+        return not any(one.rounds >= size.rounds and one.chunks <= size.chunks for one in refuted)
+
+
+def _watch_of_one(watch: StopWatch) -> StopWatch:
+    """The watch of one size: a part of what is left."""
+    left = watch.remaining_s()
+    if left is None:
+        return watch
+    return watch.ending_at(watch.elapsed_s() + min(left, max(left / PARTS, LEAST_S)))
+
+
+# Which rounds and chunks to try for so many steps, between a bound and the best rate known.
+
+
+MULTIPLES = 2
+"""Of the least chunks at which a schedule could meet the bound, so many multiples are tried."""
+EASY = 3
+"""So many sizes of one chunk, each with twice the rounds of the one before."""
+
+
+def easy(steps: int, bound: Fraction) -> tuple[ScheduleSize, ...]:
+    """Sizes of one chunk: the fewest rounds that the bound allows, twice as many, and so on."""
+    least = max(steps, -(-bound.numerator // bound.denominator))
+    return tuple(ScheduleSize(steps, least * 2**n, 1) for n in range(EASY))
+
+
+def meeting(steps: int, bound: Fraction, most_chunks: int) -> Iterator[ScheduleSize]:
+    """Sizes whose rate is the bound, the fewest chunks first."""
+    least = -(-steps // bound.numerator)
+    for times in range(least, least + MULTIPLES):
+        if times * bound.denominator <= most_chunks:
+            yield ScheduleSize(steps, times * bound.numerator, times * bound.denominator)
+
+
+def halfway(
+    steps: int,
+    low: Fraction,
+    high: Fraction,
+    most_chunks: int,
+    wanted: Callable[[ScheduleSize], bool] = lambda _: True,
+) -> ScheduleSize | None:
+    """The wanted size of fewest chunks whose rate is in the middle half between two rates.
+
+    Where that has none, one anywhere between them, both left out; None: there is none either.
+    """
+    quarter = (high - low) / 4
+    for least, most in ((low + quarter, high - quarter), (low, high)):
+        sizes = (s for s in inside(steps, low, high, most_chunks) if least <= s.rate <= most)
+        found = next((size for size in sizes if wanted(size)), None)
+        if found is not None:
+            return found
+    return None
+
+
+def inside(steps: int, low: Fraction, high: Fraction, most_chunks: int) -> Iterator[ScheduleSize]:
+    """All sizes of a rate above ``low`` and below ``high``: fewest chunks, fewest rounds first."""
+    for chunks in range(1, most_chunks + 1):
+        rounds = max(steps, int(low * chunks) + 1)
+        while rounds < high * chunks:
+            yield ScheduleSize(steps, rounds, chunks)
+            rounds += 1

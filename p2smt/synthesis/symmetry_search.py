@@ -1,0 +1,263 @@
+"""Tries groups from the largest down, classes from the narrowest up, in growing slices of effort.
+
+A turn gives every search that is open a slice; the next turn gives all that are still open a longer
+one.  Wider classes and small groups, which cost more and seldom find what the others cannot, begin
+in later turns.  Slices are of the solver's own effort, so that answers do not depend on the
+machine.  The last search that is open has no slice, but all the time that is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import NamedTuple
+
+from p2smt.errors import TooLarge
+from p2smt.problems.schedule import ScheduleClass, ScheduleSymmetry, SumSchedule
+from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.solvers.questions import Solver
+from p2smt.synthesis.group_order import LadderMemory
+from p2smt.synthesis.question import (
+    Attempt,
+    GroupRung,
+    ScheduleSize,
+    SynthesisSetting,
+    copied,
+    rungs,
+    too_many_pairs,
+)
+from p2smt.synthesis.replay import all_reduce, all_reduce_problem
+
+FIRST_SLICE: Mapping[Solver, int] = {Solver.CPSAT: 1000, Solver.Z3: 5_000_000}
+"""Effort (:class:`~p2smt.result.SearchLimits`) of the first slice: about a second."""
+GROWTH = 4
+"""How many times longer each slice is than the one before."""
+SMALLER = 4
+"""Groups so many times smaller than the largest begin a turn later, and so on."""
+WIDER = (ScheduleClass.ACCUMULATORS, ScheduleClass.PARTIAL_SUMS)
+"""Classes that begin in the second turn, with slices of a part of it."""
+WIDER_PART = 4
+
+
+class Trial(NamedTuple):
+    """A group and a class to try, from which turn on."""
+
+    rung: GroupRung
+    family: ScheduleClass | None
+    start: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether all schedules with the group that are asked about are in the class."""
+        return self.family in (None, ScheduleClass.PARTIAL_SUMS)
+
+    def __str__(self) -> str:
+        order = self.rung.order
+        how = "without symmetry" if order == 1 else f"with a group of {order}"
+        return how if self.family is None else f"{how}, {self.family.value}"
+
+
+TrialSearch = Callable[[Trial, SearchLimits], Result[SumSchedule]]
+
+
+@dataclass(slots=True)
+class ScheduleClimb:
+    """What is known of one size: ``sums`` once found; of every trial the last attempt.
+
+    ``waiting`` are the trials that are open; ``spent``: effort of searches that came to no end.
+    ``unsettled``: groups that are not refuted in the widest class, of those seen so far;
+    ``listed``: whether all were seen.
+    """
+
+    waiting: Iterable[Trial]
+    search: TrialSearch
+    first_slice: int
+    turns: int = 0
+    spent: int = 0
+    known: dict[Trial, Attempt] = field(default_factory=dict)
+    unsettled: set[Trial] = field(default_factory=set)
+    listed: bool = False
+    sums: SumSchedule | None = None
+    over: bool = False
+    interrupted: bool = False
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """The last attempt of every trial, in the order in which they ended."""
+        return tuple(self.known.values())
+
+    @property
+    def refuted(self) -> bool:
+        """Whether it is proved that there is no schedule."""
+        return any(attempt.refutes_all for attempt in self.known.values())
+
+    @property
+    def groups_refuted(self) -> bool:
+        """Whether every group was searched to the end, in the widest class, and has no schedule."""
+        groups = [a for a in self.known.values() if a.order > 1 and a.complete]
+        return self.listed and not self.unsettled and bool(groups)
+
+    def finish(self, watch: StopWatch) -> None:
+        """Turn after turn, until a schedule is found, nothing is open, or the time is over."""
+        while not self.over and not watch.expired():
+            self.turn(watch, to_the_end=True)
+
+    def turn(
+        self,
+        watch: StopWatch,
+        enough: Callable[[], bool] = lambda: False,
+        *,
+        to_the_end: bool = False,
+    ) -> None:
+        """One slice for every trial that is open; ``to_the_end``: all the time for the last one.
+
+        No search is begun after the time is over, or ``enough`` was tried.
+        On KeyboardInterrupt it is ``over`` and ``interrupted``.
+        """
+        try:
+            again = self._tried(watch, enough, to_the_end)
+        except KeyboardInterrupt:
+            self.over = self.interrupted = True
+            return
+        self.over = self.over or not again
+        self.waiting, self.turns = again, self.turns + 1
+
+    def _tried(
+        self, watch: StopWatch, enough: Callable[[], bool], to_the_end: bool
+    ) -> Iterable[Trial]:
+        """The trials that are open still; first those that no time was left for, not made yet."""
+        again: list[Trial] = []
+        waiting = with_last(self.waiting)
+        for trial, last in waiting:
+            if watch.expired():
+                return chain([trial], (one for one, _ in waiting), again)
+            alone = last and not again and to_the_end
+            self.listed = self.listed or last
+            if trial.rung.order > 1 and trial.complete:
+                self.unsettled.add(trial)
+            effort = self._slice(trial)
+            if enough() or (effort is None and not alone):
+                again.append(trial)
+                continue
+            limits = replace(watch.left(), effort=None if alone else effort)
+            found, late = self._try(trial, limits)
+            if found.value is not None or self.known[trial].refutes_all:
+                self.sums, self.over = found.value, True
+                return []
+            if late:
+                again.append(trial)
+                self.spent += limits.effort or 0
+        return again
+
+    def _slice(self, trial: Trial) -> int | None:
+        """The effort of a trial in this turn; None: it is not its turn."""
+        part = WIDER_PART if trial.family in WIDER else 1
+        turns = self.turns - trial.start
+        return None if turns < 0 else int(self.first_slice // part * GROWTH**turns)
+
+    def _try(self, trial: Trial, limits: SearchLimits) -> tuple[Result[SumSchedule], bool]:
+        """The answer of one search, and whether more time could give another one."""
+        self.known.pop(trial, None)
+        found: Result[SumSchedule]
+        try:
+            found = self.search(trial, limits)
+            late = found.status is Status.UNKNOWN
+        except TooLarge as error:
+            found = Result(Status.UNKNOWN, stats=SolveStats("none", reason=str(error)))
+            late = False
+        self.known[trial] = _attempt(trial, found)
+        if found.status is Status.INFEASIBLE:
+            self.unsettled.discard(trial)
+        return found, late
+
+
+def climb_of(
+    setting: SynthesisSetting,
+    size: ScheduleSize,
+    solver: Solver,
+    tell: Callable[[str], None],
+    watch: StopWatch | None = None,
+    memory: LadderMemory | None = None,
+) -> ScheduleClimb:
+    """The trials of one size; ``tell``: what is tried; ``watch``, ``memory``: of the groups."""
+    large = too_many_pairs(setting, size.chunks)
+
+    def search(trial: Trial, limits: SearchLimits) -> Result[SumSchedule]:
+        tell(str(trial))
+        if large:
+            raise TooLarge(*large)
+        if trial.family is None:
+            return copied(setting, size, trial.rung.symmetries, limits, solver)
+        return summed(setting, size, trial.family, trial.rung.symmetries, limits, solver)
+
+    waiting = trials(setting, size, solver, watch, memory)
+    return ScheduleClimb(waiting, search, FIRST_SLICE[solver])
+
+
+def trials(
+    setting: SynthesisSetting,
+    size: ScheduleSize,
+    solver: Solver,
+    watch: StopWatch | None = None,
+    memory: LadderMemory | None = None,
+) -> Iterator[Trial]:
+    """Every group with the first class, then with the next."""
+    families = CLASSES[solver] if setting.adds else (None,)
+    groups: list[tuple[GroupRung, int]] = []
+    largest = 1
+    for rung in rungs(setting, size.chunks, watch, memory):
+        largest = max(largest, rung.order)
+        later = int(math.log(largest / rung.order, SMALLER) + 1e-9)
+        groups.append((rung, later))
+        yield Trial(rung, families[0], later)
+    for family in families[1:]:
+        yield from (Trial(rung, family, max(1, later)) for rung, later in groups)
+
+
+def with_last(every: Iterable[Trial]) -> Iterator[tuple[Trial, bool]]:
+    """Each trial, and whether it is the last."""
+    waiting = iter(every)
+    one = next(waiting, None)
+    while one is not None:
+        after = next(waiting, None)
+        yield one, after is None
+        one = after
+
+
+def _attempt(trial: Trial, found: Result[SumSchedule]) -> Attempt:
+    order, stats = trial.rung.order, found.stats
+    return Attempt(order, trial.family, found.status, stats.wall_s, stats.reason)
+
+
+# Schedules of all-reduces, from the search in one class.
+
+
+CLASSES = {Solver.CPSAT: tuple(ScheduleClass), Solver.Z3: (ScheduleClass.PARTIAL_SUMS,)}
+"""The classes that a solver has encodings of, in the order in which they are tried."""
+
+
+def summed(
+    setting: SynthesisSetting,
+    size: ScheduleSize,
+    family: ScheduleClass,
+    symmetries: tuple[ScheduleSymmetry, ...],
+    limits: SearchLimits,
+    solver: Solver,
+) -> Result[SumSchedule]:
+    """A schedule: FEASIBLE; INFEASIBLE: none of the class with these symmetries; UNKNOWN.
+
+    Raises:
+        TooLarge: the problem exceeds a limit of the encoding.
+    """
+    problem = all_reduce_problem(
+        setting.fabric,
+        size.chunks,
+        size.steps,
+        size.rounds,
+        family,
+        setting.messages,
+        symmetries,
+    )
+    return all_reduce(problem, limits, solver)

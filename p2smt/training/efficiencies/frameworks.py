@@ -1,0 +1,148 @@
+"""Frameworks that are known, by name and by the published runs that they trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from importlib.resources import files
+
+from p2smt.cluster.error_model import build_device
+from p2smt.cluster.file import load_topology
+from p2smt.cluster.topology import Topology
+from p2smt.errors import InputError, did_you_mean
+from p2smt.files.validation import validated
+from p2smt.files.yaml_text import load_yaml
+from p2smt.training.efficiencies.file_model import (
+    FrameworkModel,
+    FrameworksModel,
+    RunHardwareModel,
+    RunHardwaresModel,
+)
+from p2smt.training.efficiency import Framework
+
+FOLDER = "p2smt.training.efficiencies"
+_FILE = "frameworks.yaml"
+
+
+def framework_names() -> tuple[str, ...]:
+    """Their names, sorted."""
+    return tuple(sorted(_known()))
+
+
+def framework(name: str) -> Framework:
+    """What a framework overlaps.
+
+    Raises:
+        InputError: it is not known.
+    """
+    found = _found(name)
+    return Framework(
+        name=found.name,
+        tp_hidden=found.tp_hidden,
+        pp_hidden=found.pp_hidden,
+        dp_hidden=found.dp_hidden,
+        fetch_hidden=found.fetch_hidden,
+        gradient_bytes=found.gradient_bytes,
+        gradient_bytes_fp16=found.gradient_bytes_fp16,
+        attention=found.attention,
+    )
+
+
+def layer_seconds(name: str) -> float:
+    """What launches of a layer's kernels take in a framework, forward and backward.
+
+    Raises:
+        InputError: the framework is not known.
+    """
+    return _found(name).layer_s
+
+
+def framework_of_group(group: str) -> str:
+    """The framework of a group of published runs; empty where that is not known."""
+    for name, found in _known().items():
+        if group.startswith(tuple(found.groups)):
+            return name
+    return ""
+
+
+def _found(name: str) -> FrameworkModel:
+    found = _known().get(name)
+    if found is None:
+        names = framework_names()
+        remedy = did_you_mean(name, names) or f"known are {', '.join(names)}"
+        raise InputError(f"framework {name[:40]!r}", "is not known", remedy)
+    return found
+
+
+@cache
+def _known() -> dict[str, FrameworkModel]:
+    text = files(FOLDER).joinpath(_FILE).read_text(encoding="utf-8")
+    read = validated(FrameworksModel, load_yaml(text, _FILE), _FILE)
+    return {found.name: found for found in read.frameworks}
+
+
+# Hardware by the names that files of runs use: the topology of so many devices.
+
+
+_HARDWARE_FILE = "hardware.yaml"
+_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class NamedHardware:
+    """A preset by name, the family of its devices, and the framework where a run names none."""
+
+    name: str
+    preset: str
+    family: str
+    framework: str
+
+
+def named_hardware(name: str) -> NamedHardware:
+    """What a name stands for.
+
+    Raises:
+        InputError: it is not known.
+    """
+    found = _found_hardware(name)
+    return NamedHardware(found.name, found.topology, found.family, found.framework)
+
+
+@lru_cache(_KEPT)
+def topology_of(name: str, devices: int) -> Topology:
+    """The topology of so many devices: whole nodes, or a part of one node.
+
+    Raises:
+        InputError: the name is not known, or the devices fill no whole nodes.
+    """
+    found = _found_hardware(name)
+    topology = load_topology(f"{found.topology}:1")
+    node = topology.devices
+    if devices < node:
+        inner = replace(topology.levels[-1], size=devices)
+        topology = replace(topology, levels=(*topology.levels[:-1], inner))
+    elif devices % node:
+        rule = f"must be a multiple of {node}, as {found.topology} has in a node"
+        raise InputError(f"{devices} devices of {name}", rule)
+    else:
+        topology = topology.with_outermost(devices // node)
+    return (
+        topology if found.device is None else replace(topology, device=build_device(found.device))
+    )
+
+
+def _found_hardware(name: str) -> RunHardwareModel:
+    found = _known_hardware().get(name)
+    if found is None:
+        remedy = (
+            did_you_mean(name, _known_hardware()) or f"known are {', '.join(_known_hardware())}"
+        )
+        raise InputError(f"hardware {name[:40]!r}", "is not known", remedy)
+    return found
+
+
+@cache
+def _known_hardware() -> dict[str, RunHardwareModel]:
+    text = files(FOLDER).joinpath(_HARDWARE_FILE).read_text(encoding="utf-8")
+    read = validated(RunHardwaresModel, load_yaml(text, _HARDWARE_FILE), _HARDWARE_FILE)
+    return {found.name: found for found in read.hardware}

@@ -1,0 +1,93 @@
+"""How much of a device's peak a framework reaches: constants fitted to measured runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from p2smt.errors import InputError
+from p2smt.training.strategy import Batch, Strategy
+from p2smt.training.transformer import Transformer
+
+MAX_ELEMENT_BYTES = 8
+MIN_PART, MAX_LAYER_S = 1e-6, 1e6
+"""What bounds the constants, so that no time is infinite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """What a framework overlaps: facts of its code, not fitted.
+
+    ``tp_hidden``: collectives of tp run beside the matrix products, by parts.
+    ``pp_hidden``: the part of sends between stages that interleaving hides.
+    ``dp_hidden``: reductions of gradients run during the backward pass.
+    ``fetch_hidden``: parameters of ZeRO-3 are gathered while layers compute.
+    ``gradient_bytes``: bytes of a gradient's element as it is reduced, where training is in bf16;
+    ``gradient_bytes_fp16`` where it is in fp16.
+    ``attention``: rate of its fused attention, as a part of what matrix products reach.
+    """
+
+    name: str
+    tp_hidden: bool
+    pp_hidden: float
+    dp_hidden: bool
+    fetch_hidden: bool
+    gradient_bytes: int
+    gradient_bytes_fp16: int = 2
+    attention: float = 1.0
+
+    def __post_init__(self) -> None:
+        whose = f"framework {self.name[:40]}"
+        if not 0 <= self.pp_hidden <= 1:
+            raise InputError(f"{whose}: pp_hidden {self.pp_hidden}", "must be a part, from 0 to 1")
+        if not MIN_PART <= self.attention <= 1:
+            rule = f"must be a part of the products' rate, from {MIN_PART:g} to 1"
+            raise InputError(f"{whose}: attention {self.attention}", rule)
+        for key in ("gradient_bytes", "gradient_bytes_fp16"):
+            if getattr(self, key) not in range(1, MAX_ELEMENT_BYTES + 1):
+                rule = f"must be a whole number from 1 to {MAX_ELEMENT_BYTES}"
+                raise InputError(f"{whose}: {key} {getattr(self, key)}", rule)
+
+    def reduced_bytes(self, dtype: str) -> int:
+        """Bytes of a gradient's element as it is reduced in training of a data type."""
+        return self.gradient_bytes_fp16 if dtype == "fp16" else self.gradient_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """The part of the peak that matrix products reach by a framework on a device.
+
+    ``fraction`` multiplies peak and memory bandwidth; ``layer_s`` is spent in each layer besides
+    (launches of kernels), forward and backward together.  ``runs``: how many measured runs it was
+    fitted to; ``error``: their mean relative error where the group of each was left out.
+    """
+
+    name: str
+    device: str
+    framework: Framework
+    fraction: float
+    layer_s: float
+    runs: int
+    error: float
+
+    def __post_init__(self) -> None:
+        whose = f"efficiency {self.name[:40]}"
+        if not MIN_PART <= self.fraction <= 1 or not 0 <= self.layer_s <= MAX_LAYER_S:
+            given = f"{whose}: {self.fraction} of the peak, {self.layer_s} s"
+            rule = f"must be a part from {MIN_PART:g} to 1, and a time from 0 to {MAX_LAYER_S:g} s"
+            raise InputError(given, rule)
+        if self.runs < 0 or not 0 <= self.error < inf:
+            given = f"{whose}: {self.runs} runs, error {self.error}"
+            raise InputError(given, "must be a count and a finite error, neither negative")
+
+
+# A training run as it is asked about: what is trained, on what, and how it is spread.
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRun:
+    """A model, the batch of an iteration, and a strategy."""
+
+    model: Transformer
+    batch: Batch
+    strategy: Strategy

@@ -1,0 +1,1 @@
+"""What strategies compute, hold and send, as one table of formulas."""

@@ -1,0 +1,196 @@
+"""The symbols of the formulas, as docs/planning.md explains them.
+
+Switches are 0 or 1.  Symbols of a stage differ between the stages of one strategy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sympy import Expr, Max, Symbol
+
+
+def _symbol(name: str) -> Symbol:
+    return Symbol(name, nonnegative=True)
+
+
+# of the model
+L = _symbol("L")
+h = _symbol("h")
+a = _symbol("a")
+e = _symbol("e")
+q = _symbol("q")
+k = _symbol("k")
+f = _symbol("f")
+g = _symbol("g")
+V = _symbol("V")
+tied = _symbol("tied")
+
+# of the batch
+B = _symbol("B")
+s = _symbol("s")
+
+# of the strategy
+t = _symbol("t")
+p = _symbol("p")
+d = _symbol("d")
+c = _symbol("c")
+v = _symbol("v")
+b = _symbol("b")
+sp = _symbol("sp")
+zero_1 = _symbol("zero_1")
+zero_2 = _symbol("zero_2")
+zero_3 = _symbol("zero_3")
+selective = _symbol("selective")
+full = _symbol("full")
+flash = _symbol("flash")
+
+# of the framework
+G = _symbol("G")
+fused = _symbol("fused")
+overlap_tp = _symbol("overlap_tp")
+overlap_pp = _symbol("overlap_pp")
+overlap_dp = _symbol("overlap_dp")
+overlap_fetch = _symbol("overlap_fetch")
+
+# of the device
+peak = _symbol("peak")
+W = _symbol("W")
+eta = _symbol("eta")
+layer_s = _symbol("layer_s")
+
+# of a stage
+i = _symbol("i")
+n = _symbol("n")
+n_uneven = Symbol("n_uneven", real=True)
+first = _symbol("first")
+last = _symbol("last")
+
+MEANINGS: tuple[tuple[Symbol, str], ...] = (
+    (L, "layers of the model"),
+    (h, "hidden size"),
+    (a, "query heads"),
+    (e, "elements of a head"),
+    (q, "elements of the queries of a token, a e"),
+    (k, "elements of the keys of a token, and of its values"),
+    (f, "width inside the MLP"),
+    (g, "input matrices of the MLP: 2 if gated, else 1"),
+    (V, "vocabulary"),
+    (tied, "1 if embedding and logits are one matrix"),
+    (B, "sequences in an iteration"),
+    (s, "tokens in a sequence"),
+    (t, "tensor parallelism"),
+    (p, "pipeline stages"),
+    (d, "data parallelism"),
+    (c, "context parallelism"),
+    (v, "chunks of a stage"),
+    (b, "sequences in a micro-batch"),
+    (sp, "1 with sequence parallelism"),
+    (zero_1, "1 from ZeRO stage 1 on: optimizer sharded"),
+    (zero_2, "1 from ZeRO stage 2 on: gradients sharded"),
+    (zero_3, "1 at ZeRO stage 3: parameters sharded"),
+    (selective, "1 if attention is computed again"),
+    (full, "1 if whole layers are computed again"),
+    (flash, "1 with fused attention"),
+    (G, "bytes of an element of a gradient"),
+    (fused, "rate of fused attention, as a part of what matrix products reach"),
+    (overlap_tp, "1 if collectives of tp run beside matrix products"),
+    (overlap_pp, "part of sends between stages that interleaving hides"),
+    (overlap_dp, "1 if gradients are reduced during the backward pass"),
+    (overlap_fetch, "1 if parameters of ZeRO-3 are gathered during computation"),
+    (peak, "flop/s of matrix products"),
+    (W, "bytes/s of the device's memory"),
+    (eta, "part of peak and memory bandwidth that the framework reaches"),
+    (layer_s, "seconds that a layer takes besides, forward and backward"),
+    (i, "number of a stage, from 0"),
+    (n, "layers of the stage"),
+    (n_uneven, "layers that it holds more than if its chunks were alike, counted step by step"),
+    (first, "1 if the stage has the embedding"),
+    (last, "1 if the stage has the logits"),
+)
+"""Every symbol that is given from outside, and what it stands for."""
+
+
+# A row of the table of formulas.
+
+
+PAPER = "arXiv 2205.05198"  # Reducing Activation Recomputation in Large Transformer Models
+MEGATRON = "arXiv 2104.04473"  # Efficient Large-Scale Language Model Training on GPU Clusters
+ZERO = "arXiv 1910.02054"  # ZeRO: Memory Optimizations Toward Training Trillion Parameter Models
+FLASH = "arXiv 2205.14135"  # FlashAttention
+RING = "arXiv 2310.01889"  # Ring Attention with Blockwise Transformers
+COUNTED = "counted"
+"""Follows from the operation itself: what is multiplied, read, or written."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaRow:
+    """A named quantity: an expression in given symbols and the names of other rows.
+
+    ``meaning`` says in words what it is, ``source`` where the formula is from.
+    """
+
+    name: str
+    expression: Expr
+    unit: str
+    meaning: str
+    source: str
+
+    @property
+    def symbol(self) -> Symbol:
+        """The symbol by which other rows name it."""
+        return Symbol(self.name, nonnegative=True)
+
+
+# Rows: tokens, micro-batches, and the elements of matrices on a device.
+
+
+TOKENS = FormulaRow("tokens", b * s / c, "tokens", "of a micro-batch on a device", COUNTED)
+MICRO_BATCHES = FormulaRow(
+    "micro_batches", B / (d * b), "", "that go through a pipeline in an iteration", COUNTED
+)
+SPREAD = FormulaRow(
+    "spread",
+    1 + sp * (t - 1),
+    "",
+    "devices over which activations between the matrices of tp are split",
+    "arXiv 2205.05198 section 4.2.2",
+)
+QUERY_WIDTH = FormulaRow(
+    "query_width", q / t, "elements", "queries of a token on a device", COUNTED
+)
+KEY_WIDTH = FormulaRow(
+    "key_width",
+    Max(k / t, e),
+    "elements",
+    "keys of a token on a device; a head is not divided, but held several times",
+    COUNTED,
+)
+LAYER_PARAMETERS = FormulaRow(
+    "layer_parameters",
+    2 * h * QUERY_WIDTH.symbol + 2 * h * KEY_WIDTH.symbol + (g + 1) * h * f / t,
+    "elements",
+    "matrices of a layer on a device; norms and biases are left out",
+    COUNTED,
+)
+END_PARAMETERS = FormulaRow(
+    "end_parameters", V * h / t, "elements", "embedding, or logits, on a device", COUNTED
+)
+STAGE_PARAMETERS = FormulaRow(
+    "stage_parameters",
+    n * LAYER_PARAMETERS.symbol + END_PARAMETERS.symbol * (first + last - tied * first * last),
+    "elements",
+    "matrices of a stage on a device; tied ones are on both ends",
+    COUNTED,
+)
+
+SIZE_ROWS = (
+    TOKENS,
+    MICRO_BATCHES,
+    SPREAD,
+    QUERY_WIDTH,
+    KEY_WIDTH,
+    LAYER_PARAMETERS,
+    END_PARAMETERS,
+    STAGE_PARAMETERS,
+)

@@ -1,0 +1,122 @@
+"""The time and the memory of an iteration on a placement."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from p2smt.cluster.link import Device
+from p2smt.cluster.topology import Topology
+from p2smt.cost.loads.level_use import FloatArray
+from p2smt.parallelism.placement import Placement
+from p2smt.training.efficiency import Efficiency, TrainingRun
+from p2smt.training.formulas.stages import StrategyColumns
+from p2smt.training.pipeline import (
+    RequestTime,
+    StageTimes,
+    StrategyWork,
+    axis_request,
+    axis_requests,
+    call_seconds,
+    default_placement,
+    stage_times,
+    work,
+)
+from p2smt.training.prediction import AxisRequest, MemoryParts, Prediction, PricedRequest, TimeParts
+from p2smt.training.strategy import AXES
+from p2smt.training.validity import check
+
+
+def predict(
+    run: TrainingRun,
+    topology: Topology,
+    efficiency: Efficiency,
+    placement: Placement | None = None,
+) -> Prediction:
+    """Time and memory of an iteration; one collective answers each request.
+
+    Args:
+        run: the model, the batch and the strategy.
+        topology: its device and its links; its library prices the collectives.
+        efficiency: what the framework reaches and overlaps.
+        placement: a row for each of ``AXES`` in their order; None: Megatron's order.
+
+    Raises:
+        InputError: the strategy cannot run (:mod:`p2smt.training.validity`), the placement is of
+            other sizes, or the topology names no device.
+    """
+    check(run.model, run.batch, run.strategy, topology.devices)
+    if placement is None:
+        placement = default_placement(topology, run.strategy)
+    else:
+        placement.check(topology.sizes, run.strategy.sizes)
+    requests = axis_requests(run.model, run.batch, run.strategy, efficiency.framework)
+    call_s = {one.name: call_seconds(topology, run.strategy, one, placement) for one in requests}
+    return predict_with(run, topology.known_device, efficiency, call_s)
+
+
+def predict_with(
+    run: TrainingRun, device: Device, efficiency: Efficiency, call_s: dict[str, float]
+) -> Prediction:
+    """The same for given seconds of a call of each request, by its name.
+
+    Raises:
+        InputError: the strategy does not fit the model, or the device has no peak for its type.
+    """
+    columns = StrategyColumns.of((run.strategy,))
+    done = work(run.model, run.batch, columns, device, efficiency)
+    times = stage_times(done, call_s)
+    stage = int(times.stage_s[0].argmax())
+    return Prediction(
+        time=_time_parts(times, stage),
+        memory=_memory_parts(done),
+        requests=tuple(_priced(run, times, stage, call_s)),
+        model_flops=done.flops,
+        tokens=run.batch.sequences * run.batch.tokens,
+        devices=run.strategy.devices,
+        peak_flops=device.peak_flops(run.strategy.dtype),
+    )
+
+
+def _time_parts(times: StageTimes, stage: int) -> TimeParts:
+    micro_batches = float(times.work.micro_batches[0])
+    visible = dict.fromkeys(AXES, 0.0)
+    for time in times.repeated:
+        visible[_axis(time)] += micro_batches * float(time.visible_s[0, stage])
+    for time in times.once:
+        visible[_axis(time)] += float(time.visible_s[0, 0])
+    return TimeParts(
+        compute_s=micro_batches * float(times.work.compute_s[0, stage]),
+        bubble_s=float(times.bubble_s[0]),
+        communication_s=tuple(visible.items()),
+        optimizer_s=float(times.work.optimizer_s[0]),
+    )
+
+
+def _axis(time: RequestTime) -> str:
+    """The axis whose breakdown a request belongs to: what dp and cp share is dp's."""
+    return time.request.column.axes[0]
+
+
+def _memory_parts(done: StrategyWork) -> MemoryParts:
+    parts: FloatArray = np.stack([part[0] for part in done.memory_parts])
+    worst = int(parts.sum(axis=0).argmax())
+    parameters, gradients, optimizer, activations = np.ceil(parts[:, worst]).astype(int).tolist()
+    stage = int(done.stages.index[0, worst])
+    return MemoryParts(parameters, gradients, optimizer, activations, stage)
+
+
+def _priced(
+    run: TrainingRun, times: StageTimes, stage: int, call_s: dict[str, float]
+) -> list[PricedRequest]:
+    """Every request of the slowest stage, with its seconds in an iteration."""
+    found = []
+    for time in (*times.repeated, *times.once):
+        once = time.request.column.once
+        many, at = (1.0, 0) if once else (float(times.work.micro_batches[0]), stage)
+        calls = round(many * float(time.request.column.calls[0, at]))
+        if calls:
+            request: AxisRequest = axis_request(time.request.column, run.strategy, 0, calls)
+            visible_s = many * float(time.visible_s[0, at])
+            hidden_s = many * float(time.total_s[0, at]) - visible_s
+            found.append(PricedRequest(request, call_s[request.name], visible_s, hidden_s))
+    return found

@@ -1,0 +1,1 @@
+"""Published training runs, and the fit of efficiencies to them."""

@@ -1,0 +1,106 @@
+"""The ``training`` block of a plan file: written from an estimate, and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from p2smt.plans.problem import located
+from p2smt.plans.training.file_model import PredictionBlock, TrainingBlock
+from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
+from p2smt.training.prediction import Prediction, RunEstimate
+from p2smt.training.strategy import Batch, Recompute, Strategy
+from p2smt.training.transformer import Transformer
+
+TOLERANCE = 1e-9
+"""Relative: times that differ by less are summed in another order."""
+
+
+def training_data(found: RunEstimate) -> dict[str, Any]:
+    """The block as plain data, valid under :class:`TrainingBlock`."""
+    model, strategy = asdict(found.run.model), asdict(found.run.strategy)
+    del model["sources"]
+    return {
+        "model": model,
+        "batch": asdict(found.run.batch),
+        "strategy": strategy
+        | {"recompute": found.run.strategy.recompute.value, "split": list(strategy["split"])},
+        "efficiency": asdict(found.efficiency),
+        "memory_bytes": found.capacity_bytes,
+        "prediction": prediction_data(found.prediction),
+    }
+
+
+def prediction_data(prediction: Prediction) -> dict[str, Any]:
+    """What was predicted, valid under :class:`PredictionBlock`."""
+    time = prediction.time
+    return {
+        "iteration_s": time.iteration_s,
+        "compute_s": time.compute_s,
+        "bubble_s": time.bubble_s,
+        "optimizer_s": time.optimizer_s,
+        "communication": [{"axis": axis, "seconds": s} for axis, s in time.communication_s],
+        "memory": asdict(prediction.memory),
+        "requests": [
+            {
+                "name": one.request.name,
+                "call_s": one.call_s,
+                "visible_s": one.visible_s,
+                "hidden_s": one.hidden_s,
+            }
+            for one in prediction.requests
+        ],
+        "model_flops": prediction.model_flops,
+    }
+
+
+def run_of(block: TrainingBlock, source: str) -> TrainingRun:
+    """The run that a block tells of.
+
+    Raises:
+        InputError: sizes that make no model or strategy; names ``source``.
+    """
+    with located(f"{source}: training"):
+        strategy = block.strategy.model_dump()
+        strategy |= {
+            "recompute": Recompute(strategy["recompute"]),
+            "split": tuple(strategy["split"]),
+        }
+        model = Transformer(**block.model.model_dump())
+        return TrainingRun(model, Batch(**block.batch.model_dump()), Strategy(**strategy))
+
+
+def efficiency_in(block: TrainingBlock, source: str) -> Efficiency:
+    """The constants in a block.
+
+    Raises:
+        InputError: they are none; names ``source``.
+    """
+    with located(f"{source}: training"):
+        values = block.efficiency.model_dump()
+        return Efficiency(**values | {"framework": Framework(**values["framework"])})
+
+
+def misstated(said: PredictionBlock, found: Prediction) -> Iterator[str]:
+    """What a block says otherwise than the model of cost finds, number by number."""
+    yield from _differ("", said.model_dump(), prediction_data(found))
+
+
+def _differ(where: str, said: Any, found: Any) -> Iterator[str]:
+    match said, found:
+        case dict(), dict():
+            for key, value in found.items():
+                yield from _differ(f"{where}.{key}" if where else key, said[key], value)
+        case list(), list():
+            if len(said) != len(found):
+                yield f"training {where} has {len(said)} entries, the model of cost {len(found)}"
+                return
+            for number, (one, other) in enumerate(zip(said, found, strict=True)):
+                yield from _differ(f"{where}[{number}]", one, other)
+        case float(), float() | int():
+            if abs(said - found) > TOLERANCE * max(abs(found), 1e-30):
+                yield f"training {where} says {said}, the model of cost {found}"
+        case _:
+            if said != found:
+                yield f"training {where} says {said}, the model of cost {found}"

@@ -1,0 +1,1 @@
+"""Search of the best strategy, placement and programs of a training run."""

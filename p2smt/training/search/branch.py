@@ -1,0 +1,307 @@
+"""Branch and bound over strategies: by their bounds, until none can be among the best or near.
+
+The first bound is that of free communication; others follow for what it leaves open.  A strategy
+whose bound is above the cutoff is closed; the cutoff only falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import isclose
+from typing import Protocol
+
+import numpy as np
+
+from p2smt.errors import EncodingBug, OutOfTimeError
+from p2smt.parallelism.placement import IntArray, Matrix, Placement
+from p2smt.parallelism.request import Request
+from p2smt.plans.solution import SAME, RequestAnswer
+from p2smt.result import Status, StopWatch
+from p2smt.search.placements import obeys
+from p2smt.training.efficiency import TrainingRun
+from p2smt.training.iteration import predict, predict_with
+from p2smt.training.pipeline import default_placement
+from p2smt.training.prediction import Prediction
+from p2smt.training.search.answer import PlannedStrategy
+from p2smt.training.search.bounds_table import Closed, Ledger
+from p2smt.training.search.prices import PlacedCandidates, Seconds, as_matrix
+
+_FIRST, _CHUNK = 64, 256
+"""Rows that are looked at before any time is known, and those that are bounded together."""
+Bound = Callable[[IntArray], Seconds]
+"""A bound on the seconds of an iteration of each row."""
+
+
+class StrategyTiming(Protocol):
+    """How strategies are timed on their placements."""
+
+    @property
+    def pricing(self) -> PlacedCandidates:
+        """The candidates on their placements."""
+        ...
+
+    @property
+    def bounds(self) -> Sequence[Bound]:
+        """Bounds, the cheapest to come by first."""
+        ...
+
+    @property
+    def together(self) -> int:
+        """How many rows are best timed together."""
+        ...
+
+    @property
+    def sampled(self) -> bool:
+        """Whether timing is cheap: then the best of the rows bounded so far are timed at once."""
+        ...
+
+    def settle(self, ledger: Ledger, rows: IntArray, cutoff_s: float, watch: StopWatch) -> None:
+        """Find the best placement of each row, or that it is above the cutoff.
+
+        Raises:
+            OutOfTimeError: the watch expired.
+        """
+        ...
+
+    def learn(self, row: int, place: int, limit_s: float, watch: StopWatch) -> None:
+        """Find what a row takes on a class of placements, unless that is above a limit.
+
+        Raises:
+            OutOfTimeError: the watch expired.
+        """
+        ...
+
+    def known_s(self, row: int, place: int) -> float | None:
+        """Seconds of an iteration of a row on a class of placements, if they are known."""
+        ...
+
+    def answers(self, row: int, place: int) -> dict[str, RequestAnswer]:
+        """The programs of a row on a class of placements by the name of the request."""
+        ...
+
+
+def close(
+    ledger: Ledger, timing: StrategyTiming, within: float, top: int, watch: StopWatch
+) -> None:
+    """Close every strategy that could be among the ``top`` best, or near the best one.
+
+    Raises:
+        OutOfTimeError: the watch expired; the ledger says what is open.
+    """
+    while True:
+        cutoff_s = ledger.cutoff_s(within, top)
+        rows = ledger.open_rows(cutoff_s)
+        if not len(rows):
+            return
+        if not np.isfinite(cutoff_s):
+            rows = rows[:_FIRST]
+        for level, bound in enumerate(timing.bounds):
+            loose = rows[ledger.level[rows] == level]
+            for at in range(0, len(loose), _CHUNK):
+                part = loose[at : at + _CHUNK]
+                part = part[ledger.low_s[part] <= ledger.cutoff_s(within, top)]
+                _tighten(ledger, part, level, bound, watch)
+                if timing.sampled:
+                    first = next(_slices(ledger, part, timing.together, within, top), part[:0])
+                    _time(ledger, timing, first, ledger.cutoff_s(within, top), watch)
+        rows = rows[ledger.closed[rows] == Closed.OPEN]
+        for part in _slices(ledger, rows, timing.together, within, top):
+            _time(ledger, timing, part, ledger.cutoff_s(within, top), watch)
+
+
+def _tighten(ledger: Ledger, rows: IntArray, level: int, bound: Bound, watch: StopWatch) -> None:
+    """Put a bound of the next level to rows."""
+    if watch.expired():
+        raise OutOfTimeError
+    if len(rows):
+        ledger.low_s[rows] = np.maximum(ledger.low_s[rows], bound(rows))
+        ledger.level[rows] = level + 1
+
+
+def _time(
+    ledger: Ledger, timing: StrategyTiming, rows: IntArray, cutoff_s: float, watch: StopWatch
+) -> None:
+    """Time those of the rows that the launcher in use can run."""
+    able = runnable(ledger, rows)
+    if len(able):
+        timing.settle(ledger, able, cutoff_s, watch)
+
+
+def _slices(
+    ledger: Ledger, rows: IntArray, together: int, within: float, top: int
+) -> Iterator[IntArray]:
+    """Rows by their bounds, a few at a time, as long as they are below the cutoff."""
+    order = rows[np.argsort(ledger.low_s[rows], kind="stable")]
+    for at in range(0, len(order), together):
+        part = order[at : at + together]
+        part = part[ledger.low_s[part] <= ledger.cutoff_s(within, top)]
+        if not len(part):
+            return
+        yield part
+
+
+def runnable(ledger: Ledger, rows: IntArray) -> IntArray:
+    """Those that the launcher in use can run; the others are closed."""
+    question = ledger.candidates.question
+    if question.lacks is None:
+        return rows
+    columns, able = ledger.candidates.columns, []
+    for row in rows.tolist():
+        lacking = question.lacks(columns.strategy(row), question.model)
+        able.append(not lacking)
+    can = np.array(able, dtype=bool)
+    ledger.closed[rows[~can]] = Closed.LACKING
+    return np.asarray(rows[can])
+
+
+# Strategies timed with a single collective for each request.
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveTiming:
+    """Each request is a single collective: all placements of a row are timed at once."""
+
+    pricing: PlacedCandidates
+    together: int = 64
+    sampled: bool = True
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Each request on the placement that is best for it alone."""
+        return (self.pricing.least_s,)
+
+    def settle(self, ledger: Ledger, rows: IntArray, _: float, watch: StopWatch) -> None:
+        """As :class:`~p2smt.training.search.branch.StrategyTiming` has it; all rows are timed."""
+        if watch.expired():
+            raise OutOfTimeError
+        seconds, ledger.place[rows] = self.pricing.best(rows)
+        ledger.low_s[rows] = ledger.time_s[rows] = seconds
+        ledger.closed[rows] = Closed.EVALUATED
+
+    def learn(self, _: int, __: int, ___: float, ____: StopWatch) -> None:
+        """Nothing is left to be known."""
+
+    def known_s(self, row: int, place: int) -> float | None:
+        """Seconds of an iteration of a row on a class of placements."""
+        return float(self.pricing.seconds(row)[place])
+
+    def answers(self, _: int, __: int) -> dict[str, RequestAnswer]:
+        """No programs, whatever the row and the class."""
+        return {}
+
+
+# A strategy of the search as an answer: its placement, and its time predicted anew.
+
+
+_TIGHT = 1e-9
+"""Relative: times that differ by less are one time, summed in another order."""
+
+
+def exact(ledger: Ledger, row: int) -> bool:
+    """Whether no placement of a strategy is faster than the time that was found."""
+    return bool(ledger.low_s[row] >= ledger.time_s[row] * (1 - _TIGHT))
+
+
+def planned(ledger: Ledger, timing: StrategyTiming, row: int) -> PlannedStrategy:
+    """The strategy of a row that was timed, on its best placement.
+
+    Where Megatron's order is as good as any, it is the placement.
+
+    Raises:
+        EncodingBug: the prediction says another time.
+    """
+    question = ledger.candidates.question
+    run = TrainingRun(question.model, question.batch, ledger.candidates.columns.strategy(row))
+    place, matrix = _placed(ledger, timing, row)
+    prediction = predict(run, question.topology, question.efficiency, Placement(matrix))
+    claimed_s, found = _claimed(ledger, timing, row, place)
+    with_programs = prediction
+    if found:
+        prices = {name: answer.seconds for name, answer in found.items()}
+        device = question.topology.known_device
+        with_programs = predict_with(run, device, question.efficiency, prices)
+    _check(run, matrix, claimed_s, with_programs.time.iteration_s)
+    status = Status.OPTIMAL if exact(ledger, row) else Status.FEASIBLE
+    return PlannedStrategy(
+        run.strategy,
+        matrix,
+        with_programs.time.iteration_s,
+        prediction,
+        status,
+        tuple(_programs(prediction, found)),
+        with_programs if found else None,
+    )
+
+
+def learn_usual(
+    ledger: Ledger, timing: StrategyTiming, rows: Sequence[int], watch: StopWatch
+) -> None:
+    """Find what rows take in Megatron's order where that may be as good as their best placement.
+
+    So whether it is does not depend on which programs happen to be known.  Nothing is raised: where
+    no time is left, it is not as good for all that is known.
+    """
+    try:
+        for row in rows:
+            usual = _usual(ledger, timing, row)
+            if usual is not None:
+                timing.learn(row, usual[0], ledger.time_s[row] * (1 + SAME), watch)
+    except OutOfTimeError:
+        pass
+
+
+def _placed(ledger: Ledger, timing: StrategyTiming, row: int) -> tuple[int, Matrix]:
+    """The class of the best placement and a matrix of it: Megatron's order, if that is as good."""
+    usual = _usual(ledger, timing, row)
+    if usual is not None:
+        seconds = timing.known_s(row, usual[0])
+        if seconds is not None and seconds <= ledger.time_s[row] * (1 + SAME):
+            return usual
+    place = int(ledger.place[row])
+    placed = timing.pricing.placed(int(ledger.candidates.block[row]))
+    return place, as_matrix(placed.matrices[place])
+
+
+def _usual(ledger: Ledger, timing: StrategyTiming, row: int) -> tuple[int, Matrix] | None:
+    """The class of Megatron's order and its matrix, where that obeys the rules."""
+    question = ledger.candidates.question
+    usual = default_placement(question.topology, ledger.candidates.columns.strategy(row))
+    if usual is None or not obeys(usual.matrix, question.rules):
+        return None
+    placed = timing.pricing.placed(int(ledger.candidates.block[row]))
+    return placed.class_of(np.array(usual.matrix, dtype=np.int64)), usual.matrix
+
+
+def _claimed(
+    ledger: Ledger, timing: StrategyTiming, row: int, place: int
+) -> tuple[float, dict[str, RequestAnswer]]:
+    """What the search says of a row on a class of placements: seconds, and the programs for it.
+
+    Programs that a limit cut short may take longer than the single collectives that the time on
+    the ledger was found with: then there are none.
+    """
+    timed_s, known_s = float(ledger.time_s[row]), timing.known_s(row, place)
+    found = timing.answers(row, place)
+    mine = place == ledger.place[row]
+    if known_s is None or (mine and (not found or known_s > timed_s * (1 + SAME))):
+        return timed_s, {}
+    return known_s, found
+
+
+def _programs(prediction: Prediction, found: dict[str, RequestAnswer]) -> list[RequestAnswer]:
+    """The programs of the requests of a prediction, each with its axes and calls."""
+    asked = [one.request for one in prediction.requests if one.request.name in found]
+    return [
+        replace(
+            found[one.name],
+            request=Request(one.kind, one.axes, one.payload_bytes, one.calls),
+        )
+        for one in asked
+    ]
+
+
+def _check(run: TrainingRun, matrix: Matrix, claimed_s: float, predicted_s: float) -> None:
+    if not isclose(claimed_s, predicted_s, rel_tol=_TIGHT):
+        text = f"the search claims {claimed_s} s, the prediction says {predicted_s} s"
+        raise EncodingBug(text, str(run), matrix)

@@ -1,0 +1,167 @@
+"""What the cubes of a question share in a process: strategies, scenes, prices and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from p2smt.collectives.names import RequestKind
+from p2smt.cost.loads.footprint import Digits
+from p2smt.cost.scene import Scene
+from p2smt.errors import EncodingBug, InputError
+from p2smt.parallelism.placement import IntArray, Matrix, Placement
+from p2smt.parallelism.request import DEFAULT_LENGTH
+from p2smt.programs.program import parse_program
+from p2smt.result import SearchLimits, StopWatch
+from p2smt.search.programs import Task, price
+from p2smt.training.formulas.stages import RECOMPUTES
+from p2smt.training.pipeline import combine
+from p2smt.training.search.bounds_table import Closed, Ledger
+from p2smt.training.search.choices import Choices
+from p2smt.training.search.prices import (
+    Candidates,
+    PlacedCandidates,
+    SceneShelf,
+    axis_set,
+    collective_s,
+)
+from p2smt.training.search.programs import ProgramShelf, bound_s
+from p2smt.training.search.question import SEARCHED, PlanQuestion, Prices
+from p2smt.training.search.strategies import space_of
+from p2smt.training.strategy import AXES, Recompute, Strategy
+
+ProgramTexts = dict[str, str | None]
+"""The programs of a strategy on a placement by the name of the request; None: one fixed step."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanShelf:
+    """Everything that does not depend on the cube.
+
+    ``known``: what is known of every strategy before the search.  ``least`` and ``refined``: scenes
+    at prices that no program beats, and at those with what was found of programs.  ``blocks``: of
+    axis sizes by their text; ``rows``: of members that were met, by theirs.
+    """
+
+    known: Ledger
+    singles: SceneShelf
+    least: SceneShelf
+    refined: SceneShelf
+    programs: ProgramShelf
+    blocks: Mapping[str, int]
+    rows: dict[str, int] = field(default_factory=dict)
+    _seconds: dict[tuple[tuple[Digits, ...], RequestKind, int, str | None], float] = field(
+        default_factory=dict
+    )
+
+    @staticmethod
+    def of(question: PlanQuestion, candidates: Candidates | None = None) -> PlanShelf:
+        """Nothing priced so far; ``candidates`` are those of the question, if they are there."""
+        if candidates is None:
+            candidates = Candidates.of(question, space_of(question, Choices.of(question)))
+        singles = SceneShelf(question.topology)
+        least = singles.at(bound_s)
+        return PlanShelf(
+            Ledger.of(candidates),
+            singles,
+            least,
+            least.above(),
+            ProgramShelf.of(question.topology),
+            {sizes_text(sizes): at for at, sizes in enumerate(candidates.sizes.tolist())},
+        )
+
+    @property
+    def candidates(self) -> Candidates:
+        """Every strategy."""
+        return self.known.candidates
+
+    @property
+    def question(self) -> PlanQuestion:
+        """What is asked."""
+        return self.candidates.question
+
+    def open_rows(self, block: int) -> IntArray:
+        """Strategies with the axis sizes of a block that fit into memory."""
+        mine = self.candidates.block == block
+        return np.flatnonzero(mine & (self.known.closed == Closed.OPEN))
+
+    def row_of(self, strategy: Strategy) -> int:
+        """The row of a strategy.
+
+        Raises:
+            InputError: it is none of the candidates, or does not fit into memory.
+        """
+        columns = self.candidates.columns
+        same = np.ones(len(columns), dtype=np.bool_)
+        for name in SEARCHED:
+            value = getattr(strategy, name)
+            number = RECOMPUTES.index(value) if isinstance(value, Recompute) else value
+            same &= getattr(columns, name) == number
+        rows = np.flatnonzero(same & (self.known.closed == Closed.OPEN)).tolist()
+        if len(rows) != 1 or columns.strategy(rows[0]) != strategy:
+            raise InputError("a strategy", "is none of the question, or does not fit")
+        return rows[0]
+
+    def seconds(self, row: int, matrix: Matrix, programs: ProgramTexts) -> float:
+        """Seconds of an iteration of a strategy on a placement, with programs if these are asked.
+
+        Raises:
+            InputError: a request has no program, or one that is none.
+        """
+        placement, prices = Placement(matrix), {}
+        for name, (axes, kind, payload_bytes) in self._asked(row).items():
+            scene = Scene.of(self.question.topology, placement, axes)
+            if self.question.prices is Prices.COLLECTIVES:
+                prices[name] = self.singles.seconds_of(scene, kind, payload_bytes)
+            elif name in programs:
+                prices[name] = self._priced(scene, kind, payload_bytes, programs[name])
+            else:
+                raise InputError(f"request {name[:40]}", "has no program")
+        return float(combine(self.candidates.work.take(np.array([row])), prices)[0])
+
+    def _asked(self, row: int) -> dict[str, tuple[tuple[int, ...], RequestKind, int]]:
+        """The requests that a strategy calls: axes, kind and bytes by name."""
+        found = {}
+        for one in self.candidates.work.requests:
+            column = one.column
+            if (column.calls[row] > 0).any():
+                sizes = int(column.payload_bytes[row])
+                found[column.name] = axis_set(column.axes), column.kind, sizes
+        return found
+
+    def _priced(
+        self, scene: Scene, kind: RequestKind, payload_bytes: int, text: str | None
+    ) -> float:
+        """Seconds of one execution with a program, checked; or of the fixed step."""
+        key = scene.digits, kind, payload_bytes, text
+        if key not in self._seconds:
+            self._seconds[key] = _checked_s(scene, kind, payload_bytes, text)
+        return self._seconds[key]
+
+
+def sizes_text(sizes: Sequence[int]) -> str:
+    """Sizes of the axes as a decision: ``pp=1,dp=64,cp=1,tp=8``."""
+    return ",".join(f"{axis}={size}" for axis, size in zip(AXES, sizes, strict=True))
+
+
+def _checked_s(scene: Scene, kind: RequestKind, payload_bytes: int, text: str | None) -> float:
+    alone = scene.hierarchy.size == 1 or not kind.has_programs
+    if alone != (text is None):
+        raise InputError(f"a request of kind {kind.value}", "has one fixed step, or a program")
+    if text is None:
+        return collective_s(scene, kind, payload_bytes)
+    task = Task(kind, scene.hierarchy, DEFAULT_LENGTH)
+    program = scene.hierarchy.canonical(parse_program(text))
+    try:
+        return price(task, program, scene, payload_bytes).seconds
+    except EncodingBug as error:
+        raise InputError(f"program {text[:60]!r}", f"is not valid: {error.args[0]}") from None
+
+
+def placed(
+    candidates: Candidates, shelf: SceneShelf, watch: StopWatch | None = None
+) -> PlacedCandidates:
+    """Candidates on their placements at the prices of a shelf."""
+    return PlacedCandidates.of(candidates, shelf, watch or StopWatch.start(SearchLimits()))

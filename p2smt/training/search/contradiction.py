@@ -1,0 +1,90 @@
+"""Why no strategy is valid: the fewest rules that exclude all, and what is asked that they exclude.
+
+Only axis sizes are looked at, what goes with them at its least: the rules are such that whatever
+obeys one obeys it also then (:mod:`p2smt.training.validity`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from p2smt.errors import InputError
+from p2smt.parallelism.placement import BoolArray
+from p2smt.training.search.choices import Choices, axis_tuples, least_values
+from p2smt.training.search.question import SEARCHED, PlanQuestion
+from p2smt.training.strategy import AXES
+from p2smt.training.validity import FIELDS, RULES, ValidityRule, broken_rules, sentence_of
+
+_DEVICES = RULES[0]
+"""The rule that holds for all sizes that are looked at, if there are any."""
+
+
+def contradiction(question: PlanQuestion, choices: Choices) -> InputError:
+    """What a question asks that the rules exclude together; the rules leave it no strategy.
+
+    Given is the least of it: with any of it dropped the rules that are named leave something.
+    """
+    if not _given(question, "pp"):  # the usual limit is what the rule on layers says
+        choices = choices.without("pp", question.topology.devices)
+    rules = _excluding(question, choices)
+    needed = _needed(question, choices, rules)
+    if any(name in AXES and not _about(name, rules) for name in needed):
+        rules = (_DEVICES, *rules)
+    batch, devices = question.batch, question.topology.devices
+    said = ", and ".join(sentence_of(rule, question.model, batch, devices) for rule in rules)
+    named = f"rule{'s' if len(rules) > 1 else ''} {', '.join(rule.name for rule in rules)}"
+    asked = ", ".join(choices.asked(name) for name in SEARCHED if name in needed)
+    rule = f"no strategy is valid on {devices:,} devices: {said} ({named})"
+    if asked:
+        return InputError(asked, rule, "change one of these")
+    given = f"{question.model.name} with {batch.sequences:,} sequences of {batch.tokens:,} tokens"
+    return InputError(given, rule, "take another batch, model or number of devices")
+
+
+def _needed(
+    question: PlanQuestion, choices: Choices, rules: Sequence[ValidityRule]
+) -> frozenset[str]:
+    """Fields of which something is asked so that the rules leave nothing, fixed ones above all."""
+    needed, left = set(), choices
+    for name in sorted(FIELDS, key=lambda name: _given(question, name)):
+        without = left.without(name, question.topology.devices)
+        if _exclude(_broken(question, without), rules):
+            left = without
+        else:
+            needed.add(name)
+    return frozenset(needed)
+
+
+def _given(question: PlanQuestion, name: str) -> int:
+    """2: the field is fixed; 1: it is limited; 0: it is as usual."""
+    if name in dict(question.fixed):
+        return 2
+    return int(getattr(question.space, name, None) is not None)
+
+
+def _about(name: str, rules: Sequence[ValidityRule]) -> bool:
+    return any(name in rule.fields for rule in rules)
+
+
+def _excluding(question: PlanQuestion, choices: Choices) -> tuple[ValidityRule, ...]:
+    """The fewest rules that each strategy breaks one of; of several sets the first of the table."""
+    broken = _broken(question, choices)
+    sets = (found for many in range(1, len(RULES)) for found in combinations(RULES, many))
+    return next((found for found in sets if _exclude(broken, found)), RULES)
+
+
+def _broken(question: PlanQuestion, choices: Choices) -> Mapping[str, BoolArray]:
+    """Which sizes of the axes break which rule; where none use all devices, all that there are."""
+    tuples = axis_tuples(question, choices)
+    if not tuples:
+        return {rule.name: np.array([rule is _DEVICES]) for rule in RULES}
+    least = least_values(choices, tuples)
+    return broken_rules(question.model, question.batch, least, question.topology.devices)
+
+
+def _exclude(broken: Mapping[str, BoolArray], rules: Sequence[ValidityRule]) -> bool:
+    """Whether all break one of the rules."""
+    return bool(np.any([broken[rule.name] for rule in rules], axis=0).all())

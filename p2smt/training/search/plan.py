@@ -1,0 +1,632 @@
+"""The function `plan`: the best strategies of a question with a proof, and those near the best."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import cast
+
+import numpy as np
+
+from p2smt.cluster.allocation import check_even, check_stated
+from p2smt.cost.library.file import packaged_names
+from p2smt.cost.library.model import Library
+from p2smt.cost.library.registry import library_of
+from p2smt.errors import InputError, OutOfTimeError
+from p2smt.parallel_search.coordinate import given_up_words
+from p2smt.parallel_search.engine import SearchOutcome
+from p2smt.parallel_search.parallel_options import SearchTerms, Spread, run_spread
+from p2smt.parallel_search.shared_table import new_table, shared_table
+from p2smt.parallelism.placement import BoolArray, IntArray
+from p2smt.plans.solution import SAME
+from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
+from p2smt.training.search.answer import (
+    NearRun,
+    NearStrategies,
+    PlanAnswer,
+    PlannedStrategy,
+    Shortfall,
+    StrategyRun,
+    StrategyTime,
+)
+from p2smt.training.search.bounds_table import AlikeRows, Closed, Ledger, alike
+from p2smt.training.search.branch import (
+    CollectiveTiming,
+    StrategyTiming,
+    close,
+    exact,
+    learn_usual,
+    planned,
+    runnable,
+)
+from p2smt.training.search.cache import PlanShelf
+from p2smt.training.search.choices import Choices
+from p2smt.training.search.prices import Candidates, PlacedCandidates, SceneShelf
+from p2smt.training.search.programs import ProgramTiming
+from p2smt.training.search.question import SEARCHED, PlanQuestion, Prices, SpaceLimits, value_text
+from p2smt.training.search.strategies import space_of
+from p2smt.training.search.subproblems import (
+    PatientShelf,
+    PlanSpace,
+    keep_plan_shelf,
+    member_parts,
+    scale_of,
+)
+from p2smt.training.strategy import Strategy, key_of
+from p2smt.units import format_gigabytes
+
+
+def plan(
+    question: PlanQuestion,
+    limits: SearchLimits | None = None,
+    measured: Sequence[StrategyRun] = (),
+    spread: Spread | None = None,
+) -> PlanAnswer:
+    """The strategies and placements of least time per iteration, with a proof.
+
+    Args:
+        question: model, batch, topology, efficiency, the space and what restricts it.
+        limits: the wall-clock limit; a proved answer does not depend on it.
+        measured: strategies of measured runs: the near-optimal one that is nearest to them is
+            named, and how the best one lies outside of them.
+
+        spread: search part by part, in several processes or with a journal; the answer is the same.
+            None: in one piece.
+
+    Raises:
+        InputError: no strategy is valid, the topology names no device, it is uneven, or nobody
+            stated the bandwidth of its uplinks.
+        EncodingBug: an answer does not take the time that the prediction says.
+
+    On KeyboardInterrupt the best answer so far is returned, ``interrupted`` set.
+    """
+    check_even(question.topology)
+    check_stated(question.topology)
+    watch, choices = StopWatch.start(limits or SearchLimits()), Choices.of(question)
+    candidates = Candidates.of(question, space_of(question, choices))
+    singles = CollectiveTiming(
+        PlacedCandidates.of(candidates, SceneShelf(question.topology), watch)
+    )
+    ledger = Ledger.of(candidates)
+    if spread is None:
+        timing, interrupted = _search(ledger, singles, watch)
+        given_up = ""
+    else:
+        wide = WidePlan(ledger, singles, spread, tuple(measured)).search(watch)
+        timing, interrupted, given_up = wide.timing, wide.interrupted, wide.given_up
+    interrupted |= _learn_usual(ledger, timing, measured, watch)
+    found = verdict(ledger, timing, measured)
+    if given_up and not found.reason:
+        found = replace(found, reason=given_up)
+    counters = (("prices", len(timing.pricing.shelf)), ("axis sizes", len(candidates.sizes)))
+    stats = SolveStats("branch and bound", watch.elapsed_s(), 1, counters)
+    return replace(found, space=choices.text(), stats=stats, interrupted=interrupted)
+
+
+def _learn_usual(
+    ledger: Ledger, timing: StrategyTiming, measured: Sequence[StrategyRun], watch: StopWatch
+) -> bool:
+    """Know of the usual placements whether they are as good; whether it was interrupted."""
+    try:
+        learn_usual(ledger, timing, listed_rows(ledger, measured), watch)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _search(
+    ledger: Ledger, singles: CollectiveTiming, watch: StopWatch
+) -> tuple[StrategyTiming, bool]:
+    """Close the strategies; how they were timed, and whether it was interrupted.
+
+    With programs no strategy takes longer than with single collectives, whose best ones are where
+    that search starts.
+    """
+    question, timing = ledger.candidates.question, cast(StrategyTiming, singles)
+    try:
+        if question.prices is Prices.PROGRAMS:
+            from p2smt.training.search.programs import ProgramTiming
+
+            _reach(ledger, singles, watch)
+            timing = ProgramTiming.of(singles.pricing)
+            best = np.array([one.row for one in ledger.places()[: question.top]], dtype=np.int64)
+            timing.settle(ledger, best, np.inf, watch)
+        _close(ledger, timing, watch)
+    except OutOfTimeError:
+        pass
+    except KeyboardInterrupt:
+        return timing, True
+    return timing, False
+
+
+def _reach(ledger: Ledger, singles: CollectiveTiming, watch: StopWatch) -> None:
+    """Time strategies with single collectives, on a ledger of its own: its bounds hold there only.
+
+    What it timed can be reached with programs, even if it was broken off.
+    """
+    first = Ledger.of(ledger.candidates)
+    try:
+        _close(first, singles, watch)
+    finally:
+        ledger.reach(first)
+
+
+def _close(ledger: Ledger, timing: StrategyTiming, watch: StopWatch) -> None:
+    """First what may be among the best, then what may be near the best one."""
+    question = ledger.candidates.question
+    for within in (0.0, question.within):
+        close(ledger, timing, within, question.top, watch)
+
+
+# The ordinary answer of a plan by a search over cubes.
+# Members come back as texts; those that are listed are timed again here by the ordinary path, so
+# placement and programs are the ones that a search in one piece names.
+
+
+SCALE = "a tick is tick_s seconds of an iteration, a power of two: times are whole numbers of ticks"
+_FIRST = 8
+"""So many strategies, those of the least bounds, set the first cutoff."""
+CUBE_RULE = "sizes of pp, dp, cp, tp, then rows of the parallelism matrix in this order"
+
+
+@dataclass(frozen=True, slots=True)
+class WideSearched:
+    """How strategies were timed, whether the search was interrupted, and what it gave up on."""
+
+    timing: StrategyTiming
+    interrupted: bool = False
+    given_up: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WidePlan:
+    """A search for strategies as the options of ``spread`` say, on the candidates of a ledger.
+
+    ``measured``: as :func:`p2smt.training.search.plan.plan` takes it.
+    """
+
+    ledger: Ledger
+    singles: CollectiveTiming
+    spread: Spread
+    measured: tuple[StrategyRun, ...] = ()
+
+    def search(self, watch: StopWatch) -> WideSearched:
+        """Fill the ledger.
+
+        A few strategies are timed before any part is given out: they are the answer where the
+        search is cut short before a part is closed.
+        """
+        first = Ledger.of(self.ledger.candidates)
+        try:
+            self._time_first(first, watch)
+            outcome, timing = self._searched(first, watch)
+        except OutOfTimeError:
+            return self._first_only(first)
+        except KeyboardInterrupt:
+            return replace(self._first_only(first), interrupted=True)
+        return WideSearched(timing, outcome.interrupted, given_up_words(outcome.given_up))
+
+    def _first_only(self, first: Ledger) -> WideSearched:
+        """What there is without any part: the times with single collectives can be reached."""
+        self.ledger.reach(first)
+        return WideSearched(self.singles)
+
+    def _searched(self, first: Ledger, watch: StopWatch) -> tuple[SearchOutcome, StrategyTiming]:
+        question = self._question
+        tick_s, ceiling_s = scale_of(self.ledger), self._reached_s(first)
+        ceiling = None if math.isinf(ceiling_s) else int(ceiling_s / tick_s)
+        space = PlanSpace(question, tick_s, ceiling, _library(question.topology.library))
+        keep_plan_shelf(space, PlanShelf.of(question, self.ledger.candidates))
+        asked = SearchTerms("plan", question.top, SCALE, CUBE_RULE, tick_s)
+        with nullcontext() if self.spread.scheduler else new_table() as table:
+            outcome = run_spread(space, asked, self.spread, watch, table)
+            _fill(self.ledger, space, outcome)
+            found = np.flatnonzero(np.isfinite(self.ledger.time_s))
+            if not outcome.status.settled:
+                self._add(first)
+            return outcome, self._retimed(table, found)
+
+    def _add(self, first: Ledger) -> None:
+        """Take the times of strategies that the search has not come to, or had them slower."""
+        faster = np.flatnonzero(first.time_s < self.ledger.time_s)
+        self.ledger.time_s[faster] = first.time_s[faster]
+        self.ledger.place[faster] = first.place[faster]
+
+    @property
+    def _question(self) -> PlanQuestion:
+        return self.ledger.candidates.question
+
+    def _time_first(self, first: Ledger, watch: StopWatch) -> None:
+        """Time a few strategies with single collectives: what the others reach is for the workers.
+
+        Raises:
+            OutOfTimeError: the watch expired.
+        """
+        rows = runnable(first, first.open_rows(math.inf)[: max(_FIRST, self._question.top)])
+        if len(rows):
+            self.singles.settle(first, rows, math.inf, watch)
+
+    def _reached_s(self, first: Ledger) -> float:
+        """With programs, a cutoff that single collectives reach; else infinite."""
+        question = self._question
+        if question.prices is Prices.COLLECTIVES:
+            return math.inf
+        return first.cutoff_s(question.within, question.top)
+
+    def _retimed(self, table: str | None, found: IntArray) -> StrategyTiming:
+        """Time those that were found and the answer lists anew: by the ordinary path, to the end.
+
+        Programs that a worker has told are not sought again.
+        """
+        watch = StopWatch.start(SearchLimits())
+        singles = PlacedCandidates.of(self.ledger.candidates, self.singles.pricing.shelf, watch)
+        timing: StrategyTiming = CollectiveTiming(singles)
+        if self._question.prices is Prices.PROGRAMS:
+            timing = _with_told(ProgramTiming.of(singles), table)
+        rows = np.array(listed_rows(self.ledger, self.measured), dtype=np.int64)
+        rows = rows[np.isin(rows, found) & (self.ledger.place[rows] < 0)]
+        if not len(rows):
+            return timing
+        low_s = self.ledger.low_s[rows].copy()
+        self.ledger.time_s[rows] = np.inf
+        timing.settle(self.ledger, rows, np.inf, watch)
+        self.ledger.low_s[rows] = np.minimum(self.ledger.low_s[rows], low_s)
+        return timing
+
+
+def _with_told(timing: ProgramTiming, table: str | None) -> ProgramTiming:
+    """A timing that has the programs of a table, each checked here."""
+    told = None if table is None else shared_table(table)
+    return replace(timing, programs=PatientShelf(timing.programs.answers, table=told, checks=True))
+
+
+def _fill(ledger: Ledger, space: PlanSpace, outcome: SearchOutcome) -> None:
+    """Put what a search found and proved into a ledger."""
+    found: dict[int, float] = {}
+    for member in outcome.best:
+        row = space.row_of(member_parts(member)[0])
+        seconds = member.value * space.tick_s
+        found[row] = min(seconds, found.get(row, math.inf))
+    rows = np.array(sorted(found), dtype=np.int64)
+    ledger.time_s[rows] = [found[row] for row in rows.tolist()]
+    question = ledger.candidates.question
+    cutoff_s = ledger.cutoff_s(question.within, question.top)
+    if space.ceiling is not None:
+        cutoff_s = min(cutoff_s, (space.ceiling + 1) * space.tick_s)
+    _bar(ledger, rows, cutoff_s)
+    proved = outcome.status in (Status.OPTIMAL, Status.INFEASIBLE)
+    bound_s = 0.0 if outcome.bound is None else outcome.bound * space.tick_s
+    still = ledger.closed == Closed.OPEN
+    least_s = float(np.nextafter(cutoff_s, np.inf)) if proved else bound_s
+    ledger.low_s[still] = np.maximum(ledger.low_s[still], least_s)
+    low_s = ledger.time_s[rows] if proved else np.maximum(ledger.low_s[rows], bound_s)
+    ledger.low_s[rows] = low_s
+    ledger.closed[rows] = Closed.EVALUATED
+
+
+def _bar(ledger: Ledger, found: IntArray, cutoff_s: float) -> None:
+    """Mark those that the launcher cannot run, of those that communication alone rules out."""
+    rows = ledger.open_rows(cutoff_s)
+    runnable(ledger, np.setdiff1d(rows, found))
+
+
+def _library(name: str) -> Library | None:
+    """A library that a process which is started anew does not know."""
+    return library_of(name) if name and name not in packaged_names() else None
+
+
+# Strategies side by side: what they have in common, and how far measured ones are.
+# Strategies that the model cannot tell apart are better chosen by what was measured: the distance
+# counts doublings of degrees, and switches.
+
+
+FAR = 2.0
+"""A run at a greater distance, such as two doublings and a switch, is not near."""
+DEGREES = ("tp", "pp", "dp", "cp", "vpp", "micro_batch")
+SWITCHES = ("sequence_parallel", "zero", "recompute")
+
+
+def distance(one: Strategy, other: Strategy) -> float:
+    """How far strategies are apart.
+
+    The square root of the sum of squares: of each degree the doublings between both, of each switch
+    1 if it differs.
+    """
+    ratios = (math.log2(getattr(one, name) / getattr(other, name)) for name in DEGREES)
+    differ = (getattr(one, name) != getattr(other, name) for name in SWITCHES)
+    return math.sqrt(sum(x * x for x in ratios) + sum(differ))
+
+
+def nearest(
+    strategies: Sequence[Strategy], measured: Sequence[StrategyRun]
+) -> tuple[int, int, float]:
+    """The pair of a strategy and a measured one that are least apart: indices, and the distance.
+
+    Of several the first.
+    """
+    apart, one, run = min(
+        (distance(strategy, run.strategy), i, j)
+        for i, strategy in enumerate(strategies)
+        for j, run in enumerate(measured)
+    )
+    return one, run, apart
+
+
+def common(strategies: Sequence[Strategy]) -> tuple[tuple[str, str], ...]:
+    """The searched fields that have one value in all strategies, with it, in words."""
+    return tuple((name, found[0]) for name, found in _values(strategies) if len(found) == 1)
+
+
+def differing(strategies: Sequence[Strategy]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The searched fields that have several values, with them, in words."""
+    return tuple((name, found) for name, found in _values(strategies) if len(found) > 1)
+
+
+def outside(strategy: Strategy, measured: Sequence[StrategyRun]) -> tuple[str, ...]:
+    """How a strategy lies outside everything measured, in words, a text for each field.
+
+    A degree does beyond the least and the greatest one measured, a switch if it was never set so,
+    and all together if no run is at a distance of at most ``FAR``.
+    """
+    if not measured:
+        return ()
+    texts = []
+    for name in DEGREES:
+        value, seen = getattr(strategy, name), [getattr(run.strategy, name) for run in measured]
+        if not min(seen) <= value <= max(seen):
+            among = f"{min(seen)} to {max(seen)}" if min(seen) < max(seen) else f"{min(seen)} only"
+            texts.append(f"{key_of(name)}={value}: measured are {among}")
+    for name in SWITCHES:
+        value, taken = getattr(strategy, name), {getattr(run.strategy, name) for run in measured}
+        if value not in taken:
+            known, verb = ", ".join(sorted(map(_word, taken))), "is" if len(taken) == 1 else "are"
+            texts.append(f"{key_of(name)}={_word(value)}: measured {verb} {known}")
+    _, run, apart = nearest([strategy], measured)
+    if apart > FAR:
+        texts.append(f"nothing near it was measured: {measured[run].name} is {apart:.2g} away")
+    return tuple(texts)
+
+
+def _values(strategies: Sequence[Strategy]) -> list[tuple[str, tuple[str, ...]]]:
+    """The values of each searched field, ascending."""
+    found = []
+    for name in SEARCHED:
+        values = {getattr(strategy, name) for strategy in strategies}
+        ordered = sorted(values, key=lambda one: one.value if isinstance(one, Enum) else one)
+        found.append((name, tuple(map(_word, ordered))))
+    return found
+
+
+def _word(value: object) -> str:
+    if isinstance(value, Enum):
+        return str(value.value)
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+# Why no strategy can run: what lacks, and what would help.
+
+
+_MOST = 64
+"""Times as many devices, at most, that are tried."""
+
+
+def shortfall(ledger: Ledger) -> Shortfall | None:
+    """The strategy that comes nearest to fitting, where some can be placed but do not fit."""
+    rows = np.flatnonzero((ledger.closed == Closed.TOO_LARGE) & _placeable(ledger))
+    if not len(rows):
+        return None
+    question, needed = ledger.candidates.question, ledger.candidates.work.memory_bytes
+    least = int(rows[needed[rows].argmin()])
+    strategy = ledger.candidates.columns.strategy(least)
+    helps = tuple(_helps(question))
+    return Shortfall(strategy, int(np.ceil(needed[least])), question.capacity_bytes, helps)
+
+
+def reason(ledger: Ledger) -> str:
+    """Why nothing can run, in words."""
+    question, closed = ledger.candidates.question, ledger.closed
+    counts = {kind: int((closed == kind).sum()) for kind in Closed}
+    texts = []
+    placeable = _placeable(ledger)
+    if not placeable.any():
+        return f"none of {len(placeable):,} strategies has a placement under the rules"
+    if large := int(((closed == Closed.TOO_LARGE) & placeable).sum()):
+        capacity = format_gigabytes(question.capacity_bytes)
+        texts.append(f"{large:,} strategies need more than {capacity} a device")
+    if unplaced := int((~placeable).sum()):
+        texts.append(f"{unplaced:,} have no placement under the rules")
+    if counts[Closed.LACKING]:
+        lacking = f"{question.launcher} runs none of {counts[Closed.LACKING]:,}"
+        texts.append(f"{lacking}: {_lack(ledger)}")
+    return "; ".join(texts)
+
+
+def _placeable(ledger: Ledger) -> BoolArray:
+    """Which strategies have a placement under the rules, be they too large or not."""
+    candidates = ledger.candidates
+    return np.asarray(candidates.placements[candidates.block] > 0, dtype=np.bool_)
+
+
+def _lack(ledger: Ledger) -> str:
+    """What the launcher lacks most often."""
+    question, columns = ledger.candidates.question, ledger.candidates.columns
+    found: Counter[str] = Counter()
+    if question.lacks is not None:
+        for row in np.flatnonzero(ledger.closed == Closed.LACKING).tolist():
+            found.update(question.lacks(columns.strategy(row), question.model))
+    return found.most_common(1)[0][0] if found else ""
+
+
+def _helps(question: PlanQuestion) -> Iterator[str]:
+    """What would make some strategy fit, in words; each is tried."""
+    for name, value in question.fixed:
+        rest = tuple(pair for pair in question.fixed if pair[0] != name)
+        if (found := _fitting(replace(question, fixed=rest))) is not None:
+            yield f"another {key_of(name)} than {value_text(value)}: {_words(found)} fits"
+    if question.space != SpaceLimits() and _fitting(question) is None:
+        wide = replace(question, space=SpaceLimits())
+        if (found := _fitting(wide)) is not None:
+            yield f"a larger space: {_words(found)} fits"
+    times = 2
+    while times <= _MOST:
+        if (found := _fitting_on(question, times)) is not None:
+            yield f"{times} times as many devices: {_words(found)} fits"
+            return
+        times *= 2
+
+
+def _fitting_on(question: PlanQuestion, times: int) -> Strategy | None:
+    """A strategy that fits on so many times as many devices."""
+    try:
+        outermost = question.topology.levels[0].size * times
+        return _fitting(replace(question, topology=question.topology.with_outermost(outermost)))
+    except InputError:
+        return None
+
+
+def _fitting(question: PlanQuestion) -> Strategy | None:
+    """The strategy of a question that takes least memory of those with a placement, if it fits."""
+    try:
+        columns = space_of(question, Choices.of(question))
+    except InputError:
+        return None
+    candidates = Candidates.of(question, columns)
+    placeable = candidates.placements[candidates.block] > 0
+    needed = np.where(placeable, candidates.work.memory_bytes, np.inf)
+    least = int(needed.argmin())
+    return columns.strategy(least) if needed[least] <= question.capacity_bytes else None
+
+
+def _words(strategy: Strategy) -> str:
+    """A strategy by the fields that differ from the plainest one."""
+    plain, shown = Strategy(), []
+    for name in SEARCHED:
+        value = getattr(strategy, name)
+        if value != getattr(plain, name):
+            shown.append(f"{key_of(name)}={value_text(value)}")
+    return ",".join(shown) or "one device"
+
+
+# What a finished or broken-off search says: status, bound, the best, and those near the best.
+
+
+def verdict(ledger: Ledger, timing: StrategyTiming, measured: Sequence[StrategyRun]) -> PlanAnswer:
+    """The answer that a ledger gives, without the space in words and statistics."""
+    question = ledger.candidates.question
+    counts = ledger.counts(ledger.cutoff_s(question.within, question.top))
+    ranked = ledger.ranked()
+    if not ranked:
+        status = Status.UNKNOWN if counts.open else Status.INFEASIBLE
+        bound_s = 0.0 if counts.open else float(np.inf)
+        missing = None if counts.open else shortfall(ledger)
+        why = "" if counts.open else reason(ledger)
+        return PlanAnswer(
+            question, status, (), status, bound_s, counts, (), shortfall=missing, reason=why
+        )
+    best_s = ledger.least_s()
+    bound_s = min(best_s, _least_s(ledger))
+    proved = bound_s >= best_s * (1 - SAME)
+    top = ledger.places()[: question.top]
+    listed = tuple(_place(ledger, timing, one) for one in top)
+    near = _near(ledger, timing, ranked, measured, proved=proved)
+    return PlanAnswer(
+        question,
+        Status.OPTIMAL if proved else Status.FEASIBLE,
+        listed,
+        Status.COMPLETE if _ordered(ledger, top) else Status.TRUNCATED,
+        bound_s,
+        counts,
+        (),
+        near=near,
+        measured=_measured(listed[0], measured),
+        outside=outside(listed[0].strategy, measured),
+    )
+
+
+def listed_rows(ledger: Ledger, measured: Sequence[StrategyRun]) -> list[int]:
+    """The rows whose placements the verdict names: the best ones, and that near a measured run."""
+    question = ledger.candidates.question
+    rows = [one.row for one in ledger.places()[: question.top]]
+    near = _near_rows(ledger, ledger.ranked()) if rows else []
+    if measured and near:
+        strategies = [ledger.candidates.columns.strategy(row) for row in near]
+        at, _, apart = nearest(strategies, measured)
+        rows += [near[at]] if apart <= FAR and near[at] not in rows else []
+    return rows
+
+
+def _near_rows(ledger: Ledger, ranked: Sequence[int]) -> list[int]:
+    """Of rows that were timed those near the best one."""
+    limit_s = _near_s(ledger)
+    return [row for row in ranked if ledger.time_s[row] <= limit_s]
+
+
+def _near_s(ledger: Ledger) -> float:
+    """What takes more, in seconds, is not near the best one."""
+    return ledger.least_s() * (1 + ledger.candidates.question.within) * (1 + SAME)
+
+
+def _measured(best: PlannedStrategy, measured: Sequence[StrategyRun]) -> NearRun | None:
+    """The measured run that the best strategy is nearest to, however far it is."""
+    if not measured:
+        return None
+    _, run, apart = nearest([best.strategy], measured)
+    return NearRun(best, measured[run], apart)
+
+
+def _place(ledger: Ledger, timing: StrategyTiming, one: AlikeRows) -> PlannedStrategy:
+    """A strategy with those that are alike."""
+    others = tuple(map(ledger.candidates.columns.strategy, one.others))
+    return replace(planned(ledger, timing, one.row), alike=others)
+
+
+def _least_s(ledger: Ledger) -> float:
+    """What no strategy that can run beats, in seconds."""
+    alive = (ledger.closed == Closed.OPEN) | (ledger.closed == Closed.EVALUATED)
+    return float(ledger.low_s[alive].min())
+
+
+def _ordered(ledger: Ledger, top: Sequence[AlikeRows]) -> bool:
+    """Whether no other strategy can take one of these places, and each has its least time."""
+    limit_s = ledger.top_s(len(top))
+    return all(exact(ledger, one.row) for one in top) and not _unsettled(ledger, limit_s)
+
+
+def _unsettled(ledger: Ledger, limit_s: float) -> bool:
+    """Whether a strategy may take less than the limit, but that is not known."""
+    alive = (ledger.closed == Closed.OPEN) | (ledger.closed == Closed.EVALUATED)
+    inexact = ledger.low_s < ledger.time_s * (1 - SAME)
+    return bool((alive & inexact & (ledger.low_s < limit_s)).any())
+
+
+def _near(
+    ledger: Ledger,
+    timing: StrategyTiming,
+    ranked: Sequence[int],
+    measured: Sequence[StrategyRun],
+    *,
+    proved: bool,
+) -> NearStrategies:
+    within, limit_s = ledger.candidates.question.within, _near_s(ledger)
+    rows = _near_rows(ledger, ranked)
+    strategies = [ledger.candidates.columns.strategy(row) for row in rows]
+    times = ledger.time_s[rows].tolist()
+    all_known = proved and not _unsettled(ledger, limit_s)
+    found = None
+    if measured:
+        at, run, apart = nearest(strategies, measured)
+        if apart <= FAR:
+            found = NearRun(planned(ledger, timing, rows[at]), measured[run], apart)
+    return NearStrategies(
+        within,
+        Status.COMPLETE if all_known else Status.TRUNCATED,
+        tuple(StrategyTime(*pair) for pair in zip(strategies, times, strict=True)),
+        common(strategies),
+        differing(strategies),
+        found,
+        len(alike(rows, ledger.time_s, ledger.family)),
+    )

@@ -1,0 +1,548 @@
+"""Strategies on their placements as a space: which pairs take an iteration the least time.
+
+A cube is the sizes of the axes, then rows of the matrix in their order.  A member is a strategy
+with a placement and, where they are asked for, programs; its value is the time of an iteration.
+Ticks are a power of two of a second so fine that every time of the space is a whole number of
+them: comparing ticks is comparing times.
+
+Which members are sought depends on the best ones: those near the best and those on the first
+``top`` places, strategies that are alike on one place.  ``cutoff_of`` says so in ticks.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from p2smt.collectives.demand import demand_of
+from p2smt.cost.library.model import Library
+from p2smt.cost.library.registry import register_library
+from p2smt.cost.scene import Scene
+from p2smt.errors import EncodingBug, InputError, OutOfTimeError
+from p2smt.files.json_text import loads
+from p2smt.files.plain import from_plain, to_plain
+from p2smt.parallel_search.shared_table import SharedTable, shared_table
+from p2smt.parallel_search.subproblem import (
+    Closure,
+    Cube,
+    CubeTask,
+    CubeVerdict,
+    Member,
+    OverBudget,
+    Signals,
+    Skeleton,
+)
+from p2smt.parallelism.placement import IntArray, Matrix, Placement
+from p2smt.parallelism.request import Request
+from p2smt.plans.solution import SAME, RequestAnswer
+from p2smt.programs.check import Checked, checked_once
+from p2smt.programs.semantics import Trace
+from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.search.one_request import known_answer
+from p2smt.search.placements import obeys
+from p2smt.search.spaces.rows import MatrixCubes, MatrixRules, matrix_of
+from p2smt.solvers.ask import stopping_when
+from p2smt.training.search.bounds_table import ALIKE, Closed, Ledger, last_s
+from p2smt.training.search.branch import CollectiveTiming, StrategyTiming, close, exact
+from p2smt.training.search.cache import PlanShelf, ProgramTexts, placed, sizes_text
+from p2smt.training.search.prices import Candidates, PlacedCandidates, Seconds, as_matrix
+from p2smt.training.search.programs import ProgramShelf, ProgramTiming, SceneRequest, Sought
+from p2smt.training.search.question import Lacks, PlanQuestion, Prices
+from p2smt.training.strategy import AXES, Batch, Strategy, parse_strategy, strategy_text
+
+_LAST = (2**62,)
+"""A tie that comes after those of all members."""
+_NO_MEMBER = 2**100
+"""The bound of a cube without any member."""
+_MANTISSA = 53
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSpace:
+    """The strategies of a question on their placements.
+
+    One tick is ``tick_s`` seconds, a power of two.  ``ceiling``: ticks above which no member is
+    sought, known beforehand; None: nothing is known.  ``library`` as in
+    :class:`~p2smt.search.spaces.solve.SolveSpace`.
+    """
+
+    question: PlanQuestion
+    tick_s: float
+    ceiling: int | None = None
+    library: Library | None = None
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The best ones are sought, and those near the best."""
+        return Skeleton.OPTIMISE
+
+    def description(self) -> Mapping[str, object]:
+        """The question, by its launcher's name, and the scale."""
+        return {
+            "question": to_plain(replace(self.question, lacks=None)),
+            "tick_s": self.tick_s,
+            "ceiling": self.ceiling,
+            "library": to_plain(self.library),
+        }
+
+    def roots(self) -> tuple[Cube, ...]:
+        """A cube for all sizes of the axes that have a placement under the rules."""
+        candidates = plan_shelf(self).candidates
+        return tuple(
+            Cube((sizes_text(sizes),))
+            for sizes, many in zip(candidates.sizes.tolist(), candidates.placements, strict=True)
+            if many
+        )
+
+    def split(self, cube: Cube) -> tuple[Cube, ...]:
+        """One row more."""
+        return self._cubes(cube).split(cube)
+
+    def bound(self, cube: Cube) -> int:
+        """The least time of its strategies if communication were free, in ticks."""
+        shelf = plan_shelf(self)
+        rows = shelf.open_rows(self._block(cube))
+        return self.ticks(float(shelf.known.low_s[rows].min())) if len(rows) else _NO_MEMBER
+
+    def cutoff_of(self, members: Sequence[Member], top: int) -> Member | None:
+        """What members must precede to be sought, given some; None: all are, so far."""
+        limits_s = [math.inf if self.ceiling is None else self.ceiling * self.tick_s]
+        if members:
+            limits_s.append(self._limit_s(members, top))
+        limit_s = min(limits_s)
+        return None if math.isinf(limit_s) else Member(self.ticks(limit_s), _LAST, "")
+
+    def close(self, task: CubeTask, signals: Signals) -> Closure | OverBudget:
+        """Time the strategies of a cube on their best placements, as far as they matter."""
+        shelf, cubes = plan_shelf(self), self._cubes(task.cube)
+        rows = shelf.open_rows(self._block(task.cube))
+        if not len(rows) or next(cubes.matrices(task.cube), None) is None:
+            return Closure(task.cube, CubeVerdict.EMPTY)
+        deadline = CubeWatch.start(SearchLimits(task.deadline_s))
+        may_split = task.budget_s is not None and bool(cubes.split(task.cube))
+        limits = [one for one in (task.budget_s if may_split else None, task.deadline_s) if one]
+        budget = CubeWatch(
+            SearchLimits(min(limits, default=None)), deadline.started_s, signals.stopped
+        )
+        mine = narrow(shelf, rows, cubes.fixed(task.cube))
+        told = self._told_s(task, signals)
+        table = None if task.table is None else shared_table(task.table)
+        search = PlanCube.of(shelf, rows, mine, told, budget, deadline, table)
+        try:
+            with stopping_when(lambda _: signals.stopped()):
+                search.close()
+        except OutOfTimeError:
+            members = self._members(search)
+            if deadline.expired() or signals.stopped():
+                _SHELVES.pop(self, None)  # programs that were cut short are not for another search
+            if may_split and not deadline.expired() and not signals.stopped():
+                return OverBudget(task.cube, members)
+            return self._closure(task.cube, CubeVerdict.UNKNOWN, search, members)
+        return self._closed(task.cube, search)
+
+    def member(self, witness: str) -> Member:
+        """The strategy, placement and programs of a text, timed anew."""
+        shelf = plan_shelf(self)
+        strategy, matrix, programs = _read(witness)
+        row = self._row(shelf, witness)
+        Placement(matrix).check(self.question.topology.sizes, strategy.sizes)
+        if not obeys(matrix, self.question.rules):
+            raise InputError(f"matrix {matrix}", "does not obey the rules of the question")
+        if self.question.lacks is not None and self.question.lacks(strategy, self.question.model):
+            raise InputError("a strategy", f"is none that {self.question.launcher} can run")
+        return Member(self.ticks(shelf.seconds(row, matrix, programs)), (), witness)
+
+    def ticks(self, seconds: float) -> int:
+        """Seconds in ticks, rounded down; times of the space are whole numbers of them."""
+        return _NO_MEMBER if math.isinf(seconds) else int(seconds / self.tick_s)
+
+    def row_of(self, strategy: Strategy) -> int:
+        """The row of a strategy among the candidates."""
+        return plan_shelf(self).row_of(strategy)
+
+    def _cubes(self, cube: Cube) -> MatrixCubes:
+        """How the cubes of the same axis sizes are cut."""
+        sizes = plan_shelf(self).candidates.sizes[self._block(cube)].tolist()
+        levels = self.question.topology.sizes
+        return MatrixCubes(AXES, levels, tuple(sizes), self.question.rules, cube.path[:1])
+
+    def _block(self, cube: Cube) -> int:
+        found = plan_shelf(self).blocks.get(cube.path[0]) if cube.path else None
+        if found is None:
+            raise InputError(f"cube {cube.path}", "has sizes of axes that no strategy has")
+        return found
+
+    def _row(self, shelf: PlanShelf, witness: str) -> int:
+        if witness not in shelf.rows:
+            shelf.rows[witness] = shelf.row_of(_read(witness)[0])
+        return shelf.rows[witness]
+
+    def _limit_s(self, members: Sequence[Member], top: int) -> float:
+        """As the ledger of a search has it: what is near, or takes one of the first places."""
+        shelf = plan_shelf(self)
+        rows = np.array([self._row(shelf, one.witness) for one in members])
+        times_s = np.array([one.value * self.tick_s for one in members])
+        times_s, rows = _least_by_row(times_s, rows)
+        near_s = float(times_s.min()) * (1 + self.question.within) * (1 + SAME)
+        last = last_s(times_s, shelf.known.family[rows], top)
+        return max(near_s, last * (1 + self.question.tie) * (1 + ALIKE) * (1 + SAME))
+
+    def _told_s(self, task: CubeTask, signals: Signals) -> Callable[[], float]:
+        """The cutoff of the whole search in seconds, as it is known at the moment."""
+        known = task.known[-1:]
+        if not known or known[0].tie != _LAST:
+            found = self.cutoff_of(task.known, task.top)
+            known = () if found is None else (found,)
+
+        def told_s() -> float:
+            now = signals.cutoff()
+            limits = [one.value for one in (*known, *(() if now is None else (now,)))]
+            return min(limits) * self.tick_s if limits else math.inf
+
+        return told_s
+
+    def _members(self, search: PlanCube) -> tuple[Member, ...]:
+        return tuple(sorted({self.member(_text(one)) for one in search.timed()}))
+
+    def _closed(self, cube: Cube, search: PlanCube) -> Closure:
+        """What the ledger of a cube proves when all is closed."""
+        members = self._members(search)
+        if search.unproved():
+            return self._closure(cube, CubeVerdict.UNKNOWN, search, members)
+        if members:
+            return self._closure(cube, CubeVerdict.SOLVED, search, members)
+        if math.isinf(search.low_s()):
+            return Closure(cube, CubeVerdict.EMPTY)
+        return self._closure(cube, CubeVerdict.BOUNDED, search, ())
+
+    def _closure(
+        self, cube: Cube, verdict: CubeVerdict, search: PlanCube, members: tuple[Member, ...]
+    ) -> Closure:
+        bound = min([self.ticks(search.low_s()), *(one.value for one in members)])
+        return Closure(cube, verdict, max(bound, 0), members)
+
+
+def scale_of(known: Ledger) -> float:
+    """Seconds of a tick: the last binary digit of the least time there can be."""
+    least_s = known.low_s[known.closed == Closed.OPEN].min(initial=math.inf)
+    finite = math.isfinite(least_s) and least_s > 0
+    return math.ldexp(1.0, math.frexp(float(least_s))[1] - _MANTISSA) if finite else 1.0
+
+
+_SHELVES: dict[PlanSpace, PlanShelf] = {}
+"""The shelf of the last space that this process met."""
+
+
+def plan_shelf(space: PlanSpace) -> PlanShelf:
+    """The shelf of a space in this process: scenes, prices and programs are found once."""
+    found = _SHELVES.get(space)
+    if found is None:
+        if space.library is not None:
+            register_library(space.library)
+        found = PlanShelf.of(space.question)
+        keep_plan_shelf(space, found)
+    return found
+
+
+def keep_plan_shelf(space: PlanSpace, shelf: PlanShelf) -> None:
+    """Let a space have this shelf, and forget that of another one."""
+    _SHELVES.clear()
+    _SHELVES[space] = shelf
+
+
+def plan_space(data: Mapping[str, Any], lacks: Callable[[str, Batch], Lacks]) -> PlanSpace:
+    """The space of a description; ``lacks`` makes what a launcher of a name lacks.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        question = from_plain(PlanQuestion, data["question"])
+        if question.launcher:
+            question = replace(question, lacks=lacks(question.launcher, question.batch))
+        library, ceiling = data["library"], data["ceiling"]
+        known = None if library is None else from_plain(Library, library)
+        return PlanSpace(question, float(data["tick_s"]), ceiling, known)
+    except (KeyError, TypeError, AttributeError):
+        raise InputError("the description of a space", "is none of strategies") from None
+
+
+def member_parts(member: Member) -> tuple[Strategy, Matrix]:
+    """The strategy and the matrix of a member."""
+    return _read(member.witness)[:2]
+
+
+def _text(one: TimedStrategy) -> str:
+    parts = {
+        "matrix": Placement(one.matrix).text(),
+        "programs": one.programs,
+        "strategy": strategy_text(one.strategy),
+    }
+    return json.dumps(parts, sort_keys=True, separators=(",", ":"))
+
+
+def _read(witness: str) -> tuple[Strategy, Matrix, ProgramTexts]:
+    given = f"member {witness[:60]!r}"
+    try:
+        parts = loads(witness)
+        programs = dict(parts["programs"])
+        found = parse_strategy(parts["strategy"]), matrix_of(parts["matrix"]), programs
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(given, "is no strategy with matrix and programs") from None
+    if not all(text is None or isinstance(text, str) for text in programs.values()):
+        raise InputError(given, "has a program that is no text")
+    return found
+
+
+def _least_by_row(times_s: Seconds, rows: IntArray) -> tuple[Seconds, IntArray]:
+    """The least time of each row, and the rows, each once."""
+    order = np.lexsort((times_s, rows))
+    _, first = np.unique(rows[order], return_index=True)
+    chosen = order[first]
+    return times_s[chosen], rows[chosen]
+
+
+# Closing one cube: the ordinary branch and bound over its strategies and placements alone.
+
+
+@dataclass(slots=True)
+class CubeLedger(Ledger):
+    """A ledger of some strategies whose cutoff is also that of the whole search, in seconds."""
+
+    ceiling_s: Callable[[], float] = field(default=lambda: np.inf)
+
+    def cutoff_s(self, within: float, top: int) -> float:
+        """Strategies that take more are neither near the best nor take one of the first places."""
+        return min(Ledger.cutoff_s(self, within, top), self.ceiling_s())
+
+
+@dataclass(frozen=True, slots=True)
+class CubeWatch(StopWatch):
+    """A watch that also runs out when the search is over."""
+
+    stopped: Callable[[], bool] = field(default=lambda: False)
+
+    def expired(self) -> bool:
+        """Whether no time is left, or none is needed."""
+        return self.stopped() or self.remaining_s() == 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TimedStrategy:
+    """A strategy of a cube on its best placement there, by its row among all candidates."""
+
+    row: int
+    strategy: Strategy
+    matrix: Matrix
+    programs: ProgramTexts
+    seconds: float
+
+
+@dataclass(slots=True)
+class PlanCube:
+    """The strategies of a block whose matrices obey more rules than those of the question.
+
+    ``rows`` are theirs among all candidates.
+    """
+
+    shelf: PlanShelf
+    rows: IntArray
+    ledger: CubeLedger
+    timing: StrategyTiming
+    budget: CubeWatch
+    deadline: StopWatch
+
+    @staticmethod
+    def of(
+        shelf: PlanShelf,
+        rows: IntArray,
+        candidates: Candidates,
+        ceiling_s: Callable[[], float],
+        budget: CubeWatch,
+        deadline: StopWatch,
+        table: SharedTable | None = None,
+    ) -> PlanCube:
+        """Nothing timed so far; ``candidates`` are those rows, with the rules of the cube."""
+        low_s = shelf.known.low_s[rows].copy()
+        ledger = CubeLedger(candidates, low_s, np.zeros(len(rows), int), ceiling_s=ceiling_s)
+        singles = placed(candidates, shelf.singles, budget)
+        timing: StrategyTiming = CollectiveTiming(singles)
+        if shelf.question.prices is Prices.PROGRAMS:
+            timing = _with_programs(shelf, singles, deadline, table)
+        return PlanCube(shelf, rows, ledger, timing, budget, deadline)
+
+    def close(self) -> None:
+        """Close the strategies; those that may be among the best, then those near the best.
+
+        Raises:
+            OutOfTimeError: the budget or the deadline came first, or the search is over.
+        """
+        question = self.shelf.question
+        for within in (0.0, question.within):
+            close(self.ledger, self.timing, within, question.top, self.budget)
+
+    def timed(self) -> list[TimedStrategy]:
+        """Those that are not above the cutoff, in no order."""
+        question, ledger = self.shelf.question, self.ledger
+        cutoff_s = ledger.cutoff_s(question.within, question.top)
+        within = np.isfinite(ledger.time_s) & (ledger.time_s <= cutoff_s)
+        return [self._timed(row) for row in np.flatnonzero(within).tolist()]
+
+    def unproved(self) -> bool:
+        """Whether a strategy may be sought whose programs are not proved the best."""
+        question, ledger = self.shelf.question, self.ledger
+        cutoff_s = ledger.cutoff_s(question.within, question.top)
+        evaluated = np.flatnonzero(ledger.closed == Closed.EVALUATED)
+        near = evaluated[ledger.low_s[evaluated] <= cutoff_s].tolist()
+        return not all(exact(ledger, row) for row in near)
+
+    def low_s(self) -> float:
+        """No strategy of the cube that can run takes less, in seconds; infinite: none can."""
+        ledger = self.ledger
+        alive = (ledger.closed == Closed.OPEN) | (ledger.closed == Closed.EVALUATED)
+        return float(ledger.low_s[alive].min(initial=np.inf))
+
+    def _timed(self, row: int) -> TimedStrategy:
+        ledger, place = self.ledger, int(self.ledger.place[row])
+        block = int(ledger.candidates.block[row])
+        matrix = as_matrix(self.timing.pricing.placed(block).matrices[place])
+        found = self.timing.answers(row, place)
+        texts: ProgramTexts = {
+            name: None if one.program is None else str(one.program) for name, one in found.items()
+        }
+        return TimedStrategy(
+            int(self.rows[row]),
+            ledger.candidates.columns.strategy(row),
+            matrix,
+            texts,
+            float(ledger.time_s[row]),
+        )
+
+
+def narrow(shelf: PlanShelf, rows: IntArray, rules: MatrixRules) -> Candidates:
+    """Some of the candidates under other rules, which leave each of them a placement."""
+    whole = shelf.candidates
+    return Candidates(
+        replace(whole.question, rules=rules),
+        whole.columns.take(rows),
+        whole.work.take(rows),
+        whole.sizes,
+        whole.block[rows],
+        np.ones(len(whole.sizes), dtype=np.int64),
+    )
+
+
+def _with_programs(
+    shelf: PlanShelf, singles: PlacedCandidates, deadline: StopWatch, table: SharedTable | None
+) -> ProgramTiming:
+    """Programs are those of the process: what one cube finds, the next one knows."""
+    programs = PatientShelf(shelf.programs.answers, shelf.programs.kept, deadline, table)
+    return ProgramTiming(singles.at(shelf.refined), singles.at(shelf.least), programs)
+
+
+# The programs that a cube needs: found by this process, or by another one of this machine.
+# What another process found is a text: its program is timed here again.  That no other one is
+# better
+# is believed, as it is of a closed cube.  What it was checked on is taken over as well, until a
+# member with it is made again (:meth:`~p2smt.parallel_search.subproblem.Space.member`): then it is
+# checked anew, by the worker that found the member and by the coordinator.
+
+
+@dataclass(frozen=True, slots=True)
+class PatientShelf(ProgramShelf):
+    """Programs that only the deadline cuts short: they serve later cubes, a budget's end does not
+    make them worse.
+
+    ``table``: where the processes of a search on this machine tell each other what they found.
+    ``checks``: whether what another one found is checked here before it is used.
+    """
+
+    deadline: StopWatch = field(default_factory=lambda: StopWatch.start(SearchLimits()))
+    table: SharedTable | None = None
+    checks: bool = False
+
+    def turns(self, asked: Sequence[Sought]) -> Iterator[Sought]:
+        """First those that no other process seeks at the moment."""
+        left = list(asked)
+        while left:
+            free = (i for i, one in enumerate(left) if not self._sought_elsewhere(one))
+            yield left.pop(next(free, 0))
+
+    def seek(self, asked: SceneRequest, scene: Scene, watch: StopWatch) -> RequestAnswer:
+        """As the base class does, once the budget allows it to begin; or what another one found."""
+        if watch.expired():
+            raise OutOfTimeError
+        if self.table is None or not _shared(asked, scene):
+            return ProgramShelf.seek(self, asked, scene, self.deadline)
+
+        def search() -> str | None:
+            found = ProgramShelf.seek(self, asked, scene, self.deadline)
+            # what is not the best may have been cut short, by the deadline or the search's end
+            return _answer_text(found) if found.status is Status.OPTIMAL else None
+
+        def wait() -> None:
+            if watch.expired():
+                raise OutOfTimeError
+
+        text = self.table.found_or_sought(_key(asked, scene), search, wait)
+        found = self.known(asked) or (text and self._learnt(asked, scene, text))
+        return found or ProgramShelf.seek(self, asked, scene, self.deadline)
+
+    def _learnt(self, asked: SceneRequest, scene: Scene, text: str) -> RequestAnswer | None:
+        """The answer that another process told; None if it is none."""
+        request = Request(asked.kind, asked.axes, asked.payload_bytes)
+        try:
+            program, status, bound_s, checked = json.loads(text)
+            check = None if self.checks else _checked(checked)
+            found = known_answer(request, scene, program, Status(status), float(bound_s), check)
+        except (ValueError, TypeError, InputError, EncodingBug):
+            return None
+        self.kept[asked.number, asked.kind, asked.payload_bytes] = found
+        return found
+
+    def _sought_elsewhere(self, one: Sought) -> bool:
+        asked, scene = one
+        if self.table is None or not _shared(asked, scene):
+            return False
+        return self.table.waits(_key(asked, scene))
+
+
+def _shared(asked: SceneRequest, scene: Scene) -> bool:
+    """Whether a request has a program: one fixed step is found sooner than looked up."""
+    return asked.kind.has_programs and scene.hierarchy.size > 1
+
+
+def _key(asked: SceneRequest, scene: Scene) -> str:
+    return json.dumps([scene.digits, asked.kind.value, asked.payload_bytes])
+
+
+def _answer_text(answer: RequestAnswer) -> str | None:
+    """An answer with a program, for other processes."""
+    if answer.program is None:
+        return None
+    checked = checked_once(demand_of(answer.request.kind), answer.hierarchy, answer.program)
+    trace = checked.trace
+    run = [trace.payload_rows, trace.peak_rows, trace.shards, checked.factors, checked.exact]
+    return json.dumps([str(answer.program), answer.status.value, answer.bound_s, run])
+
+
+def _checked(run: Any) -> Checked:
+    """What a valid program was checked on.
+
+    Raises:
+        ValueError: that is not told.
+    """
+    match run:
+        case [[*rows], int(peak), None | [*_] as shards, [*factors], bool(exact)]:
+            ends = None if shards is None else tuple(map(int, shards))
+            trace = Trace(None, tuple(map(int, rows)), peak, ends)
+            return Checked(trace, tuple(map(int, factors)), exact)
+        case _:
+            raise ValueError(run)

@@ -1,0 +1,286 @@
+"""How a training is spread over devices: degrees of parallelism and what goes with them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+from types import MappingProxyType
+from typing import Any
+
+from p2smt.cluster.link import DTYPES
+from p2smt.errors import InputError
+from p2smt.units import parse_count
+
+AXES = ("pp", "dp", "cp", "tp")
+"""Parallelism axes in Megatron's order, outermost first."""
+
+
+class Recompute(Enum):
+    """What the backward pass computes again instead of keeping it (arXiv 2205.05198)."""
+
+    NONE = "none"
+    SELECTIVE = "selective"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """Degrees and switches of one training run.
+
+    ``tp`` tensor, ``pp`` pipeline (1F1B, interleaved over ``vpp`` chunks a stage), ``dp`` data and
+    ``cp`` context parallelism (ring attention); ``micro_batch`` sequences go through a pipeline at
+    once; ``sequence_parallel``: activations between the matrices of tp are split over it, too;
+    ``zero``: what dp and cp shard, by the stages of ZeRO: 1 optimizer, 2 also gradients, 3 also
+    parameters;
+    ``flash``: fused attention, which keeps no scores; ``dtype`` of parameters and activations.
+    ``split``: layers of each of the pp * vpp chunks in the order of the model; empty: evenly.
+    """
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    cp: int = 1
+    vpp: int = 1
+    micro_batch: int = 1
+    sequence_parallel: bool = False
+    zero: int = 0
+    recompute: Recompute = Recompute.NONE
+    flash: bool = True
+    dtype: str = "bf16"
+    split: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for key in (*AXES, "vpp", "micro_batch"):
+            if not _is_whole(getattr(self, key)) or getattr(self, key) < 1:
+                rule = "must be a whole number, at least 1"
+                raise InputError(f"strategy {key}={getattr(self, key)!r:.40}", rule)
+        if not _is_whole(self.zero) or not 0 <= self.zero <= 3:
+            raise InputError(f"strategy zero={self.zero!r:.40}", "ZeRO has stages 0 to 3")
+        for key in ("sequence_parallel", "flash"):
+            if not isinstance(getattr(self, key), bool):
+                raise InputError(f"strategy {key}={getattr(self, key)!r:.40}", "is yes or no")
+        if not isinstance(self.recompute, Recompute):
+            rule = f"must be one of {', '.join(kind.value for kind in Recompute)}"
+            raise InputError(f"strategy recompute={self.recompute!r:.40}", rule)
+        if self.dtype not in DTYPES:
+            rule = f"must be one of {', '.join(DTYPES)}"
+            raise InputError(f"strategy dtype={self.dtype!r:.40}", rule)
+        if not all(map(_is_whole, self.split)):
+            raise InputError(f"strategy split={self.split!r:.60}", "must hold whole numbers")
+
+    @property
+    def devices(self) -> int:
+        """How many devices it takes."""
+        return prod(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of the axes in the order of ``AXES``."""
+        return (self.pp, self.dp, self.cp, self.tp)
+
+    @property
+    def chunks(self) -> int:
+        """Into how many parts the layers are cut."""
+        return self.pp * self.vpp
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+# What an iteration trains on.
+
+
+MAX_BATCH = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """``sequences`` of ``tokens`` each go through the model in an iteration (global batch)."""
+
+    sequences: int
+    tokens: int
+
+    def __post_init__(self) -> None:
+        for what, value in (("global batch", self.sequences), ("sequence length", self.tokens)):
+            if not 1 <= value <= MAX_BATCH:
+                raise InputError(f"{what} {value}", f"must be 1 to {MAX_BATCH}")
+
+
+# Strategies as text, such as ``tp=8,pp=4,mbs=2,sp=1,recompute=selective``, and back.
+
+
+MAX_DEGREE = 10**6
+MAX_CHUNKS = 10**4
+_EXAMPLE = "write it like tp=8,pp=4,dp=2"
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What a key of the text sets: the field, how a value is read, and how it is written."""
+
+    field: str
+    read: Callable[[str, str], Any]
+    write: Callable[[Any], str] = str
+
+
+def _degree(text: str, given: str) -> int:
+    try:
+        return parse_count(text, given, MAX_DEGREE)
+    except InputError:
+        raise InputError(given, f"must be a whole number from 1 to {MAX_DEGREE}") from None
+
+
+def _switch(text: str, given: str) -> bool:
+    if text not in ("0", "1"):
+        raise InputError(given, "must be 0 or 1")
+    return text == "1"
+
+
+def _zero(text: str, given: str) -> int:
+    if text not in ("0", "1", "2", "3"):
+        raise InputError(given, "ZeRO has stages 0 to 3", "write zero=1")
+    return int(text)
+
+
+def _one_of(names: Sequence[str]) -> Callable[[str, str], str]:
+    def read(text: str, given: str) -> str:
+        if text not in names:
+            raise InputError(given, f"must be one of {', '.join(names)}")
+        return text
+
+    return read
+
+
+def _recompute(text: str, given: str) -> Recompute:
+    return Recompute(_one_of([kind.value for kind in Recompute])(text, given))
+
+
+def _split(text: str, given: str) -> tuple[int, ...]:
+    """Layers such as ``19/20*2/21``: of each chunk in the order of the model."""
+    layers: list[int] = []
+    for part in text.split("/"):
+        count, star, times = part.partition("*")
+        layers += [_layers(count, given)] * (_degree(times, given) if star else 1)
+        if len(layers) > MAX_CHUNKS:
+            raise InputError(given, f"has more than {MAX_CHUNKS} chunks")
+    return tuple(layers)
+
+
+def _layers(text: str, given: str) -> int:
+    if text.strip() == "0":
+        return 0
+    try:
+        return parse_count(text, given, MAX_DEGREE)
+    except InputError:
+        remedy = "write layers of each chunk like 19/20/20/21 or 19/20*2/21"
+        raise InputError(given, "holds what is no number of layers", remedy) from None
+
+
+def _split_text(split: tuple[int, ...]) -> str:
+    """Equal chunks that follow each other are written once."""
+    runs: list[list[int]] = []
+    for layers in split:
+        if runs and runs[-1][0] == layers:
+            runs[-1][1] += 1
+        else:
+            runs.append([layers, 1])
+    return "/".join(f"{layers}*{times}" if times > 1 else str(layers) for layers, times in runs)
+
+
+def _switch_text(value: bool) -> str:
+    return str(int(value))
+
+
+_KEYS: Mapping[str, _Key] = MappingProxyType(
+    {
+        "tp": _Key("tp", _degree),
+        "pp": _Key("pp", _degree),
+        "dp": _Key("dp", _degree),
+        "cp": _Key("cp", _degree),
+        "vpp": _Key("vpp", _degree),
+        "mbs": _Key("micro_batch", _degree),
+        "sp": _Key("sequence_parallel", _switch, _switch_text),
+        "zero": _Key("zero", _zero),
+        "recompute": _Key("recompute", _recompute, lambda kind: str(kind.value)),
+        "flash": _Key("flash", _switch, _switch_text),
+        "dtype": _Key("dtype", _one_of(DTYPES)),
+        "split": _Key("split", _split, _split_text),
+    }
+)
+KEYS = tuple(_KEYS)
+"""Keys of the text, in the order in which a strategy is written."""
+LEAST = ("tp", "pp", "dp", "cp", "vpp", "mbs", "sp", "zero", "recompute")
+"""Keys that are always written."""
+
+
+def parse_strategy(text: str) -> Strategy:
+    """The strategy of a text; the order of its keys says nothing.
+
+    Keys: ``tp``, ``pp``, ``dp``, ``cp`` (degrees), ``vpp`` (chunks a stage), ``mbs``
+    (micro-batch), ``sp`` and ``flash`` (0 or 1), ``zero`` (0 to 3), ``recompute`` (none, selective,
+    full), ``dtype`` (bf16, fp16), ``split`` (layers of each chunk: ``19/20*2/21``).  What is not
+    given has the value that :class:`~p2smt.training.strategy.Strategy` gives it.
+
+    Raises:
+        InputError: a key that is not known or stands twice, or a value that is none of that key.
+    """
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = (one.strip() for one in part.partition("="))
+        given = f"strategy {part.strip()[:40]!r}"
+        if not equals or not name:
+            raise InputError(given, "is not KEY=VALUE", _EXAMPLE)
+        key = _key_of(name, given)
+        if key.field in found:
+            raise InputError(given, f"{name} is given twice", "give each key once")
+        found[key.field] = key.read(value, given)
+    return Strategy(**found)
+
+
+def parse_value(key: str, value: str, given: str) -> Any:
+    """The value of one key, such as ``tp`` or ``recompute``.
+
+    Raises:
+        InputError: a key that is not known, or a value that is none of that key; names ``given``.
+    """
+    return _key_of(key, given).read(value, given)
+
+
+def field_of(key: str, given: str) -> str:
+    """The field of a strategy that a key sets.
+
+    Raises:
+        InputError: the key is not known; names ``given``.
+    """
+    return _key_of(key, given).field
+
+
+def _key_of(name: str, given: str) -> _Key:
+    if name not in _KEYS:
+        near = difflib.get_close_matches(name, KEYS, 1)
+        meant = f"did you mean {near[0]}?" if near else f"keys are {', '.join(KEYS)}"
+        raise InputError(given, "is no key of a strategy", meant)
+    return _KEYS[name]
+
+
+def key_of(field: str) -> str:
+    """The key of a field of a strategy, such as ``mbs`` of ``micro_batch``."""
+    return next(name for name, key in _KEYS.items() if key.field == field)
+
+
+def strategy_text(strategy: Strategy) -> str:
+    """The text of a strategy, which :func:`parse_strategy` reads back to the same.
+
+    Keys besides the usual ones stand there where their value is not the default.
+    """
+    default = Strategy()
+    parts = []
+    for name, key in _KEYS.items():
+        value = getattr(strategy, key.field)
+        if name in LEAST or value != getattr(default, key.field):
+            parts.append(f"{name}={key.write(value)}")
+    return ",".join(parts)

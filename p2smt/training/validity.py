@@ -1,0 +1,281 @@
+"""Which strategies can run: one table of rules, for one strategy or for arrays of them.
+
+Values are arrays of one length by the name of the field; a rule says where they obey it.  What
+obeys a rule obeys it also with ``vpp``, ``micro_batch`` and the switches at their least: a search
+may leave out whole families by that (a test holds it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from p2smt.errors import InputError
+from p2smt.training.strategy import Batch, Strategy, key_of
+from p2smt.training.transformer import Transformer
+
+FieldValues = Mapping[str, npt.NDArray[np.int64]]
+"""Values of fields of strategies by name; switches are 0 or 1."""
+_BoolArray = npt.NDArray[np.bool_]
+FIELDS = ("tp", "pp", "dp", "cp", "vpp", "micro_batch", "sequence_parallel", "zero")
+"""Fields that the rules read."""
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidStrategy:
+    """A rule that a strategy breaks: its name, what was given, the rule, and a remedy."""
+
+    name: str
+    given: str
+    rule: str
+    remedy: str
+
+    def error(self) -> InputError:
+        """The same as an error for the user, which names the rule."""
+        return InputError(f"strategy {self.given}", f"{self.rule} (rule {self.name})", self.remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What strategies are judged for."""
+
+    model: Transformer
+    batch: Batch
+    devices: int
+
+
+@dataclass(frozen=True, slots=True)
+class ValidityRule:
+    """A rule by name; ``holds`` says for which of the strategies it does.
+
+    ``fields`` are those it reads, ``sentence`` and ``remedy`` may name ``{layers}`` and the like.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    sentence: str
+    remedy: str
+    holds: Callable[[_Setting, FieldValues], _BoolArray]
+
+
+def _divides(
+    divisor: npt.NDArray[np.int64] | int, number: npt.NDArray[np.int64] | int
+) -> _BoolArray:
+    return np.asarray(np.remainder(number, divisor) == 0, dtype=np.bool_)
+
+
+def _devices(setting: _Setting, values: FieldValues) -> _BoolArray:
+    product = values["pp"] * values["dp"] * values["cp"] * values["tp"]
+    return np.asarray(product == setting.devices, dtype=np.bool_)
+
+
+def _heads(setting: _Setting, values: FieldValues) -> _BoolArray:
+    return _divides(values["tp"], setting.model.heads)
+
+
+def _kv_heads(setting: _Setting, values: FieldValues) -> _BoolArray:
+    """Where several ranks share a head of keys and values, each keeps and computes it whole, which
+    the formulas count.
+
+    TransformerConfig of Megatron Core takes that from 0.16 on; before, num_query_groups % tp == 0.
+    """
+    tp, kv_heads = values["tp"], setting.model.kv_heads
+    return _divides(tp, kv_heads) | _divides(kv_heads, tp)
+
+
+def _ffn(setting: _Setting, values: FieldValues) -> _BoolArray:
+    return _divides(values["tp"], setting.model.ffn)
+
+
+def _sequence(setting: _Setting, values: FieldValues) -> _BoolArray:
+    parts = np.where(values["cp"] > 1, 2 * values["cp"], 1)
+    return _divides(parts, setting.batch.tokens)
+
+
+def _sequence_parallel(setting: _Setting, values: FieldValues) -> _BoolArray:
+    split = values["cp"] * np.where(values["sequence_parallel"] > 0, values["tp"], 1)
+    return _divides(split, setting.batch.tokens)
+
+
+def _batch(setting: _Setting, values: FieldValues) -> _BoolArray:
+    return _divides(values["dp"] * values["micro_batch"], setting.batch.sequences)
+
+
+def _interleaving(_: _Setting, values: FieldValues) -> _BoolArray:
+    return np.asarray((values["vpp"] == 1) | (values["pp"] > 1), dtype=np.bool_)
+
+
+def _sequence_parallel_tp(_: _Setting, values: FieldValues) -> _BoolArray:
+    return np.asarray((values["sequence_parallel"] == 0) | (values["tp"] > 1), dtype=np.bool_)
+
+
+def _zero(_: _Setting, values: FieldValues) -> _BoolArray:
+    return np.asarray((values["zero"] == 0) | (values["dp"] * values["cp"] > 1), dtype=np.bool_)
+
+
+def _schedule(setting: _Setting, values: FieldValues) -> _BoolArray:
+    sequences = values["pp"] * values["dp"] * values["micro_batch"]
+    return _divides(np.where(values["vpp"] > 1, sequences, 1), setting.batch.sequences)
+
+
+def _layers(setting: _Setting, values: FieldValues) -> _BoolArray:
+    chunks, layers = values["pp"] * values["vpp"], setting.model.layers
+    return _divides(chunks, layers) | _divides(chunks, layers + 2)
+
+
+EVEN_SPLIT = "layers"
+RULES: tuple[ValidityRule, ...] = (
+    ValidityRule(
+        "devices",
+        ("pp", "dp", "cp", "tp"),
+        "pp * dp * cp * tp must be the number of devices, {devices}",
+        "change dp",
+        _devices,
+    ),
+    ValidityRule("heads", ("tp",), "tp must divide the {heads} heads", "", _heads),
+    ValidityRule(
+        "kv_heads",
+        ("tp",),
+        "tp must divide the {kv_heads} heads of keys and values, or be a multiple of them",
+        "",
+        _kv_heads,
+    ),
+    ValidityRule(
+        "ffn",
+        ("tp",),
+        "tp must divide the width {ffn} of the MLP",
+        "",
+        _ffn,
+    ),
+    ValidityRule(
+        "sequence",
+        ("cp",),
+        "2 cp must divide the {tokens} tokens of a sequence (a device has two parts of it)",
+        "",
+        _sequence,
+    ),
+    ValidityRule(
+        "sequence_parallel",
+        ("cp", "tp", "sequence_parallel"),
+        "cp, and cp * tp with sp=1, must divide the {tokens} tokens of a sequence",
+        "",
+        _sequence_parallel,
+    ),
+    ValidityRule(
+        "sequence_parallel_tp",
+        ("tp", "sequence_parallel"),
+        "sequence parallelism (sp=1) splits over tp, which must be 2 or more",
+        "take sp=0, or a larger tp",
+        _sequence_parallel_tp,
+    ),
+    ValidityRule(
+        "zero",
+        ("dp", "cp", "zero"),
+        "ZeRO (zero=1 to 3) shards over dp and cp, so dp * cp must be 2 or more",
+        "take zero=0, or a larger dp or cp",
+        _zero,
+    ),
+    ValidityRule(
+        "batch",
+        ("dp", "micro_batch"),
+        "dp * mbs must divide the global batch of {sequences} sequences",
+        "",
+        _batch,
+    ),
+    ValidityRule(
+        "interleaving",
+        ("pp", "vpp"),
+        "several chunks a stage (vpp) need several stages (pp)",
+        "take vpp=1",
+        _interleaving,
+    ),
+    ValidityRule(
+        "schedule",
+        ("pp", "vpp", "dp", "micro_batch"),
+        "with vpp > 1, pp must divide the number of micro-batches, {sequences} / (dp * mbs)",
+        "take a smaller mbs, or vpp=1",
+        _schedule,
+    ),
+    ValidityRule(
+        EVEN_SPLIT,
+        ("pp", "vpp"),
+        "pp * vpp must divide the {layers} layers, or {layers} + 2 (embedding and logits counted)",
+        "give a split",
+        _layers,
+    ),
+)
+"""Every rule on degrees; the first that is broken is named first."""
+
+
+def obey(model: Transformer, batch: Batch, values: FieldValues, devices: int) -> _BoolArray:
+    """Which strategies of arrays obey every rule (their layers being split evenly)."""
+    setting, found = _Setting(model, batch, devices), np.ones(len(values["tp"]), dtype=bool)
+    for rule in RULES:
+        found &= rule.holds(setting, values)
+    return found
+
+
+def violations(
+    model: Transformer, batch: Batch, strategy: Strategy, devices: int
+) -> tuple[InvalidStrategy, ...]:
+    """The rules that a strategy breaks, in the order of the table."""
+    values = {name: np.array([getattr(strategy, name)], dtype=np.int64) for name in FIELDS}
+    setting = _Setting(model, batch, devices)
+    rules = [rule for rule in RULES if not (strategy.split and rule.name == EVEN_SPLIT)]
+    broken = [rule for rule in rules if not rule.holds(setting, values)[0]]
+    return tuple(_invalid(rule, setting, strategy) for rule in broken) + _split(model, strategy)
+
+
+def check(model: Transformer, batch: Batch, strategy: Strategy, devices: int) -> None:
+    """Whether a strategy can run.
+
+    Raises:
+        InputError: it breaks a rule, which the error names.
+    """
+    for broken in violations(model, batch, strategy, devices):
+        raise broken.error()
+
+
+def broken_rules(
+    model: Transformer, batch: Batch, values: FieldValues, devices: int
+) -> Mapping[str, _BoolArray]:
+    """Where strategies of arrays break each rule, by its name (their layers being split evenly)."""
+    setting = _Setting(model, batch, devices)
+    return {rule.name: ~rule.holds(setting, values) for rule in RULES}
+
+
+def sentence_of(rule: ValidityRule, model: Transformer, batch: Batch, devices: int) -> str:
+    """A rule in words, with the numbers of a model and a batch."""
+    return rule.sentence.format(
+        devices=devices,
+        heads=model.heads,
+        kv_heads=model.kv_heads,
+        ffn=model.ffn,
+        layers=model.layers,
+        tokens=batch.tokens,
+        sequences=batch.sequences,
+    )
+
+
+def _invalid(rule: ValidityRule, setting: _Setting, strategy: Strategy) -> InvalidStrategy:
+    given = ",".join(f"{key_of(name)}={int(getattr(strategy, name))}" for name in rule.fields)
+    sentence = sentence_of(rule, setting.model, setting.batch, setting.devices)
+    return InvalidStrategy(rule.name, given, sentence, rule.remedy)
+
+
+def _split(model: Transformer, strategy: Strategy) -> tuple[InvalidStrategy, ...]:
+    """What is wrong with the layers of each chunk, where they are given."""
+    split = strategy.split
+    if not split:
+        return ()
+    given, remedy = f"split={','.join(map(str, split))}"[:80], "leave it out for an even one"
+    if len(split) != strategy.chunks:
+        rule = f"must have one number for each of the pp * vpp = {strategy.chunks} chunks"
+        return (InvalidStrategy("split", given, rule, remedy),)
+    if min(split) < 0 or sum(split) != model.layers:
+        rule = f"must be numbers from 0 whose sum is the {model.layers} layers"
+        return (InvalidStrategy("split", given, rule, remedy),)
+    return ()

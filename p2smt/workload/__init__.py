@@ -1,1 +1,0 @@
-"""Training workloads: a model's layers and a strategy become requests, times and memory."""

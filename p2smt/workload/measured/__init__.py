@@ -1,1 +1,0 @@
-"""Measured training runs: read, predicted, and a constant fitted to them."""

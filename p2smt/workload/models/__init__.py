@@ -1,1 +1,0 @@
-"""Models by name: YAML files, and the shape of such a file."""

@@ -1,1 +1,0 @@
-"""From formulas to the time of an iteration: work, requests, their prices, and how they add up."""
