@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from p2smt.cli import run
-from p2smt.training.formulas.listing import listed_formulas, listed_symbols
+from p2smt.training.formulas.symbols import MEANINGS
+from p2smt.training.formulas.table import count_rows, second_rows
 from p2smt.training.validity import RULES
 
 PAGE = Path(__file__).parent / "planning.md"
@@ -49,14 +50,14 @@ def rules() -> str:
 
 def symbols() -> str:
     """Every symbol that is given from outside."""
-    return _table(("symbol", "meaning"), ((f"`{one}`", what) for one, what in listed_symbols()))
+    return _table(("symbol", "meaning"), ((f"`{one.name}`", what) for one, what in MEANINGS))
 
 
 def formulas() -> str:
     """Every row of the table of formulas."""
     rows = (
         (f"`{row.name}`", f"`{row.expression}`", row.unit, row.meaning, row.source)
-        for row in listed_formulas()
+        for row in (*count_rows(), *second_rows())
     )
     return _table(("name", "formula", "unit", "meaning", "source"), rows)
 

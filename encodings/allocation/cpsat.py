@@ -279,7 +279,7 @@ def _goal(
     return goal
 
 
-# Loads of the uplinks for CP-SAT: C3 and C4 of :mod:`p2smt.encodings.allocation.cpsat`.
+# Loads of the uplinks: C3 and C4.
 
 
 EntityCells = Mapping[tuple[int, int], cp_model.LinearExpr]
@@ -360,7 +360,7 @@ def _looked_up(
     return share
 
 
-# What follows, or picks one of equals: C9 and C10 of :mod:`p2smt.encodings.allocation.cpsat`.
+# What follows from the others, or picks one of equals: C9 and C10.
 
 
 _Key = tuple[int, tuple[int, ...]]

@@ -169,8 +169,7 @@ def _built(
 
 # The table of many levels, put together from those of few: no solver.
 # A program that begins and ends no group between two neighbouring levels forms the same groups over
-# a
-# hierarchy with the two merged, on any factors.  And no valid program of m instructions was found
+# a hierarchy with the two merged, on any factors.  And no valid program of m instructions was found
 # that tells more than m levels apart (docs/small-model.md).  So the programs over many levels are
 # those over each choice of fewer levels to keep apart.
 #

@@ -16,7 +16,6 @@ Constraints
     C3 stop        each step is one instruction, or "stop": that exactly when its state is the
                    goal; it changes nothing
     C4-C8 step     preconditions and effects of the chosen collective on every group
-                   (:mod:`p2smt.encodings.program.z3`)
     C9 frame       devices outside the chosen instruction's groups keep their rows
     C10 forbidden  no forbidden instruction
     C11 limit      no more steps of a kind than its limit allows
@@ -143,7 +142,7 @@ def cost_keys(problem: ProgramProblem, limits: SearchLimits) -> Result[tuple[tup
     return Result(Status.COMPLETE, keys, stats=SolveStats("z3", calls=0))
 
 
-# Variables and constraints of the direct encoding (:mod:`p2smt.encodings.program.z3`).
+# Variables and constraints.
 
 
 MAX_DEVICES = 16
@@ -308,70 +307,11 @@ def decode(model: z3.ModelRef, v: Vars) -> Indices:
     return tuple(i for x in v.choice if (i := value(model, x)) != stop)
 
 
-# Descending on a bit-vector term with one incremental z3 solver.
-
-
-class Z3Search:
-    """A finite-domain solver with one time limit over all its checks, which it counts.
-
-    z3 works on one thread here, whatever ``limits.workers`` says.
-    """
-
-    def __init__(self, limits: SearchLimits) -> None:
-        self.watch = StopWatch.start(limits)
-        self.solver = new_solver(limits.seed, "QF_FD")
-        self.calls = 0
-
-    def solution(self) -> z3.ModelRef | None:
-        """A model of what the solver holds, or None if it is proved that there is none.
-
-        Raises:
-            OutOfTimeError: no verdict within the time limit.
-        """
-        self.calls += 1
-        return solution(self.solver, self.watch, resumes=False)
-
-    def least(self, term: z3.BitVecRef, *side: z3.BoolRef) -> tuple[bool, z3.ModelRef | None]:
-        """(proved, a model in which ``term`` is least) under ``side`` conditions.
-
-        Not proved: the time ran out, and the model, if any, is the best found.  The solver
-        holds the same afterwards as before.
-        """
-        best = None
-        self.solver.push()
-        self.solver.add(*side)
-        try:
-            while (model := self.solution()) is not None:
-                best = model
-                self.solver.add(z3.ULT(term, value(model, term)))
-        except OutOfTimeError:
-            return False, best
-        finally:
-            self.solver.pop()
-        return True, best
-
-    def stats(self, *counters: tuple[str, int]) -> SolveStats:
-        """Statistics so far."""
-        return SolveStats("z3", self.watch.elapsed_s(), self.calls, counters)
-
-
-def value(model: z3.ModelRef, term: z3.BitVecRef) -> int:
-    """The unsigned value of a term; one that the model leaves open counts as 0."""
-    return int(model.eval(term, model_completion=True).as_long())
-
-
-def at_most(term: z3.BitVecRef, bound: int) -> z3.BoolRef:
-    """Unsigned ``term <= bound``, also for a bound outside the range of the bit-vector."""
-    if bound >= 2 ** term.size() - 1:
-        return z3.BoolVal(True)
-    return z3.ULE(term, bound) if bound >= 0 else z3.BoolVal(False)
-
-
 # Start, goal, preconditions and effects on symbolic state matrices: the paper's encoding (z3).
 # ``SymbolicState.rows[d][r]`` is a bit-vector over the k contributors: bit c is set when row r of
 # device d holds the contribution of device c.  Every function speaks about the members of one
 # group, in device order, and is written from the definition of its collective (P2, state
-# matrices); :mod:`p2smt.encodings.program.z3` joins them to steps.
+# matrices); the constraints above join them to steps.
 #
 #     C4 reducible      all-reduce, reduce-scatter, reduce: the same non-empty rows, at least
 #                       one, the contributors of each row pairwise disjoint
@@ -550,3 +490,62 @@ def _run(state: SymbolicState, group: Group, member: int, joined: Rows) -> Rows:
     low, high = member * total, (member + 1) * total
     kept = [z3.And(z3.ULE(low, n * q), z3.ULT(n * q, high)) for q in state.ranks[group[0]]]
     return tuple(z3.If(keep, row, 0) for keep, row in zip(kept, joined, strict=True))
+
+
+# Descending on a bit-vector term with one incremental z3 solver.
+
+
+class Z3Search:
+    """A finite-domain solver with one time limit over all its checks, which it counts.
+
+    z3 works on one thread here, whatever ``limits.workers`` says.
+    """
+
+    def __init__(self, limits: SearchLimits) -> None:
+        self.watch = StopWatch.start(limits)
+        self.solver = new_solver(limits.seed, "QF_FD")
+        self.calls = 0
+
+    def solution(self) -> z3.ModelRef | None:
+        """A model of what the solver holds, or None if it is proved that there is none.
+
+        Raises:
+            OutOfTimeError: no verdict within the time limit.
+        """
+        self.calls += 1
+        return solution(self.solver, self.watch, resumes=False)
+
+    def least(self, term: z3.BitVecRef, *side: z3.BoolRef) -> tuple[bool, z3.ModelRef | None]:
+        """(proved, a model in which ``term`` is least) under ``side`` conditions.
+
+        Not proved: the time ran out, and the model, if any, is the best found.  The solver
+        holds the same afterwards as before.
+        """
+        best = None
+        self.solver.push()
+        self.solver.add(*side)
+        try:
+            while (model := self.solution()) is not None:
+                best = model
+                self.solver.add(z3.ULT(term, value(model, term)))
+        except OutOfTimeError:
+            return False, best
+        finally:
+            self.solver.pop()
+        return True, best
+
+    def stats(self, *counters: tuple[str, int]) -> SolveStats:
+        """Statistics so far."""
+        return SolveStats("z3", self.watch.elapsed_s(), self.calls, counters)
+
+
+def value(model: z3.ModelRef, term: z3.BitVecRef) -> int:
+    """The unsigned value of a term; one that the model leaves open counts as 0."""
+    return int(model.eval(term, model_completion=True).as_long())
+
+
+def at_most(term: z3.BitVecRef, bound: int) -> z3.BoolRef:
+    """Unsigned ``term <= bound``, also for a bound outside the range of the bit-vector."""
+    if bound >= 2 ** term.size() - 1:
+        return z3.BoolVal(True)
+    return z3.ULE(term, bound) if bound >= 0 else z3.BoolVal(False)

@@ -275,7 +275,7 @@ def wrong_order(problem: RaceProblem, limits: SearchLimits) -> Result[RaceAnswer
     return Result(Status.FEASIBLE, decode(model, v), stats=stats)
 
 
-# Variables of the encoding of races (:mod:`p2smt.encodings.race.z3`), and counts by literals.
+# Variables, and counts by literals.
 
 
 Counts = dict[int, list[z3.BoolRef]]

@@ -138,66 +138,206 @@ def _build(model: cp_model.CpModel, problem: RedistributionProblem) -> Vars:
     return v
 
 
-# Permutes over borders for CP-SAT: C15 of :mod:`p2smt.encodings.redistribution.cpsat`.
+# Variables.
 
 
-def c15_borders(
-    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, border: Border
-) -> None:
-    """C15: a permute's ticks are at least those of its crossing and of the sharding digits."""
-    digits, whole = len(problem.sizes), len(problem.sizes) + 1
-    most = max(ticks for _, _, ticks in border.costs)
-    rows = [(crossing, *sharding, ticks) for crossing, sharding, ticks in border.costs]
-    outside = [_outside(model, problem, v, border, t) for t in range(problem.max_steps + 1)]
-    for t, kinds in enumerate(v.kinds):
-        if Move.PERMUTE not in kinds:
-            continue
-        here = [kinds[Move.PERMUTE], v.turned[t] if border.turned else ~v.turned[t]]
-        crossing = model.new_int_var(0, whole, f"crossing{t}")
-        least = model.new_int_var(0, most, f"least{t}")
-        model.add_allowed_assignments([crossing, *_sharding(model, problem, v, t), least], rows)
-        model.add(v.ticks[t] >= least).only_enforce_if(*here)
-        for one, other in ((outside[t], outside[t + 1]), (outside[t + 1], outside[t])):
-            left = []
-            for slot, before in one.items():
-                gone = model.new_bool_var("gone")
-                model.add_bool_or(~before, other[slot], gone)
-                left.append(gone)
-            model.add(crossing >= sum(left)).only_enforce_if(*here)
-        changes = model.new_bool_var(f"changes{t}")
-        model.add(crossing == whole).only_enforce_if(*here, changes)
-        for q in (q for q in range(digits) if q in border.digits):
-            for slot, after in outside[t + 1].items():
-                stays = v.places[t + 1][q][slot]
-                model.add_bool_or(~v.places[t][q][slot], ~after, stays, changes)
+_Place = tuple[int, int]
 
 
-def _outside(
-    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, border: Border, t: int
-) -> dict[tuple[int, int], cp_model.IntVar]:
-    """Whether each slot has a digit of the border."""
-    found = {}
-    for slot in problem.places:
-        if slot[0] >= 0:
-            found[slot] = model.new_bool_var(f"outside{t},{slot}")
-            model.add(found[slot] == sum(v.places[t][q][slot] for q in border.digits))
-    return found
+@dataclass(frozen=True, slots=True)
+class Vars:
+    """z by layer, digit and place; x by layer, digit and dimension; the others by step.
+
+    ``turned`` has an entry for each layer.
+    """
+
+    places: tuple[tuple[Mapping[_Place, cp_model.IntVar], ...], ...]
+    lists: tuple[tuple[tuple[cp_model.IntVar, ...], ...], ...]
+    kinds: tuple[Mapping[Move, cp_model.IntVar], ...]
+    moved: tuple[tuple[cp_model.IntVar, ...], ...]
+    turned: tuple[cp_model.IntVar, ...]
+    packed: tuple[cp_model.IntVar, ...]
+    least: tuple[cp_model.IntVar, ...]
+    ticks: tuple[cp_model.IntVar, ...]
 
 
-def _sharding(
-    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, t: int
-) -> list[cp_model.IntVar]:
-    """Digits that shard, by size."""
+def new_vars(model: cp_model.CpModel, problem: RedistributionProblem) -> Vars:
+    """The variables, x being the sums of its slots."""
+    layers, steps = range(problem.max_steps + 1), range(problem.max_steps)
+    digits = range(len(problem.sizes))
+    places = tuple(
+        tuple({s: model.new_bool_var(f"z{t},{q},{s}") for s in problem.places} for q in digits)
+        for t in layers
+    )
+    lists = tuple(
+        tuple(_lists(model, problem, places[t][q], f"x{t},{q}") for q in digits) for t in layers
+    )
+    used = [Move.NOTHING, *sorted({row.move for row in problem.rows})]
+    most = max((row.ticks for row in problem.rows), default=0)
+    most = max([most, *(exact.ticks for exact in problem.exact)])
+    most = max([most, *(ticks for border in problem.borders for _, _, ticks in border.costs)])
+    return Vars(
+        places,
+        lists,
+        tuple({m: model.new_bool_var(f"kind{t},{m.name}") for m in used} for t in steps),
+        tuple(tuple(model.new_bool_var(f"g{t},{q}") for q in digits) for t in steps),
+        tuple(model.new_bool_var(f"turned{t}") for t in layers),
+        tuple(model.new_bool_var(f"packed{t}") for t in steps),
+        tuple(model.new_int_var(0, most, f"least{t}") for t in steps),
+        tuple(model.new_int_var(0, most, f"c{t}") for t in steps),
+    )
+
+
+def _lists(
+    model: cp_model.CpModel,
+    problem: RedistributionProblem,
+    places: Mapping[_Place, cp_model.IntVar],
+    name: str,
+) -> tuple[cp_model.IntVar, ...]:
     found = []
-    for size in problem.size_classes:
-        digits = [q for q, own in enumerate(problem.sizes) if own == size]
-        count = model.new_int_var(0, len(digits), "sharding")
-        model.add(count == sum(x for q in digits for x in v.lists[t][q]))
-        found.append(count)
-    return found
+    for dim in range(problem.dims):
+        here = model.new_bool_var(f"{name},{dim}")
+        model.add(sum(z for place, z in places.items() if place[0] == dim) == here)
+        found.append(here)
+    return tuple(found)
 
 
-# Costs for CP-SAT: C11 to C14 and C16 of :mod:`p2smt.encodings.redistribution.cpsat`.
+# Layouts: C1 to C4.
+
+
+def c1_place(model: cp_model.CpModel, v: Vars) -> None:
+    """C1: exactly one place of a digit in each layer."""
+    for layer in v.places:
+        for digit in layer:
+            model.add_exactly_one(digit.values())
+
+
+def c2_lists(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars) -> None:
+    """C2: at most one digit a slot, and none in a slot after an empty one."""
+    for layer in v.places:
+        for dim, k in problem.places:
+            if dim < 0:
+                continue
+            here = [digit[dim, k] for digit in layer]
+            model.add_at_most_one(here)
+            if k:
+                model.add(sum(here) <= sum(digit[dim, k - 1] for digit in layer))
+
+
+def c3_capacity(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars) -> None:
+    """C3: no prime has a larger exponent in the shards of a dimension than in its size."""
+    for _, of_digits, of_dims in problem.factors():
+        for layer in v.lists:
+            for dim, most in enumerate(of_dims):
+                held = [n * x[dim] for n, x in zip(of_digits, layer, strict=True) if n]
+                model.add(sum(held) <= most)
+
+
+def c4_ends(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars) -> None:
+    """C4: the places of the first and of the last layer, and their orders of devices."""
+    for layer, wanted in ((v.places[0], problem.source), (v.places[-1], problem.target)):
+        for digit, place in zip(layer, wanted, strict=True):
+            model.add(digit[place] == 1)
+    model.add(v.turned[0] == 0)
+    model.add(v.turned[-1] == int(problem.turns))
+
+
+# Steps: C5 to C10.
+
+
+_SHARDING = None
+_TRAVEL = {
+    Move.SLICE: ((REPLICATED,), _SHARDING),
+    Move.GATHER: (_SHARDING, (REPLICATED,)),
+    Move.ALL_TO_ALL: (_SHARDING, _SHARDING),
+    Move.REDUCE_SCATTER: ((PARTIAL,), _SHARDING),
+    Move.ALL_REDUCE: ((PARTIAL,), (REPLICATED,)),
+}
+"""From where to where each kind takes digits; None: any list."""
+
+
+def c5_kinds(model: cp_model.CpModel, v: Vars) -> None:
+    """C5: one kind a step, nothing but NOTHING after NOTHING, and a digit that moves."""
+    for t, kinds in enumerate(v.kinds):
+        model.add_exactly_one(kinds.values())
+        for move, chosen in kinds.items():
+            if move is Move.NOTHING:
+                model.add(sum(v.moved[t]) == 0).only_enforce_if(chosen)
+            elif move is not Move.TURN:
+                model.add_bool_or(v.moved[t]).only_enforce_if(chosen)
+    for one, after in pairwise(v.kinds):
+        model.add_implication(one[Move.NOTHING], after[Move.NOTHING])
+
+
+def c6_still(model: cp_model.CpModel, v: Vars) -> None:
+    """C6: z of both layers is equal where g is not; where it is, no place stays."""
+    for t, moved in enumerate(v.moved):
+        for q, goes in enumerate(moved):
+            for place, before in v.places[t][q].items():
+                after = v.places[t + 1][q][place]
+                model.add_bool_or(goes, ~before, after)
+                model.add_bool_or(goes, before, ~after)
+                model.add_bool_or(~goes, ~before, ~after)
+
+
+def c7_travel(model: cp_model.CpModel, v: Vars) -> None:
+    """C7: what moves is before and after where the kind takes it; a permute leaves PARTIAL."""
+    for t, q, move, chosen in _each(v):
+        given = [~chosen, ~v.moved[t][q]]
+        if move in _TRAVEL:
+            for layer, where in zip((t, t + 1), _TRAVEL[move], strict=True):
+                digit = v.places[layer][q]
+                there = v.lists[layer][q] if where is _SHARDING else [digit[p] for p in where]
+                model.add_bool_or(*given, *there)
+        else:
+            for layer in (t, t + 1):
+                model.add_bool_or(*given, ~v.places[layer][q][PARTIAL])
+
+
+def _each(v: Vars) -> Iterator[tuple[int, int, Move, cp_model.IntVar]]:
+    """Each step, digit and kind that may move it."""
+    for t, kinds in enumerate(v.kinds):
+        for q in range(len(v.moved[t])):
+            for move, chosen in kinds.items():
+                if move is not Move.NOTHING:
+                    yield t, q, move, chosen
+
+
+def c8_apart(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars) -> None:
+    """C8: a dimension that loses in an all-to-all gains nothing."""
+    for t, kinds in enumerate(v.kinds):
+        if Move.ALL_TO_ALL not in kinds:
+            continue
+        for dim in range(problem.dims):
+            loses = model.new_bool_var(f"loses{t},{dim}")
+            for q, goes in enumerate(v.moved[t]):
+                given = [~kinds[Move.ALL_TO_ALL], ~goes]
+                model.add_bool_or(*given, ~v.lists[t][q][dim], loses)
+                model.add_bool_or(*given, ~v.lists[t + 1][q][dim], ~loses)
+
+
+def c9_blocks(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars) -> None:
+    """C9: in a permute the exponents of each prime in a dimension's shards stay."""
+    for t, kinds in enumerate(v.kinds):
+        for move, chosen in kinds.items():
+            if not move.permutes:
+                continue
+            for _, of_digits, _ in problem.factors():
+                for dim in range(problem.dims):
+                    before, after = (
+                        sum(n * x[dim] for n, x in zip(of_digits, v.lists[layer], strict=True))
+                        for layer in (t, t + 1)
+                    )
+                    model.add(before == after).only_enforce_if(chosen)
+
+
+def c10_order(model: cp_model.CpModel, v: Vars) -> None:
+    """C10: a layer has the destination's order if the one before has, or a TURN led to it."""
+    for t, kinds in enumerate(v.kinds):
+        model.add(v.turned[t + 1] == v.turned[t] + kinds.get(Move.TURN, 0))
+
+
+# Costs: C11 to C14, and C16.
 
 
 def c11_rows(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars) -> None:
@@ -343,102 +483,66 @@ def c16_merged(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars)
                 model.add_bool_or(~one[a], ~after[b])
 
 
-# Steps for CP-SAT: C5 to C10 of :mod:`p2smt.encodings.redistribution.cpsat`.
+# Permutes over borders: C15.
 
 
-_SHARDING = None
-_TRAVEL = {
-    Move.SLICE: ((REPLICATED,), _SHARDING),
-    Move.GATHER: (_SHARDING, (REPLICATED,)),
-    Move.ALL_TO_ALL: (_SHARDING, _SHARDING),
-    Move.REDUCE_SCATTER: ((PARTIAL,), _SHARDING),
-    Move.ALL_REDUCE: ((PARTIAL,), (REPLICATED,)),
-}
-"""From where to where each kind takes digits; None: any list."""
-
-
-def c5_kinds(model: cp_model.CpModel, v: Vars) -> None:
-    """C5: one kind a step, nothing but NOTHING after NOTHING, and a digit that moves."""
+def c15_borders(
+    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, border: Border
+) -> None:
+    """C15: a permute's ticks are at least those of its crossing and of the sharding digits."""
+    digits, whole = len(problem.sizes), len(problem.sizes) + 1
+    most = max(ticks for _, _, ticks in border.costs)
+    rows = [(crossing, *sharding, ticks) for crossing, sharding, ticks in border.costs]
+    outside = [_outside(model, problem, v, border, t) for t in range(problem.max_steps + 1)]
     for t, kinds in enumerate(v.kinds):
-        model.add_exactly_one(kinds.values())
-        for move, chosen in kinds.items():
-            if move is Move.NOTHING:
-                model.add(sum(v.moved[t]) == 0).only_enforce_if(chosen)
-            elif move is not Move.TURN:
-                model.add_bool_or(v.moved[t]).only_enforce_if(chosen)
-    for one, after in pairwise(v.kinds):
-        model.add_implication(one[Move.NOTHING], after[Move.NOTHING])
-
-
-def c6_still(model: cp_model.CpModel, v: Vars) -> None:
-    """C6: z of both layers is equal where g is not; where it is, no place stays."""
-    for t, moved in enumerate(v.moved):
-        for q, goes in enumerate(moved):
-            for place, before in v.places[t][q].items():
-                after = v.places[t + 1][q][place]
-                model.add_bool_or(goes, ~before, after)
-                model.add_bool_or(goes, before, ~after)
-                model.add_bool_or(~goes, ~before, ~after)
-
-
-def c7_travel(model: cp_model.CpModel, v: Vars) -> None:
-    """C7: what moves is before and after where the kind takes it; a permute leaves PARTIAL."""
-    for t, q, move, chosen in _each(v):
-        given = [~chosen, ~v.moved[t][q]]
-        if move in _TRAVEL:
-            for layer, where in zip((t, t + 1), _TRAVEL[move], strict=True):
-                digit = v.places[layer][q]
-                there = v.lists[layer][q] if where is _SHARDING else [digit[p] for p in where]
-                model.add_bool_or(*given, *there)
-        else:
-            for layer in (t, t + 1):
-                model.add_bool_or(*given, ~v.places[layer][q][PARTIAL])
-
-
-def _each(v: Vars) -> Iterator[tuple[int, int, Move, cp_model.IntVar]]:
-    """Each step, digit and kind that may move it."""
-    for t, kinds in enumerate(v.kinds):
-        for q in range(len(v.moved[t])):
-            for move, chosen in kinds.items():
-                if move is not Move.NOTHING:
-                    yield t, q, move, chosen
-
-
-def c8_apart(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars) -> None:
-    """C8: a dimension that loses in an all-to-all gains nothing."""
-    for t, kinds in enumerate(v.kinds):
-        if Move.ALL_TO_ALL not in kinds:
+        if Move.PERMUTE not in kinds:
             continue
-        for dim in range(problem.dims):
-            loses = model.new_bool_var(f"loses{t},{dim}")
-            for q, goes in enumerate(v.moved[t]):
-                given = [~kinds[Move.ALL_TO_ALL], ~goes]
-                model.add_bool_or(*given, ~v.lists[t][q][dim], loses)
-                model.add_bool_or(*given, ~v.lists[t + 1][q][dim], ~loses)
+        here = [kinds[Move.PERMUTE], v.turned[t] if border.turned else ~v.turned[t]]
+        crossing = model.new_int_var(0, whole, f"crossing{t}")
+        least = model.new_int_var(0, most, f"least{t}")
+        model.add_allowed_assignments([crossing, *_sharding(model, problem, v, t), least], rows)
+        model.add(v.ticks[t] >= least).only_enforce_if(*here)
+        for one, other in ((outside[t], outside[t + 1]), (outside[t + 1], outside[t])):
+            left = []
+            for slot, before in one.items():
+                gone = model.new_bool_var("gone")
+                model.add_bool_or(~before, other[slot], gone)
+                left.append(gone)
+            model.add(crossing >= sum(left)).only_enforce_if(*here)
+        changes = model.new_bool_var(f"changes{t}")
+        model.add(crossing == whole).only_enforce_if(*here, changes)
+        for q in (q for q in range(digits) if q in border.digits):
+            for slot, after in outside[t + 1].items():
+                stays = v.places[t + 1][q][slot]
+                model.add_bool_or(~v.places[t][q][slot], ~after, stays, changes)
 
 
-def c9_blocks(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars) -> None:
-    """C9: in a permute the exponents of each prime in a dimension's shards stay."""
-    for t, kinds in enumerate(v.kinds):
-        for move, chosen in kinds.items():
-            if not move.permutes:
-                continue
-            for _, of_digits, _ in problem.factors():
-                for dim in range(problem.dims):
-                    before, after = (
-                        sum(n * x[dim] for n, x in zip(of_digits, v.lists[layer], strict=True))
-                        for layer in (t, t + 1)
-                    )
-                    model.add(before == after).only_enforce_if(chosen)
+def _outside(
+    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, border: Border, t: int
+) -> dict[tuple[int, int], cp_model.IntVar]:
+    """Whether each slot has a digit of the border."""
+    found = {}
+    for slot in problem.places:
+        if slot[0] >= 0:
+            found[slot] = model.new_bool_var(f"outside{t},{slot}")
+            model.add(found[slot] == sum(v.places[t][q][slot] for q in border.digits))
+    return found
 
 
-def c10_order(model: cp_model.CpModel, v: Vars) -> None:
-    """C10: a layer has the destination's order if the one before has, or a TURN led to it."""
-    for t, kinds in enumerate(v.kinds):
-        model.add(v.turned[t + 1] == v.turned[t] + kinds.get(Move.TURN, 0))
+def _sharding(
+    model: cp_model.CpModel, problem: RedistributionProblem, v: Vars, t: int
+) -> list[cp_model.IntVar]:
+    """Digits that shard, by size."""
+    found = []
+    for size in problem.size_classes:
+        digits = [q for q, own in enumerate(problem.sizes) if own == size]
+        count = model.new_int_var(0, len(digits), "sharding")
+        model.add(count == sum(x for q in digits for x in v.lists[t][q]))
+        found.append(count)
+    return found
 
 
-# What follows from counts for CP-SAT: C17 of :mod:`p2smt.encodings.redistribution.cpsat`.
+# What follows from counts: C17.
 
 
 def c17_outlook(
@@ -471,47 +575,7 @@ def _counts(model: cp_model.CpModel, v: Vars, outlook: Outlook, t: int) -> list[
     return found
 
 
-# Layouts for CP-SAT: C1 to C4 of :mod:`p2smt.encodings.redistribution.cpsat`.
-
-
-def c1_place(model: cp_model.CpModel, v: Vars) -> None:
-    """C1: exactly one place of a digit in each layer."""
-    for layer in v.places:
-        for digit in layer:
-            model.add_exactly_one(digit.values())
-
-
-def c2_lists(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars) -> None:
-    """C2: at most one digit a slot, and none in a slot after an empty one."""
-    for layer in v.places:
-        for dim, k in problem.places:
-            if dim < 0:
-                continue
-            here = [digit[dim, k] for digit in layer]
-            model.add_at_most_one(here)
-            if k:
-                model.add(sum(here) <= sum(digit[dim, k - 1] for digit in layer))
-
-
-def c3_capacity(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars) -> None:
-    """C3: no prime has a larger exponent in the shards of a dimension than in its size."""
-    for _, of_digits, of_dims in problem.factors():
-        for layer in v.lists:
-            for dim, most in enumerate(of_dims):
-                held = [n * x[dim] for n, x in zip(of_digits, layer, strict=True) if n]
-                model.add(sum(held) <= most)
-
-
-def c4_ends(model: cp_model.CpModel, problem: RedistributionProblem, v: Vars) -> None:
-    """C4: the places of the first and of the last layer, and their orders of devices."""
-    for layer, wanted in ((v.places[0], problem.source), (v.places[-1], problem.target)):
-        for digit, place in zip(layer, wanted, strict=True):
-            model.add(digit[place] == 1)
-    model.add(v.turned[0] == 0)
-    model.add(v.turned[-1] == int(problem.turns))
-
-
-# The first of the cheapest answers, by :mod:`p2smt.encodings.redistribution.cpsat`'s model.
+# The first of the cheapest answers, by the same model.
 # One goal after the other is minimised and then held: the number of steps, and for each layer the
 # places of its digits, several digits at a time as one number.
 
@@ -560,67 +624,3 @@ def _hint(model: cp_model.CpModel, found: cp_model.CpSolver) -> None:
     model.clear_hints()  # type: ignore[no-untyped-call]
     for index, value in enumerate(found.response_proto.solution):
         model.add_hint(model.get_int_var_from_proto_index(index), value)
-
-
-# Variables of :mod:`p2smt.encodings.redistribution.cpsat`.
-
-
-_Place = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Vars:
-    """z by layer, digit and place; x by layer, digit and dimension; the others by step.
-
-    ``turned`` has an entry for each layer.
-    """
-
-    places: tuple[tuple[Mapping[_Place, cp_model.IntVar], ...], ...]
-    lists: tuple[tuple[tuple[cp_model.IntVar, ...], ...], ...]
-    kinds: tuple[Mapping[Move, cp_model.IntVar], ...]
-    moved: tuple[tuple[cp_model.IntVar, ...], ...]
-    turned: tuple[cp_model.IntVar, ...]
-    packed: tuple[cp_model.IntVar, ...]
-    least: tuple[cp_model.IntVar, ...]
-    ticks: tuple[cp_model.IntVar, ...]
-
-
-def new_vars(model: cp_model.CpModel, problem: RedistributionProblem) -> Vars:
-    """The variables, x being the sums of its slots."""
-    layers, steps = range(problem.max_steps + 1), range(problem.max_steps)
-    digits = range(len(problem.sizes))
-    places = tuple(
-        tuple({s: model.new_bool_var(f"z{t},{q},{s}") for s in problem.places} for q in digits)
-        for t in layers
-    )
-    lists = tuple(
-        tuple(_lists(model, problem, places[t][q], f"x{t},{q}") for q in digits) for t in layers
-    )
-    used = [Move.NOTHING, *sorted({row.move for row in problem.rows})]
-    most = max((row.ticks for row in problem.rows), default=0)
-    most = max([most, *(exact.ticks for exact in problem.exact)])
-    most = max([most, *(ticks for border in problem.borders for _, _, ticks in border.costs)])
-    return Vars(
-        places,
-        lists,
-        tuple({m: model.new_bool_var(f"kind{t},{m.name}") for m in used} for t in steps),
-        tuple(tuple(model.new_bool_var(f"g{t},{q}") for q in digits) for t in steps),
-        tuple(model.new_bool_var(f"turned{t}") for t in layers),
-        tuple(model.new_bool_var(f"packed{t}") for t in steps),
-        tuple(model.new_int_var(0, most, f"least{t}") for t in steps),
-        tuple(model.new_int_var(0, most, f"c{t}") for t in steps),
-    )
-
-
-def _lists(
-    model: cp_model.CpModel,
-    problem: RedistributionProblem,
-    places: Mapping[_Place, cp_model.IntVar],
-    name: str,
-) -> tuple[cp_model.IntVar, ...]:
-    found = []
-    for dim in range(problem.dims):
-        here = model.new_bool_var(f"{name},{dim}")
-        model.add(sum(z for place, z in places.items() if place[0] == dim) == here)
-        found.append(here)
-    return tuple(found)

@@ -136,8 +136,7 @@ def state_capacity(
 # Bandwidths by fractions small enough for a solver's 64 bits, which let the same messages pass.
 # Messages are whole, and a step has a whole number of rounds.  So of a bandwidth b only the whole
 # parts of b r count, for the rounds r that a step can have; the largest fraction up to b that has
-# no
-# greater denominator than r can be has the same ones.  Nor does it matter by how much a capacity
+# no greater denominator than r can be has the same ones.  Nor does it matter by how much a capacity
 # lets more pass than there is.
 
 

@@ -79,8 +79,7 @@ def _as_pairs(firsts: Firsts) -> Mapping[Pair, Pair]:
 # Routes that load a fabric evenly, for chunks with one goal each: a guess where to look first.
 # Each chunk takes a shortest way; those that symmetries take to each other take images of one way.
 # Ways are chosen one after the other, and again in some sweeps, so that edges of which much is
-# asked
-# are avoided.  Schedules with other routes are left out, so that there is none says nothing.
+# asked are avoided.  Schedules with other routes are left out, so that there is none says nothing.
 
 
 SWEEPS = 4

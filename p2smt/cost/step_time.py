@@ -167,9 +167,9 @@ class StepCostModel:
 # A program of one step stays whole: M chunks of it follow each other and take M * t(n/M).  Where
 # the fastest way is taken, t(0) >= 0 and t is concave in the payload (a minimum of concave
 # functions), so that is never less than t(n).  A library's choice is not always the fastest way,
-# and
-# right behind a size at which it changes to a slower one, two calls of half the size can be faster
-# than one; they are two calls, and no answer here.  Each chunk pays for the call of each step.
+# and right behind a size at which it changes to a slower one, two calls of half the size can be
+# faster than one; they are two calls, and no answer here.  Each chunk pays for the call of each
+# step.
 
 
 CHUNK_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)

@@ -1,7 +1,7 @@
 """Fabrics by name: presets, regular families, YAML files.
 
-A file describes one node, and how nodes of its kind are joined (all keys:
-:mod:`p2smt.fabric.file`):
+A file describes one node, and how nodes of its kind are joined (all keys are in
+the models below):
 
     name: two-pairs
     ranks: 2
@@ -79,8 +79,7 @@ def load_fabric(spec: str, unit: Fraction | None = None, watch: StopWatch | None
     """The fabric that ``spec`` names; ``unit``: bytes per second of one unit of bandwidth.
 
     ``spec`` is a family (``ring:8``), a preset (``dgx1``: one node; ``dgx1:2``), a file, or a
-    level preset (``azure-ndv4:2``), which becomes a fabric by the rule of
-    :mod:`p2smt.fabric.file`.
+    level preset (``azure-ndv4:2``), which becomes a fabric by the rule of this module.
 
     Raises:
         InputError: no such fabric or file, or it is none.
@@ -207,13 +206,10 @@ _EXAMPLES = {"ring": "ring:8", "torus": "torus:4x4", "cube": "cube:3", "mesh": "
 # Every entity of a switch level has its uplink's ports, each a capacity outward and one inward; its
 # devices share them in consecutive runs.  Two devices whose outermost different coordinate is at
 # level j are joined by an edge if level j is a switch or a full mesh, or if it is a ring or torus
-# and
-# the coordinates are neighbours there.  The edge loads, outward and inward, the ports of both
-# devices
-# at every switch level from j inwards; where level j is no switch, the link between the two
-# entities
-# takes the place of its ports.  As in the cost model, data leaves a node through its device's port
-# inside the node, too; fabrics that are wired (``wiring``) can say otherwise.
+# and the coordinates are neighbours there.  The edge loads, outward and inward, the ports of both
+# devices at every switch level from j inwards; where level j is no switch, the link between the two
+# entities takes the place of its ports.  As in the cost model, data leaves a node through its
+# device's port inside the node, too; fabrics that are wired (``wiring``) can say otherwise.
 
 
 def fabric_of_levels(

@@ -20,8 +20,8 @@ from p2smt.result import StopWatch
 
 # Searches for one map: backtracking over colours, from a chain of marked ranks and edges.
 # The chain marks points of the fabric until all have colours of their own (or those that still
-# share
-# one can be taken to each other at will); a map takes it to another chain with the same colours.
+# share one can be taken to each other at will); a map takes it to another chain with the same
+# colours.
 
 
 MAX_WORK = 3 * 10**7
@@ -186,10 +186,9 @@ def _matched(here: Sequence[object], there: Sequence[object]) -> dict[int, int]:
 
 # Colours that tell ranks and edges of a fabric apart, whatever numbers they have.
 # What a symmetry takes to each other has the same colour; what has the same colour need not be
-# taken
-# to each other.  A colour is a hash of the colours around, refined until no more differ (colour
-# refinement, Weisfeiler and Leman 1968); that two hashes agree by chance makes it coarser, not
-# wrong.
+# taken to each other.  A colour is a hash of the colours around, refined until no more differ
+# (colour refinement, Weisfeiler and Leman 1968); that two hashes agree by chance makes it coarser,
+# not wrong.
 
 
 Hashes = NDArray[np.uint64]

@@ -121,9 +121,8 @@ def _topology(plan: PlacedPlan, sizes: dict[str, int]) -> str:
 # torch ``DeviceMesh``: the tensor of launched ranks, the names of its axes, and what makes it.
 # ``torch.distributed.device_mesh`` of torch 2.13: ``init_device_mesh(device_type, shape,
 # mesh_dim_names=..)`` lays ranks 0, 1, .. row-major over the axes, ``DeviceMesh(device_type,
-# tensor,
-# mesh_dim_names=..)`` takes any tensor, and is right only for one that increases along every axis
-# (:mod:`p2smt.interop.meshes.tensor`).
+# tensor, mesh_dim_names=..)`` takes any tensor, and is right only for one that increases along
+# every axis (:mod:`p2smt.interop.meshes.tensor`).
 
 
 def write_device_mesh(plan: PlacedPlan, path: str) -> Exported:
@@ -174,9 +173,8 @@ def _module(plan: PlacedPlan, tensor: IntArray) -> str:
 
 # JAX ``Mesh``: devices in the order of launched ranks, brought to their coordinates.
 # ``jax.devices()`` of a job lists devices by process; sorted by process and number they are those
-# of
-# launched ranks 0, 1, .., with a process for each device or for each host.  ``Mesh`` takes them in
-# any order.
+# of launched ranks 0, 1, .., with a process for each device or for each host.  ``Mesh`` takes them
+# in any order.
 
 
 def write_jax_mesh(plan: PlacedPlan, _path: str) -> Exported:
@@ -206,11 +204,10 @@ def write_jax_mesh(plan: PlacedPlan, _path: str) -> Exported:
 # varying fastest.  Its command line has two: ``tp-cp-ep-dp-pp`` and, with
 # ``--use-tp-pp-dp-mapping``, ``tp-cp-ep-pp-dp``.  Experts: ``ep`` is no factor of the ranks beside
 # ``dp``, but part of it: Megatron numbers ranks twice, for dense layers with dp as a whole (and
-# cp),
-# for experts with ep and what is left of dp (cp being part of it).  Both must give the same
+# cp), for experts with ep and what is left of dp (cp being part of it).  Both must give the same
 # pipelines; it asserts that the order ends in pp, or the two sizes of dp agree, which with ep or cp
-# they do not.  Sources: ``parallel_state.py`` (``RankGenerator``,
-# ``initialize_model_parallel``), ``training/initialize.py``.
+# they do not.  Sources: ``parallel_state.py`` (``RankGenerator``, ``initialize_model_parallel``),
+# ``training/initialize.py``.
 
 
 TOKENS = ("tp", "cp", "ep", "dp", "pp")

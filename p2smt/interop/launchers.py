@@ -17,8 +17,7 @@ from p2smt.interop.places import PlacedPlan, local_notes, local_orders, telling
 # An Open MPI rankfile: ``rank R=HOST slot=CORE``.
 # mpirun(1): in Open MPI 4 a rank needs a slot, the logical core that it is bound to; each gets that
 # of its local rank's number.  Version 5 reads the same file by ``--map-by rankfile:file=``, and
-# binds
-# to no core where ``--bind-to none`` says so; version 4 binds all the same.
+# binds to no core where ``--bind-to none`` says so; version 4 binds all the same.
 #
 # Names are shortened to what stands before the first dot unless an option says otherwise, and hosts
 # whose names are equal then are one host, without a word.
@@ -126,8 +125,7 @@ def write_hostlist(plan: PlacedPlan, path: str) -> Exported:
 # Commands for torchrun, one for each host.
 # torch.distributed.run: with the static rendezvous, the default, the ranks of the node that
 # ``--node-rank`` numbers k are ``k * nproc .. k * nproc + nproc - 1``, their LOCAL_RANK counting
-# from
-# 0.  So torchrun can start a plan's ranks as they are only if those of each host are one such
+# from 0.  So torchrun can start a plan's ranks as they are only if those of each host are one such
 # block.
 
 

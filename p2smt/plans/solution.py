@@ -105,7 +105,7 @@ class Alternative:
     """A placement with a program per request; ``status`` OPTIMAL if each program is.
 
     Instead of a matrix there may be a rank list, which no matrix expresses; each request is
-    then the one collective, and the status FEASIBLE (:mod:`p2smt.plans.solution`).  On named
+    then the one collective, and the status FEASIBLE.  On named
     hosts requests may have programs, too (:mod:`p2smt.plans.rank_scene`).
 
     Raises:

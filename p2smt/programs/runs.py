@@ -243,7 +243,7 @@ def _within(held: HeldRuns, whole: HeldRuns) -> bool:
 PRIMES = (2, 3, 5, 7)
 """Of a quotient whose devices hold matrices."""
 RUN_PRIMES = (*PRIMES, 11)
-"""Of one whose devices hold runs of rows (:mod:`p2smt.programs.runs`): 2,310 of them."""
+"""Of one whose devices hold runs of rows: 2,310 of them."""
 
 
 def steps_of(hierarchy: Hierarchy, program: Program, factors: Sequence[int]) -> list[Step]:

@@ -149,8 +149,7 @@ def _merging(graph: StateGraph) -> tuple[StepKind, ...]:
 # A* over numbered states: what is closed is proved.
 # A node is a state, or a state after so many steps where their number is limited.  Permutes of
 # unknown price wait in the queue at what is left to pay without them, and are priced when their
-# turn
-# comes.
+# turn comes.
 
 
 SLACK = 1 + 1e-12
@@ -276,9 +275,8 @@ class PathSearch:
 # Digits that are alike become one letter.  Steps lead to the same letters from every state with the
 # same letters, so that one of these speaks for all.  A path to the target is a path to its letters;
 # the shortest of those bounds it from below.  What depends on more than letters, such as the
-# buffers
-# of steps, counts as with the cheapest of digits; permutes without a price by letters cost a
-# message.
+# buffers of steps, counts as with the cheapest of digits; permutes without a price by letters cost
+# a message.
 #
 # Letters are explored by their distance from the source's, up to a limit: no path within the limit
 # passes through others.

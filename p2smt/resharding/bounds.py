@@ -8,8 +8,7 @@ m + k - 2 messages between them: so many come in, over all uplinks together.
 A step brings in no more than it is priced for: so the bound is never above the price of a step
 plus the bound after it, and never above the price of any plan.
 
-Entities whose devices are no box of digit values (:mod:`p2smt.resharding.bounds`) are
-left out; single devices never are.
+Entities whose devices are no box of digit values (below) are left out; single devices never are.
 """
 
 from __future__ import annotations

@@ -56,7 +56,6 @@ def best_layered(
     memory: MemoryLimit,
     limits: SearchLimits,
     max_steps: int,
-    solver: Solver = Solver.CPSAT,
     at_most_s: float | None = None,
 ) -> PathResult:
     """The fastest plan of at most ``max_steps`` steps under a cap, among all of ``ends``.
@@ -68,7 +67,7 @@ def best_layered(
         TooLarge: there are too many kinds of groups for a table, or chunks are nested.
         EncodingBug: an answer breaks a rule or is faster than the solver was told.
     """
-    hunt = _Hunt(memory, limits, solver, at_most_s)
+    hunt = _Hunt(memory, limits, at_most_s)
     for number, (one, price) in enumerate(zip(ends, prices, strict=True)):
         hunt.run(number, one, price, max_steps)
     return hunt.result()
@@ -77,10 +76,8 @@ def best_layered(
 class _Hunt:
     """The best plan so far, and what is proved of each of the ends."""
 
-    def __init__(
-        self, memory: MemoryLimit, limits: SearchLimits, solver: Solver, at_most_s: float | None
-    ) -> None:
-        self.memory, self.solver = memory, solver
+    def __init__(self, memory: MemoryLimit, limits: SearchLimits, at_most_s: float | None) -> None:
+        self.memory = memory
         self.watch = StopWatch.start(limits)
         self.at_most_s = at_most_s
         self.best: tuple[float, int, tuple[ArrayStep, ...]] | None = None
@@ -113,7 +110,7 @@ class _Hunt:
         known: tuple[ExactMove, ...] = ()
         bound_s = 0.0
         while True:
-            found = ask(self._problem(question, known), Optimum(), self.solver, self.watch.left())
+            found = ask(self._problem(question, known), Optimum(), Solver.CPSAT, self.watch.left())
             self.calls += 1
             bound_s = max(bound_s, (found.bound or 0) * question.tick_s)
             if found.status is Status.INFEASIBLE:
@@ -175,7 +172,7 @@ class _Hunt:
         """The answer over all ends."""
         counters = (("exact_rows", self.exact),)
         stats = SolveStats(
-            self.solver.value, self.watch.elapsed_s(), self.calls, counters, reason=self.reason
+            Solver.CPSAT.value, self.watch.elapsed_s(), self.calls, counters, reason=self.reason
         )
         bound_s = min(self.bounds, default=0.0)
         if self.best is None:
@@ -216,9 +213,8 @@ def _dearer(
 # What a plan costs at least before and after a layer, by counts of digits alone.
 # Digits of one class with the same beginning and end play one *role*.  Forgetting which digit of a
 # role is where, and in which position, leaves few states: how many of each role are in each group
-# of
-# dimensions.  Every step is a step between such states, and no dearer there; so the cheapest ways
-# from the source and to the destination bound the steps before and after a layer.
+# of dimensions.  Every step is a step between such states, and no dearer there; so the cheapest
+# ways from the source and to the destination bound the steps before and after a layer.
 
 
 MOST_STATES = 1200

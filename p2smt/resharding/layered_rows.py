@@ -225,8 +225,7 @@ class RowTable:
 # Digits that the topology cannot tell apart.
 # Each level of a topology of switches is alike in all its siblings.  Exchanging two digits inside a
 # level, with no digit of another level between them, maps groups to groups of the same devices'
-# kind
-# in the same order, so no collective's price changes.
+# kind in the same order, so no collective's price changes.
 
 
 def sibling_levels(topology: Topology, frame: Frame, order: int) -> tuple[int, ...] | None:
@@ -290,10 +289,9 @@ def _alike(topology: Topology, level: int) -> bool:
 
 # What a permute costs at least, by how many digits it moves at each level.
 # Let a permute move k digits that tell the entities of a level apart, and some further in.  Where
-# it
-# puts one of them in the place of another, some entity holds nothing that it needs.  Else each of
-# them only changes places with digits further in: with a of them leaving and b joining, a + b >= k,
-# the devices of an entity have a part 1 / max(size^a, size^b) of what they need.
+# it puts one of them in the place of another, some entity holds nothing that it needs.  Else each
+# of them only changes places with digits further in: with a of them leaving and b joining, a + b >=
+# k, the devices of an entity have a part 1 / max(size^a, size^b) of what they need.
 
 
 def least_permute(

@@ -229,9 +229,8 @@ class BlockNumbers:
 
 
 # What permutes load, for many of them at once, without a message being looked at.
-# Nearest sources leave, for every uplink, as many messages as the takers below it lack holders
-# (:mod:`p2smt.resharding.prices`).  Where an entity has one port, or a port for each device, that
-# count says all that the price needs.
+# Nearest sources leave, for every uplink, as many messages as the takers below it lack holders.
+# Where an entity has one port, or a port for each device, that count says all that the price needs.
 
 
 _MOST_CELLS = 2**22
@@ -406,9 +405,8 @@ def _sparse_leaving(uplinks: _Uplinks, held: IntArray, taken: IntArray, blocks: 
 # messages meet only at levels of at most so much latency, for every such limit; the fastest send.
 #
 # What any choice takes is bounded by limits, too: within one, messages pay no less latency, and
-# over
-# the uplinks of a level go no fewer than the fewest that may.  Where that bound is the time of the
-# choice, no other is faster.
+# over the uplinks of a level go no fewer than the fewest that may.  Where that bound is the time of
+# the choice, no other is faster.
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,10 +510,9 @@ class SenderChoice:
 
 # Who sends a block to whom, where it has as many holders as takers: the nearest first.
 # Entities are laminar: matching inside the innermost ones first leaves, for every uplink at once,
-# no
-# more messages than its takers lack holders, the least that any choice can leave.  It is no choice
-# that pays the least latency, where that of a level is more than that of one outside it: then a
-# holder further away may answer sooner.
+# no more messages than its takers lack holders, the least that any choice can leave.  It is no
+# choice that pays the least latency, where that of a level is more than that of one outside it:
+# then a holder further away may answer sooner.
 
 
 def nearest_sources(

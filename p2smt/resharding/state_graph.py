@@ -393,19 +393,15 @@ def _counted(cut: Sequence[int]) -> IntArray:
 
 # Where permutes lead from a state, and what they cost.
 # Slots are the places in the lists of dimensions.  Where the digits of each slot have one size
-# before
-# and after, a permute is a set of pairs: the digit a that a slot has before, and b after.  With
-# aligned digits its price follows from the pairs alone.  Call a digit outer at a level if it
-# decides
-# the entity there; an entity fixes its outer digits.  If in some pair both are outer, and differ,
-# then some entity holds no block that its devices take.  Else the blocks held and taken agree in
-# all
-# slots with an outer digit, before or after; counting holders and takers, one part stays inside in
-# max(product of the sizes of pairs with a outer alone, of those with b outer alone).  One pair of
-# states of each outcome is priced.  Where it matters which devices send, or where messages meet,
-# that
-# is the least price: on switches whose ports share evenly, all other links being free, with no more
-# latency at any level than outside it.
+# before and after, a permute is a set of pairs: the digit a that a slot has before, and b after.
+# With aligned digits its price follows from the pairs alone.  Call a digit outer at a level if it
+# decides the entity there; an entity fixes its outer digits.  If in some pair both are outer, and
+# differ, then some entity holds no block that its devices take.  Else the blocks held and taken
+# agree in all slots with an outer digit, before or after; counting holders and takers, one part
+# stays inside in max(product of the sizes of pairs with a outer alone, of those with b outer
+# alone).  One pair of states of each outcome is priced.  Where it matters which devices send, or
+# where messages meet, that is the least price: on switches whose ports share evenly, all other
+# links being free, with no more latency at any level than outside it.
 
 
 FREE_RATE = 1e6

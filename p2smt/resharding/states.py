@@ -147,7 +147,7 @@ def digits_of_part(part: SubAxis, digits: Sequence[SubAxis], mesh: Mesh) -> tupl
 
 # A layout on the digits of a mesh: what a redistribution passes through.
 # Digits are the parts into which a redistribution cuts the mesh's axes, most significant first
-# (:mod:`p2smt.resharding.states`); here they are numbers.
+# (see the frame); here they are numbers.
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,18 +212,13 @@ def _joined(frame: Frame, front: _Front, digit: int, dim: int) -> _Front:
 
 # Which digits the topology cannot tell apart, and the states up to their exchange.
 # Digits are *aligned* where each level's entities are the positions that agree in some of the
-# digits.
-# A digit's level is then the first at which it decides the entity.  Digits of one level, of one
-# size
-# and with the same part in partial sums have one *letter*: exchanging them leaves the graph of
-# states
-# as it is, but for prices.
+# digits. A digit's level is then the first at which it decides the entity.  Digits of one level, of
+# one size and with the same part in partial sums have one *letter*: exchanging them leaves the
+# graph of states as it is, but for prices.
 #
 # Where links are switches, whose ports are one, or one or more for each device, adjacent digits of
-# a
-# letter are a *class*: exchanging them maps entities to entities, and the order of a group's
-# members
-# to one that crosses every level as often, so that prices stay, too.
+# a letter are a *class*: exchanging them maps entities to entities, and the order of a group's
+# members to one that crosses every level as often, so that prices stay, too.
 
 
 @dataclass(frozen=True, slots=True)

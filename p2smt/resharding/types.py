@@ -320,8 +320,7 @@ def _overlap(one: SubAxis, other: SubAxis) -> bool:
 
 # The written form of meshes and layouts: ``dp=4,tp=8`` and ``S(dp),R;P(tp,max)``.
 # One entry per dimension, ``R`` or ``S(axes, major first)``; then for each partial axis
-# ``;P(axis)``
-# or ``;P(axis,reduction)``.  A sub-axis is written as Shardy does: ``tp:(2)4``.
+# ``;P(axis)`` or ``;P(axis,reduction)``.  A sub-axis is written as Shardy does: ``tp:(2)4``.
 
 
 _PART = re.compile(

@@ -36,13 +36,11 @@ from p2smt.search.scene_columns import Columns, Split, across_levels, fixed_valu
 from p2smt.solvers.questions import Solver
 
 # All scenes that a request could meet, as the rows of a placement cost table.
-# The time of a request depends on a placement only through the digits of its axes at each
-# level, and on their strides only where positions matter
-# (:func:`p2smt.cost.bounds.relevant_digits`). Each such combination is one row of the cost
-# table
-# that goes into the placement encodings; some of them belong to no whole matrix, which does no
-# harm.
-# Rules leave out rows that they exclude.  The rows are counted before any is built.
+# The time of a request depends on a placement only through the digits of its axes at each level,
+# and on their strides only where positions matter (:func:`p2smt.cost.bounds.relevant_digits`). Each
+# such combination is one row of the cost table that goes into the placement encodings; some of them
+# belong to no whole matrix, which does no harm. Rules leave out rows that they exclude.  The rows
+# are counted before any is built.
 
 
 MAX_SCENES = 50_000
@@ -130,8 +128,7 @@ def _terms(exact: Sequence[bool], axes: int, chosen: Sequence[int]) -> tuple[Lev
 
 # Bounds and answers of one request, by scene; three kinds, by how a matrix finds its scene.
 # ``Listed``: every matrix is known, and its row.  ``Tabled``: the values of a cost table's terms
-# say
-# which row, which is what a solver needs.  ``Loose``: too many rows for a table.
+# say which row, which is what a solver needs.  ``Loose``: too many rows for a table.
 
 
 MAX_TICKS = 2**46

@@ -126,8 +126,7 @@ def compare_orders(
 
     Args:
         problem: on the hosts that are listed (:func:`on_hosts`), where hosts have names.
-        orders: rank tensors by name (:func:`standard_orders`,
-            :mod:`p2smt.search.comparison`).
+        orders: rank tensors by name (:func:`standard_orders`).
         listed: the hosts in the order listed; None: nodes have no names.
         limits: of the search for the best order.
         solver: ``cpsat`` or ``z3``.
@@ -286,8 +285,7 @@ def _matters_from(topology: Topology, steps: Sequence[StepTime]) -> float | None
 # Rank tensors (shape: axis sizes, entries: device ids) of orders that people write.
 # Ranks are *launched* host by host in the order of the hosts, and on each in the order of its
 # devices: launched rank v is device v % g of host v // g.  On a cluster whose nodes have no names
-# it
-# is device v.  A mesh says for each coordinate which launched rank has it.
+# it is device v.  A mesh says for each coordinate which launched rank has it.
 
 
 MEGATRON = ("tp", "cp", "ep", "dp", "pp")

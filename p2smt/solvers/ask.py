@@ -106,7 +106,10 @@ def ask(
 
 @overload
 def ask(
-    problem: RedistributionProblem, question: Optimum, solver: Solver, limits: SearchLimits
+    problem: RedistributionProblem,
+    question: Optimum,
+    solver: Literal[Solver.CPSAT],
+    limits: SearchLimits,
 ) -> Result[Moves]: ...
 
 
@@ -205,7 +208,7 @@ DOORS: Mapping[type[AnyProblem], Door] = {
         *("an allocation", "allocations", "allocation", _BOTH), {Optimum: "optimal_allocation"}
     ),
     RedistributionProblem: Door(
-        *("a redistribution", "redistributions", "redistribution", _BOTH),
+        *("a redistribution", "redistributions", "redistribution", _CPSAT),
         {Optimum: "optimal_redistribution"},
     ),
     CrossingProblem: Door(

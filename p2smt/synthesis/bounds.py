@@ -494,8 +494,7 @@ def _distances(after: Sequence[Sequence[int]], start: int) -> dict[int, int]:
 # prove it, measured in the price of a step's dearest capacity.  So each float becomes the nearest
 # fraction of some denominator, and then everything is scaled or filled up until the rules hold:
 # capacities cost 1 a round, crossings no more than their edges, and the shares of a group in an
-# edge
-# together what it costs.
+# edge together what it costs.
 
 
 _ZERO = Fraction(0)

@@ -191,11 +191,10 @@ def _scheduled(found: Synthesis | None) -> Synthesis | None:
 # The best rate in so many steps: sizes between a bound and what is known, tried in turn.
 # Where nothing is known, one chunk comes first.  Then sizes that could meet the bound have a slice,
 # and the rates between the bound and the best are halved: each time the size of fewest chunks in
-# the
-# middle half is tried, and what is found, or not found in its slice, is an end of the next half.
-# Then both again, with longer slices.  Where there is a time limit, both are done without
-# symmetries
-# before all else, rates first, and no size has more than a part of the time that is left.
+# the middle half is tried, and what is found, or not found in its slice, is an end of the next
+# half. Then both again, with longer slices.  Where there is a time limit, both are done without
+# symmetries before all else, rates first, and no size has more than a part of the time that is
+# left.
 
 
 POINT_EFFORT = 8

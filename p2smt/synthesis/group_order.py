@@ -304,9 +304,8 @@ def _primes(number: int) -> Iterator[int]:
 
 # How a group moves the chunks of a collective.
 # Chunks with the same root and goals are copies of one route.  A symmetry takes routes to routes;
-# the
-# elements that leave a route may move its copies in any way (:mod:`.actions`), which settles how
-# everything moves the copies of the routes to which it is taken.
+# the elements that leave a route may move its copies in any way (:mod:`.actions`), which settles
+# how everything moves the copies of the routes to which it is taken.
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -203,16 +203,13 @@ def _check_size(setting: SynthesisSetting, size: ScheduleSize) -> None:
 # What the cubes of a search for a schedule decide, in an order that the question alone sets.
 # Where chunks are only copied: whether a rank holds a chunk after a step, ``c0.r3.s1``; at times at
 # which it can, and is of use there.  In an all-reduce: whether a message of a chunk goes over an
-# edge
-# in a step, ``c0.e3.s1``.  Chunks, ranks, edges are numbered from 0, steps from 1.
+# edge in a step, ``c0.e3.s1``.  Chunks, ranks, edges are numbered from 0, steps from 1.
 #
 # One chunk is decided after the other, each from the first step on.  So the chunks that are not
 # decided yet stay alike where they were, which the solver makes use of.  And of chunks that are
-# alike
-# (the same root, the same goals) those with the greater decisions, as words of 0 and 1, come first:
-# whatever is sought can have its chunks so numbered.  In a cube no chunk may come before one that
-# is
-# decided and alike.
+# alike (the same root, the same goals) those with the greater decisions, as words of 0 and 1, come
+# first: whatever is sought can have its chunks so numbered.  In a cube no chunk may come before one
+# that is decided and alike.
 
 
 DecisionPoint = tuple[int, int, int]

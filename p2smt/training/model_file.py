@@ -1,6 +1,6 @@
 """Models as YAML files: reading them, and those that come with the package.
 
-A file, with all keys that must be there (:mod:`p2smt.training.model_file` has the others):
+A file, with all keys that must be there (the model below has the others):
 
     layers: 32
     hidden: 4096

@@ -301,9 +301,8 @@ def decode(
 
 # Capacities that a schedule has to use up, because it needs all that its rounds give.
 # If all data must pass over some capacities, and together they carry just as much in all rounds,
-# then
-# each of them is full in every step.  That follows from the other constraints, by counting, which a
-# solver without linear programs does not do.
+# then each of them is full in every step.  That follows from the other constraints, by counting,
+# which a solver without linear programs does not do.
 
 
 def full_capacities(problem: DisseminationProblem) -> frozenset[int]:

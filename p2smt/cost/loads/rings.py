@@ -102,14 +102,12 @@ def mesh_load(
 #
 # Where a group spans several nodes, a library runs one such pair of trees per channel, and the
 # chain of each channel starts at another member (the one next to the channel's network card): on
-# average every edge of the closed chain of q members is used by (q - 1)/q of them, and every
-# member is the head of 1/q.  In one node alone there is no such reason, and the chain is the same
-# in
-# every channel.
+# average every edge of the closed chain of q members is used by (q - 1)/q of them, and every member
+# is the head of 1/q.  In one node alone there is no such reason, and the chain is the same in every
+# channel.
 #
 # Sources: Sanders, Speck, Traff 2009 (two trees); NCCL 2.30.7, src/graph/trees.cc (ncclGetDtree)
-# and
-# connect.cc (chains, channels).
+# and connect.cc (chains, channels).
 
 
 HALF = 0.5

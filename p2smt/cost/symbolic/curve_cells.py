@@ -217,8 +217,7 @@ def _on_grid(near: float, steps: int) -> Fraction:
 
 
 # Costs with numbers put in: which way each step runs in, by the payload.
-# Where the fastest of several ways runs, that is the least of their functions of the payload.
-# Where
+# Where the fastest of several ways runs, that is the least of their functions of the payload. Where
 # two of these cross at a root, all ways stay open between its two sides.
 
 

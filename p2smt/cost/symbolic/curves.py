@@ -116,8 +116,7 @@ def _float_sign(parts: tuple[float, float, float], y: float) -> int | None:
 # Sums of square roots of rationals, exactly: which of two is less is decided, never rounded.
 # Square roots of positive rationals are linearly independent over the rationals unless two of them
 # have a rational ratio.  Once those are added up, a sum is zero only if nothing is left of it; of
-# any
-# other one bounds that are close enough tell the sign.
+# any other one bounds that are close enough tell the sign.
 
 
 _FIRST_BITS = 64

@@ -520,10 +520,8 @@ def _merged(cells: Sequence[LeastCell]) -> tuple[LeastCell, ...]:
 # The rational that a load in floating point stands for.
 # A load is made of whole numbers by a handful of operations, so it is a rational of a small
 # denominator, and its float differs from it by a few roundings.  Two fractions of denominators up
-# to
-# Q differ by at least 1 / Q^2: where that is far more than the roundings, one fraction alone is
-# near
-# the float, and that is the load.
+# to Q differ by at least 1 / Q^2: where that is far more than the roundings, one fraction alone is
+# near the float, and that is the load.
 
 
 _ROUNDING = Fraction(1, 2**48)

@@ -2,8 +2,8 @@
 
 The rules (:mod:`p2smt.cost.algorithms`) say what each algorithm sends and the footprint how that
 meets on links, so the numeric model differs in nothing but the numbers put in.  A protocol of a
-link other than its first has latency and bandwidth by their ratios to the first one's.  What a
-library runs, and when, is in :mod:`p2smt.cost.symbolic.steps`.
+link other than its first has latency and bandwidth by their ratios to the first one's.  Further
+down: what a library runs, and when.
 """
 
 from __future__ import annotations
@@ -197,11 +197,9 @@ def _one_latency(rule: Rule, footprint: Footprint, algorithm: str) -> Rationals:
 # Symbolic costs of what a library runs, by the rules that price it (p2smt.cost.library.ways).
 # The symbols are those of plain steps: c is what a call of an all-reduce inside one node costs,
 # alpha_j a step of a ring by the simple protocol at level j, beta_j a byte at the nominal rate of
-# one
-# of its ports or links.  What other calls, steps and protocols cost is by their ratios to these;
-# where such a number is 0, a second stands for it.  The library chooses among its ways by the
-# payload
-# alone, and by numbers of its own, so that bounds of its choice are in bytes.
+# one of its ports or links.  What other calls, steps and protocols cost is by their ratios to
+# these; where such a number is 0, a second stands for it.  The library chooses among its ways by
+# the payload alone, and by numbers of its own, so that bounds of its choice are in bytes.
 
 
 _SECOND = Fraction(1)
@@ -350,8 +348,7 @@ def _fill(
 # Where a library's choice changes: cells of the payload with exact bounds.
 # The rule (:class:`~p2smt.cost.library.choice.LibraryChoice`) names a way up to given sizes, and
 # beyond these takes the least of estimated times.  Each estimate is a line between sizes at which
-# its
-# correction or its plateau changes, so that the cells are those of lines.
+# its correction or its plateau changes, so that the cells are those of lines.
 
 
 def choice_cells(choice: LibraryChoice) -> tuple[ChosenCell, ...]:

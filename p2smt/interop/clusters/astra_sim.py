@@ -128,9 +128,8 @@ def _decimal(value: float) -> str:
 
 # One dimension of an ASTRA-sim network, and the level of a topology that is like it.
 # A level's link is that of an entity, and its devices share it; in ASTRA-sim every NPU has a link
-# of
-# its own.  With d devices under an entity, a switch has d ports of the NPU's bandwidth; a ring or
-# full mesh has links of d times that bandwidth, of which a device gets no more than its own.
+# of its own.  With d devices under an entity, a switch has d ports of the NPU's bandwidth; a ring
+# or full mesh has links of d times that bandwidth, of which a device gets no more than its own.
 
 
 KINDS = {

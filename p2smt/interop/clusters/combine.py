@@ -303,8 +303,7 @@ def _close(one: float, other: float) -> bool:
 # Slurm's blocks as racks of NVL72, whose hosts are trays of 4 GPUs.
 # A rack is one NVLink domain, so a node of the model, and every tray of it is as near as any other.
 # The model's nodes are alike: where a job got 18 trays of one rack and 16 of another, 16 of each
-# are
-# taken (``sbatch --segment=16`` asks for such), and the others are named as idle.  A regular
+# are taken (``sbatch --segment=16`` asks for such), and the others are named as idle.  A regular
 # cluster comes of it, without names: which of its racks a group crosses matters, which trays it has
 # in them does not.  (Slurm's block topology is for such racks: topology.conf(5), BlockName.)
 

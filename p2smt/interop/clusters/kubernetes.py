@@ -168,9 +168,8 @@ def _gpus(item: Mapping[str, Any]) -> int | None:
 
 # What the files of a cluster tell, before it is levels: hosts, what holds them, what is inside.
 # A reader of a format gives :class:`Facts`.  A file tells of the network outside the nodes
-# (switches
-# and hosts), of a node inside, or of all levels at once; several files combine, one for each part.
-# ``lost`` are sentences for people: what a reader left out, and what it filled in.
+# (switches and hosts), of a node inside, or of all levels at once; several files combine, one for
+# each part. ``lost`` are sentences for people: what a reader left out, and what it filled in.
 
 
 MAX_BYTES = 128 * 1024 * 1024
@@ -311,8 +310,8 @@ def each_of(data: Any, source: str, key: str) -> Iterator[tuple[Any, str]]:
 
 # Hosts with the names of what holds them, outermost first, as holders.
 # Labels and physical locations say of each host where it is.  Names need to be unique only under
-# what
-# holds them: where two racks of different rooms have one name, that of the room goes before it.
+# what holds them: where two racks of different rooms have one name, that of the room goes before
+# it.
 
 
 Path = tuple[str, ...]

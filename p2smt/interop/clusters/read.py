@@ -375,16 +375,15 @@ def _node(source: str, gpus: int, model: str) -> NodeFacts:
 
 # Where Google Cloud says that virtual machines are: ``resourceStatus.physicalHost``.
 # Either as JSON (``gcloud compute instances list --format=json``), or as lines of names and
-# locations
-# in any order, with commas or blanks between them, as Google's cluster-toolkit asks for them:
+# locations in any order, with commas or blanks between them, as Google's cluster-toolkit asks for
+# them:
 #
 #     gcloud compute instances list --format="csv[no-
 #     heading](zone,resourceStatus.physicalHost,name)"
 #     us-central1-a,/4d5e/0a1b/f00d,a3-0
 #
 # A location is ``/block/subblock/host``, on older machines ``/cluster/rack/host``, and one more
-# level
-# goes before it on some; the last part is the machine itself, and is no level.
+# level goes before it on some; the last part is the machine itself, and is no level.
 # (cloud.google.com/compute/docs, sort_nodes.py of GoogleCloudPlatform/cluster-toolkit.)
 
 
@@ -491,8 +490,7 @@ PHYSICAL_HOSTS = ClusterFormat("list of physicalHost", _recognises, read_physica
 #
 # The nodes of a switch of switches are all that lie under it, so they are not read.  Blocks print
 # ``BlockName=b0 BlockIndex=0 Nodes=n[01-04] BlockSize=4``, and aggregated ones
-# ``AggregatedBlock=..``
-# (src/plugins/topology of SchedMD/slurm).
+# ``AggregatedBlock=..`` (src/plugins/topology of SchedMD/slurm).
 
 
 _SIGN = re.compile(

@@ -199,8 +199,7 @@ SLURM_CONF = ClusterFormat(
 #           - {switch: leaf1, nodes: "n[06-12]"}
 #
 # One of them is read: the one that is asked for by name, or else the first ``cluster_default``,
-# which
-# is what Slurm takes, or else the first.
+# which is what Slurm takes, or else the first.
 
 
 _YAML_SIGN = re.compile(r"^[ \t]*-[ \t]+[\"']?topology[\"']?[ \t]*:", re.MULTILINE)

@@ -155,12 +155,10 @@ def _note(plan: PlacedPlan, host: str) -> str:
 
 # Which number a launcher gives each rank of a plan.
 # A launcher that takes any rank to any host (``srun --distribution=arbitrary``, a rankfile) can
-# number them as the plan does.  One that starts a block of ranks on each host (torchrun,
-# ``mpirun -N``) cannot in general: there launched rank i * g + d is device d of the i-th host, g
-# being the ranks of a host (:func:`p2smt.interop.places.by_host` takes hosts by their
-# first rank).  And a framework that lays its own order of axes over the ranks wants them numbered
-# in
-# that.
+# number them as the plan does.  One that starts a block of ranks on each host (torchrun, ``mpirun
+# -N``) cannot in general: there launched rank i * g + d is device d of the i-th host, g being the
+# ranks of a host (:func:`p2smt.interop.places.by_host` takes hosts by their first rank).  And a
+# framework that lays its own order of axes over the ranks wants them numbered in that.
 
 
 def numbered(plan: PlacedPlan, text: str) -> PlacedPlan:

@@ -172,8 +172,7 @@ def _spans(rank: int, place: RawPlace | None, count: int) -> tuple[Span, ...]:
 # the last iteration over the data no higher number comes any more.
 #
 # ``nop`` is folded into the step after it and never announced itself.  The interpreter counts a
-# step
-# and one more for each dependency of it after the first; the loader (``msccl_parser.cc``,
+# step and one more for each dependency of it after the first; the loader (``msccl_parser.cc``,
 # ``mscclGetAlgoFromXMLAndSetAlgo``) makes a dependency of a ``nop`` that waits, and nothing of one
 # that does not.  So a step is announced with its place less the idle ``nop`` steps before it, and a
 # wait, which names a place, ends with the first announced number that is no smaller.

@@ -222,8 +222,7 @@ def _said(data: Mapping[str, Any], source: str) -> tuple[RankCount, ...]:
 
 # What a table measured, on how many ranks: its rows against what the file and the user say.
 # The rows tell most: busbw / algbw and the count column hold the number of ranks.  Whatever the
-# file
-# says beside must agree with them, and with itself.
+# file says beside must agree with them, and with itself.
 
 
 _PASSES: dict[Operation, int] = {

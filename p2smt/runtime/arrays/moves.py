@@ -3,8 +3,8 @@
 What moves, moves as bytes, so every element type arrives bit for bit.  Parts are packed in the
 order of a group's members, exchanged by one call, and unpacked.  At no time are there more bytes
 than :mod:`p2smt.resharding.steps` says: a step's input, its output and one pack buffer; but Gloo
-copies the input of a reduce-scatter whose parts follow each other.  Uneven dimensions are in
-:mod:`p2smt.runtime.arrays.moves`.
+copies the input of a reduce-scatter whose parts follow each other.  Uneven dimensions come
+last.
 """
 
 from __future__ import annotations

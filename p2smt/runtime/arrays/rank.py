@@ -162,9 +162,8 @@ class _ArrayRunner:
 
 # Memory that tensors take while something runs.
 # On the CPU every result of an operator is noted, hidden copies included, until its storage is
-# gone;
-# on a GPU the caching allocator keeps the peak.  What communication libraries hold besides is not
-# counted.
+# gone; on a GPU the caching allocator keeps the peak.  What communication libraries hold besides is
+# not counted.
 
 
 _LET_GO_S = 0.03

@@ -144,8 +144,7 @@ def _timed(prepared: Prepared, run: Callable[[], None]) -> float:
 # A turn is the program, the single collective or the single steps, run once.  What it must leave is
 # made once, from the closed form, and stays where the payload is: comparing is quick, exact and
 # outside the times.  Nothing old can pass for a result: values change their signs from turn to
-# turn,
-# and buffers are filled with what is no result (:mod:`p2smt.runtime.payload`).
+# turn, and buffers are filled with what is no result (:mod:`p2smt.runtime.payload`).
 
 
 @dataclass(slots=True)

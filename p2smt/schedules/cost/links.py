@@ -331,10 +331,9 @@ def _shared(
 
 # What a single message of a schedule takes on a link, under a topology's library.
 # A schedule's steps are not calls: they run inside one kernel, as the steps of a library's rings
-# do,
-# and have these rings' latencies and their measured part of the nominal bandwidth.  Of a library
-# with
-# one algorithm for each operation these are measured by operation: those that a ring runs count.
+# do, and have these rings' latencies and their measured part of the nominal bandwidth.  Of a
+# library with one algorithm for each operation these are measured by operation: those that a ring
+# runs count.
 
 
 _FAMILY = family_of(Algorithm.RING)

@@ -1,9 +1,9 @@
 """Schedules of messages as schedules of writes to other ranks, signals and waits.
 
-A message becomes a write into the receiver's memory (:mod:`p2smt.schedules.lower.one_sided` says
-where), a signal after it, and a wait of the receiver.  Before the first message of a connection
-the sender waits until the receiver has started.  So no write is held up for lack of room, and what
-came before what in the schedule of messages does so here.
+A message becomes a write into the receiver's memory (where, is said below), a signal after it, and
+a wait of the receiver.  Before the first message of a connection the sender waits until the
+receiver has started.  So no write is held up for lack of room, and what came before what in the
+schedule of messages does so here.
 
 Blocks stay what they are; a dependency on another block becomes a semaphore.  A block with more
 operations than the runtime has room for goes on in a further one, which a semaphore lets start.

@@ -222,8 +222,7 @@ class PlanExport:
 # What the ports of a cluster mean for schedules: rings for each, and who shares no memory.
 # Between entities a message leaves by the port of the device that sends it (docs/schedule-cost.md).
 # So as many rings go round a group as it reaches ports: round the same entities, but each enters
-# and
-# leaves them at other devices.
+# and leaves them at other devices.
 
 
 HOSTS = ("node", "server", "host", "machine")

@@ -223,11 +223,9 @@ def open_locally(
 # Accesses that packets put in order without making one visible to the other.
 # The memory rule: *a packet publishes its own words only*.  It is one store, of data and flag; who
 # reads the flag has the data.  It is no release, and reading it is no acquire: what its writer
-# stored
-# plainly, in an earlier step or in the same one, need not be visible then.  Two things are certain
-# beside its words: what they were computed from has been read, and its reader, which has waited,
-# goes
-# on later than its writer got so far.  docs/schedules.md has the sources.
+# stored plainly, in an earlier step or in the same one, need not be visible then.  Two things are
+# certain beside its words: what they were computed from has been read, and its reader, which has
+# waited, goes on later than its writer got so far.  docs/schedules.md has the sources.
 #
 # So a read or an overwriting of something written must be ordered by visible edges, or see packets
 # that were read there.  The overwriting of something read may be ordered by packets too, if they

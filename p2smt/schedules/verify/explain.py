@@ -221,10 +221,8 @@ def _written_by(
 
 # Where the data of every step comes from, along one run.
 # What a step makes at one of its positions is a chunk of its own.  It adds up the sender's chunk
-# that
-# came as the message and, for every cell it reads, the chunk that was written there last (none:
-# what
-# is there was there at the start).
+# that came as the message and, for every cell it reads, the chunk that was written there last
+# (none: what is there was there at the start).
 
 
 class StepChunk(NamedTuple):

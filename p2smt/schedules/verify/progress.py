@@ -3,7 +3,7 @@
 All synchronisation except competing waits is confluent: a step that can start stays able to
 start until it does, and which of several goes first does not change what can run in the end.
 So one greedy run decides deadlock for every interleaving.  Where several blocks take from one
-counter, :mod:`p2smt.schedules.verify.progress` tries every outcome.
+counter, every outcome is tried.
 """
 
 from __future__ import annotations

@@ -148,8 +148,8 @@ def _names(parts: list[Part], counts: Mapping[Part, int] | None = None, most: in
 # Harm done by accesses that packets order, but do not publish: what they may see instead.
 # A read may still see what was there before; what was overwritten may come back; a read may already
 # see what overwrites it.  Each is tried along one run.  If that makes an output chunk wrong, it is
-# a
-# violation.  If no output chunk depends on any of these reads, they do no harm, whatever they see.
+# a violation.  If no output chunk depends on any of these reads, they do no harm, whatever they
+# see.
 
 
 SeenRead = tuple[int, int]

@@ -481,14 +481,13 @@ def _part(index: Index, item: OrderItem) -> str:
     return f"{'reads' if reads else 'writes'} {index.memory.name(cell)}"
 
 
-# Does every step get its turn: whole, or chunk by chunk where packets let it?
-# A whole step waits for all of its packets before it writes any, which is more than its chunks do:
-# if
-# whole steps get their turn, so do the chunks.  If they do not, the chunks are tried *in sequence*:
-# those of a step one after the other, and all of them before the next step.  A thread handles its
-# elements in that order and waits for no more than that, so if this ends, every run does.  If not
-# even chunks that wait for nothing but their own packets get their turn, nothing does.  In between
-# it depends on how many elements a thread handles, which a schedule does not say.
+# Does every step get its turn: whole, or chunk by chunk where packets let it? A whole step waits
+# for all of its packets before it writes any, which is more than its chunks do: if whole steps get
+# their turn, so do the chunks.  If they do not, the chunks are tried *in sequence*: those of a step
+# one after the other, and all of them before the next step.  A thread handles its elements in that
+# order and waits for no more than that, so if this ends, every run does.  If not even chunks that
+# wait for nothing but their own packets get their turn, nothing does.  In between it depends on how
+# many elements a thread handles, which a schedule does not say.
 
 
 DEPENDS = (

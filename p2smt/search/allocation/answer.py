@@ -160,8 +160,7 @@ def _each(problem: Problem) -> int:
 
 # The search over all grids: known orders, then each grid in the order of its bound.
 # Many matrices inside share the same grid outside but not the same prices, so each is settled on
-# its
-# own; most are, by their first bound.
+# its own; most are, by their first bound.
 
 
 _RESOLUTION = 2**32

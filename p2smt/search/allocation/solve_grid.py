@@ -5,8 +5,7 @@
 Nothing below the incumbent: the grid is settled.  (ii) An order: Booleans for each cell, with the
 counts of (i) first, then free.
 
-Every answer is checked by :mod:`p2smt.search.allocation.solve_grid` and costed device by device;
-what the solver says of it is not believed.
+Every answer is checked and costed device by device; what the solver says of it is not believed.
 """
 
 from __future__ import annotations

@@ -208,8 +208,7 @@ class _Search:
 
 # Cells of ratios and payloads in which one program is best: exact breakpoints, no solver.
 # With factors alone, numbers are ratios to the innermost level: its latency and its seconds per
-# byte
-# are 1, and the payload is x = n beta / alpha of it.
+# byte are 1, and the payload is x = n beta / alpha of it.
 
 
 LARGEST_RATIO = 2**40
@@ -341,9 +340,8 @@ def lists_every_program(claim: LeastSet, limits: SearchLimits) -> bool | None:
 # Multipliers by a glance: a cost that one other cost, or a given mixture, never exceeds.
 # Most costs are refuted by one member.  In each case that member is a line; the candidate's maxima
 # have to cover it, unknown by unknown.  Maxima with the fewest parts are shared out first, each
-# over
-# the unknowns in order, as far as the line asks for it.  Where that fails, a solver is asked: this
-# finds no multipliers where there may be some, and never wrong ones.
+# over the unknowns in order, as far as the line asks for it.  Where that fails, a solver is asked:
+# this finds no multipliers where there may be some, and never wrong ones.
 
 
 def glance(candidate: SumOfMaxima, others: tuple[SumOfMaxima, ...]) -> Refutation | None:

@@ -35,8 +35,7 @@ from p2smt.search.programs import Task, list_programs
 # Which program of a request is best on a topology, by the payload, with the topology's numbers.
 # What a program costs is a function of the payload: a line, or lines and roots one after the other
 # where a library chooses among its algorithms or a pipeline becomes full.  The cells of the least
-# of
-# all programs, on one matrix or on every one, are exact.
+# of all programs, on one matrix or on every one, are exact.
 
 
 ByteRange = tuple[Fraction, Fraction | None]
@@ -161,9 +160,8 @@ class _Pool:
 
 # Which placement is best for several requests, by the ratio of payloads, for large payloads.
 # Latencies drop out, so a matrix costs rho b_1 + b_2: what each byte of the two requests takes by
-# the
-# best program of each, with rho payloads of the first to one of the second.  Those are lines.  More
-# requests have payloads in the given proportion to that of the second.
+# the best program of each, with rho payloads of the first to one of the second.  Those are lines.
+# More requests have payloads in the given proportion to that of the second.
 
 
 @dataclass(frozen=True, slots=True)

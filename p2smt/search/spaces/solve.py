@@ -207,10 +207,8 @@ def solve_space(data: Mapping[str, Any]) -> SolveSpace:
 
 # Closing one cube of a problem: proposals and programs until nothing of it can be among the best.
 # Every matrix of the cube that has a price is excluded from then on, so each proposal is the least
-# of
-# what is left under bounds that never exceed the truth: once it comes after the cutoff, by its
-# ticks
-# or at equal ticks by its entries, all that is left does.
+# of what is left under bounds that never exceed the truth: once it comes after the cutoff, by its
+# ticks or at equal ticks by its entries, all that is left does.
 
 
 @dataclass(slots=True)
@@ -351,11 +349,10 @@ def _some(bound: int | None) -> int:
 
 # What the first rows of a matrix say of its cost: a bound without a solver.
 # A row of a cost table fits the first rows of a matrix if its terms may still come out: a term
-# whose
-# axes all have their rows is their product, of another one the product so far is a divisor.  The
-# least cost of the fitting rows of each table, summed (or the largest of them), bounds all matrices
-# that begin with these rows: where all axes of a request have their rows it is what the links allow
-# on its scene, elsewhere what they allow on the best scene that is left.
+# whose axes all have their rows is their product, of another one the product so far is a divisor.
+# The least cost of the fitting rows of each table, summed (or the largest of them), bounds all
+# matrices that begin with these rows: where all axes of a request have their rows it is what the
+# links allow on its scene, elsewhere what they allow on the best scene that is left.
 
 
 _Known = tuple[tuple[int, bool], ...]

@@ -449,10 +449,9 @@ def _with_programs(
 
 # The programs that a cube needs: found by this process, or by another one of this machine.
 # What another process found is a text: its program is timed here again.  That no other one is
-# better
-# is believed, as it is of a closed cube.  What it was checked on is taken over as well, until a
-# member with it is made again (:meth:`~p2smt.parallel_search.subproblem.Space.member`): then it is
-# checked anew, by the worker that found the member and by the coordinator.
+# better is believed, as it is of a closed cube.  What it was checked on is taken over as well,
+# until a member with it is made again (:meth:`~p2smt.parallel_search.subproblem.Space.member`):
+# then it is checked anew, by the worker that found the member and by the coordinator.
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from p2smt.encodings.redistribution import cpsat, z3
+from p2smt.encodings.redistribution import cpsat
 from p2smt.errors import InputError
 from p2smt.problems.redistribution import (
     Border,
@@ -32,9 +32,12 @@ from tests.encodings.redistribution.questions import (
     is_answer,
     random_question,
 )
+from tests.oracles import redistribution_z3 as z3
 
 LIMITS = SearchLimits()
 BOTH = pytest.mark.parametrize("solver", list(Solver))
+ANSWERS = {Solver.CPSAT: cpsat.optimal_redistribution, Solver.Z3: z3.optimal_redistribution}
+"""The encoding that is offered, and the one that it is held against."""
 KIND_OF = {move: kind for kind, move in MOVES.items()} | {Move.TURN: StepKind.PERMUTE}
 
 
@@ -52,7 +55,7 @@ def steps_of(asked: Asked, moves: Moves) -> tuple[ArrayStep, ...]:
 
 def disagrees(asked: Asked, solver: Solver) -> bool:
     """Whether a solver's answer is not that of brute force, or none at all."""
-    found = ask(asked.problem(), Optimum(), solver, LIMITS)
+    found = ANSWERS[solver](asked.problem(), LIMITS)
     least = asked.least()
     if least is None or found.value is None:
         return not (least is None and found.status is Status.INFEASIBLE)
@@ -100,7 +103,7 @@ def test_both_find_what_brute_force_finds(seed: int) -> None:
 def test_both_break_ties_alike(seed: int) -> None:
     asked = random_question(seed, digits=2)
     coarse = replace(asked, ticks={columns: ticks // 16 for columns, ticks in asked.ticks.items()})
-    one, other = (ask(coarse.problem(), Optimum(), solver, LIMITS) for solver in Solver)
+    one, other = (ANSWERS[solver](coarse.problem(), LIMITS) for solver in Solver)
     assert (one.status, one.value, one.bound) == (other.status, other.value, other.bound)
 
 
@@ -144,7 +147,7 @@ def price(move: Move, moved: int) -> int:
 
 def least(asked: Asked, solver: Solver, **more: Any) -> int | None:
     """The proved optimum; None if there is no answer."""
-    found = ask(replace(asked.problem(), **more), Optimum(), solver, LIMITS)
+    found = ANSWERS[solver](replace(asked.problem(), **more), LIMITS)
     assert found.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return found.bound if found.status is Status.OPTIMAL else None
 
@@ -205,9 +208,9 @@ def test_the_order_of_devices_changes_once(solver: Solver) -> None:
 def test_rows_are_for_the_first_step_or_others(solver: Solver) -> None:
     problem = pair(ArrayState(((0,), ())), ArrayState(((), (0,))), (4, 4)).problem()
     late = tuple(replace(row, first=False) for row in problem.rows)
-    assert ask(replace(problem, rows=late), Optimum(), solver, LIMITS).status is Status.INFEASIBLE
+    assert ANSWERS[solver](replace(problem, rows=late), LIMITS).status is Status.INFEASIBLE
     early = tuple(replace(row, later=False) for row in problem.rows)
-    assert ask(replace(problem, rows=early), Optimum(), solver, LIMITS).bound == 13
+    assert ANSWERS[solver](replace(problem, rows=early), LIMITS).bound == 13
 
 
 @BOTH
@@ -266,7 +269,7 @@ def test_a_buffer_is_needed_but_for_the_leading_dimension(solver: Solver) -> Non
 
 @BOTH
 def test_out_of_time(solver: Solver) -> None:
-    found = ask(SWAP.problem(), Optimum(), solver, SearchLimits(time_limit_s=0.0))
+    found = ANSWERS[solver](SWAP.problem(), SearchLimits(time_limit_s=0.0))
     assert (found.status, found.value) == (Status.UNKNOWN, None)
 
 
@@ -276,7 +279,7 @@ def test_bad_problems_and_questions() -> None:
     with pytest.raises(InputError, match="must not be negative"):
         replace(SWAP.problem(), max_steps=-1)
     with pytest.raises(InputError, match="is none about a redistribution"):
-        ask(SWAP.problem(), Every(), Solver.Z3, LIMITS)  # type: ignore[call-overload]
+        ask(SWAP.problem(), Every(), Solver.CPSAT, LIMITS)  # type: ignore[call-overload]
 
 
 NEEDED = [

@@ -64,10 +64,20 @@ def test_the_rate_of_a_link_is_asked_for(tmp_path: Path) -> None:
         read_fabric(_written(tmp_path, "even.txt", EVEN))
 
 
+def test_an_underlined_heading_is_read(tmp_path: Path) -> None:
+    """As drivers from 555 on print it; the terminal's codes stay in what is saved."""
+    plain, marked = tmp_path / "plain.txt", tmp_path / "marked.txt"
+    plain.write_text(EVEN)
+    heading = next(line for line in EVEN.split("\n") if "GPU0" in line)
+    marked.write_text(EVEN.replace(heading, f"\x1b[4m{heading}\x1b[0m", 1))
+    one, other = (read_fabric(str(p), link_bandwidth=Fraction(25e9)) for p in (plain, marked))
+    assert one.capacities == other.capacities
+
+
 def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     """Of many a small file would make a large matrix."""
     text = EVEN.replace("GPU2  CPU", f"{'GPU2 ' * 1000} CPU", 1)
-    with pytest.raises(InputError, match="names a GPU twice"):
+    with pytest.raises(InputError, match="names a device twice"):
         read_fabric(_written(tmp_path, "even.txt", text), link_bandwidth=Fraction(GIGA))
 
 

@@ -172,12 +172,10 @@ def _form(mesh: Mesh, layout: Layout) -> tuple[object, ...]:
 # Sequences of collectives as Shardy emits them, read from MLIR.
 # Either the output of ``sdy_opt --sdy-reshard-to-collectives``, or one of Shardy's own test files,
 # where comments (``CHECK-NEXT``) hold what the pass must emit and the code is what it is given.
-# Each
-# operation says the type after it (``out_sharding``), so a sequence is a list of types.
+# Each operation says the type after it (``out_sharding``), so a sequence is a list of types.
 #
 # Read line by line, and each line from left to right: no pattern begins at a place from which
-# another
-# one has been tried, so that a hostile file costs no more than reading it.
+# another one has been tried, so that a hostile file costs no more than reading it.
 
 
 _KINDS = {

@@ -14,7 +14,8 @@ from p2smt.cluster.file import load_topology
 from p2smt.cluster.link import LinkKind
 from p2smt.cluster.topology import Topology
 from p2smt.errors import EncodingBug, TooLarge
-from p2smt.resharding import layered as solve
+from p2smt.problems.redistribution import Moves, RedistributionProblem
+from p2smt.resharding import layered
 from p2smt.resharding.cuts import PathResult
 from p2smt.resharding.endpoints import Ends, ends_of
 from p2smt.resharding.layered import best_layered
@@ -23,9 +24,10 @@ from p2smt.resharding.prices import StepPrices
 from p2smt.resharding.states import Frame
 from p2smt.resharding.steps import MemoryLimit, StepKind, within
 from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
-from p2smt.result import OUT_OF_TIME, SearchLimits, Status
+from p2smt.result import OUT_OF_TIME, Result, SearchLimits, Status
 from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.questions import Optimum, Solver
+from tests.oracles import redistribution_z3
 from tests.oracles.redistributions import all_states, best_cost
 from tests.tiers import but_every
 
@@ -88,11 +90,11 @@ def drawn_ends(draw: random.Random, frame: Frame, partial: tuple[int, ...]) -> E
     return Ends(frame, source, draw.choice(targets))
 
 
-def agrees(seed: int, solver: Solver = Solver.CPSAT, turns: bool = False) -> None:
+def agrees(seed: int, turns: bool = False) -> None:
     """The answer is that of brute force, within the ticks' rounding."""
     ends, prices, memory, steps = drawn(seed, turns)
     least = best_cost(ends, lambda step: prices.step(step).seconds, memory, steps)
-    found = best_layered([ends], [prices], memory, LIMITS, steps, solver)
+    found = best_layered([ends], [prices], memory, LIMITS, steps)
     if least is None:
         assert (found.status, found.seconds, found.steps) == (Status.INFEASIBLE, None, ())
         return
@@ -121,11 +123,19 @@ def test_more_answers_are_those_of_brute_force(seed: int) -> None:
     agrees(seed, turns=seed % 10 == 0)
 
 
+def asked_of_z3(
+    problem: RedistributionProblem, _: Optimum, __: Solver, limits: SearchLimits
+) -> Result[Moves]:
+    return redistribution_z3.optimal_redistribution(problem, limits)
+
+
 @pytest.mark.slow
-def test_z3_finds_the_same() -> None:
+def test_z3_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     ends, prices = swap("a=4")
     memory = MemoryLimit(ends.states_limit_bytes)
-    one, other = (best_layered([ends], [prices], memory, LIMITS, 2, solver) for solver in Solver)
+    one = best_layered([ends], [prices], memory, LIMITS, 2)
+    monkeypatch.setattr(layered, "ask", asked_of_z3)
+    other = best_layered([ends], [prices], memory, LIMITS, 2)
     assert (one.status, one.steps, one.seconds) == (other.status, other.steps, other.seconds)
 
 
@@ -205,7 +215,7 @@ def test_no_time_proves_nothing() -> None:
 
 def test_without_time_no_table_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """With many ends the tables alone would take longer than the limit."""
-    monkeypatch.setattr(solve, "RowTable", None)
+    monkeypatch.setattr(layered, "RowTable", None)
     ends, prices = swap()
     limits, memory = SearchLimits(time_limit_s=0.0), MemoryLimit(2**40)
     found = best_layered([ends] * 3, [prices] * 3, memory, limits, 4)
@@ -239,7 +249,7 @@ def test_a_wrong_answer_of_the_solver_is_noticed(
             return replace(found, value=tuple(moves[:-1]))
         return replace(found, value=((moves[1][0], moves[0][1]), *moves[1:], moves[0]))
 
-    monkeypatch.setattr(solve, "ask", wrong)
+    monkeypatch.setattr(layered, "ask", wrong)
     with pytest.raises(EncodingBug):
         swapped()
 

@@ -6,6 +6,7 @@ import io
 
 import pytest
 
+from experiments.scaling.gantt import CubeBar, LostTime, draw_gantt, timeline_of
 from p2smt.parallel_search.journal.record import (
     Continuation,
     JournalEntry,
@@ -14,8 +15,6 @@ from p2smt.parallel_search.journal.record import (
     SplitRecord,
 )
 from p2smt.parallel_search.subproblem import Closure, Cube, CubeVerdict, Member
-from p2smt.report.searches.gantt_plot import draw_gantt
-from p2smt.report.searches.timeline import CubeBar, LostTime, timeline_of
 
 
 def journal(*records: tuple[float, JournalRecord]) -> JournalText:

@@ -1,1 +1,0 @@
-"""Searches over cubes, shown: who worked when, and what time was lost."""
