@@ -14,6 +14,7 @@ from p2smt.cost.loads.footprint import Digits, digits_of
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Grouping, Hierarchy, Program
+from p2smt.result import SAME
 
 
 def step_payloads(
@@ -101,7 +102,6 @@ ALGORITHMS = {
     Algorithm.PAT: "PAT",
 }
 PROTOCOLS = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}
-_SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def named_way(scene: Scene, kind: RequestKind, payload_bytes: int) -> NamedWay |
         return None
     chosen = scene.fixed_time(kind, payload_bytes)
     cheapest = cheapest_single(scene, kind, payload_bytes)
-    if cheapest.seconds >= chosen.seconds * (1 - _SAME):
+    if cheapest.seconds >= chosen.seconds * (1 - SAME):
         return None
     return NamedWay(chosen, cheapest, _settings(scene, kind, cheapest))
 

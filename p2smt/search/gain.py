@@ -24,7 +24,6 @@ from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import IntArray, Placement, default_ranks, rank_groups
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import (
-    SAME,
     Accuracy,
     Alternative,
     Gain,
@@ -35,6 +34,7 @@ from p2smt.plans.solution import (
     objective,
 )
 from p2smt.programs.program import Hierarchy, Program
+from p2smt.result import SAME
 from p2smt.units import format_bytes
 
 PIPELINED = (

@@ -93,7 +93,7 @@ def plan(
     from p2smt.cli.spread_options import SpreadTexts, spread_over
     from p2smt.cli.workload import plan_question as q
     from p2smt.errors import InputError
-    from p2smt.report.training.picture import check_svg_name
+    from p2smt.files.write import check_svg_name
 
     texts = w.WorkloadTexts(model, global_batch, seq, efficiency, memory)
     space = q.SpaceTexts(max_tp, max_pp, max_cp, max_vpp, max_mbs, recompute, zero)

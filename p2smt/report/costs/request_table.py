@@ -14,7 +14,6 @@ from p2smt.cost.scene import NamedWay
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.request import Request
 from p2smt.plans.solution import (
-    SAME,
     TIMED_STEP,
     Gain,
     ProgramGain,
@@ -25,7 +24,7 @@ from p2smt.plans.solution import (
 )
 from p2smt.plans.untimed import told
 from p2smt.report.tables import table, times_title
-from p2smt.result import Status
+from p2smt.result import SAME, Status
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:

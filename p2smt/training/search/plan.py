@@ -22,8 +22,7 @@ from p2smt.parallel_search.engine import SearchOutcome
 from p2smt.parallel_search.parallel_options import SearchTerms, Spread, run_spread
 from p2smt.parallel_search.shared_table import new_table, shared_table
 from p2smt.parallelism.placement import BoolArray, IntArray
-from p2smt.plans.solution import SAME
-from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import SAME, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.training.search.answer import (
     NearRun,
     NearStrategies,

@@ -39,10 +39,10 @@ from p2smt.parallel_search.subproblem import (
 )
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.parallelism.request import Request
-from p2smt.plans.solution import SAME, RequestAnswer
+from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.check import Checked, checked_once
 from p2smt.programs.semantics import Trace
-from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.one_request import known_answer
 from p2smt.search.placements import obeys
 from p2smt.search.spaces.rows import MatrixCubes, MatrixRules, matrix_of
