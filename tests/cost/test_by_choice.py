@@ -19,7 +19,7 @@ from p2smt.report.costs.request_table import choice_lines
 from p2smt.report.solution_data import solution_data
 from p2smt.search.gain import single_of
 from tests.cli.tools import cli
-from tests.search.test_without_proof import text_of
+from tests.search.solve.test_without_proof import text_of
 
 SIZES = tuple(2**n for n in range(10, 34))
 ALL_REDUCE = RequestKind.ALL_REDUCE

@@ -15,7 +15,7 @@ from p2smt.cost.loads.footprint import digits_of, regular_footprint
 from p2smt.cost.loads.level_use import Footprint
 from p2smt.cost.step_time import StepCostModel
 from p2smt.programs.program import Grouping, groupings
-from tests.search.test_solve_limits import cluster
+from tests.search.solve.test_solve_limits import cluster
 from tests.strategies.topologies import Case, cases
 from tests.tiers import examples_of
 

@@ -17,7 +17,7 @@ from p2smt.parallelism.side_constraints import parse_rule
 from p2smt.plans.solution import Accuracy, Gain, Solution
 from p2smt.report.solution_data import solution_data
 from p2smt.search import gain
-from tests.search.test_without_proof import text_of
+from tests.search.solve.test_without_proof import text_of
 
 SENTENCE = "no gain you would measure"
 UNKNOWN = "not known whether you would measure it"

@@ -17,7 +17,7 @@ from p2smt.report.solution_tables import sensitivity
 from p2smt.report.tables import console
 from p2smt.result import Status
 from p2smt.search.sensitivity import CALL_FACTORS, FACTORS, changes
-from tests.search.test_solve import cluster, problem
+from tests.search.solve.test_solve import cluster, problem
 
 
 def test_without_a_library_bandwidths_alone_are_changed() -> None:
