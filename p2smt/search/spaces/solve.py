@@ -33,6 +33,9 @@ from p2smt.parallel_search.subproblem import (
     OverBudget,
     Signals,
     Skeleton,
+    forget,
+    keep,
+    kept,
 )
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Problem
@@ -107,7 +110,7 @@ class SolveSpace:
         )
         ended = search.run(may_split=bool(self.split(task.cube)))
         if search.cut:  # programs that were cut short are not for another search
-            _SHELVES.pop(self, None)
+            forget(self)
         return ended
 
     def member(self, witness: str) -> Member:
@@ -164,23 +167,9 @@ class SolveShelf:
         return self.table.price(matrix)
 
 
-_SHELVES: dict[SolveSpace, SolveShelf] = {}
-"""The shelf of the last space that this process met."""
-
-
 def shelf_of(space: SolveSpace) -> SolveShelf:
     """The shelf of a space in this process: programs are found once for all its cubes."""
-    found = _SHELVES.get(space)
-    if found is None:
-        found = SolveShelf.of(space.problem, space.solver, Listings(), space.tick_s)
-        keep_shelf(space, found)
-    return found
-
-
-def keep_shelf(space: SolveSpace, shelf: SolveShelf) -> None:
-    """Let a space have this shelf, and forget that of another one."""
-    _SHELVES.clear()
-    _SHELVES[space] = shelf
+    return kept(space, lambda: SolveShelf.of(space.problem, space.solver, Listings(), space.tick_s))
 
 
 def solve_space(data: Mapping[str, Any]) -> SolveSpace:
@@ -441,7 +430,7 @@ class WideRank:
             return
         shelf = self._shelf(table, answers, watch)
         space = self._space(table)
-        keep_shelf(space, shelf)
+        keep(space, shelf)
         question = SearchTerms("solve", ranking.top, SCALE, CUBE_RULE, table.tick_s)
         outcome = run_spread(space, question, self.spread, watch)
         _take(ranking, shelf, outcome)

@@ -18,6 +18,7 @@ from p2smt.parallel_search.coordinate import given_up_words
 from p2smt.parallel_search.engine import SearchOutcome
 from p2smt.parallel_search.parallel_options import SearchTerms, Spread, run_spread
 from p2smt.parallel_search.shared_table import new_table, shared_table
+from p2smt.parallel_search.subproblem import keep
 from p2smt.parallelism.placement import BoolArray, IntArray
 from p2smt.plans.solution import SAME
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
@@ -49,7 +50,6 @@ from p2smt.training.search.strategies import space_of
 from p2smt.training.search.subproblems import (
     PatientShelf,
     PlanSpace,
-    keep_plan_shelf,
     member_parts,
     scale_of,
 )
@@ -217,7 +217,7 @@ class WidePlan:
         tick_s, ceiling_s = scale_of(self.ledger), self._reached_s(first)
         ceiling = None if math.isinf(ceiling_s) else int(ceiling_s / tick_s)
         space = PlanSpace(question, tick_s, ceiling)
-        keep_plan_shelf(space, PlanShelf.of(question, self.ledger.candidates))
+        keep(space, PlanShelf.of(question, self.ledger.candidates))
         asked = SearchTerms("plan", question.top, SCALE, CUBE_RULE, tick_s)
         with nullcontext() if self.spread.scheduler else new_table() as table:
             outcome = run_spread(space, asked, self.spread, watch, table)

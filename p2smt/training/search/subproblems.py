@@ -36,6 +36,8 @@ from p2smt.parallel_search.subproblem import (
     OverBudget,
     Signals,
     Skeleton,
+    forget,
+    kept,
 )
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.parallelism.request import Request
@@ -138,7 +140,7 @@ class PlanSpace:
         except OutOfTimeError:
             members = self._members(search)
             if deadline.expired() or signals.stopped():
-                _SHELVES.pop(self, None)  # programs that were cut short are not for another search
+                forget(self)  # programs that were cut short are not for another search
             if may_split and not deadline.expired() and not signals.stopped():
                 return OverBudget(task.cube, members)
             return self._closure(task.cube, CubeVerdict.UNKNOWN, search, members)
@@ -233,23 +235,9 @@ def scale_of(known: Ledger) -> float:
     return math.ldexp(1.0, math.frexp(float(least_s))[1] - _MANTISSA) if finite else 1.0
 
 
-_SHELVES: dict[PlanSpace, PlanShelf] = {}
-"""The shelf of the last space that this process met."""
-
-
 def plan_shelf(space: PlanSpace) -> PlanShelf:
     """The shelf of a space in this process: scenes, prices and programs are found once."""
-    found = _SHELVES.get(space)
-    if found is None:
-        found = PlanShelf.of(space.question)
-        keep_plan_shelf(space, found)
-    return found
-
-
-def keep_plan_shelf(space: PlanSpace, shelf: PlanShelf) -> None:
-    """Let a space have this shelf, and forget that of another one."""
-    _SHELVES.clear()
-    _SHELVES[space] = shelf
+    return kept(space, lambda: PlanShelf.of(space.question))
 
 
 def plan_space(data: Mapping[str, Any], lacks: Callable[[str, Batch], Lacks]) -> PlanSpace:
