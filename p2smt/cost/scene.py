@@ -9,7 +9,6 @@ from p2smt.cluster.allocation import check_even
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.bounds import regular_model, relevant_digits, send_model
-from p2smt.cost.library.registry import library_of
 from p2smt.cost.loads.footprint import Digits, digits_of
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import Placement
@@ -124,7 +123,7 @@ def cheapest_single(scene: Scene, kind: RequestKind, payload_bytes: int) -> Step
 
 def named_way(scene: Scene, kind: RequestKind, payload_bytes: int) -> NamedWay | None:
     """The cheapest way, where the library's rule takes a slower one; else None."""
-    if not scene.topology.library or not kind.has_programs or scene.hierarchy.size == 1:
+    if not scene.topology.library_name or not kind.has_programs or scene.hierarchy.size == 1:
         return None
     chosen = scene.fixed_time(kind, payload_bytes)
     cheapest = cheapest_single(scene, kind, payload_bytes)
@@ -140,7 +139,7 @@ def _settings(scene: Scene, kind: RequestKind, cheapest: StepTime) -> str:
     """
     known = {algorithm.value: algorithm for algorithm in ALGORITHMS}
     algorithm, protocol = known.get(cheapest.algorithm), PROTOCOLS.get(cheapest.protocol)
-    if library_of(scene.topology.library).vendor not in NAMED_BY or not (algorithm and protocol):
+    if scene.topology.known_library.vendor not in NAMED_BY or not (algorithm and protocol):
         return ""
     named = f"NCCL_ALGO={ALGORITHMS[algorithm]}"
     by_itself = _only(scene, algorithm).fixed_time(kind, int(cheapest.payload_bytes))

@@ -254,12 +254,15 @@ def _calibrated(topology: Topology, part: _Part, what: str) -> ErrorClass | str:
 
 def _published(topology: Topology, part: _Part, what: str) -> ErrorClass | str:
     """The error that is committed, or what no published table measures."""
-    systems, system = published(topology.library), system_name(topology, part.level, part.local)
+    systems, system = (
+        published(topology.library_name),
+        system_name(topology, part.level, part.local),
+    )
     if not systems:
-        return f"no published measurement of {topology.library}"
+        return f"no published measurement of {topology.library_name}"
     if system not in systems:
         named = system or "links without a fabric"
-        return f"no published measurement of this system ({topology.library}, {named})"
+        return f"no published measurement of this system ({topology.library_name}, {named})"
     if all(one.operation != part.operation for one in systems[system]):
         return f"no published measurement of {part.operation} on this system"
     found = error_of(systems[system], part.operation, part.payload_bytes)

@@ -149,7 +149,7 @@ def gain_lines(solution: Solution) -> Iterator[str]:
     if gain is None:
         return
     topology = solution.problem.topology
-    where = f"for {topology.library} on this system"
+    where = f"for {topology.library_name} on this system"
     yield from _over_default(gain, "of this calibration" if topology.calibrated else where)
     if gain.programs is not None:
         yield from choice_lines(gain.programs, len(solution.problem.requests))

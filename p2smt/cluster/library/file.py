@@ -1,6 +1,6 @@
 """Library files (YAML): reading them, and those that come with the package.
 
-A small one (all keys: :mod:`p2smt.cost.library.file_model`):
+A small one (all keys: :mod:`p2smt.cluster.library.file_model`):
 
     name: mine
     vendor: example
@@ -23,11 +23,9 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any, TypeVar
 
-from p2smt.cluster.topology import Algorithm
-from p2smt.collectives.names import Collective
-from p2smt.cost.library import tuner as f
-from p2smt.cost.library.checks import check_library
-from p2smt.cost.library.model import (
+from p2smt.cluster.library import tuner as f
+from p2smt.cluster.library.checks import check_library
+from p2smt.cluster.library.model import (
     Ladder,
     Library,
     LibraryRun,
@@ -36,6 +34,8 @@ from p2smt.cost.library.model import (
     Rung,
     named_algorithm,
 )
+from p2smt.cluster.link import Algorithm
+from p2smt.collectives.names import Collective
 from p2smt.files.yaml_text import load_yaml, read_text
 from p2smt.units import parse_bandwidth, parse_bytes, parse_time
 
@@ -54,7 +54,7 @@ def parse_library(text: str, source: str) -> Library:
             the library cannot be chosen by.
     """
     # Making these models takes longer than all the rest: only files of others are worth it.
-    from p2smt.cost.library.file_model import LibraryModel
+    from p2smt.cluster.library.file_model import LibraryModel
     from p2smt.files.validation import validated
 
     data = load_yaml(text, source)

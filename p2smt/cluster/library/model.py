@@ -12,17 +12,22 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
-from p2smt.cluster.link import NETWORK
-from p2smt.cluster.topology import LIBRARY_PATTERN, Algorithm
-from p2smt.collectives.names import Collective
-from p2smt.cost.algorithms import Operation
-from p2smt.cost.library.tuner import Formula, LibraryRule
-from p2smt.cost.loads.level_use import Footprint
+from p2smt.cluster.library.tuner import Formula
+from p2smt.cluster.link import NETWORK, Algorithm
+from p2smt.collectives.names import Collective, Operation
 from p2smt.errors import InputError, did_you_mean
 
+NO_LIBRARY = "none"
+"""How files and options say that there is no library."""
+LIBRARY_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 INSIDE, ACROSS = "inside", "network"
 """Names of the hops that hold for fabrics without hops of their own."""
+POINT_TO_POINT = "p2p"
+"""How libraries name messages from peer to peer, which are no algorithm, and their hops."""
+FAMILIES = ("ring", "tree", "nvls", "pat", POINT_TO_POINT)
+"""What the hops of an algorithm are listed under."""
 _FAMILY = {
     Algorithm.TREE: "tree",
     Algorithm.NVLS: "nvls",
@@ -32,11 +37,20 @@ _FAMILY = {
 }
 
 
-def family_of(algorithm: LibraryAlgorithm | None) -> str:
-    """The family that lists an algorithm's hops; None: point to point."""
-    if isinstance(algorithm, AddedAlgorithm):
-        return added_family(algorithm)
-    return POINT_TO_POINT if algorithm is None else _FAMILY.get(algorithm, POINT_TO_POINT)
+@dataclass(frozen=True, slots=True)
+class AddedAlgorithm:
+    """An algorithm by the name under which a program registered it.
+
+    It stands beside an :class:`~p2smt.cluster.link.Algorithm`, which this package prices itself,
+    wherever a library says what it runs.  It holds no more than the name, and so can be sent to
+    another process; that one must have registered the algorithm as well, or its use is an error
+    there.
+    """
+
+    value: str
+
+
+LibraryAlgorithm = Algorithm | AddedAlgorithm
 
 
 def hop_families(family: str) -> tuple[str, ...]:
@@ -131,6 +145,8 @@ class Library:
     lists by operation what can run, the first being the one that runs where nothing else is said:
     by a ladder, or by the formula's least time.  ``sent_as`` names the collectives that the library
     carries out by another one, whose messages are sent.
+
+    Its hash is that of its name, for it is a part of many keys.
     """
 
     name: str
@@ -149,6 +165,14 @@ class Library:
     in_flight: float = math.inf
     ring_pace: float = 1.0
     peers_at_once: int = 0
+
+    @staticmethod
+    def only_named(name: str) -> Library:
+        """One of which no more is known than its name: it runs nothing."""
+        return Library(name, "", "", (), joins_nodes=False, calls=(), protocols=(), runs=())
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def call_s(self, operation: str) -> float:
         """Seconds that one call costs inside a node, apart from its hops and its bytes."""
@@ -189,7 +213,7 @@ class Library:
     @property
     def fixed(self) -> bool:
         """Whether there is one algorithm for each operation: nothing to choose."""
-        return all(len(runs) == 1 for _, runs in self.runs)
+        return bool(self.runs) and all(len(runs) == 1 for _, runs in self.runs)
 
     def run_by(self, algorithm: Algorithm) -> tuple[str, ...]:
         """The operations that an algorithm alone runs, by their own messages."""
@@ -207,60 +231,40 @@ class Library:
         return tuple(algorithm for algorithm in Algorithm if algorithm in found)
 
 
-# Algorithms that a program adds: each has a name and a rule; libraries may run it by that name.
-# An :class:`~p2smt.cluster.topology.Algorithm` is one that this package prices itself; an
-# :class:`AddedAlgorithm` stands beside it wherever a library says what it runs.
-
-
-POINT_TO_POINT = "p2p"
-"""How libraries name messages from peer to peer, which are no algorithm, and their hops."""
-FAMILIES = ("ring", "tree", "nvls", "pat", POINT_TO_POINT)
-"""What the hops of an algorithm are listed under."""
-AlgorithmRule = Callable[[Operation, Footprint, int], LibraryRule | None]
-"""From an operation, the groups of a step and the index of the node level (-1: one node) to what
-the algorithm loads and pays; None: it cannot run that, and the library leaves it out."""
+# What a program adds.
 
 
 @dataclass(frozen=True, slots=True)
-class AddedAlgorithm:
-    """An algorithm by the name under which it was registered.
+class Added:
+    """Libraries, and rules and families of algorithms, by name."""
 
-    It holds no more than the name, and so can be sent to another process; that one must have
-    registered the algorithm as well, or its use is an error there.
-    """
-
-    value: str
+    libraries: dict[str, Library]
+    algorithms: dict[str, tuple[Callable[..., Any], str]]
 
 
-LibraryAlgorithm = Algorithm | AddedAlgorithm
-_ADDED: dict[str, tuple[AlgorithmRule, str]] = {}
+ADDED = Added({}, {})
+"""What this process knows beside the package's own.  It outlives every value, as files, options and
+journals name what the program has registered before it reads them."""
 
 
-def register_algorithm(
-    name: str, rule: AlgorithmRule, family: str = POINT_TO_POINT
-) -> AddedAlgorithm:
-    """Make an algorithm known by a name; the same rule may be added again.
-
-    ``family`` says whose hops its steps cost (``FAMILIES``).
-
-    Raises:
-        InputError: the name is none, or belongs to another algorithm; there is no such family.
-    """
+def register_algorithm(name: str, rule: Callable[..., Any], family: str) -> AddedAlgorithm:
+    """Make an algorithm known by a name; see :func:`p2smt.cost.library.rules.register_algorithm`,
+    which says what a rule is."""
     if not re.fullmatch(LIBRARY_PATTERN, name):
         rule_text = "must be lower-case letters, digits, . _ -"
         raise InputError(f"algorithm {name[:60]!r}", rule_text, "rename it")
     if family not in FAMILIES:
         raise InputError(f"family {family[:60]!r}", f"must be one of {', '.join(FAMILIES)}")
     own = name == POINT_TO_POINT or name in {algorithm.value for algorithm in Algorithm}
-    if own or _ADDED.get(name, (rule, family)) != (rule, family):
+    if own or ADDED.algorithms.get(name, (rule, family)) != (rule, family):
         raise InputError(f"algorithm {name}", "another algorithm has this name", "rename yours")
-    _ADDED[name] = (rule, family)
+    ADDED.algorithms[name] = (rule, family)
     return AddedAlgorithm(name)
 
 
 def added_algorithms() -> tuple[AddedAlgorithm, ...]:
     """Every algorithm that was registered, by name."""
-    return tuple(AddedAlgorithm(name) for name in sorted(_ADDED))
+    return tuple(AddedAlgorithm(name) for name in sorted(ADDED.algorithms))
 
 
 def named_algorithm(name: object) -> LibraryAlgorithm | None:
@@ -279,28 +283,20 @@ def named_algorithm(name: object) -> LibraryAlgorithm | None:
     return known[str(name)]
 
 
-def added_rule(
-    algorithm: AddedAlgorithm, operation: Operation, footprint: Footprint, node_level: int
-) -> LibraryRule | None:
-    """What an added algorithm loads and pays; None: it cannot run that.
+def added(algorithm: AddedAlgorithm) -> tuple[Callable[..., Any], str]:
+    """The rule of an added algorithm, and whose hops its steps cost.
 
     Raises:
         InputError: this process has registered no such algorithm.
     """
-    return _found(algorithm)[0](operation, footprint, node_level)
-
-
-def added_family(algorithm: AddedAlgorithm) -> str:
-    """Whose hops an added algorithm's steps cost.
-
-    Raises:
-        InputError: this process has registered no such algorithm.
-    """
-    return _found(algorithm)[1]
-
-
-def _found(algorithm: AddedAlgorithm) -> tuple[AlgorithmRule, str]:
-    if algorithm.value not in _ADDED:
+    if algorithm.value not in ADDED.algorithms:
         remedy = "call register_algorithm in this process before it is used"
         raise InputError(f"algorithm {algorithm.value[:60]}", "is not registered", remedy)
-    return _ADDED[algorithm.value]
+    return ADDED.algorithms[algorithm.value]
+
+
+def family_of(algorithm: LibraryAlgorithm | None) -> str:
+    """The family that lists an algorithm's hops; None: point to point."""
+    if isinstance(algorithm, AddedAlgorithm):
+        return added(algorithm)[1]
+    return POINT_TO_POINT if algorithm is None else _FAMILY.get(algorithm, POINT_TO_POINT)

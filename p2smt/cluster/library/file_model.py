@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from p2smt.cluster.file_model import (
+from p2smt.cluster.error_model import (
     AlgorithmName,
     CollectiveName,
     Fraction,
     Latency,
 )
 from p2smt.cluster.hosts_file import Bandwidth
-from p2smt.cost.library.model import LibraryAlgorithm, NodeCount, named_algorithm
+from p2smt.cluster.library.model import LibraryAlgorithm, NodeCount, named_algorithm
 from p2smt.files.validation import StrictModel
 from p2smt.units import parse_bytes
 
