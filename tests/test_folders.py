@@ -54,7 +54,7 @@ def test_folders_are_not_crowded() -> None:
 
 def test_a_crowded_folder_is_found() -> None:
     assert crowded([ROOT / "p2smt" / "cost" / f"{i}.py" for i in range(21)], 20)
-    assert not crowded([ROOT / "p2smt" / "cli" / f"{i}.py" for i in range(25)], 20)
+    assert not crowded([ROOT / "tests" / "cli" / f"{i}.py" for i in range(25)], 20)
 
 
 def test_files_hold_one_idea() -> None:
