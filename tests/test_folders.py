@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -71,6 +73,26 @@ def test_every_folder_says_what_it_holds(name: str) -> None:
             assert not opening.exists(), "Python has a package of that name"
         else:
             assert opening.read_text().startswith('"""'), opening
+
+
+NAMED = re.compile(r"``([a-z][a-z_0-9]*)``")
+DEFINED = re.compile(r"(?:def|class) (\w+)|^ *(\w+) ?[:=]", re.M)
+
+
+def strangers(opening: Path) -> list[str]:
+    """What a package's docstring names and is no part of it, nor defined in one."""
+    own = [path for path in opening.parent.rglob("*.py") if path != opening]
+    there = {path.stem for path in own} | {path.parent.name for path in own}
+    words = {word for path in own for found in DEFINED.findall(path.read_text()) for word in found}
+    named = NAMED.findall(ast.get_docstring(ast.parse(opening.read_text())) or "")
+    return sorted({name for name in named if name not in there | words})
+
+
+def test_openings_name_what_is_there() -> None:
+    """Of what is no module any more nothing may be left in the docstring of its package."""
+    openings = (ROOT / "p2smt").rglob("__init__.py")
+    found = {str(path.parent.relative_to(ROOT)): strangers(path) for path in openings}
+    assert {name: lost for name, lost in found.items() if lost} == {}
 
 
 @pytest.mark.parametrize("name", ["encodings", "topologies"])

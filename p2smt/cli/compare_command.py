@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p2smt.cli import groups as o
+from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, Texts, argument, opened, part
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from p2smt.cli import groups as o
+from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option
 
 if TYPE_CHECKING:

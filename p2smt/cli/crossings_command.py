@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from p2smt.cli import given
-from p2smt.cli import groups as o
+from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, flag, opened, option, part
 from p2smt.errors import InputError
 

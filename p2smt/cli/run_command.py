@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from p2smt.cli import given
-from p2smt.cli import groups as o
+from p2smt.cli import option_groups as o
 from p2smt.cli.codes import OK, REFUTED
 from p2smt.cli.output import tell, tell_tables
 from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option, part

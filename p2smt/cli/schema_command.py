@@ -6,7 +6,7 @@ import json as json_module
 
 import typer
 
-from p2smt.cli import groups as o
+from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, argument, opened
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from p2smt.cli import given
-from p2smt.cli import groups as o
+from p2smt.cli import option_groups as o
 from p2smt.cli.output import note, print_json, tell, tell_tables, writable
 from p2smt.cli.parameters import Text, Texts, argument, opened, option, required
 from p2smt.errors import InputError

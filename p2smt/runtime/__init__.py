@@ -1,7 +1,7 @@
 """Runs programs, plans and schedules on real ranks, checks their results and times them.
 
-``job`` and ``work`` are what is run, ``options`` how, ``summary`` what comes of it.  ``ranks``
-starts processes; ``programs`` and ``schedules`` are what each rank does, and the reference
-executors; ``payload`` has data whose results are known; ``groups`` and ``site`` are where a rank
-stands.
+``job`` and ``work`` are what is run, ``payload`` how, and data whose results are known, ``summary``
+what comes of it.  ``ranks`` starts processes; ``programs``, ``schedules`` and ``arrays`` are what
+each rank does, and the reference executors; ``groups`` is where a rank stands, ``unwritten`` what
+memory holds before anything is written.
 """

@@ -12,7 +12,7 @@ import pytest
 from p2smt.collectives.contract import contract
 from p2smt.errors import InputError
 from p2smt.schedules.classics import ANY, CLASSICS, POWERS, Example, Value, classic
-from p2smt.schedules.classics.rings import in_order_edges
+from p2smt.schedules.classics.trees import in_order_edges
 from p2smt.schedules.model import Connection, Schedule
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify

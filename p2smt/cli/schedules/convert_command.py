@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from p2smt.cli import groups as o
+from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, argument, opened, option, part
 from p2smt.cli.schedules.schedule_options import ScheduleOptions
 

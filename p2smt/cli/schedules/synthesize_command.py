@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from p2smt.cli import given
-from p2smt.cli import groups as o
+from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, flag, opened, option
 
 if TYPE_CHECKING:

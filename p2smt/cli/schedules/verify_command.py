@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from p2smt.cli import given
-from p2smt.cli import groups as o
+from p2smt.cli import option_groups as o
 from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK, REFUTED
 from p2smt.cli.output import note, print_json, tell
 from p2smt.cli.parameters import Text, argument, flag, opened, option, part

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from p2smt.cli import given
-from p2smt.cli import groups as o
+from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, Texts, opened, option, part
 from p2smt.cli.training import training_options as t
 from p2smt.errors import InputError

@@ -20,7 +20,7 @@ from p2smt.cluster.library.model import (
     family_of,
     hop_families,
 )
-from p2smt.cluster.library.tuner import Formula
+from p2smt.cluster.library.tuning import Formula
 from p2smt.cluster.link import FABRICS, NETWORK, Algorithm
 from p2smt.collectives.names import CALL_NAMES
 from p2smt.errors import InputError

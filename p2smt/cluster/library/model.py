@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from p2smt.cluster.library.tuner import Formula
+from p2smt.cluster.library.tuning import Formula
 from p2smt.cluster.link import NETWORK, Algorithm
 from p2smt.collectives.names import Collective, Operation
 from p2smt.errors import InputError, did_you_mean

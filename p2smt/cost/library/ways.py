@@ -26,9 +26,8 @@ from p2smt.cluster.library.model import (
 from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation
-from p2smt.cost.library.choice import LibraryChoice, LibraryWay, chooser
-from p2smt.cost.library.estimate import GroupShape
 from p2smt.cost.library.rules import LibraryRule, added_rule, can_carry, library_rule, peers_rule
+from p2smt.cost.library.tuner import GroupShape, LibraryChoice, LibraryWay, chooser
 from p2smt.cost.loads.level_use import Footprint, Profile
 from p2smt.cost.step_time import PricedWays, StepCostModel, Way
 from p2smt.errors import InputError

@@ -17,9 +17,8 @@ from p2smt.cluster.library.model import ProtocolRate
 from p2smt.cluster.topology import Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.algorithms import Operation, Rule, rules
-from p2smt.cost.library.choice import LibraryChoice, LibraryWay
-from p2smt.cost.library.estimate import FIRST_BYTES, EstimatedTime
 from p2smt.cost.library.rules import LibraryRule
+from p2smt.cost.library.tuner import FIRST_BYTES, EstimatedTime, LibraryChoice, LibraryWay
 from p2smt.cost.library.ways import (
     call_parts,
     carried,
@@ -345,7 +344,7 @@ def _fill(
 
 
 # Where a library's choice changes: cells of the payload with exact bounds.
-# The rule (:class:`~p2smt.cost.library.choice.LibraryChoice`) names a way up to given sizes, and
+# The rule (:class:`~p2smt.cost.library.tuner.LibraryChoice`) names a way up to given sizes, and
 # beyond these takes the least of estimated times.  Each estimate is a line between sizes at which
 # its correction or its plateau changes, so that the cells are those of lines.
 

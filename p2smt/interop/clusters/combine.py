@@ -16,7 +16,7 @@ from p2smt.cluster.hostlist import format_hostlist
 from p2smt.cluster.topology import Level, Topology
 from p2smt.cluster.trimmed import trimmed
 from p2smt.errors import InputError
-from p2smt.interop.clusters.kubernetes import BLOCK_TIERS, Facts, InsideFacts, OutsideFacts
+from p2smt.interop.clusters.facts import BLOCK_TIERS, Facts, InsideFacts, OutsideFacts
 from p2smt.interop.clusters.levels import UplinkRates, check_count, cluster_of, node_link, part_of
 from p2smt.interop.clusters.nodes.facts import Told
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from p2smt.errors import InputError
-from p2smt.interop.clusters.kubernetes import Holder, OutsideFacts
+from p2smt.interop.clusters.facts import Holder, OutsideFacts
 
 MAX_DEPTH = 20
 """Most switches over each other, as in Slurm."""

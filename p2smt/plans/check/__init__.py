@@ -1,2 +1,2 @@
-"""What is held against a plan: ``plan`` (all of it, in order), ``steps`` (groups and meaning),
-``numbers`` (times, bounds, memory) and ``restrictions``."""
+"""What is held against a plan: ``plan`` (groups, meaning, times, bounds, memory, in order) and
+``restrictions``."""

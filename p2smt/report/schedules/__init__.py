@@ -1,1 +1,2 @@
-"""Schedules: the verdict on one (``schedule_data``), and a run of one (``schedule_run``)."""
+"""Schedules: the verdict on one (``schedule_data``), what was synthesized (``synthesis_data``), and
+either as a picture (``space_time``)."""

@@ -9,9 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from p2smt.errors import InputError, did_you_mean
-from p2smt.schedules.classics import all_to_all, grids, rings
-from p2smt.schedules.classics import rings as doubling
-from p2smt.schedules.classics import rings as trees
+from p2smt.schedules.classics import all_to_all, doubling, grids, rings, trees
 
 if TYPE_CHECKING:
     from p2smt.schedules.model import Schedule

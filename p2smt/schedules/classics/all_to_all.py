@@ -10,7 +10,7 @@ from collections import defaultdict
 from itertools import product, zip_longest
 from typing import TYPE_CHECKING
 
-from p2smt.schedules.classics.rings import check_nodes, start
+from p2smt.schedules.classics.start import check_nodes, start
 from p2smt.schedules.construction.builder import Message, runs
 from p2smt.schedules.model import Buffer, Span
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from p2smt.schedules.classics import groups
 from p2smt.schedules.classics.groups import ALGORITHMS
-from p2smt.schedules.classics.rings import check, check_nodes, check_ranks, start
+from p2smt.schedules.classics.start import check, check_nodes, check_ranks, start
 from p2smt.schedules.construction.builder import Message, runs
 from p2smt.schedules.model import Buffer, Span
 

@@ -1,5 +1,5 @@
-"""Spaces of matrices, cut into cubes by their rows: all placements, and the best ones.
+"""Spaces of matrices, cut into subproblems by their rows: all placements, and the best ones.
 
-``rows`` cuts, ``placements`` lists, ``solve`` optimises; ``wide`` runs a search over the latter and
-makes the same answer of it as a search in one piece.
+``rows`` cuts, ``placements`` lists, ``solve`` optimises, and makes the same answer of a search in
+parts as of one in one piece.
 """

@@ -10,14 +10,15 @@ import pytest
 from p2smt.cluster.library.model import LibraryRun
 from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Algorithm
-from p2smt.cost.library.choice import chooser, ways_of
-from p2smt.cost.library.estimate import (
+from p2smt.cost.library.tuner import (
     Channels,
     GroupShape,
+    chooser,
     estimate,
     nvls_channels,
     ring_channels,
     tree_channels,
+    ways_of,
 )
 from tests.cost.library.shapes import a100, b200, h100, mi300x
 

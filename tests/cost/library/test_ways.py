@@ -11,7 +11,7 @@ from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import regular_model, step_model
-from p2smt.cost.library.choice import LibraryChoice
+from p2smt.cost.library.tuner import LibraryChoice
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.step_time import StepCostModel, Way
 from p2smt.parallelism.placement import IntArray

@@ -17,9 +17,11 @@ from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.files.yaml_text import dump_yaml, parts_of
 from p2smt.interop.clusters.combine import ImportOptions, combined
-from p2smt.interop.clusters.kubernetes import Facts, read_kubernetes
-from p2smt.interop.clusters.read import formats, import_text, read_physical_hosts, read_scontrol
-from p2smt.interop.clusters.slurm import read_slurm_conf, read_slurm_yaml
+from p2smt.interop.clusters.facts import Facts
+from p2smt.interop.clusters.kubernetes import read_kubernetes
+from p2smt.interop.clusters.physical_hosts import read_physical_hosts
+from p2smt.interop.clusters.read import formats, import_text
+from p2smt.interop.clusters.slurm import read_scontrol, read_slurm_conf, read_slurm_yaml
 from tests.interop.clusters.texts import EVERY
 from tests.tiers import examples_of
 

@@ -13,9 +13,9 @@ from p2smt.cluster.file import dump_topology, load_topology, topology_from_data
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.interop.clusters.combine import ImportOptions, combined
-from p2smt.interop.clusters.kubernetes import Facts, InsideFacts, OutsideFacts
+from p2smt.interop.clusters.facts import Facts, InsideFacts, OutsideFacts
 from p2smt.interop.clusters.levels import parse_uplinks
-from p2smt.interop.clusters.read import read_physical_hosts
+from p2smt.interop.clusters.physical_hosts import read_physical_hosts
 from p2smt.interop.clusters.slurm import read_slurm_conf
 from tests.interop.clusters.texts import DEEP, GCLOUD, TREE, TWICE
 

@@ -14,7 +14,7 @@ from p2smt.cluster.hostlist import parse_hostlist
 from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.interop.clusters.combine import ImportOptions, combined
-from p2smt.interop.clusters.kubernetes import Facts, OutsideFacts
+from p2smt.interop.clusters.facts import Facts, OutsideFacts
 from p2smt.interop.clusters.levels import parse_uplinks
 from p2smt.interop.clusters.slurm import read_slurm_conf
 from tests.cli.tools import cli

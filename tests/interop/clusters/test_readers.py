@@ -8,9 +8,11 @@ import pytest
 
 from p2smt.errors import InputError
 from p2smt.interop.clusters.combine import ImportOptions
-from p2smt.interop.clusters.kubernetes import Facts, Holder, read_kubernetes
-from p2smt.interop.clusters.read import facts_of, read_physical_hosts, read_scontrol
-from p2smt.interop.clusters.slurm import read_slurm_conf, read_slurm_yaml
+from p2smt.interop.clusters.facts import Facts, Holder
+from p2smt.interop.clusters.kubernetes import read_kubernetes
+from p2smt.interop.clusters.physical_hosts import read_physical_hosts
+from p2smt.interop.clusters.read import facts_of
+from p2smt.interop.clusters.slurm import read_scontrol, read_slurm_conf, read_slurm_yaml
 from p2smt.interop.clusters.tree import HostTree, tree_of
 from tests.interop.clusters.texts import (
     BLOCKS,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
-from p2smt.interop.clusters.kubernetes import BLOCK_TIERS, Holder, OutsideFacts
+from p2smt.interop.clusters.facts import BLOCK_TIERS, Holder, OutsideFacts
 from p2smt.interop.clusters.tree import HostTree, tree_of
 
 

@@ -9,7 +9,7 @@ from itertools import combinations, pairwise
 
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece
 from p2smt.errors import InputError
-from p2smt.interop.clusters.kubernetes import Facts, InsideFacts
+from p2smt.interop.clusters.facts import Facts, InsideFacts
 from p2smt.interop.clusters.nodes.facts import BusPath, CardPort, InnerLevels, NodeFacts, Told
 from p2smt.interop.clusters.nodes.models import (
     GpuModel,

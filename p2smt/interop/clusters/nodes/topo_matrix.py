@@ -20,7 +20,7 @@ from pathlib import Path
 from p2smt.cluster.hostlist import parse_hostlist
 from p2smt.errors import BackendError, InputError
 from p2smt.files.yaml_text import read_text
-from p2smt.interop.clusters.kubernetes import Facts, OutsideFacts
+from p2smt.interop.clusters.facts import Facts, OutsideFacts
 from p2smt.interop.clusters.nodes.facts import (
     MAX_CARDS,
     MAX_GPUS,

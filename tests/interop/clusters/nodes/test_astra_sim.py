@@ -12,8 +12,15 @@ from p2smt.cluster.file import load_topology, preset_names
 from p2smt.cluster.hosts import Hosts, Uplink
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.errors import InputError
-from p2smt.interop.clusters.astra_sim import Dimension, astra_sim_text, level_of, per_device
-from p2smt.interop.clusters.read import dimensions_in, is_astra_sim, read_astra_sim
+from p2smt.interop.clusters.astra_sim import (
+    Dimension,
+    astra_sim_text,
+    dimensions_in,
+    is_astra_sim,
+    level_of,
+    per_device,
+    read_astra_sim,
+)
 from tests.interop.clusters.nodes.reading import short
 
 # The shape of a file in astra-sim's examples, with three dimensions.

@@ -9,9 +9,9 @@ import pytest
 
 from p2smt.cluster.file import load_topology, preset_names
 from p2smt.cluster.topology import Topology
+from p2smt.interop.clusters.astra_sim import dimensions_in
 from p2smt.interop.clusters.combine import likeness_note, presets_like
-from p2smt.interop.clusters.kubernetes import InsideFacts
-from p2smt.interop.clusters.read import dimensions_in
+from p2smt.interop.clusters.facts import InsideFacts
 from tests.cli.tools import cli
 from tests.interop.clusters.nodes.test_astra_sim import TEXT
 from tests.interop.clusters.nodes.texts import alike, devices, input_file, matrix, switched

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p2smt.interop.clusters.kubernetes import InsideFacts
+from p2smt.interop.clusters.facts import InsideFacts
 from p2smt.interop.clusters.nodes.facts import Told
 from p2smt.interop.clusters.nodes.models import MODELS, device_of, gpu_model
 from tests.interop.clusters.nodes.reading import read

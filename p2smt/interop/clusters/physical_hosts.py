@@ -1,0 +1,119 @@
+"""Where Google Cloud says that virtual machines are: ``resourceStatus.physicalHost``.
+
+Either as JSON (``gcloud compute instances list --format=json``), or as lines of names and locations
+in any order, with commas or blanks between them, as Google's cluster-toolkit asks for them:
+
+    gcloud compute instances list --format="csv[no-heading](zone,resourceStatus.physicalHost,name)"
+    us-central1-a,/4d5e/0a1b/f00d,a3-0
+
+A location is ``/block/subblock/host``, on older machines ``/cluster/rack/host``, and one more level
+goes before it on some; the last part is the machine itself, and is no level.
+(cloud.google.com/compute/docs, sort_nodes.py of GoogleCloudPlatform/cluster-toolkit.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from p2smt.cluster.hostlist import MAX_NAME
+from p2smt.errors import InputError
+from p2smt.interop.clusters.facts import ClusterFormat, Facts, Path, each_of, outside_of, parsed
+from p2smt.interop.clusters.slurm import MAX_CHARACTERS as MAX_LINE_CHARACTERS
+
+MAX_PARTS = 6
+_LINE = re.compile(r"^[^#\n/]{0,300}(^|[ \t,])/[\w.-]+/[\w.-]+", re.MULTILINE)
+_NAME = re.compile(r"[A-Za-z0-9_.:-]+")
+_PARTS = ("cluster", "block", "subblock", "host")
+_HEADINGS = ("name", "zone", "physical_host", "physicalhost")
+_ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z]")
+
+
+def read_physical_hosts(text: str, source: str) -> Facts:
+    """The machines of a list by where they are.
+
+    Raises:
+        InputError: no machine has a location, one is named twice, or locations are unequally deep.
+    """
+    if len(text) > MAX_LINE_CHARACTERS and not _is_json(text):
+        raise InputError(source, f"is longer than {MAX_LINE_CHARACTERS} characters", "shorten it")
+    found = _in_json(text, source) if _is_json(text) else _in_lines(text, source)
+    paths: dict[str, Path] = {}
+    loose: dict[str, None] = {}
+    for name, location, where in found:
+        if name in paths or name in loose:
+            raise InputError(f"{where}: {name[:80]!r}", "is named twice", "name each once")
+        if len(name) > MAX_NAME:
+            raise InputError(where, f"has a name longer than {MAX_NAME} characters", "rename it")
+        if location:
+            paths[name] = _path(location, where)
+        else:
+            loose[name] = None
+    depths = {len(path): name for name, path in paths.items()}
+    if not paths:
+        rule = "names no machine with a physicalHost"
+        raise InputError(source, rule, "they need a compact placement, or a machine type that has")
+    if len(depths) > 1:
+        few, many = (depths[depth] for depth in (min(depths), max(depths)))
+        rule = f"has fewer parts in its physicalHost than {many[:80]}"
+        raise InputError(f"{source}: {few[:80]}", rule, "list machines of one kind")
+    return Facts(source, outside_of(paths, tuple(loose)))
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def _path(location: str, where: str) -> Path:
+    parts = tuple(location.strip("/").split("/"))
+    if not 2 <= len(parts) <= MAX_PARTS + 1 or not all(parts):
+        rule = f"is a physicalHost of {len(parts)} parts, not 2 to {MAX_PARTS + 1}"
+        raise InputError(f"{where}: {location[:80]!r}", rule, "it reads like /block/subblock/host")
+    return parts[:-1]
+
+
+def _in_json(text: str, source: str) -> Iterator[tuple[str, str, str]]:
+    data = parsed(text, source)
+    if isinstance(data, dict) and "items" not in data:
+        data = [data]
+    for item, where in each_of(data, source, "items"):
+        name = item.get("name") if isinstance(item, dict) else None
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise InputError(where, "has no name", "give gcloud compute instances list")
+        yield name, _location(item.get("resourceStatus"), where), where
+
+
+def _location(status: Any, where: str) -> str:
+    """The location of a machine, or an empty text."""
+    found = status.get("physicalHost", "") if isinstance(status, dict) else ""
+    parts = status.get("physicalHostTopology") if isinstance(status, dict) else None
+    if not found and isinstance(parts, dict):
+        found = "".join(f"/{parts[part]}" for part in _PARTS if parts.get(part))
+    if not isinstance(found, str):
+        raise InputError(f"{where}: physicalHost", "must be text", "give the output as it is")
+    return found
+
+
+def _in_lines(text: str, source: str) -> Iterator[tuple[str, str, str]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = [word for word in re.split(r"[\s,]+", line.partition("#")[0].strip()) if word]
+        where = f"{source}, line {number}"
+        if not words or any(word.lower() in _HEADINGS for word in words):
+            continue
+        places = [word for word in words if word.startswith("/")]
+        others = [word for word in words if not word.startswith("/")]
+        names = [word for word in others if not _ZONE.fullmatch(word)]
+        if len(places) > 1 or len(names) != 1 or not _NAME.fullmatch(names[0]):
+            rule = "is not a name and a physicalHost, with a zone or without"
+            raise InputError(where, rule, "write it like us-central1-a,/b/s/h,vm-0")
+        yield names[0], places[0] if places else "", where
+
+
+def _recognises(text: str) -> bool:
+    if _is_json(text):
+        return '"physicalHost' in text or '"resourceStatus"' in text
+    return _LINE.search(text) is not None
+
+
+PHYSICAL_HOSTS = ClusterFormat("list of physicalHost", _recognises, read_physical_hosts)
