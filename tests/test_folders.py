@@ -82,7 +82,7 @@ DEFINED = re.compile(r"(?:def|class) (\w+)|^ *(\w+) ?[:=]", re.M)
 def strangers(opening: Path) -> list[str]:
     """What a package's docstring names and is no part of it, nor defined in one."""
     own = [path for path in opening.parent.rglob("*.py") if path != opening]
-    there = {path.stem for path in own} | {path.parent.name for path in own}
+    there = {"p2smt", *(path.stem for path in own), *(path.parent.name for path in own)}
     words = {word for path in own for found in DEFINED.findall(path.read_text()) for word in found}
     named = NAMED.findall(ast.get_docstring(ast.parse(opening.read_text())) or "")
     return sorted({name for name in named if name not in there | words})
