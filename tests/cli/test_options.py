@@ -45,8 +45,8 @@ def test_every_option_of_one_value_is_refused_twice(path: tuple[str, ...]) -> No
         for first, second in product(option.opts, repeat=2):
             outcome = cli(*path, first, "one", second, "two")
             assert_one_error(outcome)
-            words = (*option.opts, "'one'", "'two'", "give the option once")
-            assert all(word in outcome.err for word in words), option.name
+            spelt = "/".join(sorted(option.opts, key=len, reverse=True))
+            assert f"{spelt} 'one' and 'two': takes one value; give the option once" in outcome.err
 
 
 def test_the_same_value_twice_is_refused_too() -> None:
