@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
 import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from p2smt.cli.app import app
+from p2smt.cli.app import COMMANDS, GROUP, app
 from tests.cli.tools import assert_one_error, cli
 
 Parameter = tuple[tuple[str, ...], TyperArgument | TyperOption]
@@ -29,28 +30,23 @@ def parameters(command: Any, path: tuple[str, ...] = ()) -> Iterator[Parameter]:
 EVERY = list(parameters(typer.main.get_command(app())))
 OPTIONS = [(path, option) for path, option in EVERY if isinstance(option, TyperOption)]
 ONE_VALUE = [(p, o) for p, o in OPTIONS if not (o.multiple or o.is_flag or o.count)]
-
-
-def called(parameter: Parameter) -> str:
-    path, option = parameter
-    return " ".join([*path, *option.opts])
+PATHS = list(dict.fromkeys(path for path, _ in EVERY))
 
 
 def test_every_command_is_looked_at() -> None:
-    paths = {path for path, _ in EVERY}
-    assert {("solve",), ("cost",), ("run",), ("topology", "show"), ("calibrate",)} <= paths
+    assert {*COMMANDS} - {GROUP} == {path[0] for path in PATHS if len(path) == 1}
+    assert {("topology", "show"), ("topology", "import")} <= {*PATHS}
     assert {"--topology", "--length", "--output"} <= {n for _, o in ONE_VALUE for n in o.opts}
 
 
-@pytest.mark.parametrize("parameter", ONE_VALUE, ids=called)
-def test_an_option_of_one_value_is_refused_twice(parameter: Parameter) -> None:
-    path, option = parameter
-    for first in option.opts:
-        for second in option.opts:
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_every_option_of_one_value_is_refused_twice(path: tuple[str, ...]) -> None:
+    for option in (one for of, one in ONE_VALUE if of == path):
+        for first, second in product(option.opts, repeat=2):
             outcome = cli(*path, first, "one", second, "two")
             assert_one_error(outcome)
-            assert all(name in outcome.err for name in (*option.opts, "'one'", "'two'"))
-            assert "give the option once" in outcome.err
+            spelt = "/".join(sorted(option.opts, key=len, reverse=True))
+            assert f"{spelt} 'one' and 'two': takes one value; give the option once" in outcome.err
 
 
 def test_the_same_value_twice_is_refused_too() -> None:
@@ -66,11 +62,18 @@ def test_flags_and_lists_may_be_repeated() -> None:
     assert cli(*every, *rules).code == 0
 
 
-@pytest.mark.parametrize("parameter", EVERY, ids=called)
-def test_help_names_what_a_value_is(parameter: Parameter) -> None:
-    path, option = parameter
-    if not getattr(option, "is_flag", False):
-        assert option.metavar is not None
-    text = cli(*path, "--help").out
-    assert not any(word in text for word in ("<str>", "list["))
-    assert "[[" not in text.splitlines()[0]
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_help_names_every_parameter_and_what_its_value_is(path: tuple[str, ...]) -> None:
+    out = cli(*path, "--help").out
+    assert not any(word in out for word in ("<str>", "list["))
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "[[" not in lines[0]
+    text = "".join(out.split())  # lines are broken at hyphens, too
+    for parameter in (one for of, one in EVERY if of == path):
+        flag = getattr(parameter, "is_flag", False)
+        names = sorted(parameter.opts, key=len) if isinstance(parameter, TyperOption) else []
+        head = " ".join([", ".join(names), *([] if flag else [str(parameter.metavar)])]).strip()
+        assert flag or parameter.metavar
+        assert sum(line == head or line.startswith(f"{head} ") for line in lines) == 1, head
+        assert parameter.help, head
+        assert "".join(parameter.help.split()) in text, head

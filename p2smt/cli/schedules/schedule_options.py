@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from p2smt.cli import given
 from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, Texts, flag, option
+from p2smt.errors import InputError
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
@@ -82,7 +83,6 @@ class ScheduleOptions:
         Raises:
             InputError: only one of --cost and --topology is given, or one is not understood.
         """
-        from p2smt.errors import InputError
         from p2smt.units import parse_bytes
 
         if self.cost is None and self.topology is None:
@@ -97,8 +97,6 @@ class ScheduleOptions:
         Raises:
             InputError: one was given.
         """
-        from p2smt.errors import InputError
-
         one = (self.fix, self.trace, self.cost, self.topology, self.sizes, self.runtime)
         if any(one):
             raise InputError(
@@ -120,8 +118,6 @@ class ScheduleOptions:
         Raises:
             InputError: an option was given that only a file has a use for.
         """
-        from p2smt.errors import InputError
-
         kept = ScheduleOptions(self.fifo_depth, topology=self.topology, upto=self.upto)
         if self != kept or time_limit is not None:
             raise InputError(
@@ -130,29 +126,16 @@ class ScheduleOptions:
                 "drop them, or the program",
             )
 
-    def refuse_for_journal(self) -> None:
-        """A journal has no use for any of these.
+    def refuse_for_plan(self) -> None:
+        """A plan has no use for any of these."""
+        self.refuse("a plan file", "drop them, or lower the plan with `p2smt convert` first")
+
+    def refuse(self, file: str, remedy: str) -> None:
+        """Such a file has no use for any of these.
 
         Raises:
             InputError: one was given.
         """
-        from p2smt.errors import InputError
-
         if self != ScheduleOptions():
             rule = "takes no options of schedules (--fifo-depth, --fix, --trace ..)"
-            raise InputError("a journal", rule, "drop them")
-
-    def refuse_for_plan(self) -> None:
-        """A plan has no use for any of these.
-
-        Raises:
-            InputError: one was given.
-        """
-        from p2smt.errors import InputError
-
-        if self != ScheduleOptions():
-            raise InputError(
-                "a plan file",
-                "takes no options of schedules (--fifo-depth, --fix, --trace ..)",
-                "drop them, or lower the plan with `p2smt convert` first",
-            )
+            raise InputError(file, rule, remedy)

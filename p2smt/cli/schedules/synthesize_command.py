@@ -234,11 +234,8 @@ class FileOptions:
         return {steps: self._bound(steps, bound) for steps, bound in bounds.items()}
 
     def _bound(self, steps: int | None, bound: RateBound) -> str:
-        from p2smt.files.write import write_atomically
-
-        path = str(_named(self.certificate, "limit" if steps is None else str(steps)))
-        write_atomically(path, bound.certificate.text())
-        return path
+        words = "limit" if steps is None else str(steps)
+        return _put(str(_named(self.certificate, words)), bound.certificate.text())
 
     def write(self, found: Synthesis, done: Written) -> None:
         """Write what there is to write, the schedule last; ``done`` gets each path.
@@ -252,25 +249,18 @@ class FileOptions:
         done["output"] = self._schedule(found)
 
     def _schedule(self, found: Synthesis) -> str | None:
-        from p2smt.files.write import write_atomically
         from p2smt.interop.schedule_files import written
 
         if self.output is None or found.schedule is None:
             return None
-        text = written(found.schedule, self.output, force=self.force)
-        write_atomically(self.output, text)
-        return self.output
+        return _put(self.output, written(found.schedule, self.output, force=self.force))
 
     def _certificate(self, found: Synthesis) -> str | None:
-        from p2smt.files.write import write_atomically
-
         if self.certificate is None or found.bound is None:
             return None
-        write_atomically(self.certificate, found.bound.certificate.text())
-        return self.certificate
+        return _put(self.certificate, found.bound.certificate.text())
 
     def _picture(self, found: Synthesis) -> str | None:
-        from p2smt.files.write import write_atomically
         from p2smt.report.schedules.space_time import space_time_svg
         from p2smt.synthesis.question import owners, schedule_name
 
@@ -283,8 +273,15 @@ class FileOptions:
             roots=owners(found.setting, found.size),
             title=schedule_name(found.setting, found.size),
         )
-        write_atomically(self.svg, text)
-        return self.svg
+        return _put(self.svg, text)
+
+
+def _put(path: str, text: str) -> str:
+    """Write a file; returns its path."""
+    from p2smt.files.write import write_atomically
+
+    write_atomically(path, text)
+    return path
 
 
 def _check_known(path: str, collective: str, root: int) -> None:

@@ -65,7 +65,7 @@ def verify(
         rule = "are for --program"
         raise InputError("--levels, --kind and --algorithm", rule, "drop them, or the file")
     if file is not None and is_journal_file(file):
-        asked.refuse_for_journal()
+        asked.refuse("a journal", "drop them")
         _refuse_proof(prove)
         _refuse_fabric(fabric)
         return verify_journal_file(file, json, sample, every, how)
