@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.imports import ROOT
 
@@ -32,6 +34,16 @@ def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, *lines = part.splitlines()
             yield command, lines
+
+
+def script(path: Path) -> Any:
+    """A module by its file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def with_programs(folder: Path) -> dict[str, str]:

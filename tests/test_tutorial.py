@@ -17,7 +17,8 @@ from experiments.testbed.network import cluster, why_not
 from experiments.testbed.spec import NetworkSpec, Node
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.hosts import Hosts
-from tests.test_docs import DOCS, script
+from tests.pages import script
+from tests.test_docs import DOCS
 
 LIMIT_S = 600
 WHERE = """import os, runpy
