@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +85,16 @@ def printed(command: str, folder: Path, environment: dict[str, str]) -> list[str
 def without_times(lines: list[str]) -> list[str]:
     """Lines whose times are masked: for what is measured."""
     return [MEASURED.sub("TIME", line) for line in lines]
+
+
+def complaints(pieces: Iterable[str], folder: Path) -> str:
+    """What mypy says of the pieces in a row, as one script; empty if nothing.
+
+    The cache is that of ``make types``, where it was run before.
+    """
+    script = folder / "script.py"
+    script.write_text("\n".join(pieces))
+    config = ("--config-file", str(ROOT / "pyproject.toml"), "--strict")
+    command = [sys.executable, "-m", "mypy", *config, str(script)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode else ""

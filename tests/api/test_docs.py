@@ -14,7 +14,7 @@ import pytest
 import p2smt
 from p2smt.cost.library import registry
 from tests.calibration.fixtures import INSIDE, TRUTH, made_samples, printed
-from tests.typed import complaints
+from tests.pages import complaints
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")

@@ -27,6 +27,7 @@ from p2smt.plans.file import read_plan
 from tests.cli.tools import TINY
 from tests.imports import ROOT
 from tests.interop.meshes.plans import rank_list_plan, solved
+from tests.refusals import refusal
 from tests.tiers import but_the_first
 
 
@@ -109,9 +110,7 @@ def test_json_has_the_tensor_and_its_names(across: PlacedPlan) -> None:
 
 def test_the_refusal_names_the_launch_that_mends_it(tmp_path: Path, across: PlacedPlan) -> None:
     (tmp_path / "hosts").write_text("node1\nnode0\n")
-    with pytest.raises(InputError) as refused:
-        write_device_mesh(numbered(across, str(tmp_path / "hosts")), "mesh.py")
-    text = str(refused.value)
+    text = refusal(write_device_mesh, numbered(across, str(tmp_path / "hosts")), "mesh.py")
     assert "launched rank 0 comes after 5 along tp" in text
     assert "--by-host does so: start the hosts in the order node[0-1]" in text
     assert write_device_mesh(in_blocks(across, rising_hosts(across) or ()), "mesh.py")
