@@ -31,7 +31,8 @@ THREADS = {"OMP_NUM_THREADS": "1"}
 
 @pytest.fixture(scope="module")
 def tutorial() -> ModuleType:
-    return script(DOCS / "tutorial.py")
+    module: ModuleType = script(DOCS / "tutorial.py")
+    return module
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,9 @@ from p2smt.runtime.ranks.launch import launch
 from p2smt.runtime.schedules.job import schedule_job
 from p2smt.runtime.work import NodeSetup, Work
 from p2smt.schedules.classics import classic
-from tests.runtime.schedules.tools import meeting, put, ring
+from tests.runtime.schedules.tools import ring
 from tests.runtime.tools import ALL, BLUE, program_request
+from tests.schedules.small_schedules import meeting, put
 from tests.tiers import but_the_first
 
 KINDS: dict[str, Work] = {
