@@ -33,6 +33,7 @@ from p2smt.search.programs_pipelined import Listings, SoughtProgram
 from p2smt.search.warm_start import known_programs, least_known
 from p2smt.solvers.questions import Solver
 from tests.oracles.nests import Block, least_limited_nest, least_nest, tilings
+from tests.strategies.clusters import switches
 from tests.tiers import examples_of
 
 KINDS = [kind for kind in RequestKind if kind.has_programs]
@@ -307,9 +308,8 @@ def plain(depth: int) -> Topology:
 
 
 def rings(sizes: tuple[int, ...]) -> Topology:
-    link = [Link(LinkKind.SWITCH, (Piece("simple", 0.0, 4.0**j * 1e9),)) for j in range(len(sizes))]
-    levels = (Level(f"l{j}", n, one) for j, (n, one) in enumerate(zip(sizes, link, strict=True)))
-    return Topology("plain", tuple(levels), algorithms=(Algorithm.RING,))
+    levels = [(f"l{j}", size, 4.0**j * 1e9) for j, size in enumerate(sizes)]
+    return switches(*levels, latency_s=0.0, algorithms=(Algorithm.RING,))
 
 
 def test_seven_levels_are_scattered_one_by_one() -> None:
