@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.errors import InputError
@@ -215,13 +215,11 @@ def test_sizes_are_rounded_to_the_nearest_byte(number: Decimal, prefix: str) -> 
     assert parse_bytes(f"{number} {prefix}B") == parse_bytes(f"{number}{prefix}B")
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.floats(min_value=1, max_value=1e18, exclude_max=True))
 def test_exact_bandwidth_reads_back(value: float) -> None:
     assert parse_bandwidth(exact_bandwidth(value)) == value
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.floats(min_value=0, max_value=1e6, exclude_max=True))
 def test_exact_time_reads_back(value: float) -> None:
     assert parse_time(exact_time(value)) == value

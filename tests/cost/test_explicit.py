@@ -55,7 +55,7 @@ def load_these_links(topology: Topology, footprint: Footprint, walked: Walks) ->
         assert time.level_wire_s == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
+@settings(max_examples=examples_of(100))
 @given(cases(), PAYLOADS, st.booleans())
 def test_device_by_device_agrees_with_the_closed_form(
     case: Case, payload: float, joins_nodes: bool
@@ -70,7 +70,7 @@ def test_device_by_device_agrees_with_the_closed_form(
             assert same_ways(model, closed, payload), (grouping, operation)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
+@settings(max_examples=examples_of(100))
 @given(cases())
 def test_both_footprints_say_the_same_of_a_matrix(case: Case) -> None:
     for digits, grouping, groups in steps(case):
@@ -84,7 +84,7 @@ def test_both_footprints_say_the_same_of_a_matrix(case: Case) -> None:
                 assert same(one.drawn(along), other.drawn(along)), (one, other)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
+@settings(max_examples=examples_of(100))
 @given(cases(), PAYLOADS, SHUFFLES)
 def test_sends_of_any_rank_order_cost_their_messages(
     case: Case, payload: float, shuffle: Random
@@ -97,7 +97,7 @@ def test_sends_of_any_rank_order_cost_their_messages(
     assert same(time.seconds, best)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
+@settings(max_examples=examples_of(100))
 @given(cases(), PAYLOADS, st.booleans(), SHUFFLES)
 def test_groups_of_any_rank_order_cost_their_messages(
     case: Case, payload: float, joins_nodes: bool, shuffle: Random
@@ -111,7 +111,7 @@ def test_groups_of_any_rank_order_cost_their_messages(
         cost_their_messages(case.topology, footprint, walked, OPERATIONS, payload)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
+@settings(max_examples=examples_of(60))
 @given(cases(), st.sampled_from([Algorithm.RING, Algorithm.TREE]), st.booleans(), SHUFFLES)
 def test_rings_and_trees_of_any_rank_order_load_these_links(
     case: Case, algorithm: Algorithm, joins_nodes: bool, shuffle: Random
@@ -124,7 +124,7 @@ def test_rings_and_trees_of_any_rank_order_load_these_links(
     load_these_links(topology, footprint, walked)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(150))
+@settings(max_examples=examples_of(150))
 @given(cases(), PAYLOADS, st.booleans(), SHUFFLES)
 def test_groups_of_several_sizes_share_links(
     case: Case, payload: float, joins_nodes: bool, shuffle: Random
@@ -141,7 +141,7 @@ def test_groups_of_several_sizes_share_links(
     cost_their_messages(topology, footprint, walked, Collective, payload)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
+@settings(max_examples=examples_of(60))
 @given(cases(), st.sampled_from([Algorithm.RING, Algorithm.TREE]), st.booleans(), SHUFFLES)
 def test_rings_and_trees_of_several_sizes_load_these_links(
     case: Case, algorithm: Algorithm, joins_nodes: bool, shuffle: Random

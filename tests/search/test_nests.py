@@ -44,7 +44,7 @@ def task(kind: RequestKind, factors: tuple[int, ...], length: int) -> Task:
     return Task(kind, Hierarchy.plain(factors), length)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(250))
+@settings(max_examples=examples_of(250))
 @given(
     st.sampled_from(KINDS),
     st.lists(st.integers(2, 3), min_size=1, max_size=5),
@@ -147,7 +147,7 @@ def obeys(problem: ProgramProblem, indices: Sequence[int]) -> bool:
     return all(n <= one.at_most for n, one in zip(counts, problem.limits, strict=True))
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(600))
+@settings(max_examples=examples_of(600))
 @given(
     st.sampled_from(KINDS),
     st.lists(st.integers(2, 3), min_size=1, max_size=4),
@@ -263,7 +263,7 @@ def least_on(scene: Scene, kind: RequestKind, length: int, payload: int) -> floa
     return least_nest(kind, scene.hierarchy.factors, length, price)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
+@settings(max_examples=examples_of(60))
 @given(
     kind=st.sampled_from(KINDS),
     library=st.sampled_from(["", "", "nccl-2.30", "rccl", "gloo"]),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from os import environ
 from pathlib import Path
 
 import pytest
 
-from tests.interop.launchers.running import LIMIT_S
 from tests.interop.launchers.slurm_cluster import SlurmCluster, why_no_slurm
 from tests.interop.launchers.test_rankfile import needs_cores, needs_mpirun, variables
 from tests.interop.launchers.test_torchrun import cluster
+from tests.interpreter import ran
 from tests.pages import blocks, commands, with_programs
 
 BUFFERED = {"PYTHONUNBUFFERED": ""}
@@ -22,15 +21,7 @@ PAGES = Path(__file__).parents[3] / "docs" / "launchers"
 
 def printed(command: str, folder: Path, variables: dict[str, str]) -> list[str]:
     """What a command prints on both streams: at first what it says, then its notes."""
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**environ, **BUFFERED, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT_S,
-    )
+    done = ran("bash", "-c", command, folder=folder, environment={**BUFFERED, **variables})
     refused = done.stderr.startswith("p2smt: error:")
     unproved = command.startswith("p2smt solve") and done.returncode == 3
     assert refused or unproved or done.returncode == 0, done.stderr

@@ -25,7 +25,8 @@ from tests.interop.launchers.plans import (
     unnamed,
     written_plan,
 )
-from tests.interop.launchers.running import noted, seen, shell
+from tests.interop.launchers.running import noted, seen
+from tests.interpreter import shell
 from tests.refusals import refusal
 
 SSH = """\

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +22,8 @@ from p2smt.interop.meshes.tensor import (
 from p2smt.interop.places import PlacedPlan, by_host, placed
 from p2smt.plans.file import read_plan
 from tests.cli.tools import TINY
-from tests.imports import ROOT
 from tests.interop.meshes.plans import rank_list_plan, solved
+from tests.interpreter import python
 from tests.refusals import refusal
 from tests.tiers import but_the_first
 
@@ -44,16 +41,7 @@ def dtensor(folder: Path, module: str, ranks: int) -> list[dict[str, object]]:
     """What the ranks of a job found of a mesh."""
     path = folder / "mesh.py"
     path.write_text(module)
-    command = [sys.executable, "-m", "tests.interop.meshes.dtensor_ranks", str(ranks), str(path)]
-    done = subprocess.run(
-        [*command, str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=ROOT,
-        env=dict(os.environ),
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    python("-m", "tests.interop.meshes.dtensor_ranks", str(ranks), str(path), str(folder))
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
 
 

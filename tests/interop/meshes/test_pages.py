@@ -6,13 +6,13 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.imports import ROOT
+from tests.interpreter import ran
 from tests.pages import blocks, commands, with_programs
 
 PAGES = ROOT / "docs" / "meshes"
@@ -24,15 +24,8 @@ LAUNCHERS = ROOT / "docs" / "launchers" / "README.md"
 
 def run(command: str, folder: Path) -> list[str]:
     """What a command prints, notes last."""
-    variables = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    place = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    done = ran("bash", "-c", command, folder=folder, environment=place)
     if not done.stderr.startswith("p2smt: error:"):
         assert done.returncode in (0, 3), done.stderr
     return (done.stdout + (done.stderr if "p2smt export" in command else "")).splitlines()

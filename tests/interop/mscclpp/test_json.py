@@ -12,6 +12,7 @@ from p2smt.errors import InputError
 from p2smt.interop.mscclpp import checked_json
 from p2smt.interop.mscclpp.checked_json import JsonValue, load_json
 from tests.refusals import refusal
+from tests.strategies.json_values import json_values
 
 
 def test_objects_know_their_line_and_path() -> None:
@@ -23,11 +24,7 @@ def test_objects_know_their_line_and_path() -> None:
     assert "a.json, line 4: ops[1].in[0]" in str(inner.error("is wrong", "correct it"))
 
 
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=20,
-)
+_JSON = json_values()
 
 
 @given(_JSON, st.sampled_from([None, 1]))

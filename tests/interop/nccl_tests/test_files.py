@@ -36,6 +36,7 @@ from tests.calibration.fixtures import (
     row,
 )
 from tests.refusals import found_or_refusal
+from tests.strategies.json_values import LEAVES, json_values
 from tests.tiers import examples_of
 
 FEW = made_samples(TRUTH, INSIDE, sizes=[2**20, 2**24, 2**28])
@@ -285,17 +286,7 @@ KEYS = (
     *("results", "config", "devices", "args", "size", "in_place", "time", "ngpus"),
     *("alg_bw", "bus_bw", "nwrong", "hostname", "group"),
 )
-JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(
-            st.sampled_from(KEYS),
-            inner,
-            max_size=4,
-        ),
-    ),
-)
+JSON = json_values(*KEYS, leaves=LEAVES | st.floats())
 
 
 @settings(max_examples=examples_of(150))
