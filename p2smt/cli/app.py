@@ -108,15 +108,15 @@ def command_of(name: str) -> Callable[..., int]:
     """
     match name:
         case "plan":
-            from p2smt.cli.workload.plan_command import plan
+            from p2smt.cli.training.plan_command import plan
 
             return plan
         case "estimate":
-            from p2smt.cli.workload.estimate_command import estimate
+            from p2smt.cli.training.estimate_command import estimate
 
             return estimate
         case "solve":
-            from p2smt.cli.solve.solve_command import solve
+            from p2smt.cli.solve_command import solve
 
             return solve
         case "placements":
@@ -140,19 +140,19 @@ def command_of(name: str) -> Callable[..., int]:
 
             return crossings
         case "run":
-            from p2smt.cli.runs.run_command import run
+            from p2smt.cli.run_command import run
 
             return run
         case "synthesize":
-            from p2smt.cli.synthesis.synthesize_command import synthesize
+            from p2smt.cli.schedules.synthesize_command import synthesize
 
             return synthesize
         case "redistribute":
-            from p2smt.cli.arrays.redistribute_command import redistribute
+            from p2smt.cli.redistribute_command import redistribute
 
             return redistribute
         case "verify":
-            from p2smt.cli.verify.verify_command import verify
+            from p2smt.cli.schedules.verify_command import verify
 
             return verify
         case "convert":
@@ -232,7 +232,7 @@ def app(names: Sequence[str] = COMMANDS) -> typer.Typer:
 
 
 def _topology() -> typer.Typer:
-    from p2smt.cli.topology import topology_command
+    from p2smt.cli import topology_command
 
     for command in topology_command.app.registered_commands:
         command.cls = OneValueCommand

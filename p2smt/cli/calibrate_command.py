@@ -2,75 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from p2smt.cli import options as o
+from p2smt.cli import given
+from p2smt.cli import groups as o
+from p2smt.cli.codes import NOT_SETTLED, OK
+from p2smt.cli.output import note, tell_tables, writable
+from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option, part
+from p2smt.errors import InputError
 
 if TYPE_CHECKING:
-    from p2smt.calibration.build import Calibration
+    from collections.abc import Sequence
+
     from p2smt.calibration.samples import Measurements
     from p2smt.cluster.topology import Algorithm, Topology
     from p2smt.cost.algorithms import Operation
+    from p2smt.training.measured.fit import EfficiencyFit
 
 
+@opened
 def calibrate(
-    files: Annotated[list[str] | None, typer.Argument(metavar="FILE", help="Measurements.")] = None,
-    from_nccl_tests: Annotated[
-        bool,
-        typer.Option("--from-nccl-tests", help="FILEs are outputs of nccl-tests, or -J reports."),
-    ] = False,
-    topology: o.TopologyOption = None,
-    library: o.LibraryOption = None,
-    collective: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="What ran, where a file does not tell."),
-    ] = None,
-    ranks: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N,..", help="Ranks of every file, or of each in turn; auto: as it says."
-        ),
-    ] = None,
-    algorithm: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="What ran, such as ring,tree; default: the library's choice.  Without a library: "
-            "ring by default; best: the fastest of the topology's.",
-        ),
-    ] = None,
-    allow_above_nominal: Annotated[
-        bool,
-        typer.Option("--allow-above-nominal", help="Fit rates above the links' nominal ones."),
-    ] = False,
-    backend: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Measure here, with gloo or nccl; no FILEs then."),
-    ] = None,
-    sizes: Annotated[
-        str, typer.Option(metavar="SIZE,..", help="Payloads to measure.")
-    ] = "16KiB,64KiB,256KiB,1MiB,4MiB,8MiB",
-    repeat: Annotated[str, typer.Option(metavar="N", help="Timed repetitions of each.")] = "5",
-    time_limit: Annotated[
-        str, typer.Option(metavar="TIME", help="For all measurements, such as 30 or 30s.")
-    ] = "1800",
-    runs: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Measured training runs (CSV): fit efficiencies."),
-    ] = None,
-    efficiency: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Of --runs only this one, such as nemo-h100."),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write the topology, or the efficiency, here."
-        ),
-    ] = None,
-    json: o.JsonOption = False,
+    *,
+    files: Texts = argument("FILE", "Measurements."),
+    from_nccl_tests: bool = flag("FILEs are outputs of nccl-tests, or -J reports."),
+    topology: Text = o.TOPOLOGY,
+    prices: o.PriceOptions = part("library"),
+    collective: Text = option("NAME", "What ran, where a file does not tell."),
+    ranks: Text = option("N,..", "Ranks of every file, or of each in turn; auto: as it says."),
+    algorithm: Text = option(
+        "NAMES",
+        "What ran, such as ring,tree; default: the library's choice.  Without a library: ring by "
+        "default; best: the fastest of the topology's.",
+    ),
+    allow_above_nominal: bool = flag("Fit rates above the links' nominal ones."),
+    backend: Text = option("NAME", "Measure here, with gloo or nccl; no FILEs then."),
+    sizes: str = option(
+        "SIZE,..", "Payloads to measure.", default="16KiB,64KiB,256KiB,1MiB,4MiB,8MiB"
+    ),
+    repeat: str = option("N", "Timed repetitions of each.", default="5"),
+    time_limit: str = option("TIME", "For all measurements, such as 30 or 30s.", default="1800"),
+    runs: Text = option("FILE", "Measured training runs (CSV): fit efficiencies."),
+    efficiency: Text = option("NAME", "Of --runs only this one, such as nemo-h100."),
+    output: Text = option("FILE", "Write the topology, or the efficiency, here.", "-o"),
+    json: bool = o.JSON,
 ) -> int:
     """Fit a topology to measured times: its links, or what its library makes of them.
 
@@ -78,14 +54,10 @@ def calibrate(
     rank per device of --topology: on ranks of its own, or under torchrun or srun.  With --runs:
     the part of the peak that frameworks reach, fitted to measured iterations of training.
     """
-    from p2smt.cli import given, restrictions
-    from p2smt.errors import InputError
-
-    restrictions.writable(output)
+    library = prices.library
+    writable(output)
     if runs is not None or efficiency is not None:
         _check_runs(runs, bool(files or from_nccl_tests or topology or library), backend)
-        from p2smt.cli.calibrate_runs import calibrate_runs
-
         return calibrate_runs(str(runs), efficiency, output, json)
     if backend is None:
         found = _from_files(files or [], from_nccl_tests, topology, library, collective, ranks)
@@ -106,8 +78,6 @@ def _check_runs(runs: str | None, others: bool, backend: str | None) -> None:
     Raises:
         InputError: it is so.
     """
-    from p2smt.errors import InputError
-
     if runs is None:
         raise InputError("--efficiency", "names one of those fitted to --runs", "add --runs FILE")
     if others or backend is not None:
@@ -120,14 +90,12 @@ def _measure(
 ) -> Measurements | None:
     """Run collectives here; None on ranks that have nothing to say."""
     from p2smt.api.calibrate import measure
-    from p2smt.cli import given
-    from p2smt.cli.runs import run_options
+    from p2smt.cli.run_command import LaunchOptions, check_started
     from p2smt.units import parse_bytes
 
-    if ranks is not None:
-        run_options.check_started(given.count_of(ranks, "ranks"), cluster.devices)
+    check_started(ranks, cluster.devices)
     payloads = [parse_bytes(size.strip(), "sizes") for size in sizes.split(",")]
-    options = run_options.options_of(backend, None, "float32", "1", repeat, limit, "0", "1")
+    options = LaunchOptions(repeat=repeat, time_limit=limit).options(backend)
     return measure(cluster, options, payloads)
 
 
@@ -140,8 +108,6 @@ def _from_files(
     ranks: str | None,
 ) -> Measurements:
     from p2smt.api.calibrate import read_measurements
-    from p2smt.cli import given
-    from p2smt.errors import InputError
 
     if topology is None and library is not None:
         raise InputError("--library", "runs on a topology", "name it with --topology")
@@ -163,7 +129,6 @@ def _from_files(
 
 def _ranks(text: str) -> int | list[int | None]:
     """One number for all files, or one for each."""
-    from p2smt.cli import given
     from p2smt.cluster.topology import MAX_DEVICES
 
     words = [word.strip() for word in text.split(",")]
@@ -173,7 +138,6 @@ def _ranks(text: str) -> int | list[int | None]:
 
 def _operation(name: str) -> Operation:
     from p2smt.collectives.names import Collective, RequestKind
-    from p2smt.errors import InputError
 
     known: dict[str, Operation] = {collective.value: collective for collective in Collective}
     known |= {kind.value: kind for kind in (RequestKind.ALL_TO_ALL, RequestKind.SEND)}
@@ -188,10 +152,9 @@ def _finish(
     """Fit, write the topology, and report; code 3 if it is not to be relied on."""
     from p2smt.api.calibrate import calibrate as fit
     from p2smt.api.files import write_topology
-    from p2smt.calibration.build import useless
-    from p2smt.cli.codes import NOT_SETTLED, OK
-    from p2smt.cli.output import note, print_json
-    from p2smt.report.calibration import calibration_data
+    from p2smt.calibration.build import doubts, useless
+    from p2smt.report.calibration import calibration_data, calibration_tables
+    from p2smt.report.text import printable
 
     algorithms = _what_ran(algorithm, found.topology)
     calibration = fit(found, algorithms, allow)
@@ -199,37 +162,85 @@ def _finish(
         note(text)
     if output is not None:
         write_topology(calibration, output)
-    if as_json:
-        print_json(calibration_data(calibration, found.wrong))
-    else:
-        _show(calibration, found, output)
+    lines = []
+    if found.wrong:
+        lines.append(f"\nleft out, wrong results: {printable(', '.join(found.wrong))[:500]}")
+    if output is not None:
+        lines.append(f"\ntopology written to {printable(output)}")
+    tell_tables(
+        as_json,
+        lambda: calibration_data(calibration, found.wrong),
+        lambda: (calibration_tables(calibration),),
+        lines,
+    )
+    for line in () if as_json else doubts(calibration):
+        typer.echo(f"warning: {printable(line)}", err=True)
     return NOT_SETTLED if useless(calibration.tables) else OK
 
 
 def _what_ran(text: str | None, topology: Topology) -> tuple[Algorithm, ...] | None:
     """The algorithms of --algorithm; the cheapest of all is what the textbook runs, no library."""
-    from p2smt.cli import given, restrictions
-    from p2smt.errors import InputError
-
     if text not in given.CHEAPEST:
-        return restrictions.algorithms(text)
+        return given.algorithms_of(text)
     if topology.library:
-        rule = f"is not what {topology.library} runs, so that no time was measured of it"
+        rule = f"is not what {topology.library_name} runs, so that no time was measured of it"
         remedy = "name what ran, such as ring, or leave --algorithm out for the library's choice"
         raise InputError(f"--algorithm {text}", rule, remedy)
     return topology.algorithms
 
 
-def _show(calibration: Calibration, found: Measurements, output: str | None) -> None:
-    from p2smt.calibration.build import doubts
-    from p2smt.report.calibration import calibration_tables
-    from p2smt.report.tables import show
-    from p2smt.report.text import printable
+# With --runs: efficiencies from measured training runs.
 
-    show(calibration_tables(calibration))
-    if found.wrong:
-        typer.echo(f"\nleft out, wrong results: {printable(', '.join(found.wrong))[:500]}")
+
+def calibrate_runs(path: str, name: str | None, output: str | None, as_json: bool) -> int:
+    """Fit a constant per framework and device; write that of ``name`` as a file.
+
+    Raises:
+        InputError: the runs cannot be fitted, or ``name`` is none of what was.
+    """
+    from p2smt.report.calibration import efficiency_data, efficiency_tables
+    from p2smt.report.text import printable
+    from p2smt.training.measured.file import read_runs
+    from p2smt.training.measured.fit import fits, step_s
+
+    runs = read_runs(path)
+    found = fits(runs.counted, step_s)
+    chosen = _chosen(found, name, output is not None)
     if output is not None:
-        typer.echo(f"\ntopology written to {printable(output)}")
-    for line in doubts(calibration):
-        typer.echo(f"warning: {printable(line)}", err=True)
+        _write(chosen[0], path, output)
+    lines = [] if output is None else [f"\nefficiency written to {printable(output)}"]
+    tell_tables(
+        as_json,
+        lambda: efficiency_data(chosen, runs),
+        lambda: (efficiency_tables(chosen, runs),),
+        lines,
+    )
+    return OK
+
+
+def _chosen(fits: Sequence[EfficiencyFit], name: str | None, one: bool) -> Sequence[EfficiencyFit]:
+    """The fits of a name; all without one.
+
+    Raises:
+        InputError: there is none of that name, or one is needed and there are several.
+    """
+    from p2smt.errors import did_you_mean
+
+    names = [fit.efficiency.name for fit in fits]
+    if name is not None:
+        found = [fit for fit in fits if fit.efficiency.name == name]
+        if not found:
+            remedy = did_you_mean(name, names) or f"fitted are {', '.join(names)}"
+            raise InputError(f"--efficiency {name[:40]}", "is not among the runs' own", remedy)
+        return found
+    if one and len(fits) > 1:
+        rule = "holds one efficiency, and the runs give " + ", ".join(names)
+        raise InputError("--output", rule, "name one with --efficiency")
+    return fits
+
+
+def _write(fit: EfficiencyFit, path: str, output: str) -> None:
+    from p2smt.files.write import write_atomically
+    from p2smt.training.efficiencies.file import dump_efficiency
+
+    write_atomically(output, dump_efficiency(fit.efficiency, (f"fitted to {path[:200]}",)))

@@ -3,60 +3,42 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from p2smt.cli import options as o
+from p2smt.cli import groups as o
+from p2smt.cli.parameters import Text, Texts, argument, flag, opened, option
 
 if TYPE_CHECKING:
-    from p2smt.cli.scene_options import PlacedRequests
+    from collections.abc import Mapping
+
     from p2smt.plans.file_model import AnyPlan
 
 
+@opened
 def cost(
-    plan: o.PlanArgument = None,
-    topology: o.TopologyOption = None,
-    use: o.UseOption = None,
-    axes: o.AxesOption = None,
-    placement: o.PlacementOption = None,
-    reduce: o.ReduceOption = None,
-    reduce_scatter: o.ReduceScatterOption = None,
-    all_gather: o.AllGatherOption = None,
-    all_to_all: o.AllToAllOption = None,
-    send: o.SendOption = None,
-    kind: o.KindOption = None,
-    program: o.ProgramsOption = None,
-    sizes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE..SIZE",
-            help="A table over sizes: such as 1KiB..8GiB (each twice the one before; 1KiB..8GiB*4: "
-            "four times) or 1MiB,1GiB.  The requests' own do not count then.",
-        ),
-    ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Draw --sizes too: a file named .png, .svg or .pdf."),
-    ] = None,
-    objective: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Of several requests: sum (default) or max."),
-    ] = None,
-    algorithm: o.AlgorithmOption = None,
-    library: o.LibraryOption = None,
-    nominal: o.NominalOption = False,
-    pipeline: o.PipelineOption = None,
-    symbolic: Annotated[
-        bool,
-        typer.Option(
-            "--symbolic",
-            help="No numbers: exact rationals times latencies alpha, seconds per byte beta and the "
-            "payload n.  Sizes do not count then.",
-        ),
-    ] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Write --symbolic as LaTeX.")] = False,
-    json: o.JsonOption = False,
+    *,
+    plan: Text = argument("FILE", "A plan file written by solve -o."),
+    cluster: o.ClusterOptions,
+    axes: Text = o.AXES,
+    placement: Text = o.PLACEMENT,
+    requests: o.RequestOptions,
+    program: Texts = o.PROGRAM,
+    sizes: Text = option(
+        "SIZE..SIZE",
+        "A table over sizes: such as 1KiB..8GiB (each twice the one before; 1KiB..8GiB*4: four "
+        "times) or 1MiB,1GiB.  The requests' own do not count then.",
+    ),
+    plot: Text = option("FILE", "Draw --sizes too: a file named .png, .svg or .pdf."),
+    objective: Text = option("NAME", "Of several requests: sum (default) or max."),
+    prices: o.PriceOptions,
+    symbolic: bool = flag(
+        "No numbers: exact rationals times latencies alpha, seconds per byte beta and the payload "
+        "n.  Sizes do not count then."
+    ),
+    latex: bool = flag("Write --symbolic as LaTeX."),
+    json: bool = o.JSON,
 ) -> int:
     """The predicted time of requests and programs on a placement, or of a plan file.
 
@@ -64,39 +46,26 @@ def cost(
     each that has programs, in the order printed: all-reduce, reduce-scatter, all-gather, and of a
     kind as given.
     """
-    from p2smt.cli.arrays.verify_redistribution import cost_redistribution
-    from p2smt.cli.scene_options import RequestTexts, placed_requests
     from p2smt.errors import InputError
-    from p2smt.resharding.plan_file import is_redistribution
 
-    texts = RequestTexts(reduce, reduce_scatter, all_gather, all_to_all, send, kind)
     if plan is not None:
-        others = (topology, use, axes, placement, kind, program, sizes, plot, objective, algorithm)
-        more = (*others, pipeline, library, nominal or None, symbolic or None, latex or None)
-        if texts.some or any(given is not None for given in more):
-            _refuse_others(plan, topology)
+        others = (axes, placement, program, sizes, plot, objective, symbolic or None, latex or None)
+        groups = (
+            (cluster, o.ClusterOptions()),
+            (requests, o.RequestOptions()),
+            (prices, o.PriceOptions()),
+        )
+        if any(one is not None for one in others) or any(one != none for one, none in groups):
+            _refuse_others(plan, cluster.topology)
             raise InputError("a plan file", "stands alone", "drop the other options")
-        if is_redistribution(plan):
-            return cost_redistribution(plan, json)
-        return _plan(plan, json)
-    asked = placed_requests(
-        topology,
-        axes,
-        placement,
-        texts,
-        algorithm,
-        pipeline,
-        objective or "sum",
-        library,
-        nominal,
-        use,
-        timed=not (symbolic or latex),
-    )
-    if symbolic or latex:
-        from p2smt.cli.symbolic_cost import show_symbolic
-
+        return _of_file(plan, json)
+    symbols = symbolic or latex
+    scene = (cluster, axes, placement, requests, prices, objective or "sum")
+    asked = o.placed_requests(*scene, timed=not symbols)
+    if symbols:
         numeric = {"--sizes": sizes, "--plot": plot, "--objective": objective}
-        return show_symbolic(asked, program or [], {**numeric, "--pipeline": pipeline}, latex, json)
+        numeric |= {"--pipeline": prices.pipeline}
+        return _symbolic(asked, program or [], numeric, latex, json)
     if sizes is not None:
         return _sweep(asked, program or [], sizes, plot, json)
     if plot is not None:
@@ -104,40 +73,31 @@ def cost(
     return _once(asked, program or [], json)
 
 
-def _once(asked: PlacedRequests, programs: list[str], as_json: bool) -> int:
-    from p2smt.cli.output import note, print_json
+def _once(asked: o.PlacedRequests, programs: list[str], as_json: bool) -> int:
+    from p2smt.cli.output import note, tell_tables
     from p2smt.plans.given_program import answer_notes, candidates, cost_of
+    from p2smt.report.costs.cost_tables import cost_data, cost_tables
 
     problem = asked.of(None)
     found = [cost_of(problem, asked.placement, c) for c in candidates(problem, programs)]
     for text in answer_notes(problem, found):
         note(text)
-    if as_json:
-        from p2smt.report.costs.cost_tables import cost_data
-
-        print_json(cost_data(problem, found))
-    else:
-        from p2smt.report.costs.cost_tables import cost_tables
-        from p2smt.report.tables import show
-
-        show(*cost_tables(problem, found))
+    tell_tables(as_json, lambda: cost_data(problem, found), lambda: cost_tables(problem, found))
     return 0
 
 
 def _sweep(
-    asked: PlacedRequests, programs: list[str], sizes: str, plot: str | None, as_json: bool
+    asked: o.PlacedRequests, programs: list[str], sizes: str, plot: str | None, as_json: bool
 ) -> int:
-    from p2smt.cli import restrictions
-    from p2smt.cli.output import note, print_json
+    from p2smt.cli.output import note, tell_tables, writable
     from p2smt.plans.given_program import answer_notes, sweep
     from p2smt.report.costs.cost_tables import sweep_data
     from p2smt.report.costs.sweep import plot_format, sweep_tables, write_plot
-    from p2smt.report.tables import show
     from p2smt.report.text import printable
     from p2smt.units import parse_sizes
 
     if plot is not None:
-        restrictions.writable(plot)
+        writable(plot)
         plot_format(plot)
     payloads = parse_sizes(sizes, "--sizes")
     found = sweep(asked.of(payloads[0]), asked.placement, payloads, programs)
@@ -147,17 +107,60 @@ def _sweep(
         note("--sizes takes the place of the sizes that requests have")
     if plot is not None:
         write_plot(found, plot)
-    if as_json:
-        print_json(sweep_data(found))
-        return 0
-    show(*sweep_tables(found))
-    if plot is not None:
-        typer.echo(f"\nplot written to {printable(plot)}")
+    lines = [] if plot is None else [f"\nplot written to {printable(plot)}"]
+    tell_tables(as_json, lambda: sweep_data(found), lambda: sweep_tables(found), lines)
     return 0
 
 
-def _plan(path: str, as_json: bool) -> int:
+def _symbolic(
+    asked: o.PlacedRequests,
+    programs: list[str],
+    numeric: Mapping[str, str | None],
+    latex: bool,
+    as_json: bool,
+) -> int:
+    """Print symbolic costs; ``numeric``: options that ask for numbers, by name.
+
+    Raises:
+        InputError: one of these is given, a program has no symbolic cost, or no step runs by the
+            algorithm named.
+    """
+    from p2smt.cli.output import note, tell
+    from p2smt.cost.requested_algorithms import NamedStep, named_notes
+    from p2smt.errors import InputError
+    from p2smt.plans.given_program import candidates, placed_programs
+    from p2smt.report.costs.symbolic_text import PricedInSymbols, symbolic_data, symbolic_lines
+
+    for name, given in numeric.items():
+        if given is not None:
+            raise InputError(name, "asks for numbers, and --symbolic has none", "drop one of them")
+    problem = asked.problem
+    found = [
+        PricedInSymbols(placed, placed.symbolic())
+        for texts in candidates(problem, programs)
+        for placed in placed_programs(problem, asked.placement, texts)
+    ]
+    steps = [
+        NamedStep(str(instruction), instruction.collective, way.algorithm)
+        for one in found
+        if one.placed.program is not None
+        for instruction, step in zip(one.placed.program.instructions, one.cost.steps, strict=True)
+        for way in step.ways
+    ]
+    for text in named_notes(problem.topology, problem.algorithms, steps):
+        note(text)
+    tell(as_json, lambda: symbolic_data(found), lambda: symbolic_lines(found, latex))
+    return 0
+
+
+def _of_file(path: str, as_json: bool) -> int:
     """The verdict on a plan, and of a valid one its requests, as `solve` shows them."""
+    from p2smt.resharding.plan_file import is_redistribution
+
+    return (_redistribution if is_redistribution(path) else _plan)(path, as_json)
+
+
+def _plan(path: str, as_json: bool) -> int:
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
     from p2smt.report.costs.cost_tables import plan_requests, plan_tables
@@ -191,6 +194,28 @@ def _read(path: str) -> AnyPlan:
     except InputError:
         _refuse_others(path, None)
         raise
+
+
+def _redistribution(path: str, as_json: bool) -> int:
+    """The verdict on a plan, and of a valid one its steps, as `redistribute` shows them."""
+    from p2smt.cli.codes import OK, REFUTED
+    from p2smt.cli.output import print_json
+    from p2smt.report.resharding_data import checked_plan_data, checked_plan_lines, steps_data
+    from p2smt.report.resharding_tables import headline, steps_table
+    from p2smt.report.tables import show
+    from p2smt.resharding.check import check_redistribution
+    from p2smt.resharding.plan_file import read_redistribution
+
+    report = check_redistribution(read_redistribution(path), f"plan {path[:200]!r}")
+    plan = report.plan
+    if as_json:
+        steps = [] if plan is None else steps_data(plan)
+        print_json({**checked_plan_data(report), "steps": steps})
+    else:
+        typer.echo("\n".join(checked_plan_lines(report)))
+        if report.valid and plan is not None:
+            show("", "the file says " + "\n".join(headline(plan)), "", steps_table(plan))
+    return OK if report.valid else REFUTED
 
 
 def _refuse_others(path: str, topology: str | None) -> None:

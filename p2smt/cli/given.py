@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 from p2smt.cli.output import note
 
 if TYPE_CHECKING:
-    from p2smt.cluster.topology import Topology
+    from p2smt.cluster.topology import Algorithm, Topology
     from p2smt.collectives.names import RequestKind
-    from p2smt.parallelism.placement import AxisRule, FixedEntry, ParallelismAxis
-    from p2smt.parallelism.request import Request
-    from p2smt.result import SearchLimits
+    from p2smt.parallelism.placement import ParallelismAxis
     from p2smt.search.solve import GivenRanks
 
 CHEAPEST = ("best", "auto")
@@ -38,13 +36,15 @@ def topology_of(
     What of it does not count, or is only assumed, is said on stderr.
     """
     from p2smt.cluster.file import load_noting
+    from p2smt.cluster.library.registry import known_or_named, library_of
     from p2smt.cluster.trimmed import parse_uses, trimmed, use_notes
     from p2smt.cost.requested_algorithms import topology_notes
     from p2smt.errors import InputError
 
     if spec is None:
         raise InputError("topology", "is missing", "give --topology azure-ndv4:4 or a YAML file")
-    found, text = load_noting(spec)
+    replaced = library is not None or nominal
+    found, text = load_noting(spec, known_or_named if replaced else library_of)
     found = trimmed(found, parse_uses(use or ()))
     for line in use_notes(found) if use else ():
         note(line)
@@ -52,11 +52,10 @@ def topology_of(
         return _nominal(found, library)
     if library is not None:
         found = _under(found, _library_named(library))
-    if found.library:
-        from p2smt.cost.library.checks import check_topology
-        from p2smt.cost.library.registry import library_of
+    if found.library is not None:
+        from p2smt.cost.library.suits import check_topology
 
-        check_topology(found, library_of(found.library))
+        check_topology(found, found.library)
     for line in (*((text,) if text and library is None else ()), *topology_notes(found)):
         note(line)
     return found.cheapest() if algorithm in CHEAPEST else found
@@ -64,15 +63,13 @@ def topology_of(
 
 def _under(found: Topology, library: str) -> Topology:
     """The topology under another library, and what that drops."""
-    from p2smt.cost.library.registry import under_library
-
     if found.fitted_for_other(library):
         note(
-            f"{found.name[:100]} was calibrated under {found.library or 'a library'}: its calls, "
-            f"hops and efficiencies of collectives do not hold for {library}, which has its own; "
-            "calibrate under that library"
+            f"{found.name[:100]} was calibrated under {found.library_name or 'a library'}: its "
+            f"calls, hops and efficiencies of collectives do not hold for {library}, which has its "
+            "own; calibrate under that library"
         )
-    return under_library(found, library)
+    return found.under(library)
 
 
 def _nominal(found: Topology, library: str | None) -> Topology:
@@ -91,8 +88,8 @@ def _library_named(text: str) -> str:
     """The name of --library; one in a file becomes known by its name."""
     import os
 
-    from p2smt.cost.library.file import read_library
-    from p2smt.cost.library.registry import register_library
+    from p2smt.cluster.library.file import read_library
+    from p2smt.cluster.library.registry import register_library
 
     if text.endswith((".yaml", ".yml", ".json")) or os.sep in text:
         found = read_library(text)
@@ -151,25 +148,74 @@ def axes_of(text: str | None) -> tuple[ParallelismAxis, ...]:
     return check_axes([ParallelismAxis(f"a{n}", size) for n, size in enumerate(sizes, start=1)])
 
 
-def rules_of(
-    levels: Sequence[str],
-    axes: Sequence[ParallelismAxis],
-    require: list[str] | None,
-    forbid: list[str] | None,
-    fix: list[str] | None,
-) -> tuple[AxisRule | FixedEntry, ...]:
-    """The side constraints on the matrix."""
-    from p2smt.parallelism.side_constraints import parse_fix, parse_rule
+def program_kind(text: str | None) -> RequestKind:
+    """A request kind that has programs; all-reduce where none is given."""
+    from p2smt.collectives.names import RequestKind
+    from p2smt.errors import InputError
 
-    names = [axis.name for axis in axes]
-    given = [(text, True) for text in require or []] + [(text, False) for text in forbid or []]
-    found: list[AxisRule | FixedEntry] = [
-        parse_rule(text, require=wanted, axis_names=names, level_names=levels)
-        for text, wanted in given
-    ]
-    for text in fix or []:
-        found += parse_fix(text, names, levels)
-    return tuple(found)
+    known = {kind.value: kind for kind in RequestKind if kind.has_programs}
+    if text is None:
+        return RequestKind.ALL_REDUCE
+    if text not in known:
+        rule, remedy = f"must be one of {', '.join(known)}", "other requests have no programs"
+        raise InputError(f"kind {text[:40]!r}", rule, remedy)
+    return known[text]
+
+
+def algorithms_of(text: str | None) -> tuple[Algorithm, ...] | None:
+    """Algorithms by name, separated by commas; None: any, as where the cheapest way is taken."""
+    from p2smt.cluster.topology import Algorithm
+    from p2smt.errors import InputError
+
+    if text is None or text in CHEAPEST:
+        return None
+    known = {algorithm.value: algorithm for algorithm in Algorithm}
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in known or names.count(name) > 1:
+            rule = f"must be best or some of {', '.join(known)}, once each"
+            raise InputError(f"algorithm {name[:40]!r}", rule)
+    return tuple(known[name] for name in names)
+
+
+def step_limit_of(text: str, levels: Sequence[str]) -> tuple[str, int]:
+    """A level and the most steps whose groups cross it, such as ``node=1``."""
+    from p2smt.cluster.topology import ROOT
+    from p2smt.errors import InputError
+
+    name, equals, count = text.partition("=")
+    if not equals or name not in levels or name == ROOT:
+        known = [level for level in levels if level != ROOT]
+        rule = "must be LEVEL=N: at most N steps of a program whose groups cross that level"
+        remedy = f"write it like {known[0]}=1; levels are {', '.join(known)}"
+        raise InputError(f"--max-steps-at {text[:40]!r}", rule, remedy)
+    return name, _steps(count, f"--max-steps-at {text[:40]!r}: N")
+
+
+def _steps(text: str, what: str) -> int:
+    from p2smt.units import parse_count
+
+    return 0 if text.strip() == "0" else parse_count(text, what, 100)
+
+
+def settings_of(texts: Sequence[str], example: str) -> dict[str, str]:
+    """The text of each value of ``--set NAME=VALUE`` by the name it is given to.
+
+    Raises:
+        InputError: a text without a value, or a name that is given two.
+    """
+    from p2smt.errors import InputError
+
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"parameter {text[:40]!r}", "has no value", f"write it like {example}")
+        if name in found:
+            given = f"--set {name[:40]}={found[name][:40]!r} and {value[:40]!r}"
+            raise InputError(given, "a parameter takes one value", "give it once")
+        found[name] = value
+    return found
 
 
 def count_of(text: str, what: str, most: int = 10**9, least: int = 1) -> int:
@@ -216,20 +262,6 @@ def gap_of(text: str) -> float:
     return gap
 
 
-def limits_of(
-    time_limit: str | None, seed: str, workers: str = "1", limit: str | None = None
-) -> SearchLimits:
-    """The search limits of --time-limit (seconds where no unit is given), --seed and so on."""
-    from p2smt.result import SearchLimits
-
-    return SearchLimits(
-        None if time_limit is None else seconds_of(time_limit, "time limit"),
-        None if limit is None else count_of(limit, "limit"),
-        count_of(seed, "seed", 2**31 - 1, least=0),
-        count_of(workers, "workers", 256),
-    )
-
-
 def seconds_of(text: str, what: str) -> float:
     """A wall time such as 30s; seconds where no unit is given."""
     from p2smt.errors import InputError
@@ -243,27 +275,6 @@ def seconds_of(text: str, what: str) -> float:
     if seconds > _MAX_TIME_S:
         raise InputError(f"{what} {text!r}", f"is more than {_MAX_TIME_S} s")
     return seconds
-
-
-def requests_of(**texts: list[str] | None) -> tuple[Request, ...]:
-    """Requests by kind, in the order of the kinds, then as given."""
-    from p2smt.parallelism.request import parse_request
-
-    return tuple(parse_request(text, kind) for kind, text in by_kind(**texts))
-
-
-def by_kind(**texts: list[str] | None) -> list[tuple[RequestKind, str]]:
-    """Texts of requests with the kinds that the names of their options stand for, in that order."""
-    from p2smt.collectives.names import RequestKind
-
-    kinds = {
-        "reduce": RequestKind.ALL_REDUCE,
-        "reduce_scatter": RequestKind.REDUCE_SCATTER,
-        "all_gather": RequestKind.ALL_GATHER,
-        "all_to_all": RequestKind.ALL_TO_ALL,
-        "send": RequestKind.SEND,
-    }
-    return [(kinds[name], text) for name, given in texts.items() for text in given or []]
 
 
 def rank_order_of(text: str) -> GivenRanks:

@@ -1,12 +1,18 @@
-"""JSON on stdout, and notes beside it."""
+"""JSON or text on stdout, notes beside it, and whether a file could be written."""
 
 from __future__ import annotations
 
 import json
 import math
-from typing import Any
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def print_json(data: dict[str, Any]) -> None:
@@ -24,8 +30,52 @@ def _finite(value: Any) -> Any:
     return value
 
 
+def tell(
+    as_json: bool, data: Callable[[], dict[str, Any]], lines: Callable[[], Iterable[str]]
+) -> None:
+    """Print one JSON object, or lines; only what is printed is made."""
+    if as_json:
+        print_json(data())
+    else:
+        for line in lines():
+            typer.echo(line)
+
+
+def tell_tables(
+    as_json: bool,
+    data: Callable[[], dict[str, Any]],
+    tables: Callable[[], Iterable[RenderableType]],
+    lines: Iterable[str] = (),
+) -> None:
+    """Print one JSON object, or tables and lines after them; only what is printed is made."""
+    from p2smt.report.tables import show
+
+    if as_json:
+        print_json(data())
+        return
+    if made := tuple(tables()):
+        show(*made)
+    for line in lines:
+        typer.echo(line)
+
+
 def note(text: str, most: int | None = None) -> None:
     """One line beside the answer, on stderr, of at most so many characters."""
     from p2smt.report.text import MAX_MESSAGE, one_line
 
     typer.echo(f"note: {one_line(text, most or MAX_MESSAGE)}", err=True)
+
+
+def writable(path: str | None) -> None:
+    """Raise InputError early if a file could not be written there."""
+    from p2smt.errors import InputError
+
+    if path is None:
+        return
+    given, target = f"output {path[:200]!r}", Path(os.path.realpath(path.replace("\0", "/")))
+    if not path or path.endswith(os.sep) or "\0" in path or not target.parent.is_dir():
+        raise InputError(given, "is not a file in an existing folder", "give another path")
+    if target.exists() and not target.is_file():
+        raise InputError(given, "exists and is not a regular file", "give another path")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(given, "is in a folder that cannot be written", "give another path")

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import json as json_module
-from typing import Annotated
 
 import typer
 
-from p2smt.cli import options as o
+from p2smt.cli import groups as o
+from p2smt.cli.parameters import Text, argument, opened
 
 
+@opened
 def schema(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Which to print; without: lists them.")
-    ] = None,
-    json: o.JsonOption = False,
+    *,
+    name: Text = argument("NAME", "Which to print; without: lists them."),
+    json: bool = o.JSON,
 ) -> int:
     """The JSON Schema of a file that is read, or of what a command prints with --json."""
-    from p2smt.cli.output import print_json
+    from p2smt.cli.output import tell_tables
     from p2smt.report.schemas.catalogue import listed, schema_of
-    from p2smt.report.tables import show, table
+    from p2smt.report.tables import table
 
     if name is not None:
         typer.echo(json_module.dumps(schema_of(name), indent=None if json else 2))
-    elif json:
-        print_json({"schemas": [{"name": key, "of": what} for key, what in listed().items()]})
-    else:
-        rows = [[key, what] for key, what in listed().items()]
-        show(table("schemas", ["name", "of"], rows))
+        return 0
+    tell_tables(
+        json,
+        lambda: {"schemas": [{"name": key, "of": what} for key, what in listed().items()]},
+        lambda: (table("schemas", ["name", "of"], listed().items()),),
+    )
     return 0

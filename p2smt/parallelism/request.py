@@ -9,7 +9,13 @@ from typing import Literal, cast, get_args
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import Form, RequestKind
 from p2smt.errors import InputError
-from p2smt.parallelism.placement import MAX_AXES, AxisRule, FixedEntry, ParallelismAxis
+from p2smt.parallelism.placement import (
+    MAX_AXES,
+    AxisRule,
+    FixedEntry,
+    ParallelismAxis,
+    Placement,
+)
 from p2smt.units import format_bytes, parse_bytes, parse_count
 
 MAX_PROGRAM_LENGTH = 16
@@ -211,3 +217,17 @@ class Problem:
                     f"axes are {', '.join(self.axis_names)}",
                 )
         return tuple(i for i, name in enumerate(self.axis_names) if name in request.axes)
+
+
+def spanned_levels(problem: Problem, placement: Placement) -> list[str]:
+    """The levels whose uplinks carry something: of which a request's group spans several entities.
+
+    An axis with a factor above one at a level, or at one outside it, spans several of its entities.
+    """
+    rows = [
+        placement.matrix[axis]
+        for request in problem.requests
+        for axis in problem.axis_indices(request)
+    ]
+    names = problem.topology.names
+    return [name for j, name in enumerate(names) if any(max(row[: j + 1]) > 1 for row in rows)]

@@ -245,7 +245,7 @@ def topology(library: str, kinds: str, seed: int, depth: int) -> Topology:
         piece = Piece("simple", dice.choice([0.0, 1e-6, 5e-6]), rate)
         levels.append(Level(f"l{j}", 2, Link(kind, (piece,), fabric=fabric)))
         rate *= dice.choice([1.0, 1.5, 2.0, 4.0])
-    return Topology("t", tuple(levels), library=library)
+    return Topology("t", tuple(levels)).under(library)
 
 
 def scene_of(one: Topology) -> Scene:

@@ -35,7 +35,7 @@ def test_without_a_library_bandwidths_alone_are_changed() -> None:
 
 
 def test_under_a_library_the_cost_of_a_call_is_changed_too() -> None:
-    topology = replace(cluster(), library="gloo")
+    topology = cluster().under("gloo")
     *_, low, high = changes(topology)
     assert (len(changes(topology)), low.level, high.level) == (6, None, None)
     assert (low.factor, high.factor) == CALL_FACTORS

@@ -14,7 +14,7 @@ from p2smt.api.efficiencies import efficiency_of
 from p2smt.api.planning import Planned, plan
 from p2smt.api.workload import estimate
 from p2smt.cli.codes import INTERRUPTED
-from p2smt.cli.workload.plan_command import _finish
+from p2smt.cli.training.plan_command import _finish
 from p2smt.cluster.file import parse_topology
 from p2smt.collectives.names import RequestKind
 from p2smt.parallelism.request import Request

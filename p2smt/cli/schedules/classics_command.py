@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from p2smt.cli import options as o
-from p2smt.cli.schedules import schedule_options as so
+from p2smt.cli import groups as o
+from p2smt.cli.parameters import Text, Texts, argument, opened, option
+from p2smt.cli.schedules.schedule_options import SIZES
 
 if TYPE_CHECKING:
     from p2smt.schedules.classics import Classic, Value
     from p2smt.schedules.model import Schedule
 
 
+@opened
 def classics(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Which to make; without: lists them.")
-    ] = None,
-    ranks: Annotated[str, typer.Option("--ranks", metavar="N", help="How many ranks.")] = "8",
-    sizes: so.SizesOption = None,
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", metavar="FILE", help="A file named .xml, .json or .yaml."),
-    ] = None,
-    force: so.ForceOption = False,
-    json: o.JsonOption = False,
+    *,
+    name: Text = argument("NAME", "Which to make; without: lists them."),
+    ranks: str = option("N", "How many ranks.", default="8"),
+    sizes: Texts = SIZES,
+    output: Text = option("FILE", "A file named .xml, .json or .yaml.", "-o", "--output"),
+    force: bool = o.FORCE,
+    json: bool = o.JSON,
 ) -> int:
     """List the classic algorithms, or write one as a schedule."""
     from p2smt.cli.output import print_json
@@ -48,13 +46,12 @@ def _make(
 ) -> int:
     from p2smt.cli import given
     from p2smt.cli.output import print_json
-    from p2smt.cli.settings import settings
     from p2smt.files.write import write_atomically
     from p2smt.interop.schedule_files import steps_in, written
     from p2smt.schedules.classics import classic
     from p2smt.schedules.language.write import dump_schedule
 
-    texts = settings(sizes, "chunks=4")
+    texts = given.settings_of(sizes, "chunks=4")
     parameters = {key: _value(key, text) for key, text in texts.items()}
     schedule = classic(name, given.count_of(ranks, "ranks", 4096), **parameters)
     text = None if output is None else written(schedule, output, force=force)

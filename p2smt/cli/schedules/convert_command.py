@@ -2,56 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from p2smt.cli.schedules import schedule_options as so
+from p2smt.cli import groups as o
+from p2smt.cli.parameters import Text, argument, opened, option, part
+from p2smt.cli.schedules.schedule_options import ScheduleOptions
 
 
+@opened
 def convert(
-    source: Annotated[
-        str, typer.Argument(metavar="IN", help="A schedule of any format, or a plan.")
-    ],
-    target: Annotated[
-        str,
-        typer.Argument(metavar="OUT", help="A file named .xml (MSCCL), .json (MSCCL++), .yaml."),
-    ],
-    request: Annotated[
-        str | None,
-        typer.Option("--request", metavar="N", help="Of a plan: which request; default: 1."),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            "--group",
-            metavar="N",
-            help="Of a plan: only this group of the request, from 1; default: all, to files "
-            "OUT.1, OUT.2, .. with the ending of OUT (.yaml: all in one).",
-        ),
-    ] = None,
-    algorithm: Annotated[
-        str | None,
-        typer.Option(
-            "--algorithm",
-            metavar="NAME",
-            help="Of a plan: ring, tree or direct; default: the fastest, as predicted.",
-        ),
-    ] = None,
-    collective: so.CollectiveOption = None,
-    root: so.RootOption = None,
-    out_of_place: so.OutOfPlaceOption = False,
-    sizes: so.SizesOption = None,
-    force: so.ForceOption = False,
+    *,
+    source: str = argument("IN", "A schedule of any format, or a plan.", needed=True),
+    target: str = argument(
+        "OUT", "A file named .xml (MSCCL), .json (MSCCL++), .yaml.", needed=True
+    ),
+    request: Text = option("N", "Of a plan: which request; default: 1."),
+    group: Text = option(
+        "N",
+        "Of a plan: only this group of the request, from 1; default: all, to files OUT.1, OUT.2, "
+        ".. with the ending of OUT (.yaml: all in one).",
+    ),
+    algorithm: Text = option(
+        "NAME", "Of a plan: ring, tree or direct; default: the fastest, as predicted."
+    ),
+    asked: ScheduleOptions = part("collective", "root", "out_of_place", "sizes"),
+    force: bool = o.FORCE,
 ) -> int:
     """Write a schedule, or the groups of a plan's request, in another format: what it computes
     is kept."""
     from p2smt.files.write import write_atomically
     from p2smt.interop.schedule_files import read_schedule, schedule_text, steps_in, written
 
-    asked = so.ScheduleOptions(
-        collective=collective, root=root, out_of_place=out_of_place, sizes=tuple(sizes or ())
-    )
     text = schedule_text(source)
     if text is None:
         asked.refuse_for_plan()

@@ -3,169 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from p2smt.cli import given
+from p2smt.cli import groups as o
+from p2smt.cli.parameters import Text, Texts, flag, option
 
 if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.interop.reading import Reading
     from p2smt.interop.schedule_files import Runtime
 
-DepthOption = Annotated[
-    str | None,
-    typer.Option("--fifo-depth", metavar="N", help="Messages that a connection holds; default: 8."),
-]
-CollectiveOption = Annotated[
-    str | None,
-    typer.Option(
-        "--collective",
-        metavar="NAME",
-        help="Of XML and JSON: such as allreduce, if not the file's.",
-    ),
-]
-RootOption = Annotated[
-    str | None,
-    typer.Option(
-        "--root",
-        metavar="RANK",
-        help="Of XML and JSON: root of a reduce, broadcast ..; default: 0.",
-    ),
-]
-OutOfPlaceOption = Annotated[
-    bool,
-    typer.Option("--out-of-place", help="Of XML made for both uses: input and output apart."),
-]
-RepairOption = Annotated[
-    bool,
-    typer.Option(
-        "--fix",
-        help="Look for a change of one step that makes it valid (default time limit: 60 s).",
-    ),
-]
-TraceOption = Annotated[
-    str | None,
-    typer.Option("--trace", metavar="FILE", help="Write the interleaving as a Chrome trace."),
-]
-CostOption = Annotated[
-    str | None,
-    typer.Option(
-        "--cost", metavar="SIZE", help="Predict the time for such a payload on --topology."
-    ),
-]
-ForceOption = Annotated[
-    bool,
-    typer.Option("--force", help="Write also what the runtime of that format would not run."),
-]
-RuntimeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--runtime",
-        metavar="NAME",
-        help="Exit 1 unless it would run the schedule: msccl, rccl or mscclpp.",
-    ),
-]
-UptoOption = Annotated[
-    str | None,
-    typer.Option(
-        "--upto",
-        metavar="N",
-        help="Symbolic files, and --program: check every size of at most N ranks.",
-    ),
-]
-SizesOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=N", help="Symbolic files: the value of a parameter."),
-]
-
-IterationsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--iterations", metavar="N", help="Of MSCCL++ pipelines: units per chunk; default: 3."
-    ),
-]
-CheckedProgramOption = Annotated[
-    str | None,
-    typer.Option(
-        "--program", metavar="TEXT", help="A program instead of FILE; with --levels or --topology."
-    ),
-]
-LoweringOption = Annotated[
-    str | None,
-    typer.Option(
-        "--algorithm", metavar="NAME", help="Of a program: ring (default), tree or direct."
-    ),
-]
-
 _MAX_DEPTH = 1_000_000
 _MAX_RANK = 1_000_000
-_REPAIR_S = 60.0
+
+SIZES = option("NAME=N", "Symbolic files: the value of a parameter.", "--set")
 
 
-def check_subject(
-    file: str | None,
-    program: str | None,
-    levels: str | None,
-    kind: str | None,
-    algorithm: str | None,
-) -> None:
-    """A file or a program; the options of programs go with a program.
-
-    Raises:
-        InputError: neither or both are given, or an option does not fit.
-    """
-    from p2smt.errors import InputError
-
-    if (file is None) == (program is None):
-        raise InputError("verify", "takes either a file or --program", "give one of them")
-    if file is not None and any(option is not None for option in (levels, kind, algorithm)):
-        rule = "are for --program"
-        raise InputError("--levels, --kind and --algorithm", rule, "drop them, or the file")
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScheduleOptions:
-    """The options of `verify` that concern schedules, as given."""
+    """What a schedule file does not say, and what is asked of it."""
 
-    fifo_depth: str | None = None
-    collective: str | None = None
-    root: str | None = None
-    out_of_place: bool = False
-    iterations: str | None = None
-    fix: bool = False
-    trace: str | None = None
-    time_limit: str | None = None
-    cost: str | None = None
-    topology: str | None = None
-    upto: str | None = None
-    sizes: tuple[str, ...] = ()
-    runtime: str | None = None
+    fifo_depth: Text = option("N", "Messages that a connection holds; default: 8.")
+    collective: Text = option("NAME", "Of XML and JSON: such as allreduce, if not the file's.")
+    root: Text = option("RANK", "Of XML and JSON: root of a reduce, broadcast ..; default: 0.")
+    out_of_place: bool = flag("Of XML made for both uses: input and output apart.")
+    iterations: Text = option("N", "Of MSCCL++ pipelines: units per chunk; default: 3.")
+    fix: bool = flag(
+        "Look for a change of one step that makes it valid (default time limit: 60 s)."
+    )
+    trace: Text = option("FILE", "Write the interleaving as a Chrome trace.")
+    cost: Text = option("SIZE", "Predict the time for such a payload on --topology.")
+    topology: Text = o.TOPOLOGY
+    sizes: Texts = SIZES
+    upto: Text = option("N", "Symbolic files, and --program: check every size of at most N ranks.")
+    runtime: Text = option(
+        "NAME", "Exit 1 unless it would run the schedule: msccl, rccl or mscclpp."
+    )
 
     def depth(self) -> int:
         """Messages that a connection holds."""
-        from p2smt.cli import given
         from p2smt.schedules.model import DEFAULT_DEPTH
 
         if self.fifo_depth is None:
             return DEFAULT_DEPTH
         return given.count_of(self.fifo_depth, "fifo depth", _MAX_DEPTH)
 
-    def limit_s(self) -> float | None:
-        """Wall seconds for the check; None: as long as the solver's effort lasts."""
-        from p2smt.cli import given
-
-        if self.time_limit is None:
-            return None
-        return given.limits_of(self.time_limit, "0").time_limit_s
-
-    def repair_s(self) -> float:
-        """Wall seconds for the search for a repair."""
-        limit_s = self.limit_s()
-        return _REPAIR_S if limit_s is None else limit_s
-
     def reading(self) -> Reading:
         """What the file does not say itself."""
-        from p2smt.cli import given
         from p2smt.interop.reading import Reading
 
         root = None if self.root is None else given.count_of(self.root, "root", _MAX_RANK, least=0)
@@ -176,12 +61,9 @@ class ScheduleOptions:
 
     def parameters(self) -> dict[str, int]:
         """The values of a symbolic file's parameters."""
-        from p2smt.cli import given
-        from p2smt.cli.settings import settings
-
         return {
             name: given.count_of(value, f"parameter {name[:40]}", least=0)
-            for name, value in settings(self.sizes, "n=8").items()
+            for name, value in given.settings_of(self.sizes or [], "n=8").items()
         }
 
     def wanted(self) -> Runtime | None:
@@ -192,8 +74,6 @@ class ScheduleOptions:
 
     def bound(self) -> int:
         """The largest size of a symbolic schedule that is checked."""
-        from p2smt.cli import given
-
         return given.count_of(self.upto or "", "upto", _MAX_RANK, least=2)
 
     def scene(self) -> tuple[Topology, int] | None:
@@ -202,7 +82,6 @@ class ScheduleOptions:
         Raises:
             InputError: only one of --cost and --topology is given, or one is not understood.
         """
-        from p2smt.cli import given
         from p2smt.errors import InputError
         from p2smt.units import parse_bytes
 
@@ -235,7 +114,7 @@ class ScheduleOptions:
                 "drop them",
             )
 
-    def refuse_for_program(self) -> None:
+    def refuse_for_program(self, time_limit: Text) -> None:
         """A program says itself what it computes, and is checked at every size as it is.
 
         Raises:
@@ -243,12 +122,8 @@ class ScheduleOptions:
         """
         from p2smt.errors import InputError
 
-        kept = ScheduleOptions(
-            fifo_depth=self.fifo_depth,
-            topology=self.topology,
-            upto=self.upto,
-        )
-        if self != kept:
+        kept = ScheduleOptions(self.fifo_depth, topology=self.topology, upto=self.upto)
+        if self != kept or time_limit is not None:
             raise InputError(
                 "--program",
                 "takes no other options of schedules than --fifo-depth, --topology and --upto",
@@ -256,14 +131,14 @@ class ScheduleOptions:
             )
 
     def refuse_for_journal(self) -> None:
-        """A journal has no use for any of these but a time limit.
+        """A journal has no use for any of these.
 
         Raises:
             InputError: one was given.
         """
         from p2smt.errors import InputError
 
-        if self != ScheduleOptions(time_limit=self.time_limit):
+        if self != ScheduleOptions():
             rule = "takes no options of schedules (--fifo-depth, --fix, --trace ..)"
             raise InputError("a journal", rule, "drop them")
 

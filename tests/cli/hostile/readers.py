@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p2smt.cost.library.file import packaged_text
+from p2smt.cluster.library.file import packaged_text
 from p2smt.fabric.file import load_fabric
 from p2smt.synthesis.bounds import rate_bound
 from p2smt.training.efficiencies import file as efficiencies

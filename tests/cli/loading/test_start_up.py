@@ -14,7 +14,10 @@ ELSEWHERE = ("pandas", "torch", "matplotlib", "scipy", "sympy", "jax", "distribu
 """Libraries of other commands; pandas is one of OR-Tools', for methods that nothing here calls."""
 OF_FILES = ("pydantic", "yaml", "p2smt.cluster.file", "p2smt.plans.file_model")
 OF_FEW = ("p2smt.search.explain.explain", "p2smt.search.spaces.solve", "p2smt.search.sensitivity")
-OTHERS = ("p2smt.cli.verify", "p2smt.cli.workload", "p2smt.cli.topology", "p2smt.runtime")
+OTHERS = (
+    *("p2smt.cli.schedules", "p2smt.cli.training", "p2smt.cli.topology_command"),
+    "p2smt.runtime",
+)
 SOLVE = ("solve", "-t", "dgx-a100:2", "--axes", "dp=2,tp=8", "--reduce", "dp=1MiB")
 TABLE = ("crossings", "--factors", "2,2", "--length", "2")
 

@@ -18,7 +18,7 @@ from experiments.testbed.ranks import cluster_data
 from experiments.testbed.spec import NetworkSpec, nodes_of, parse_rate, regular
 from experiments.testbed.testbed import main
 from p2smt.cluster.file import load_topology, parse_topology
-from p2smt.cost.library.registry import library_of
+from p2smt.cluster.library.registry import library_of
 from p2smt.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -217,7 +217,7 @@ def test_every_new_spec_has_a_name_of_its_own() -> None:
 
 def test_gloo_runs_on_the_test_cluster() -> None:
     found = topology(regular(2, 25e6), 4)
-    assert found.library == "gloo"
+    assert found.library_name == "gloo"
     assert found.algorithms == library_of("gloo").algorithms
     assert (found.names, found.node_level) == (("node", "gpu"), 0)
 

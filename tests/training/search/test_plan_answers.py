@@ -14,8 +14,7 @@ from p2smt.cluster.topology import Level, Topology
 from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.parallelism.placement import AxisRule, FixedEntry, ParallelismAxis, Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.solution import SAME
-from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.programs import request_programs
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import predict, predict_with

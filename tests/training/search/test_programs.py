@@ -12,13 +12,12 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.parallel_search.shared_table import SharedTable, new_table
-from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask
+from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, forget
 from p2smt.parallelism.placement import IntArray
 from p2smt.plans.solution import RequestAnswer
 from p2smt.result import Status
 from p2smt.search import one_request
 from p2smt.training.search import plan as wide
-from p2smt.training.search import subproblems as spaces
 from p2smt.training.search.branch import StrategyTiming
 from p2smt.training.search.plan import plan
 from p2smt.training.search.programs import ProgramShelf
@@ -32,7 +31,7 @@ RUN = "[[4], 4, null, [2, 2], true]"
 
 def closed(space: PlanSpace, cube: Cube, table: str | None) -> Closure:
     """A cube closed by a process that knows nothing but what the table says."""
-    spaces._SHELVES.clear()
+    forget(space)
     ended = space.close(CubeTask(cube, top=PROGRAMS.top, table=table), Quiet())
     assert isinstance(ended, Closure)
     return ended

@@ -55,7 +55,7 @@ def names(found: Topology) -> list[tuple[str, int]]:
 def test_a_node_inside_what_slurm_has_outside() -> None:
     found = imported("topology.conf", "dump.xml", "--uplink", "leaf=100GB/s")
     assert names(found) == [("leaf", 2), ("node", 3), ("gpu", 8)]
-    assert (found.installed, found.library) == (40, "nccl-2.20")
+    assert (found.installed, found.library_name) == (40, "nccl-2.20")
     assert found.levels[1].link.ports == 8
 
 
@@ -93,7 +93,7 @@ def test_device_lists_give_way_to_files_of_nodes() -> None:
 
 def test_networks_of_astra_sim_go_both_ways(folder: Path) -> None:
     found = imported("net.yml")
-    assert (found.sizes, found.library) == ((4, 8, 2), "")
+    assert (found.sizes, found.library_name) == ((4, 8, 2), "")
     assert cli("topology", "export", "c.yaml", "--to", "astra-sim", "-o", "again.yml").code == 0
     assert dimensions_in((folder / "again.yml").read_text(), "f") == dimensions_in(TEXT, "f")
     done = cli("topology", "export", "dgx-h100:4", "--to", "astra-sim")

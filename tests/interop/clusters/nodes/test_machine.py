@@ -79,7 +79,7 @@ def test_the_kernel_tells_rates(tmp_path: Path, layer: str, fabric: str) -> None
     found = detect(tmp_path)
     assert levels(found)[0] == ("node", 1, "switch", 8, 50.0, fabric)
     topology, lost = combined(found, ImportOptions(name="here"))
-    assert (topology.name, topology.sizes, topology.library) == ("here", (1, 8), "nccl-2.30")
+    assert (topology.name, topology.sizes, topology.library_name) == ("here", (1, 8), "nccl-2.30")
     (like,) = (line for line in lost if "looks like" in line)
     assert ("dgx-h100" in like) == (layer == "InfiniBand")
 

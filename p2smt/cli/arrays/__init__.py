@@ -1,1 +1,0 @@
-"""`p2smt redistribute` and what it shares with other commands."""

@@ -1,1 +1,0 @@
-"""`p2smt run`: the command, and what its options mean."""

@@ -1,0 +1,479 @@
+"""`p2smt synthesize`."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from p2smt.cli import given
+from p2smt.cli import groups as o
+from p2smt.cli.parameters import Text, flag, opened, option
+
+if TYPE_CHECKING:
+    from p2smt.result import SearchLimits, StopWatch
+    from p2smt.solvers.questions import Solver
+    from p2smt.synthesis.bounds import RateBound
+    from p2smt.synthesis.frontier import ScheduleFrontier
+    from p2smt.synthesis.question import Answer, ScheduleSize, Synthesis, SynthesisSetting, Tell
+
+Written = dict[str, str | None]
+"""Paths by kind (output, certificate, svg); None: nothing was written."""
+BoundPaths = dict[int | None, str]
+"""Paths of certificates by the steps they are for; None: for any number of steps."""
+_MOST_STEPS, _MOST_ROUNDS, _MOST_CHUNKS, _MOST_MESSAGES = 1_000, 100_000, 10_000, 100
+
+
+@dataclass(frozen=True)
+class QuestionOptions:
+    """What is asked about, and how much of it."""
+
+    fabric: Text = option(
+        "NAME[:N]|FILE", "Such as dgx1, dgx1:2, ring:8, torus:4x4, cube:3, mesh:4, or a file."
+    )
+    collective: Text = option(
+        "NAME",
+        "all-gather, all-reduce, all-to-all, broadcast, gather, reduce, reduce-scatter or scatter.",
+    )
+    steps: Text = option("S", "Steps, one after the other.")
+    rounds: Text = option(
+        "R", "Rounds of all steps; in a round a link of bandwidth 1 carries a chunk."
+    )
+    chunks: Text = option(
+        "C",
+        "Chunks per rank (all-gather, reduce-scatter), per pair (all-to-all, scatter, gather), or "
+        "in all (all-reduce, broadcast, reduce).",
+    )
+    root: Text = option("RANK", "Of a broadcast, scatter ..; default: 0.")
+    pareto: bool = flag("For every number of steps the fewest rounds a chunk, with proofs.")
+    max_steps: Text = option("N", "With --pareto: the most steps; default: 4 more than the fewest.")
+    max_chunks: Text = option("N", "With --pareto: the most chunks; default: 24 a rank.")
+    symmetry: str = option(
+        "auto|none",
+        "Try schedules with symmetries first, or search without.",
+        default="auto",
+    )
+    messages: Text = option(
+        "K", "Of an all-reduce: of a chunk over an edge in a step, at most; default: 1."
+    )
+
+    def check(self) -> None:
+        """Refuse early what is missing, does not go together or does not read.
+
+        Raises:
+            InputError: it is so.
+        """
+        self.named_collective()
+        if not self.pareto:
+            self.size()
+            return
+        self._refuse_for_frontier()
+        self.most_steps()
+        self.most_chunks()
+
+    def check_parts(self, parts: o.PartOptions) -> None:
+        """Refuse early what is not searched in parts, and options of parts that do not read.
+
+        Raises:
+            InputError: a frontier, or symmetries, are to be searched in parts; or an option is bad.
+        """
+        from p2smt.errors import InputError
+
+        if not parts.wanted:
+            return
+        if self.pareto:
+            rule = "does not go with --pareto: one size is searched in parts, not a frontier"
+            raise InputError(parts.first, rule, "drop one of them")
+        if self.symmetry != "none":
+            rule = "asks for parts of the complete search, which knows no symmetries"
+            raise InputError(parts.first, rule, "add --symmetry none")
+        parts.spread()
+
+    def named_collective(self) -> str:
+        """The collective, where nothing is missing.
+
+        Raises:
+            InputError: fabric or collective are missing, or symmetry or collective is none.
+        """
+        from p2smt.errors import InputError
+        from p2smt.synthesis.question import collective_named
+
+        if self.fabric is None:
+            raise InputError("--fabric", "is missing", "give --fabric dgx1, or another")
+        if self.collective is None:
+            rule = "give --collective all-gather, or another"
+            raise InputError("--collective", "is missing", rule)
+        if self.symmetry not in ("auto", "none"):
+            raise InputError(f"--symmetry {self.symmetry[:40]!r}", "must be auto or none")
+        return collective_named(self.collective)
+
+    def setting(self, rates: o.FabricOptions, watch: StopWatch) -> SynthesisSetting:
+        """What is asked about; ``watch``: of the making of the fabric.
+
+        Raises:
+            InputError: an option is missing or not understood, or they do not go together.
+            OutOfTimeError: the time came before the fabric was made.
+        """
+        from p2smt.synthesis.question import SynthesisSetting
+
+        collective = self.named_collective()
+        root = 0 if self.root is None else given.count_of(self.root, "root", least=0)
+        text = self.messages
+        many = 1 if text is None else given.count_of(text, "messages", _MOST_MESSAGES)
+        made = rates.fabric(str(self.fabric), watch)
+        return SynthesisSetting(made, collective, root, self.symmetry == "auto", many)
+
+    def size(self) -> ScheduleSize:
+        """The steps, rounds and chunks of one question.
+
+        Raises:
+            InputError: one is missing or no number, or one was given that goes with --pareto.
+        """
+        from p2smt.errors import InputError
+        from p2smt.synthesis.question import ScheduleSize
+
+        for name, text in (("--max-steps", self.max_steps), ("--max-chunks", self.max_chunks)):
+            if text is not None:
+                raise InputError(name, "goes with --pareto", "add that, or drop it")
+        if self.steps is None or self.rounds is None or self.chunks is None:
+            rule = "are all needed for one schedule"
+            raise InputError("--steps, --rounds and --chunks", rule, "give them, or --pareto")
+        return ScheduleSize(
+            given.count_of(self.steps, "steps", _MOST_STEPS),
+            given.count_of(self.rounds, "rounds", _MOST_ROUNDS),
+            given.count_of(self.chunks, "chunks", _MOST_CHUNKS),
+        )
+
+    def _refuse_for_frontier(self) -> None:
+        """The frontier chooses sizes itself.
+
+        Raises:
+            InputError: one was given.
+        """
+        from p2smt.errors import InputError
+
+        named = {"--steps": self.steps, "--rounds": self.rounds, "--chunks": self.chunks}
+        for name, text in named.items():
+            if text is not None:
+                raise InputError(name, "is found by --pareto", "drop one of them")
+
+    def most_steps(self) -> int | None:
+        """The most steps of a frontier; None: as many as it looks at by itself."""
+        text = self.max_steps
+        return None if text is None else given.count_of(text, "max-steps", _MOST_STEPS)
+
+    def most_chunks(self) -> int | None:
+        """The most chunks of a frontier, as its collective counts them; None: the default."""
+        text = self.max_chunks
+        return None if text is None else given.count_of(text, "max-chunks", _MOST_CHUNKS)
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Where to write what."""
+
+    output: Text = option(
+        "FILE",
+        "Write the schedule: .xml (MSCCL), .json (MSCCL++) or .yaml; with --pareto one file a "
+        "point, such as algo-2-3-2.xml.",
+        "-o",
+    )
+    certificate: Text = option("FILE", "Write the proof of the bound, for verify.")
+    svg: Text = option("FILE", "Draw ranks, steps and messages.")
+    force: bool = o.FORCE
+
+    def check(self, collective: str, root: int) -> None:
+        """Refuse early what could not be written.
+
+        Raises:
+            InputError: no file can be there, or no format is named so, or it lacks the collective,
+                or two files have one name.
+        """
+        from p2smt.cli.output import writable
+        from p2smt.errors import InputError
+        from p2smt.files.write import check_svg_name
+        from p2smt.interop.schedule_files import format_named
+
+        named = [path for path in (self.output, self.certificate, self.svg) if path is not None]
+        for path in named:
+            writable(path)
+        if len({os.path.realpath(path) for path in named}) < len(named):
+            raise InputError("two outputs of one name", "would overwrite each other", "rename one")
+        if self.output is not None and format_named(self.output).syntax == "XML":
+            _check_known(self.output, collective, root)
+        if self.svg is not None:
+            check_svg_name(self.svg)
+        if self.certificate is not None and not self.certificate.endswith(".json"):
+            raise InputError(f"certificate {self.certificate[:200]!r}", "must end in .json")
+        if self.force and self.output is None:
+            raise InputError("--force", "goes with --output", "add that, or drop it")
+
+    def of(self, size: ScheduleSize) -> FileOptions:
+        """The files of a point of a frontier: its steps, rounds and chunks before the ending."""
+        return replace(
+            self,
+            output=_named(self.output, _size_text(size)),
+            certificate=_named(self.certificate, _size_text(size)),
+            svg=_named(self.svg, _size_text(size)),
+        )
+
+    def write_bounds(self, found: ScheduleFrontier) -> BoundPaths:
+        """Write what no schedule comes with: the bounds of other numbers of steps, and of any.
+
+        Raises:
+            InputError: a file cannot be written.
+        """
+        bounds: dict[int | None, RateBound] = {
+            point.steps: point.bound for point in found.points if point.found is None
+        }
+        if found.limit is not None:
+            bounds[None] = found.limit
+        if self.certificate is None:
+            return {}
+        return {steps: self._bound(steps, bound) for steps, bound in bounds.items()}
+
+    def _bound(self, steps: int | None, bound: RateBound) -> str:
+        from p2smt.files.write import write_atomically
+
+        path = str(_named(self.certificate, "limit" if steps is None else str(steps)))
+        write_atomically(path, bound.certificate.text())
+        return path
+
+    def write(self, found: Synthesis, done: Written) -> None:
+        """Write what there is to write, the schedule last; ``done`` gets each path.
+
+        Raises:
+            InputError: the runtime of its format would not run the schedule, or no file can be
+                written.
+        """
+        done["certificate"] = self._certificate(found)
+        done["svg"] = self._picture(found)
+        done["output"] = self._schedule(found)
+
+    def _schedule(self, found: Synthesis) -> str | None:
+        from p2smt.files.write import write_atomically
+        from p2smt.interop.schedule_files import written
+
+        if self.output is None or found.schedule is None:
+            return None
+        text = written(found.schedule, self.output, force=self.force)
+        write_atomically(self.output, text)
+        return self.output
+
+    def _certificate(self, found: Synthesis) -> str | None:
+        from p2smt.files.write import write_atomically
+
+        if self.certificate is None or found.bound is None:
+            return None
+        write_atomically(self.certificate, found.bound.certificate.text())
+        return self.certificate
+
+    def _picture(self, found: Synthesis) -> str | None:
+        from p2smt.files.write import write_atomically
+        from p2smt.report.schedules.space_time import space_time_svg
+        from p2smt.synthesis.question import owners, schedule_name
+
+        if self.svg is None or found.sums is None:
+            return None
+        text = space_time_svg(
+            found.sums,
+            edges=found.setting.edges,
+            ranks=found.setting.fabric.ranks,
+            roots=owners(found.setting, found.size),
+            title=schedule_name(found.setting, found.size),
+        )
+        write_atomically(self.svg, text)
+        return self.svg
+
+
+def _check_known(path: str, collective: str, root: int) -> None:
+    from p2smt.collectives.names import MSCCL_NAMES
+    from p2smt.errors import InputError
+
+    if collective not in MSCCL_NAMES:
+        known = ", ".join(MSCCL_NAMES)
+        rule = f"MSCCL XML has no {collective}; it has {known}"
+        raise InputError(f"output {path[:200]!r}", rule, "name a file .json or .yaml")
+    if root:
+        rule = f"is rank 0 where MSCCL XML says {collective}"
+        raise InputError(f"root {root}", rule, "name a file .json or .yaml, or root 0")
+
+
+def _named(path: str | None, words: str) -> str | None:
+    """A path with words before its ending."""
+    if path is None:
+        return None
+    stem, ending = os.path.splitext(path)
+    return f"{stem}-{words}{ending}"
+
+
+def _size_text(size: ScheduleSize) -> str:
+    return f"{size.steps}-{size.rounds}-{size.chunks}"
+
+
+def written_lines(written: Written) -> list[str]:
+    """What to say of the files."""
+    from p2smt.report.text import printable
+
+    names = {"output": "schedule", "certificate": "certificate", "svg": "picture"}
+    paths = [(name, written.get(kind)) for kind, name in names.items()]
+    return [f"{name} written to {printable(path)}" for name, path in paths if path is not None]
+
+
+@opened
+def synthesize(
+    *,
+    question: QuestionOptions,
+    rates: o.FabricOptions,
+    how: o.SearchOptions,
+    parts: o.PartOptions,
+    files: FileOptions,
+    json: bool = o.JSON,
+) -> int:
+    """Which rank sends which chunk over which link when: a schedule, or a proof that there is none.
+
+    Every schedule is checked in every interleaving.  Exit codes: 0 a schedule (with --pareto: every
+    point proved); 4 none, by a bound or by a complete search; 3 none with symmetries, unknown, or
+    an open gap.  Parts (--processes, --journal ..) are those of the search with --symmetry none.
+    """
+    from p2smt.errors import OutOfTimeError
+    from p2smt.result import StopWatch
+
+    watch = StopWatch.start(how.limits())  # a large fabric takes seconds to make
+    question.check()
+    parts.check_apart(files.output, files.certificate, files.svg)
+    question.check_parts(parts)
+    try:
+        setting = question.setting(rates, watch)
+    except OutOfTimeError:
+        return show_unmade(question, watch.elapsed_s(), json)
+    files.check(setting.collective, setting.root)
+    limits = watch.left()
+    if question.pareto:
+        return show_frontier(setting, question, limits, how.by(), files, json)
+    return show_synthesis(setting, question.size(), limits, how.by(), files, parts, json)
+
+
+def live() -> AbstractContextManager[Tell]:
+    """A line on stderr with what is tried, bound and best, where stderr is a terminal."""
+    from p2smt.report.tables import console
+    from p2smt.synthesis.question import tell_nobody
+
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        return nullcontext(tell_nobody)
+    from p2smt.report.progress import synthesis_line
+
+    return synthesis_line(screen)
+
+
+def show_frontier(
+    setting: SynthesisSetting,
+    asked: QuestionOptions,
+    limits: SearchLimits,
+    solver: Solver,
+    files: FileOptions,
+    as_json: bool,
+) -> int:
+    """The exit code; files are written first, one of each kind for every point.
+
+    Raises:
+        InputError: a file cannot be written, or its runtime would not run it; said at last.
+    """
+    from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK
+    from p2smt.cli.output import tell_tables
+    from p2smt.errors import InputError
+    from p2smt.report.schedules.synthesis_data import frontier_data, frontier_tables
+    from p2smt.report.text import printable
+    from p2smt.synthesis.frontier import Ending, frontier
+
+    with live() as tell:
+        found = frontier(setting, asked.most_steps(), asked.most_chunks(), limits, solver, tell)
+    written: dict[int, Written] = {one.size.steps: {} for one in found.schedules}
+    refused: list[InputError] = []
+    for one in found.schedules:
+        try:
+            files.of(one.size).write(one, written[one.size.steps])
+        except InputError as error:
+            refused.append(error)
+    bounds = files.write_bounds(found)
+    lines = [line for each in written.values() for line in written_lines(each)]
+    lines += [f"certificate written to {printable(path)}" for path in bounds.values()]
+    tell_tables(
+        as_json,
+        lambda: frontier_data(found, written, bounds),
+        lambda: (frontier_tables(found),),
+        lines,
+    )
+    if refused:
+        raise refused[0]
+    if found.ending is Ending.STOPPED:
+        return INTERRUPTED
+    return OK if found.proved else NOT_SETTLED
+
+
+def show_synthesis(
+    setting: SynthesisSetting,
+    size: ScheduleSize,
+    limits: SearchLimits,
+    solver: Solver,
+    files: FileOptions,
+    parts: o.PartOptions,
+    as_json: bool,
+) -> int:
+    """The exit code; files are written first, as what is shown may go to a closed pipe."""
+    from p2smt.cli.codes import INTERRUPTED
+    from p2smt.cli.output import tell_tables
+    from p2smt.report.schedules.synthesis_data import synthesis_data, synthesis_tables
+    from p2smt.synthesis.question import tell_nobody
+    from p2smt.synthesis.synthesize import synthesize
+
+    with parts.over() as spread, nullcontext(tell_nobody) if spread else live() as tell:
+        found = synthesize(setting, size, limits, solver, tell, spread)
+    written: Written = {}
+    try:
+        files.write(found, written)
+    finally:  # what was found is shown also where a runtime would not run its file
+        tell_tables(
+            as_json,
+            lambda: synthesis_data(found, written),
+            lambda: (synthesis_tables(found),),
+            written_lines(written),
+        )
+    return INTERRUPTED if found.interrupted else answer_code(found.status)
+
+
+def answer_code(answer: Answer) -> int:
+    """The exit code of an answer."""
+    from p2smt.cli.codes import INFEASIBLE, NOT_SETTLED, OK
+    from p2smt.synthesis.question import Answer
+
+    match answer:
+        case Answer.SCHEDULE:
+            return OK
+        case Answer.NO_SCHEDULE:
+            return INFEASIBLE
+        case Answer.NO_SYMMETRIC | Answer.UNKNOWN:
+            return NOT_SETTLED
+
+
+def show_unmade(asked: QuestionOptions, wall_s: float, as_json: bool) -> int:
+    """The exit code where the time limit came before the fabric was made."""
+    from p2smt.cli.codes import NOT_SETTLED
+    from p2smt.cli.output import tell
+    from p2smt.report.schedules.synthesis_data import UNMADE, unmade_data
+    from p2smt.report.text import printable
+    from p2smt.synthesis.question import shown_collective
+
+    fabric, collective = str(asked.fabric), asked.named_collective()
+    size = None if asked.pareto else asked.size()
+    tell(
+        as_json,
+        lambda: unmade_data(fabric, collective, int(asked.root or 0), size, wall_s),
+        lambda: (
+            f"unknown: {UNMADE}",
+            printable(f"{shown_collective(collective)} on {fabric}"),
+        ),
+    )
+    return NOT_SETTLED

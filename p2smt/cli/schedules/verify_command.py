@@ -1,0 +1,446 @@
+"""`p2smt verify`: of plans, certificates, journals, programs and schedules."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import typer
+
+from p2smt.cli import given
+from p2smt.cli import groups as o
+from p2smt.cli.codes import INTERRUPTED, NOT_SETTLED, OK, REFUTED
+from p2smt.cli.output import note, print_json, tell
+from p2smt.cli.parameters import Text, argument, flag, opened, option, part
+from p2smt.cli.schedules.schedule_options import ScheduleOptions
+from p2smt.errors import InputError
+
+if TYPE_CHECKING:
+    from p2smt.cluster.topology import Topology
+    from p2smt.plans.check.plan import PlanReport
+    from p2smt.plans.file_model import AnyPlan
+    from p2smt.plans.solution import PlanProof, ProofStatus
+    from p2smt.resharding.plan import RedistributionPlan
+    from p2smt.resharding.search import RedistributionProof
+    from p2smt.schedules.cost.predict import ScheduleCost
+    from p2smt.schedules.families.family import ParametricReport
+    from p2smt.schedules.model import Runnable, Schedule
+    from p2smt.schedules.verify.repair import RepairSearch
+    from p2smt.schedules.verify.report import Report, Verdict
+
+_REPAIR_S = 60.0
+_SAMPLE_S = 300.0
+"""Wall seconds in which a sample is solved again, unless others are given: z3 may take for ever."""
+
+
+@opened
+def verify(
+    *,
+    file: Text = argument(
+        "FILE",
+        "A plan, a certificate (of crossings, of a bound on schedules), the journal of a search, "
+        "or a schedule: MSCCL XML, MSCCL++ JSON, or YAML.",
+    ),
+    asked: ScheduleOptions,
+    program: Text = option("TEXT", "A program instead of FILE; with --levels or --topology."),
+    levels: Text = o.LEVELS,
+    kind: Text = o.KIND,
+    algorithm: Text = option("NAME", "Of a program: ring (default), tree or direct."),
+    prove: bool = flag("Plans: solve again, to settle that none is better."),
+    sample: Text = option("N", "Journals: solve so many verdicts again (default 5)."),
+    every: bool = flag("Journals: solve every verdict again.", "--all"),
+    fabric: Text = option(
+        "NAME", "Certificates of bounds on schedules: whether they are about this fabric."
+    ),
+    how: o.SearchOptions = part("time_limit"),
+    json: bool = o.JSON,
+) -> int:
+    """Check a plan, a program, the journal of a search, or a schedule in every interleaving."""
+    if (file is None) == (program is None):
+        raise InputError("verify", "takes either a file or --program", "give one of them")
+    if file is not None and any(option is not None for option in (levels, kind, algorithm)):
+        rule = "are for --program"
+        raise InputError("--levels, --kind and --algorithm", rule, "drop them, or the file")
+    if file is not None and is_journal_file(file):
+        asked.refuse_for_journal()
+        _refuse_proof(prove)
+        _refuse_fabric(fabric)
+        return verify_journal_file(file, json, sample, every, how)
+    if every or sample is not None:
+        name = "--all" if every else "--sample"
+        raise InputError(name, "is for journals of searches", "drop it")
+    if file is not None:
+        return _verify_file(file, asked, prove, json, fabric, how)
+    _refuse_proof(prove)
+    _refuse_fabric(fabric)
+    asked.refuse_for_program(how.time_limit)
+    return verify_program(program or "", levels, kind, algorithm, asked, json)
+
+
+def _refuse_fabric(fabric: Text) -> None:
+    """Only certificates of bounds on schedules are about a fabric."""
+    if fabric is not None:
+        raise InputError("--fabric", "goes with the certificate of a bound on schedules", "drop it")
+
+
+def _refuse_proof(prove: bool) -> None:
+    if prove:
+        raise InputError("--prove", "is for plans: only they claim to be the best", "drop it")
+
+
+def _verify_file(
+    file: str, asked: ScheduleOptions, prove: bool, json: bool, fabric: Text, how: o.SearchOptions
+) -> int:
+    from p2smt.api.files import is_certificate
+    from p2smt.interop.schedule_files import require_json, schedule_text
+    from p2smt.plans.crossings.file import is_least_set
+    from p2smt.resharding.plan_file import is_redistribution
+
+    text = schedule_text(file)
+    if text is None:
+        require_json(file)
+        if how.time_limit is not None and not prove:
+            raise InputError("--time-limit", "of a plan goes with --prove", "add that, or drop it")
+        asked.refuse_for_plan()
+        if is_certificate(file):
+            _refuse_proof(prove)
+            return verify_certificate(file, json, fabric)
+        _refuse_fabric(fabric)
+        if is_least_set(file):
+            return verify_least_set(file, json, prove, how)
+        if is_redistribution(file):
+            return verify_redistribution(file, json, prove, how)
+        return verify_plan(file, json, prove, how)
+    _refuse_proof(prove)
+    _refuse_fabric(fabric)
+    return (verify_schedule if asked.upto is None else check_family)(text, file, asked, how, json)
+
+
+def _code(valid: bool, proof: ProofStatus | None) -> int:
+    """The exit code of a check, and of the proof that none is better, if one was sought."""
+    if proof is None:
+        return OK if valid else REFUTED
+    from p2smt.plans.solution import ProofStatus
+
+    match proof:
+        case ProofStatus.PROVED:
+            return OK
+        case ProofStatus.REFUTED:
+            return REFUTED
+        case ProofStatus.OPEN:
+            return NOT_SETTLED
+
+
+# Plans.
+
+
+def verify_plan(file: str, json: bool, prove: bool, how: o.SearchOptions) -> int:
+    """Check a plan file: meaning, times, restrictions; and whether it is the best, if asked."""
+    from p2smt.plans.file import read_plan
+    from p2smt.plans.file_model import PlanModel
+    from p2smt.report.plan_data import report_data, report_lines
+    from p2smt.training.plan import check_training_plan
+
+    plan, source = read_plan(file), f"plan {file[:200]!r}"
+    report = check_training_plan(plan, source)
+    proof = _proof(plan, source, report, how) if prove and report.valid else None
+    if proof is not None and isinstance(plan, PlanModel) and plan.training is not None:
+        note("proved are the programs on this matrix; of strategies `p2smt plan` proves the best")
+    tell(json, lambda: report_data(report, proof), lambda: report_lines(report, proof))
+    if proof is not None and proof.solution.interrupted:
+        return INTERRUPTED
+    return _code(report.valid, None if proof is None else proof.status)
+
+
+def _proof(plan: AnyPlan, source: str, report: PlanReport, how: o.SearchOptions) -> PlanProof:
+    """The proof under the plan's limits, or under another time limit."""
+    from p2smt.cli.solve_command import live
+    from p2smt.plans.file_model import PlanModel
+    from p2smt.search.prove import prove, stated_limits
+
+    limits = stated_limits(plan.limits) if isinstance(plan, PlanModel) else None
+    if limits is not None and how.time_limit is not None:
+        limits = replace(limits, time_limit_s=how.limits().time_limit_s)
+    with live() as progress:
+        return prove(plan, source, limits=limits, report=report, progress=progress)
+
+
+def verify_redistribution(file: str, json: bool, prove: bool, how: o.SearchOptions) -> int:
+    """Check a plan: rules, meaning, memory, times; and whether it is the fastest, if asked."""
+    from p2smt.report.resharding_data import checked_plan_data, checked_plan_lines
+    from p2smt.resharding.check import check_redistribution
+    from p2smt.resharding.plan_file import read_redistribution
+
+    report = check_redistribution(read_redistribution(file), f"plan {file[:200]!r}")
+    proof = None
+    if prove and report.valid and report.plan is not None:
+        proof = _fastest(report.plan, how)
+    tell(json, lambda: checked_plan_data(report, proof), lambda: checked_plan_lines(report, proof))
+    return _code(report.valid, None if proof is None else proof.status)
+
+
+def _fastest(plan: RedistributionPlan, how: o.SearchOptions) -> RedistributionProof:
+    """The proof under the plan's limits, or under another time limit."""
+    from p2smt.resharding.search import prove_redistribution
+
+    limits = plan.limits
+    if how.time_limit is not None:
+        limits = replace(limits, time_limit_s=how.limits().time_limit_s)
+    return prove_redistribution(plan, limits)
+
+
+# Certificates and journals.
+
+
+def verify_certificate(file: str, json: bool, fabric: Text) -> int:
+    """Derive a bound again by fractions alone; ``fabric``: whether it is about that one."""
+    from p2smt.api.files import verify_bound
+    from p2smt.fabric.file import load_fabric
+    from p2smt.report.schedules.schedule_data import certificate_data, certificate_lines
+
+    known = None if fabric is None else load_fabric(fabric)
+    report, name = verify_bound(file, known), None if known is None else known.name
+    tell(json, lambda: certificate_data(report, name), lambda: certificate_lines(report, name))
+    return OK if report.valid else REFUTED
+
+
+def verify_least_set(file: str, json: bool, prove: bool, how: o.SearchOptions) -> int:
+    """Check a certificate by fractions alone; ``prove``: list the programs again, too."""
+    from p2smt.plans.crossings.check import check_least_set
+    from p2smt.plans.crossings.file import read_least_set
+    from p2smt.report.crossings.least_set import certificate_data, certificate_lines
+
+    report, complete, cut = check_least_set(read_least_set(file)), None, False
+    if prove and report.valid:
+        from p2smt.search.crossings.least import lists_every_program
+
+        complete = lists_every_program(report.claim, how.limits())
+        cut = complete is None
+    if cut:
+        note("the time limit came before the programs were listed")
+    tell(
+        json,
+        lambda: certificate_data(report, complete),
+        lambda: certificate_lines(report, complete),
+    )
+    if cut:
+        return NOT_SETTLED
+    return OK if report.valid and complete is not False else REFUTED
+
+
+def is_journal_file(file: str) -> bool:
+    """Whether a file is a journal by its name, or by how it starts."""
+    from p2smt.parallel_search.journal.file import is_journal
+
+    return file.endswith(".jsonl") or is_journal(file)
+
+
+def verify_journal_file(
+    file: str, json: bool, sample: Text, every: bool, how: o.SearchOptions
+) -> int:
+    """Verify a journal; ``sample``, or ``every``: how many verdicts to solve again."""
+    from p2smt.api.journals import verify_journal
+    from p2smt.report.journals import journal_data, journal_lines
+    from p2smt.report.text import printable
+
+    many, limits = sample_of(sample, every), how.limits()
+    limit_s = _SAMPLE_S if how.time_limit is None and not every else limits.time_limit_s
+    with _told() as told:
+        report = verify_journal(file, sample=many, time_limit_s=limit_s, told=told)
+    tell(json, lambda: journal_data(report), lambda: map(printable, journal_lines(report)))
+    if report.proved:
+        return OK
+    return NOT_SETTLED if report.valid else REFUTED
+
+
+def sample_of(sample: Text, every: bool) -> int | None:
+    """How many verdicts --sample and --all ask for; None: all.
+
+    Raises:
+        InputError: both are given, or the number is none.
+    """
+    from p2smt.parallel_search.journal.verify import DEFAULT_SAMPLE
+
+    if every and sample is not None:
+        raise InputError("--sample and --all", "ask for different numbers", "give one of them")
+    if every:
+        return None
+    return DEFAULT_SAMPLE if sample is None else given.count_of(sample, "sample", 10**9, least=0)
+
+
+def _told() -> AbstractContextManager[Callable[[int, int], None] | None]:
+    """A line on stderr that counts, where stderr is a terminal."""
+    from p2smt.report.tables import console
+
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        return nullcontext(None)
+    from p2smt.report.progress import live_count
+
+    return live_count(screen, "solving again")
+
+
+# Programs and schedules.
+
+
+def verify_program(
+    text: str,
+    levels: Text,
+    kind: Text,
+    algorithm: Text,
+    asked: ScheduleOptions,
+    json: bool,
+) -> int:
+    """Check a program over all devices, by its meaning and chunk by chunk."""
+    from p2smt.programs.program import parse_program
+    from p2smt.schedules.families.family import all_factors, prove_program
+    from p2smt.schedules.lower.assemble import Lowering
+
+    names, sizes = given.levels_of(asked.topology, levels)
+    choices = [sizes] if asked.upto is None else all_factors(len(names), asked.bound())
+    if sizes not in choices:
+        rule = f"is not among the sizes of at most {asked.upto} ranks"
+        raise InputError(f"levels {','.join(map(str, sizes))}", rule, "raise --upto")
+    found = prove_program(
+        parse_program(text),
+        names,
+        choices,
+        given.program_kind(kind),
+        Lowering(algorithm or "ring"),
+        asked.depth(),
+    )
+    return show_family(found, json)
+
+
+def verify_schedule(
+    text: str, source: str, asked: ScheduleOptions, how: o.SearchOptions, json: bool
+) -> int:
+    """Check a schedule in every interleaving."""
+    from p2smt.cluster.allocation import unstated_levels
+    from p2smt.interop.schedule_files import read_schedule, runnable
+    from p2smt.report.schedules.schedule_data import cost_data, repair_data, schedule_data, wrapped
+    from p2smt.report.text import no_time_line
+    from p2smt.schedules.verify.verify import verify
+
+    depth, limit_s = asked.depth(), how.limits().time_limit_s
+    scene, wanted = asked.scene(), asked.wanted()
+    schedule = read_schedule(text, source, asked.reading())
+    runs = runnable(schedule, wanted, text, source)
+    report = verify(schedule, depth, limit_s)
+    search = (
+        _repair(schedule, report, _REPAIR_S if limit_s is None else limit_s) if asked.fix else None
+    )
+    untimed = () if scene is None else unstated_levels(scene[0])
+    cost = None if untimed else _cost(schedule, report, scene)
+    if asked.trace is not None:
+        _write_trace(asked.trace, schedule, report, cost)
+    if json:
+        data = schedule_data(schedule, report, runs)
+        data |= {} if search is None else {"fix": repair_data(schedule, search)}
+        data |= {"notes": [no_time_line(untimed)]} if untimed else {}
+        print_json(data | ({} if cost is None else {"cost": cost_data(schedule, cost)}))
+    else:
+        _show(schedule, report, runs, search, cost, asked=wanted is not None)
+        for line in wrapped([no_time_line(untimed)] if untimed else ()):
+            typer.echo(line)
+    return exit_code_of(report.verdict) or int(wanted is not None and not runs)
+
+
+def check_family(
+    text: str, source: str, asked: ScheduleOptions, how: o.SearchOptions, json: bool
+) -> int:
+    """Check a symbolic schedule at every size up to a bound, and seek a proof for all."""
+    from p2smt.interop.schedule_files import format_of
+    from p2smt.schedules.families.family import prove_family
+    from p2smt.schedules.language.file import parse_symbolic
+
+    upto = asked.bound()
+    found_format = format_of(text)
+    if found_format is None or not found_format.symbolic:
+        rule = "is for symbolic YAML schedules and for --program"
+        raise InputError("--upto", rule, "drop it; this file has one size")
+    asked.refuse_for_family()
+    found = prove_family(
+        parse_symbolic(text, source), upto, asked.depth(), how.limits().time_limit_s
+    )
+    return show_family(found, json)
+
+
+def show_family(found: ParametricReport, json: bool) -> int:
+    """Print what is known of a family of schedules; the exit code."""
+    from p2smt.report.schedules.schedule_data import family_data, family_lines, wrapped
+
+    tell(json, lambda: family_data(found), lambda: wrapped(family_lines(found)))
+    return exit_code_of(found.verdict)
+
+
+def _cost(
+    schedule: Schedule, report: Report, scene: tuple[Topology, int] | None
+) -> ScheduleCost | None:
+    """The predicted time on a topology of a payload, of a schedule that is not wrong."""
+    from p2smt.schedules.cost.predict import schedule_cost
+
+    if scene is None or report.violations:
+        return None
+    topology, payload = scene
+    return schedule_cost(schedule, topology, payload, report.fifo_depth)
+
+
+def _repair(schedule: Schedule, report: Report, limit_s: float) -> RepairSearch | None:
+    from p2smt.schedules.verify.repair import find_repair
+
+    return find_repair(schedule, report, limit_s) if report.violations else None
+
+
+def _show(
+    schedule: Schedule,
+    report: Report,
+    runs: Runnable,
+    search: RepairSearch | None,
+    cost: ScheduleCost | None,
+    *,
+    asked: bool,
+) -> None:
+    from p2smt.report.schedules import schedule_data as lines_of
+
+    lines = [
+        *lines_of.schedule_lines(schedule, report),
+        *(lines_of.runnable_lines(runs) if asked or not runs else ()),
+        *(() if search is None else lines_of.repair_lines(schedule, search)),
+        *(() if cost is None else lines_of.cost_lines(schedule, cost)),
+    ]
+    for line in lines_of.wrapped(lines):
+        typer.echo(line)
+
+
+def _write_trace(path: str, schedule: Schedule, report: Report, cost: ScheduleCost | None) -> None:
+    """The predicted timeline, or the interleaving that shows the first violation, or any run."""
+    from p2smt.files.write import write_atomically
+    from p2smt.schedules.cost.trace import cost_trace, order_trace
+    from p2smt.schedules.verify.verify import some_run
+
+    if cost is not None:
+        write_atomically(path, json_module.dumps(cost_trace(schedule, cost)))
+        return
+    broken = report.violations[0] if report.violations else None
+    order = broken.order if broken and broken.order else some_run(schedule, report.fifo_depth)
+    if not order:
+        typer.echo("no trace is written: the schedule cannot be run at all", err=True)
+        return
+    write_atomically(path, json_module.dumps(order_trace(schedule, order, broken)))
+
+
+def exit_code_of(verdict: Verdict) -> int:
+    """The exit code of a verdict."""
+    from p2smt.schedules.verify.report import Verdict
+
+    match verdict:
+        case Verdict.VALID:
+            return OK
+        case Verdict.INVALID:
+            return REFUTED
+        case Verdict.UNKNOWN:
+            return NOT_SETTLED

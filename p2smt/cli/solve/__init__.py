@@ -1,1 +1,0 @@
-"""`p2smt solve`: on a regular cluster, and on the hosts of an allocation."""

@@ -1,0 +1,244 @@
+"""`p2smt solve`, and what it shares with `compare`: the hosts, and the line on stderr."""
+
+from __future__ import annotations
+
+import json as json_module
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from p2smt.cli import groups as o
+from p2smt.cli.parameters import Text, flag, opened, option, part
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from p2smt.cluster.topology import Topology
+    from p2smt.parallelism.request import Problem
+    from p2smt.plans.solution import Solution
+    from p2smt.search.comparison import Comparison
+    from p2smt.search.joint import ProgressCallback
+
+NODELIST = "SLURM_JOB_NODELIST"
+
+
+@opened
+def solve(
+    *,
+    cluster: o.ClusterOptions,
+    hosts: Text = o.HOSTS,
+    axes: Text = o.AXES,
+    requests: o.RequestOptions = part(
+        *("reduce", "reduce_scatter", "all_gather", "all_to_all", "send"),
+        metavar="AXES=SIZE[*N]",
+    ),
+    objective: str = o.OBJECTIVE,
+    top: Text = option("N", "How many placements to rank; default: 3."),
+    within: Text = option(
+        "P%",
+        "List every placement at most so much slower than the best, such as 5%; default: count "
+        "those within 5%, for a fifth of the time.",
+    ),
+    compare: Text = option("LAYOUT", "Your layout: a matrix or a rank list."),
+    sensitivity: bool = flag("Re-solve with bandwidths 20 %, calls 50 % off."),
+    explain: bool = flag(
+        "How far each number may be off before another answer wins, and what holds for every "
+        "hardware."
+    ),
+    rules: o.RuleOptions,
+    programs: o.ProgramOptions,
+    prices: o.PriceOptions,
+    how: o.SearchOptions,
+    parts: o.PartOptions,
+    output: Text = o.PLAN_FILE,
+    json: bool = o.JSON,
+) -> int:
+    """The best placement and programs, with a proof.
+
+    On a topology that names hosts: the best order of the hosts that the job got, and which to leave
+    idle.
+    """
+    from p2smt.cli import given
+    from p2smt.parallelism.request import Problem, parse_objective
+    from p2smt.search.near_optimal import BRIEFLY
+    from p2smt.search.solve import MAX_TOP
+    from p2smt.search.solve import solve as search
+
+    topology = cluster.under(prices)
+    chosen = given.axes_of(axes)
+    problem = Problem(
+        topology,
+        chosen,
+        requests.sized(),
+        parse_objective(objective),
+        programs.most(),
+        rules.rules(topology.names, chosen),
+        programs.forbidden(),
+        programs.step_limits(topology.names),
+        prices.algorithms(),
+        prices.chunks(),
+    )
+    parts.check_apart(output)
+    listed = hosts_of(hosts, topology)
+    limits = how.limits()
+    o.plan_writable(output)
+    if listed is not None:
+        pipeline = prices.pipeline
+        others = {"--top": top, "--within": within, "--compare": compare, "--pipeline": pipeline}
+        alone = {"--sensitivity": sensitivity or None, "--explain": explain or None}
+        _refuse_on_hosts({**others, **alone, **parts.given()})
+        return _on_hosts(problem, listed, how, output, json)
+    near = BRIEFLY if within is None else given.gap_of(within)
+    order = None if compare is None else given.rank_order_of(compare)
+    with parts.over() as spread, live(parts.wanted) as progress:
+        solution = search(
+            problem,
+            top=given.count_of("3" if top is None else top, "top", MAX_TOP),
+            limits=limits,
+            solver=how.by(),
+            compare=order,
+            sensitivity=sensitivity,
+            explain=explain,
+            within=near,
+            progress=progress,
+            spread=spread,
+        )
+    return _finish(solution, output, json)
+
+
+def live(in_parts: bool = False) -> AbstractContextManager[ProgressCallback | None]:
+    """A line on stderr with incumbent, bound and gap, where stderr is a terminal.
+
+    A search ``in_parts`` has a line of its own.
+    """
+    from p2smt.report.tables import console
+
+    screen = console(stderr=True)
+    if in_parts or not screen.is_terminal:
+        return nullcontext(None)
+    from p2smt.report.progress import live_line
+
+    return live_line(screen)
+
+
+def _finish(
+    solution: Solution, output: str | None, as_json: bool, beside: Comparison | None = None
+) -> int:
+    """Write the plan first: what is shown may go to a pipe that nobody reads any more.
+
+    ``beside``: the orders that an answer on named hosts is compared with.
+    """
+    from p2smt.cli.codes import INTERRUPTED, exit_code
+    from p2smt.cli.output import tell_tables
+    from p2smt.files.write import write_atomically
+    from p2smt.report.text import printable
+
+    data: dict[str, Any] = {}
+    if as_json or output is not None:
+        from p2smt.report.solution_data import solution_data
+
+        data = solution_data(solution, beside)
+    lines: list[str] = []
+    try:
+        if output is not None and data["plan"] is not None:
+            write_atomically(output, json_module.dumps(data["plan"]) + "\n")
+            lines = [f"\nplan written to {printable(output)}"]
+    finally:
+        tell_tables(as_json, lambda: data, lambda: (_tables(solution, beside),), lines)
+    return INTERRUPTED if solution.interrupted else exit_code(solution.status)
+
+
+def _tables(solution: Solution, beside: Comparison | None) -> RenderableType:
+    """The tables of each are loaded for it alone: those of hosts need the search over hosts."""
+    if beside is None:
+        from p2smt.report.solution_tables import solution_tables
+
+        return solution_tables(solution)
+    from p2smt.report.orders import host_tables
+
+    return host_tables(solution, beside)
+
+
+# On the hosts of an allocation.
+
+_INSTEAD = {
+    "--compare": "`p2smt compare` puts your orders side by side",
+    "--top": "the answer is one order; drop it",
+    "--within": "orders of equal time are not listed; drop it",
+    "--pipeline": "programs on named hosts run in one chunk; drop it",
+    "--explain": "the orders beside the answer show what it gains; drop it",
+    **dict.fromkeys(
+        ("--processes", "--engine", "--scheduler", "--journal", "--budget"),
+        "orders of hosts are searched in one piece; drop it",
+    ),
+    "--sensitivity": "change the bandwidth in the file and solve again",
+}
+
+
+def _refuse_on_hosts(options: Mapping[str, object]) -> None:
+    """Refuse what has no meaning on named hosts.
+
+    Raises:
+        InputError: an option is given; names it and what to do instead.
+    """
+    from p2smt.errors import InputError
+
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(name, "does not apply to a topology that names hosts", _INSTEAD[name])
+
+
+def _on_hosts(
+    problem: Problem, hosts: Sequence[str], how: o.SearchOptions, output: str | None, as_json: bool
+) -> int:
+    """Solve on these hosts, and show the answer beside the orders that everyone has."""
+    from p2smt.search.allocation.solve import solve_on_hosts
+    from p2smt.search.comparison import beside, on_hosts, standard_orders
+
+    limits, solver = how.limits(), how.by()
+    with live() as progress:
+        found = solve_on_hosts(problem, hosts, limits=limits, solver=solver, progress=progress)
+    placed, listed = on_hosts(problem, hosts)
+    orders = beside(placed, standard_orders(placed, listed), found)
+    return _finish(found, output, as_json, orders)
+
+
+def hosts_of(spec: str | None, topology: Topology) -> tuple[str, ...] | None:
+    """The hosts of --hosts, else of $SLURM_JOB_NODELIST, else all that the topology names.
+
+    None: its nodes have no names, and none are given.
+
+    Raises:
+        InputError: no host list, a host that the topology lacks, or one that is named twice.
+    """
+    from p2smt.cli.output import note
+    from p2smt.cluster.allocation import allocated
+    from p2smt.cluster.hostlist import hosts_named, parse_hostlist
+
+    if spec is not None:
+        found, source = hosts_named(spec), f"--hosts {spec[:60]!r}"
+    elif topology.hosts is None:
+        return None
+    elif listed := os.environ.get(NODELIST):
+        found, source = parse_hostlist(listed), f"${NODELIST}"
+        note(f"the hosts are those of ${NODELIST} ({len(found)}); --hosts names others")
+    else:
+        return topology.hosts.names
+    _check_hosts(spec, found, topology, source)
+    allocated(topology, found)
+    return found
+
+
+def _check_hosts(spec: str | None, found: tuple[str, ...], topology: Topology, source: str) -> None:
+    """Whether a single name may be a file that is not there; and whether each stands once."""
+    from p2smt.errors import InputError
+
+    known = topology.hosts
+    if known is not None and len(found) == 1 and found[0] == spec and spec not in known.names:
+        rule = f"is neither a file nor a host of {topology.name}"
+        raise InputError(source, rule, f"its hosts are {', '.join(known.names[:3])}, ..")
+    if twice := [name for name, count in Counter(found).items() if count > 1]:
+        rule = f"names {twice[0][:80]!r} twice"
+        raise InputError(source, rule, "name each host once, whatever its ranks")

@@ -1,1 +1,0 @@
-"""`p2smt synthesize`: its options, and the files that it writes."""

@@ -1,1 +1,0 @@
-"""`p2smt topology ..`: presets and files shown, checked and written."""

@@ -1,0 +1,221 @@
+"""`p2smt plan`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from p2smt.cli import given
+from p2smt.cli import groups as o
+from p2smt.cli.parameters import Text, Texts, opened, option, part
+from p2smt.cli.training import training_options as t
+from p2smt.errors import InputError
+
+if TYPE_CHECKING:
+    from p2smt.api.planning import Planned
+    from p2smt.cluster.topology import Topology
+    from p2smt.parallelism.placement import AxisRule, FixedEntry
+    from p2smt.training.search.question import PlanQuestion, SpaceLimits
+    from p2smt.training.strategy import Batch
+    from p2smt.training.transformer import Transformer
+
+_MOST = 10**6
+
+
+@dataclass(frozen=True)
+class StrategyOptions:
+    """Which strategies and placements are looked at, what requests cost, and what is told."""
+
+    fix: Texts = option("KEY=N", "Such as tp=4 or recompute=none; or pp=rack:2 (matrix).")
+    require: Texts = o.REQUIRE
+    forbid: Texts = o.FORBID
+    within: str = option("P%", "Count strategies at most so much slower.", default="5%")
+    top: str = option("N", "How many strategies to rank.", default="3")
+    prices: str = option(
+        "NAME",
+        "What requests cost: collectives (then the best gets programs), or programs.",
+        default="collectives",
+    )
+    launcher: Text = option("NAME", "Only what it can run: megatron, torchtitan or deepspeed.")
+    max_tp: Text = option("N", "Largest tp; default: a switch domain.")
+    max_pp: Text = option("N", "Largest pp; default: the layers.")
+    max_cp: Text = option("N", "Largest cp.")
+    max_vpp: Text = option("N", "Most chunks of a stage.")
+    max_mbs: Text = option("N", "Largest micro-batch.")
+    recompute: Text = option("NAMES", "Some of none, selective, full; default: all.")
+    zero: Text = option("N,..", "Stages of ZeRO; default: 0,1,2,3.")
+    flash: str = option("0|1", "Fused attention.", default="1")
+    dtype: str = option("NAME", "bf16 or fp16.", default="bf16")
+
+    def question(
+        self,
+        model: Transformer,
+        batch: Batch,
+        topology: Topology,
+        workload: t.WorkloadOptions,
+        memory: Text,
+    ) -> PlanQuestion:
+        """The question that they ask."""
+        from p2smt.training.search.question import PlanQuestion
+
+        return PlanQuestion(
+            model,
+            batch,
+            topology,
+            workload.constants(topology, self.launcher),
+            self._space(),
+            self._fixed(),
+            self._rules(topology),
+            t.memory_bytes(memory),
+            **self._wishes(batch),
+        )
+
+    def _space(self) -> SpaceLimits:
+        """The space; what is not given has the value of :class:`SpaceLimits`."""
+        from p2smt.training.search.question import SpaceLimits
+
+        numbers = {
+            "tp": self.max_tp,
+            "pp": self.max_pp,
+            "cp": self.max_cp,
+            "vpp": self.max_vpp,
+            "micro_batch": self.max_mbs,
+        }
+        options = {"micro_batch": "mbs"}
+        found: dict[str, Any] = {
+            field: given.count_of(text, f"--max-{options.get(field, field)}", _MOST)
+            for field, text in numbers.items()
+            if text is not None
+        }
+        for field, text in (("recompute", self.recompute), ("zero", self.zero)):
+            if text is not None:
+                found[field] = _choices(field, text)
+        return SpaceLimits(**found)
+
+    def _fixed(self) -> tuple[tuple[str, Any], ...]:
+        """Fields of the strategy with their values: ``tp=4``."""
+        from p2smt.training.search.question import searched_field
+        from p2smt.training.strategy import parse_value
+
+        found = []
+        for text in self.fix or []:
+            key, equals, value = (part.strip() for part in text.partition("="))
+            if ":" in value:
+                continue
+            whole = f"--fix {text[:40]!r}"
+            if not equals:
+                raise InputError(whole, "is not KEY=VALUE", "write it like tp=4, or pp=rack:2")
+            found.append((searched_field(key, whole), parse_value(key, value, whole)))
+        return tuple(found)
+
+    def _rules(self, topology: Topology) -> tuple[AxisRule | FixedEntry, ...]:
+        """Rules of the matrix: --require, --forbid, and --fix such as ``pp=rack:2``."""
+        from p2smt.parallelism.placement import ParallelismAxis
+        from p2smt.training.strategy import AXES
+
+        axes = [ParallelismAxis(name, 1) for name in AXES]
+        entries = [text for text in self.fix or [] if ":" in text.partition("=")[2]]
+        return o.RuleOptions(self.require, self.forbid, entries).rules(topology.names, axes)
+
+    def _wishes(self, batch: Batch) -> dict[str, Any]:
+        """What is told of the answer, what requests cost, and what runs it."""
+        from p2smt.training.search.question import MAX_TOP, Prices
+        from p2smt.training.strategy import parse_value
+
+        known = {one.value: one for one in Prices}
+        if self.prices not in known:
+            rule = f"must be one of {', '.join(known)}"
+            raise InputError(f"--prices {self.prices[:40]!r}", rule)
+        return {
+            "within": given.gap_of(self.within),
+            "top": given.count_of(self.top, "--top", MAX_TOP),
+            "prices": known[self.prices],
+            "flash": parse_value("flash", self.flash, f"--flash {self.flash[:40]!r}"),
+            "dtype": parse_value("dtype", self.dtype, f"--dtype {self.dtype[:40]!r}"),
+            **self._launcher(batch),
+        }
+
+    def _launcher(self, batch: Batch) -> dict[str, Any]:
+        if self.launcher is None:
+            return {}
+        from p2smt.api.planning import launcher_lacks
+
+        return {"launcher": self.launcher, "lacks": launcher_lacks(self.launcher, batch)}
+
+
+def _choices(key: str, text: str) -> tuple[Any, ...]:
+    """Values of a key, each once."""
+    from p2smt.training.strategy import parse_value
+
+    whole = f"--{key} {text[:40]!r}"
+    values = [parse_value(key, part.strip(), whole) for part in text.split(",")]
+    if len(set(values)) < len(values):
+        raise InputError(whole, "names a value twice", "name each once")
+    return tuple(values)
+
+
+@opened
+def plan(
+    *,
+    model: Text = t.MODEL,
+    cluster: o.ClusterOptions,
+    workload: t.WorkloadOptions,
+    memory: Text = t.MEMORY,
+    strategies: StrategyOptions,
+    links: o.PriceOptions = part("library", "nominal"),
+    how: o.SearchOptions = part("time_limit", "seed", "workers"),
+    parts: o.PartOptions,
+    svg: Text = t.SVG,
+    output: Text = o.PLAN_FILE,
+    json: bool = o.JSON,
+) -> int:
+    """The fastest strategy and placement to train a model, proved in the model of cost."""
+    from p2smt.api.planning import plan as planned
+    from p2smt.files.write import check_svg_name
+
+    trained, batch = workload.of(model)
+    topology = cluster.under(links)
+    o.plan_writable(output, svg)
+    if output is not None and topology.devices == 1:
+        rule = "has no plan file: a plan has requests, and one device sends nothing"
+        raise InputError(f"a training on one device of {topology.name}", rule, "drop -o")
+    if svg is not None:
+        check_svg_name(svg)
+    question = strategies.question(trained, batch, topology, workload, memory)
+    limits = how.limits()
+    parts.check_apart(output, svg)
+    with parts.over() as spread:
+        found = planned(question, limits, spread)
+    return _finish(found, output, svg, as_json=json)
+
+
+def _finish(found: Planned, output: str | None, svg: str | None, *, as_json: bool) -> int:
+    """Write the files first: what is shown may go to a pipe that nobody reads any more."""
+    from p2smt.cli.codes import INTERRUPTED, exit_code
+    from p2smt.cli.output import tell_tables
+    from p2smt.report.training.estimate_data import planned_data
+    from p2smt.report.training.plan_tables import plan_tables
+
+    written = _write(found, output, svg)
+    tell_tables(as_json, lambda: planned_data(found), lambda: (plan_tables(found),), written)
+    return INTERRUPTED if found.interrupted else exit_code(found.answer.status)
+
+
+def _write(found: Planned, output: str | None, svg: str | None) -> list[str]:
+    """Write plan and picture; returns what to say of it."""
+    from p2smt.report.text import printable
+
+    lines: list[str] = []
+    if found.plan is None:
+        return lines
+    if output is not None:
+        from p2smt.api.planning import write_training_plan
+
+        write_training_plan(found.plan, output)
+        lines.append(f"plan written to {printable(output)}")
+    if svg is not None:
+        from p2smt.report.training.picture import write_run_picture
+
+        write_run_picture(found.top, svg)
+        lines.append(f"picture written to {printable(svg)}")
+    return ["", *lines] if lines else []

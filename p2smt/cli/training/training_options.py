@@ -1,0 +1,67 @@
+"""Options that `estimate` and `plan` share, and what their values mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p2smt.cli import given
+from p2smt.cli.parameters import Text, option
+
+if TYPE_CHECKING:
+    from p2smt.cluster.topology import Topology
+    from p2smt.training.efficiency import Efficiency
+    from p2smt.training.strategy import Batch
+    from p2smt.training.transformer import Transformer
+
+MEMORY = option("SIZE", "Of a device, such as 76GB; default: all of it.")
+MODEL = option(
+    "NAME|FILE",
+    "A model such as llama-3-70b, a YAML file, or a config.json of Hugging Face.",
+    "-m",
+)
+SVG = option("FILE", "Draw the parts of the time, and which axis spans which level.")
+
+
+def memory_bytes(text: Text) -> int | None:
+    """What a device may hold, if that is given."""
+    from p2smt.units import parse_bytes
+
+    return None if text is None else parse_bytes(text, "--memory")
+
+
+@dataclass(frozen=True)
+class WorkloadOptions:
+    """How much is trained, and what a device reaches of its peak."""
+
+    global_batch: Text = option("N", "Sequences of an iteration, all devices.")
+    seq: Text = option("N", "Tokens of a sequence.")
+    efficiency: Text = option(
+        "NAME|FILE",
+        "What a framework reaches on the device, such as megatron-a100, nemo-h100, fsdp-h100, or "
+        "a file of calibrate --runs; default: that of --launcher on that device, else Megatron's.",
+    )
+
+    def of(self, model: Text) -> tuple[Transformer, Batch]:
+        """The model and the batch, which must be given."""
+        from p2smt.api.workload import read_model
+        from p2smt.errors import InputError
+        from p2smt.training.strategy import MAX_BATCH, Batch
+
+        if model is None:
+            raise InputError("model", "is missing", "give --model llama-3-70b or a file")
+        if self.global_batch is None:
+            raise InputError("global batch", "is missing", "give --global-batch 1024")
+        if self.seq is None:
+            raise InputError("sequence length", "is missing", "give --seq 8192")
+        batch = Batch(
+            given.count_of(self.global_batch, "--global-batch", MAX_BATCH),
+            given.count_of(self.seq, "--seq", MAX_BATCH),
+        )
+        return read_model(model), batch
+
+    def constants(self, topology: Topology, launcher: Text) -> Efficiency:
+        """The efficiency, or the default for the launcher on the device of the topology."""
+        from p2smt.api.efficiencies import efficiency_of
+
+        return efficiency_of(topology, self.efficiency, launcher or "")

@@ -1,1 +1,0 @@
-"""`p2smt verify`: plans (`verify_command`), programs and schedules."""

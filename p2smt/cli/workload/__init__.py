@@ -1,1 +1,0 @@
-"""`estimate` and `plan`: a model on a cluster."""
