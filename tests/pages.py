@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.imports import ROOT
 
@@ -32,6 +34,16 @@ def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, *lines = part.splitlines()
             yield command, lines
+
+
+def script(path: Path) -> Any:
+    """A module by its file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def with_programs(folder: Path) -> dict[str, str]:
@@ -73,3 +85,16 @@ def printed(command: str, folder: Path, environment: dict[str, str]) -> list[str
 def without_times(lines: list[str]) -> list[str]:
     """Lines whose times are masked: for what is measured."""
     return [MEASURED.sub("TIME", line) for line in lines]
+
+
+def complaints(pieces: Iterable[str], folder: Path) -> str:
+    """What mypy says of the pieces in a row, as one script; empty if nothing.
+
+    The cache is that of ``make types``, where it was run before.
+    """
+    script = folder / "script.py"
+    script.write_text("\n".join(pieces))
+    config = ("--config-file", str(ROOT / "pyproject.toml"), "--strict")
+    command = [sys.executable, "-m", "mypy", *config, str(script)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode else ""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 from pathlib import Path
-from types import ModuleType
 from typing import get_args
 
 import pytest
@@ -18,6 +16,7 @@ from p2smt.cluster.file_model import InSwitchModel, LevelModel, LinkModel, Piece
 from p2smt.cluster.topology import Algorithm, LinkKind
 from p2smt.plans.file_model import PlanModel
 from tests.cli.tools import cli
+from tests.pages import script
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -30,15 +29,6 @@ MODELS: tuple[type[BaseModel], ...] = (
     LevelErrorModel,
     DeviceModel,
 )
-
-
-def script(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_table_of_presets_is_up_to_date() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.imports import ROOT, files_below, module_of
+from tests.interpreter import python
 
 CODE = ("p2smt", "encodings")
 BESIDE = ("tests", "experiments")
@@ -105,16 +106,8 @@ def test_python_starts_in_the_root() -> None:
         "import encodings, sys, p2smt.encodings.placement.primes; "
         "sys.stdout.write(encodings.__file__)"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": "."},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    assert not Path(run.stdout).is_relative_to(ROOT / "encodings")
+    found = python("-c", code, environment={"PYTHONPATH": "."})
+    assert not Path(found).is_relative_to(ROOT / "encodings")
 
 
 def test_every_package_is_listed_for_installation() -> None:

@@ -7,8 +7,6 @@ import io
 import json
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from experiments.placement_448x.report.readme import claims_table
 from experiments.placement_448x.report.values import all_values
 from p2smt.cli import run
 from p2smt.cluster.file import preset_names
+from tests.interpreter import python
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -29,9 +28,7 @@ def block_after(opening: str) -> str:
 
 def printed_by(module: str) -> str:
     """What a script of the studies prints, started as the README says."""
-    command = [sys.executable, "-m", module]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout
+    return python("-m", module)
 
 
 def test_make_solve_prints_what_the_readme_shows(capsys: pytest.CaptureFixture[str]) -> None:

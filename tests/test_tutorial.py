@@ -17,7 +17,8 @@ from experiments.testbed.network import cluster, why_not
 from experiments.testbed.spec import NetworkSpec, Node
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.hosts import Hosts
-from tests.test_docs import DOCS, script
+from tests.pages import script
+from tests.test_docs import DOCS
 
 LIMIT_S = 600
 WHERE = """import os, runpy
@@ -30,7 +31,8 @@ THREADS = {"OMP_NUM_THREADS": "1"}
 
 @pytest.fixture(scope="module")
 def tutorial() -> ModuleType:
-    return script(DOCS / "tutorial.py")
+    module: ModuleType = script(DOCS / "tutorial.py")
+    return module
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,8 @@ import p2smt
 from p2smt.cluster.library import registry
 from p2smt.cluster.library.model import Added
 from tests.calibration.fixtures import INSIDE, TRUTH, made_samples, printed
-from tests.typed import complaints
+from tests.interpreter import python
+from tests.pages import complaints
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
@@ -72,6 +71,4 @@ def test_every_public_name_is_shown_or_is_known_not_to_be() -> None:
 def test_importing_loads_nothing_heavy() -> None:
     code = "import p2smt, sys; print([m for m in sys.argv[1:] if m in sys.modules])"
     heavy = ("pydantic", "numpy", "torch", "z3", "ortools", "scipy", "rich", "typer", "yaml")
-    command = [sys.executable, "-c", code, *heavy]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert python("-c", code, *heavy).strip() == "[]"

@@ -8,6 +8,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 import p2smt
 from p2smt.parallelism.request import Problem
 from p2smt.result import Status
+from tests.strategies.clusters import switches
 
 SPEEDS = {"dc": 5e9, "pod": 1.2e10, "rack": 2.5e10, "node": 5e10, "gpu": 3e11}
 
@@ -15,13 +16,8 @@ SPEEDS = {"dc": 5e9, "pod": 1.2e10, "rack": 2.5e10, "node": 5e10, "gpu": 3e11}
 def cluster(*sizes: int) -> p2smt.Topology:
     """The innermost of these levels, as switches of the textbook."""
     names = list(SPEEDS)[-len(sizes) :]
-    return p2smt.Topology(
-        "deep",
-        tuple(
-            p2smt.Level(n, size, p2smt.Link(p2smt.LinkKind.SWITCH, (p2smt.Piece("one", 5e-6, b),)))
-            for n, size, b in zip(names, sizes, (SPEEDS[n] for n in names), strict=True)
-        ),
-    )
+    levels = [(name, size, SPEEDS[name]) for name, size in zip(names, sizes, strict=True)]
+    return switches(*levels, latency_s=5e-6)
 
 
 FOUR = Problem(

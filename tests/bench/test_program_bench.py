@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.scene import Scene
 from p2smt.encodings.program import reachable
@@ -16,6 +15,7 @@ from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Hierarchy
 from p2smt.result import SearchLimits, Status
 from p2smt.search.programs import Task, best_program, list_programs
+from tests.strategies.clusters import switches
 
 LENGTH = 5
 FACTORS = [(16, 8), (16, 32, 8), (16, 16, 32, 8)]
@@ -42,11 +42,9 @@ def fresh(*arguments: Any) -> Callable[[], Round]:
 def scene(factors: tuple[int, ...]) -> Scene:
     """One axis over all devices of a tree of switches, ten times slower per level outwards."""
     names = ("earth", "land", "region", "hall", "pod", "rack", "node", "gpu")[-len(factors) :]
-    levels = tuple(
-        Level(name, size, Link(LinkKind.SWITCH, (Piece("simple", 1e-6, 1e9 * 10**j),)))
-        for j, (name, size) in enumerate(zip(names, factors, strict=True))
-    )
-    return Scene.of(Topology("bench", levels), Placement((factors,)), [0])
+    named = zip(names, factors, strict=True)
+    levels = [(name, size, 1e9 * 10**j) for j, (name, size) in enumerate(named)]
+    return Scene.of(switches(*levels), Placement((factors,)), [0])
 
 
 @by_depth

@@ -12,6 +12,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 import p2smt
 from p2smt.plans.check.plan import check_plan
 from p2smt.plans.file import plan_data, read_plan
+from tests.strategies.clusters import switches
 
 COMMAND = (
     *("solve", "--topology", "azure-ndv4:4", "--axes", "dp=8,tp=4"),
@@ -34,15 +35,8 @@ def test_solve_command(benchmark: BenchmarkFixture) -> None:
 
 def test_check_plan_of_1024_devices(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
     """A three-step all-reduce over 4 x 256 devices, device by device with packed bits."""
-    levels = tuple(
-        p2smt.Level(
-            name, size, p2smt.Link(p2smt.LinkKind.SWITCH, (p2smt.Piece("one", 0.0, speed),))
-        )
-        for name, size, speed in (("node", 4, 1e9), ("gpu", 256, 1e11))
-    )
-    problem = p2smt.Problem(
-        p2smt.Topology("wide", levels), p2smt.parse_axes("dp=1024"), (p2smt.reduce("dp=1GiB"),)
-    )
+    topology = switches(("node", 4, 1e9), ("gpu", 256, 1e11), latency_s=0.0)
+    problem = p2smt.Problem(topology, p2smt.parse_axes("dp=1024"), (p2smt.reduce("dp=1GiB"),))
     solution = p2smt.solve(problem, top=1)
     assert solution.best is not None
     assert len(solution.best.requests[0].program or ()) == 3

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.cluster.topology import (
@@ -108,7 +108,6 @@ def test_each_invariant_is_enforced(case: str) -> None:
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple)
 
 
-@settings(derandomize=True, deadline=None)
 @given(SIZES)
 def test_coordinates_are_a_bijection_in_order(sizes: tuple[int, ...]) -> None:
     topology = cluster(*sizes)
@@ -116,7 +115,6 @@ def test_coordinates_are_a_bijection_in_order(sizes: tuple[int, ...]) -> None:
     assert found == list(product(*(range(size) for size in sizes)))
 
 
-@settings(derandomize=True, deadline=None)
 @given(SIZES)
 def test_devices_under_a_level(sizes: tuple[int, ...]) -> None:
     topology = cluster(*sizes)

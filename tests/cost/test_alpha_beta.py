@@ -27,7 +27,7 @@ from tests.tiers import examples_of
 # Against the oracle -----------------------------------------------------------------------
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(120))
+@settings(max_examples=examples_of(120))
 @given(cases(), PAYLOADS)
 def test_closed_form_is_the_cost_of_all_messages(case: Case, payload: float) -> None:
     for digits, grouping, groups in steps(case):
@@ -37,7 +37,7 @@ def test_closed_form_is_the_cost_of_all_messages(case: Case, payload: float) -> 
             assert same(model.time(payload).seconds, best), (grouping, operation, ways)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(250))
+@settings(max_examples=examples_of(250))
 @given(cases(), PAYLOADS, st.sampled_from(Algorithm))
 def test_each_algorithm_costs_its_messages(
     case: Case, payload: float, algorithm: Algorithm
@@ -53,7 +53,7 @@ def test_each_algorithm_costs_its_messages(
             assert same(time.seconds, expected), (grouping, operation)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
+@settings(max_examples=examples_of(100))
 @given(cases(), PAYLOADS)
 def test_a_step_knows_the_wire_time_of_each_level(case: Case, payload: float) -> None:
     for digits, grouping, groups in steps(case):
@@ -67,7 +67,7 @@ def test_a_step_knows_the_wire_time_of_each_level(case: Case, payload: float) ->
             assert max(time.level_wire_s) == time.wire_s
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
+@settings(max_examples=examples_of(60))
 @given(cases(), PAYLOADS, st.integers(2, 64))
 def test_a_step_in_parts_is_never_faster(case: Case, payload: float, parts: int) -> None:
     for digits, grouping, _ in steps(case):
@@ -77,7 +77,7 @@ def test_a_step_in_parts_is_never_faster(case: Case, payload: float, parts: int)
             assert parts * part >= whole * (1 - 1e-12)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(150))
+@settings(max_examples=examples_of(150))
 @given(cases(), PAYLOADS)
 def test_send_costs_its_messages(case: Case, payload: float) -> None:
     digits = digits_of(case.placement, case.axes)
@@ -93,7 +93,7 @@ def test_send_costs_its_messages(case: Case, payload: float) -> None:
 # Properties -------------------------------------------------------------------------------
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(200))
+@settings(max_examples=examples_of(200))
 @given(cases(), PAYLOADS)
 def test_dropped_strides_never_change_a_cost(case: Case, payload: float) -> None:
     for digits, grouping, _ in steps(case):
@@ -108,7 +108,7 @@ def test_dropped_strides_never_change_a_cost(case: Case, payload: float) -> None
     assert same_ways(one, send_model(case.topology, relevant, RequestKind.SEND), payload)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
+@settings(max_examples=examples_of(60))
 @given(cases(), st.lists(st.floats(0, 1e12), min_size=2, max_size=4))
 def test_more_bytes_never_cost_less(case: Case, payloads: list[float]) -> None:
     for digits, grouping, _ in steps(case):

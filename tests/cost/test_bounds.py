@@ -61,7 +61,7 @@ def at_most(bound: float, seconds: float) -> bool:
     return bound <= seconds * (1 + 1e-9) + 1e-12
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(400))
+@settings(max_examples=examples_of(400))
 @given(cases(), PAYLOADS)
 def test_no_program_beats_the_bound(case: Case, payload: int) -> None:
     digits = digits_of(case.placement, case.axes)
@@ -72,7 +72,7 @@ def test_no_program_beats_the_bound(case: Case, payload: int) -> None:
         assert at_most(bound, best), kind
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
+@settings(max_examples=examples_of(100))
 @given(cases(), PAYLOADS, st.sampled_from(RequestKind))
 def test_the_bound_needs_only_the_relevant_digits(
     case: Case, payload: int, kind: RequestKind
@@ -83,7 +83,7 @@ def test_the_bound_needs_only_the_relevant_digits(
     assert one == pytest.approx(other, rel=1e-12)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
+@settings(max_examples=examples_of(60))
 @given(cases(), PAYLOADS)
 def test_requests_of_one_step_are_their_own_bound(case: Case, payload: int) -> None:
     topology, digits = case.topology, digits_of(case.placement, case.axes)

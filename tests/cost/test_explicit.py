@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from random import Random
 
 import numpy as np
@@ -11,18 +12,50 @@ from hypothesis import strategies as st
 
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import regular_model, step_model
 from p2smt.cost.loads.footprint import regular_footprint
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
-from p2smt.cost.loads.level_use import Along
+from p2smt.cost.loads.level_use import Along, Footprint
 from p2smt.programs.parts import by_size
 from tests.cost.steps import OPERATIONS, PAYLOADS, SHUFFLES, only, pieces, same, same_ways, steps
 from tests.oracles import cost as oracle
 from tests.strategies.topologies import Case, cases
 from tests.tiers import examples_of
 
+Walks = Sequence[Sequence[int]]
+"""Groups of devices, each in the order in which a library walks through it."""
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
+
+def cost_their_messages(
+    topology: Topology,
+    footprint: Footprint,
+    walked: Walks,
+    operations: Iterable[Operation],
+    payload: float,
+) -> None:
+    for operation in operations:
+        seconds = step_model(topology, footprint, operation).time(payload).seconds
+        best, ways = oracle.best_seconds(topology, walked, operation, payload)
+        if operation in (Collective.REDUCE, Collective.BROADCAST):
+            # both directions of every port are charged, though a chain's ends use one
+            assert seconds >= best * (1 - 1e-9), (operation, ways)
+        else:
+            assert same(seconds, best), (operation, ways)
+
+
+def load_these_links(topology: Topology, footprint: Footprint, walked: Walks) -> None:
+    for operation in (Collective.ALL_REDUCE, Collective.ALL_GATHER):
+        time = step_model(topology, footprint, operation).time(997.0)
+        if max(map(len, walked)) == 1:
+            assert time.wire_s == 0
+            continue
+        way = Algorithm(time.algorithm)
+        expected = oracle.level_seconds(topology, walked, operation, way, time.protocol, 997.0)
+        assert time.level_wire_s == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=examples_of(100))
 @given(cases(), PAYLOADS, st.booleans())
 def test_device_by_device_agrees_with_the_closed_form(
     case: Case, payload: float, joins_nodes: bool
@@ -37,7 +70,7 @@ def test_device_by_device_agrees_with_the_closed_form(
             assert same_ways(model, closed, payload), (grouping, operation)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
+@settings(max_examples=examples_of(100))
 @given(cases())
 def test_both_footprints_say_the_same_of_a_matrix(case: Case) -> None:
     for digits, grouping, groups in steps(case):
@@ -51,7 +84,7 @@ def test_both_footprints_say_the_same_of_a_matrix(case: Case) -> None:
                 assert same(one.drawn(along), other.drawn(along)), (one, other)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
+@settings(max_examples=examples_of(100))
 @given(cases(), PAYLOADS, SHUFFLES)
 def test_sends_of_any_rank_order_cost_their_messages(
     case: Case, payload: float, shuffle: Random
@@ -64,7 +97,7 @@ def test_sends_of_any_rank_order_cost_their_messages(
     assert same(time.seconds, best)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
+@settings(max_examples=examples_of(100))
 @given(cases(), PAYLOADS, st.booleans(), SHUFFLES)
 def test_groups_of_any_rank_order_cost_their_messages(
     case: Case, payload: float, joins_nodes: bool, shuffle: Random
@@ -75,17 +108,10 @@ def test_groups_of_any_rank_order_cost_their_messages(
         groups = np.array(order).reshape(-1, case.placement.axis_sizes[case.axes[0]])
         footprint = explicit_footprint(case.topology, groups, joins_nodes)
         walked = [oracle.walk(case.topology, row, joins_nodes) for row in groups.tolist()]
-        for operation in OPERATIONS:
-            seconds = step_model(case.topology, footprint, operation).time(payload).seconds
-            best, ways = oracle.best_seconds(case.topology, walked, operation, payload)
-            if operation in (Collective.REDUCE, Collective.BROADCAST):
-                # both directions of every port are charged, though a chain's ends use one
-                assert seconds >= best * (1 - 1e-9), (operation, ways)
-            else:
-                assert same(seconds, best), (operation, ways)
+        cost_their_messages(case.topology, footprint, walked, OPERATIONS, payload)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
+@settings(max_examples=examples_of(60))
 @given(cases(), st.sampled_from([Algorithm.RING, Algorithm.TREE]), st.booleans(), SHUFFLES)
 def test_rings_and_trees_of_any_rank_order_load_these_links(
     case: Case, algorithm: Algorithm, joins_nodes: bool, shuffle: Random
@@ -95,17 +121,10 @@ def test_rings_and_trees_of_any_rank_order_load_these_links(
     groups = np.array(devices).reshape(-1, case.placement.axis_sizes[case.axes[0]])
     footprint = explicit_footprint(topology, groups, joins_nodes)
     walked = [oracle.walk(topology, row, joins_nodes) for row in groups.tolist()]
-    for operation in (Collective.ALL_REDUCE, Collective.ALL_GATHER):
-        time = step_model(topology, footprint, operation).time(997.0)
-        if groups.shape[1] == 1:
-            assert time.wire_s == 0
-            continue
-        way = Algorithm(time.algorithm)
-        expected = oracle.level_seconds(topology, walked, operation, way, time.protocol, 997.0)
-        assert time.level_wire_s == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    load_these_links(topology, footprint, walked)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(150))
+@settings(max_examples=examples_of(150))
 @given(cases(), PAYLOADS, st.booleans(), SHUFFLES)
 def test_groups_of_several_sizes_share_links(
     case: Case, payload: float, joins_nodes: bool, shuffle: Random
@@ -119,16 +138,10 @@ def test_groups_of_several_sizes_share_links(
     footprint = explicit_footprint(topology, by_size(groups), joins_nodes)
     assert footprint.mixed == (len({len(row) for row in groups}) > 1)
     walked = [oracle.walk(topology, row, joins_nodes) for row in groups]
-    for operation in Collective:
-        seconds = step_model(topology, footprint, operation).time(payload).seconds
-        best, ways = oracle.best_seconds(topology, walked, operation, payload)
-        if operation in (Collective.REDUCE, Collective.BROADCAST):
-            assert seconds >= best * (1 - 1e-9), (operation, ways)
-        else:
-            assert same(seconds, best), (operation, ways)
+    cost_their_messages(topology, footprint, walked, Collective, payload)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
+@settings(max_examples=examples_of(60))
 @given(cases(), st.sampled_from([Algorithm.RING, Algorithm.TREE]), st.booleans(), SHUFFLES)
 def test_rings_and_trees_of_several_sizes_load_these_links(
     case: Case, algorithm: Algorithm, joins_nodes: bool, shuffle: Random
@@ -140,11 +153,7 @@ def test_rings_and_trees_of_several_sizes_load_these_links(
         return
     footprint = explicit_footprint(topology, by_size(groups), joins_nodes)
     walked = [oracle.walk(topology, row, joins_nodes) for row in groups]
-    for operation in (Collective.ALL_REDUCE, Collective.ALL_GATHER):
-        time = step_model(topology, footprint, operation).time(997.0)
-        way = Algorithm(time.algorithm)
-        expected = oracle.level_seconds(topology, walked, operation, way, time.protocol, 997.0)
-        assert time.level_wire_s == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    load_these_links(topology, footprint, walked)
 
 
 def test_a_larger_group_and_a_smaller_one_on_one_uplink() -> None:

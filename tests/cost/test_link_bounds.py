@@ -37,7 +37,7 @@ def bound(topology: Topology, matrix: Matrix, kind: RequestKind, payload: int = 
     return link_bound_s(topology, digits_of(Placement(matrix), [0]), kind, payload)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(400))
+@settings(max_examples=examples_of(400))
 @given(cases(), PAYLOADS)
 def test_the_links_take_no_longer_than_any_price(case: Case, payload: int) -> None:
     digits = digits_of(case.placement, case.axes)
@@ -48,7 +48,7 @@ def test_the_links_take_no_longer_than_any_price(case: Case, payload: int) -> No
         assert twice == pytest.approx(2 * links, rel=1e-12)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(200))
+@settings(max_examples=examples_of(200))
 @given(cases(), st.sampled_from(RequestKind))
 def test_neither_latency_nor_algorithm_counts(case: Case, kind: RequestKind) -> None:
     digits = digits_of(case.placement, case.axes)
@@ -98,7 +98,7 @@ def groups_of(case: Case) -> list[list[int]]:
     return [list(map(int, group)) for group in case.placement.groups(case.axes)]
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(250))
+@settings(max_examples=examples_of(250))
 @given(cases(8))
 def test_no_flow_over_all_ways_at_once_is_faster(case: Case) -> None:
     """A reduce-scatter is an all-gather backwards; both after each other are an all-reduce."""
@@ -117,7 +117,7 @@ def test_no_flow_over_all_ways_at_once_is_faster(case: Case) -> None:
             assert at_most(lines_bound_s(topology, lines, kind, 1000), least)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(100))
+@settings(max_examples=examples_of(100))
 @given(cases(8), st.integers(0, 2**32))
 def test_ranks_in_any_order_are_bounded_too(case: Case, seed: int) -> None:
     topology = hardware(case.topology)
@@ -159,7 +159,7 @@ def random_all_reduce(topology: Topology, groups: list[list[int]], seed: int, pa
     return max(count / network.rates[name] for name, count in load.items())
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(300))
+@settings(max_examples=examples_of(300))
 @given(cases(9), st.integers(0, 2**32), st.integers(1, 8))
 def test_no_random_schedule_is_faster(case: Case, seed: int, parts: int) -> None:
     topology, groups = hardware(case.topology), groups_of(case)

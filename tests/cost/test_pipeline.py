@@ -55,14 +55,14 @@ def any_steps(draw: st.DrawFn) -> list[SimStep]:
 # Against the simulator --------------------------------------------------------------------
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(300))
+@settings(max_examples=examples_of(300))
 @given(any_steps())
 def test_one_chunk_takes_the_sum_of_its_steps(steps: list[SimStep]) -> None:
     assert timed(steps, 1) == sum(step.seconds for step in steps)
     assert simulated_s(steps, 1) == pytest.approx(timed(steps, 1))
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(300))
+@settings(max_examples=examples_of(300))
 @given(st.lists(st.tuples(SECONDS, st.sampled_from([0.25, 1.0, 4.0])), max_size=5), CHUNKS)
 def test_exact_where_no_steps_share_a_level(times: list[tuple[float, float]], chunks: int) -> None:
     levels = range(len(times))
@@ -74,7 +74,7 @@ def test_exact_where_no_steps_share_a_level(times: list[tuple[float, float]], ch
         assert simulated_s(steps, chunks) == pytest.approx(timed(steps, chunks))
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(300))
+@settings(max_examples=examples_of(300))
 @given(SECONDS, SECONDS, SECONDS, SECONDS, SECONDS, SECONDS, CHUNKS)
 def test_exact_where_one_step_dominates(
     before_s: float,
@@ -95,7 +95,7 @@ def test_exact_where_one_step_dominates(
     assert simulated_s(steps, chunks) == pytest.approx(timed(steps, chunks))
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(400))
+@settings(max_examples=examples_of(400))
 @given(any_steps(), CHUNKS)
 def test_never_below_what_steps_and_links_allow(steps: list[SimStep], chunks: int) -> None:
     """Both bounds hold for every execution; the formula exceeds their maximum by less than the
@@ -174,7 +174,7 @@ def programs(kind: RequestKind, factors: tuple[int, ...], length: int) -> tuple[
     return list_programs(task, SearchLimits())[0].value or ()
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
+@settings(max_examples=examples_of(60))
 @given(cases(), st.sampled_from([1, 1000, 10**6]), CHUNKS, st.sampled_from(KINDS))
 def test_no_pipelined_program_beats_the_links(
     case: Case, payload: int, chunks: int, kind: RequestKind

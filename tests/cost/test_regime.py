@@ -12,27 +12,10 @@ from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import program_s
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import parse_program
+from tests.strategies.clusters import switches
 from tests.strategies.topologies import Case, cases
 
-
-def cluster(*levels: tuple[str, int, float, str], latency_s: float = 1e-6) -> p2smt.Topology:
-    """Switch levels: name, size, bytes per second, fabric."""
-    return p2smt.Topology(
-        "made",
-        tuple(
-            p2smt.Level(
-                name,
-                size,
-                p2smt.Link(
-                    p2smt.LinkKind.SWITCH, (p2smt.Piece("one", latency_s, rate),), fabric=fabric
-                ),
-            )
-            for name, size, rate, fabric in levels
-        ),
-    )
-
-
-THREE = cluster(
+THREE = switches(
     ("pod", 2, 1e9, "infiniband"), ("node", 4, 1e9, "infiniband"), ("gpu", 8, 1e11, "nvlink4")
 )
 
@@ -64,16 +47,18 @@ def test_the_regime_is_the_level_that_is_waited_for(
 
 def test_levels_are_told_apart_by_the_fabrics_that_join_nodes() -> None:
     assert [level_regime(THREE, j) for j in range(3)] == ["pod", CARDS, NODE_LINKS]
-    plain = cluster(("node", 4, 1e9, ""), ("gpu", 8, 1e11, ""))
+    plain = switches(("node", 4, 1e9, ""), ("gpu", 8, 1e11, ""))
     assert [level_regime(plain, j) for j in range(2)] == [CARDS, NODE_LINKS]
-    assert level_regime(cluster(("gpu", 8, 1e11, "")), 0) == NODE_LINKS
-    islands = cluster(("node", 2, 1e9, "ethernet"), ("numa", 2, 1e10, "pcie"), ("gpu", 2, 1e11, ""))
+    assert level_regime(switches(("gpu", 8, 1e11, "")), 0) == NODE_LINKS
+    islands = switches(
+        ("node", 2, 1e9, "ethernet"), ("numa", 2, 1e10, "pcie"), ("gpu", 2, 1e11, "")
+    )
     assert [level_regime(islands, j) for j in range(3)] == [CARDS, NODE_LINKS, NODE_LINKS]
 
 
 def test_many_small_hops_are_latency_though_each_link_is_slow() -> None:
     """Of 2 x 31 hops of 100 us beside 1 ms of bytes, 6.2 ms are latency."""
-    topology = cluster(("node", 32, 1e9, "ethernet"), ("gpu", 1, 1e9, "nvlink4"), latency_s=1e-4)
+    topology = switches(("node", 32, 1e9, "ethernet"), ("gpu", 1, 1e9, "nvlink4"), latency_s=1e-4)
     ring = topology.running((p2smt.Algorithm.RING,))
     assert regime_of(ring, ((32, 1),), "500kB") == LATENCY
     assert regime_of(ring, ((32, 1),), "50MB") == CARDS

@@ -16,15 +16,14 @@ from p2smt.cost.loads.footprint import Digits, regular_footprint
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.cost.loads.rings import node_order, parallel_rings
 from p2smt.programs.program import Grouping
+from tests.strategies.clusters import switch
 
 ALL_REDUCE = RequestKind.ALL_REDUCE
 RING_ONLY = ((Collective.ALL_REDUCE, Algorithm.RING),)
 
 
 def level(name: str, size: int, fabric: str, rate: float = 1.0, latency: float = 0.0) -> Level:
-    return Level(
-        name, size, Link(LinkKind.SWITCH, (Piece("simple", latency, rate),), fabric=fabric)
-    )
+    return Level(name, size, switch(rate, latency, fabric=fabric))
 
 
 def rings(*levels: Level) -> Topology:

@@ -12,16 +12,9 @@ from hypothesis import strategies as st
 
 from p2smt.errors import InputError
 from p2smt.files.json_text import MAX_DIGITS, loads, parse_json, read_json
+from tests.strategies.json_values import LEAVES, json_values
 
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=10,
-)
+JSON = json_values(leaves=LEAVES | st.floats(allow_nan=False, allow_infinity=False))
 
 
 @given(JSON)

@@ -23,6 +23,7 @@ from p2smt.parallel_search.engine import SearchOutcome, WorkerDied
 from p2smt.parallel_search.engines.processes import Processes
 from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, CubeVerdict, Member, Skeleton
 from p2smt.result import Status
+from tests.interpreter import ran
 from tests.parallel_search.slices import EACH, Slices, marked, workers_of
 from tests.tiers import but_the_first
 
@@ -243,14 +244,7 @@ def test_a_script_without_guard_is_told(tmp_path: Path) -> None:
         "space = Slices(2)\n"
         "search(space, Processes(space, 1))\n"
     )
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    done = ran(sys.executable, str(script), environment={"PYTHONPATH": os.getcwd()})
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert ExecutionError.__name__ in last

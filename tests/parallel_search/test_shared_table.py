@@ -5,8 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import ENOLCK
@@ -16,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from p2smt.parallel_search.shared_table import SharedTable, new_table, shared_table
+from tests.interpreter import python
 
 
 def nothing() -> None:
@@ -190,13 +189,8 @@ def test_what_a_killed_process_left_is_removed(
     """Where tables have names: by their process, if that is gone, and by nothing else."""
     monkeypatch.delattr(os, "O_TMPFILE")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    gone = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    names = [f"p2smt-table-{number}-x.jsonl" for number in (int(gone.stdout), os.getpid())]
+    gone = python("-c", "import os; print(os.getpid())")
+    names = [f"p2smt-table-{number}-x.jsonl" for number in (int(gone), os.getpid())]
     for name in (*names, "p2smt-table-x.jsonl", "p2smt-1.jsonl"):
         (tmp_path / name).touch()
     with new_table():

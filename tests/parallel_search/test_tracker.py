@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+
+from tests.interpreter import ran
 
 LEFT = """
 import multiprocessing, os, signal
@@ -20,7 +21,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.parametrize("quiet", [True, False])
 def test_what_a_killed_process_leaves_is_freed_without_a_word(quiet: bool) -> None:
     """Without the product's call Python prints a warning: else this would test nothing."""
-    command = [sys.executable, "-c", LEFT.format(quiet=quiet)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(sys.executable, "-c", LEFT.format(quiet=quiet))
     assert done.returncode < 0
     assert ("leaked semaphore" in done.stderr) is not quiet

@@ -189,7 +189,7 @@ def _topology(sizes: list[int]) -> Topology:
     return Topology("t", tuple(Level(f"l{i + 1}", n, SWITCH) for i, n in enumerate(sizes)))
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(200))
+@settings(max_examples=examples_of(200))
 @given(FACTORS, INSTRUCTIONS, st.sampled_from(EVERY_KIND))
 def test_on_equal_slices_all_is_as_on_a_matrix(
     factors: list[int], drawn: list[tuple[Collective, int]], kind: RequestKind
@@ -232,7 +232,7 @@ DRAWN = st.lists(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(500))
+@settings(max_examples=examples_of(500))
 @given(GROUPS, DRAWN, st.sampled_from(EVERY_KIND))
 def test_any_group_agrees_with_sets(
     group: list[int], drawn: list[Instruction], kind: RequestKind

@@ -171,7 +171,7 @@ def programs(draw: st.DrawFn) -> tuple[RequestKind, tuple[int, ...], list[Step]]
     return kind, factors, steps
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(400))
+@settings(max_examples=examples_of(400))
 @given(programs())
 def test_random_programs_agree(case: tuple[RequestKind, tuple[int, ...], list[Step]]) -> None:
     kind, factors, steps = case
@@ -188,7 +188,7 @@ def loose_steps(draw: st.DrawFn, devices: int) -> Step:
     return step(draw(st.sampled_from(Collective)), *groups)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(300))
+@settings(max_examples=examples_of(300))
 @given(st.sampled_from(KINDS), st.lists(loose_steps(6), max_size=5))
 def test_any_groups_agree(kind: RequestKind, steps: list[Step]) -> None:
     agrees(kind, 6, steps)

@@ -17,7 +17,7 @@ from tests.strategies.redistributions import ArrayScene, array_scenes, random_st
 from tests.tiers import examples_of
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(200))
+@settings(max_examples=examples_of(200))
 @given(array_scenes())
 def test_groups_differ_in_their_digits_only(scene: ArrayScene) -> None:
     """Members are row-major over the digits, and every device is in one group."""
@@ -38,7 +38,7 @@ def test_groups_differ_in_their_digits_only(scene: ArrayScene) -> None:
         assert [tuple(row) for row in rows[:, digits].tolist()] == list(expected)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(200))
+@settings(max_examples=examples_of(200))
 @given(array_scenes())
 def test_a_layout_and_its_state_say_the_same(scene: ArrayScene) -> None:
     frame = scene.frame

@@ -135,7 +135,7 @@ def normal_form(shuffle: Random, frame: Frame) -> list[ArrayStep]:
     return steps
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(300))
+@settings(max_examples=examples_of(300))
 @given(array_scenes())
 def test_the_normal_form_never_holds_more_than_source_or_destination(scene: ArrayScene) -> None:
     """slice*; (all-to-all or permute)*; gather*: the theorem of arXiv 2112.01075."""

@@ -255,20 +255,33 @@ def test_a_contribution_that_is_summed_twice() -> None:
     assert (wrong.kind, wrong.step) == (K.SUMMED_TWICE, 1)
 
 
-def test_values_of_different_elements_are_not_added() -> None:
-    one = ends("a=2,b=2", (4, 4), "S(b),R;P(a)", "S(b),R")
-    step = AllReduce(ArrayState(((1,), ()), (0, 1)), ArrayState(((1,), ())))
-    found = first_wrong(one.frame, step.before, [(step, ())], step.after)
-    assert found is not None
-    assert found.kind is K.SUMMED_APART
+SQUARE = ("a=2,b=2", (4, 4))
 
 
-def test_a_contribution_that_is_lost() -> None:
-    one = ends("a=2,b=2", (4, 4), "R,R;P(a)", "R,R")
-    step = LocalSlice(ArrayState(((), ()), (0,)), ArrayState(((0,), ())))
+@pytest.mark.parametrize(
+    ("one", "step", "kind"),
+    [
+        (  # values of different elements are not added
+            ends(*SQUARE, "S(b),R;P(a)", "S(b),R"),
+            AllReduce(ArrayState(((1,), ()), (0, 1)), ArrayState(((1,), ()))),
+            K.SUMMED_APART,
+        ),
+        (  # a contribution is lost
+            ends(*SQUARE, "R,R;P(a)", "R,R"),
+            LocalSlice(ArrayState(((), ()), (0,)), ArrayState(((0,), ()))),
+            K.CONTRIBUTIONS,
+        ),
+        (  # an inner digit is gathered first
+            ends("a=2,b=2", (8, 2), "S(a,b),R", "S(b),R"),
+            AllGather(ArrayState(((0, 1), ())), ArrayState(((1,), ()))),
+            K.ELEMENTS,
+        ),
+    ],
+)
+def test_a_wrong_step(one: Ends, step: ArrayStep, kind: K) -> None:
     found = first_wrong(one.frame, step.before, [(step, ())], step.after)
     assert found is not None
-    assert found.kind is K.CONTRIBUTIONS
+    assert found.kind is kind
 
 
 def test_steps_that_do_not_follow_each_other() -> None:
@@ -277,14 +290,6 @@ def test_steps_that_do_not_follow_each_other() -> None:
     found = first_wrong(one.frame, one.source, [(step, ())], step.after)
     assert found is not None
     assert found.kind is K.SEQUENCE
-
-
-def test_an_inner_digit_gathered_first_is_wrong() -> None:
-    one = ends("a=2,b=2", (8, 2), "S(a,b),R", "S(b),R")
-    step = AllGather(one.source, one.target)
-    found = first_wrong(one.frame, one.source, [(step, ())], one.target)
-    assert found is not None
-    assert found.kind is K.ELEMENTS
 
 
 def test_nested_chunks_of_two_axes_do_not_gather_at_once() -> None:

@@ -209,7 +209,7 @@ def test_nested_chunks_move_one_axis_at_a_time() -> None:
     Permute(at((), (0,)), at((), (1,))).check(frame)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(300))
+@settings(max_examples=examples_of(300))
 @given(array_scenes())
 def test_random_steps_keep_what_the_table_says(scene: ArrayScene) -> None:
     """Local bytes: 1/G by slice and reduce-scatter, G by all-gather, else as before."""

@@ -37,7 +37,7 @@ def test_spaces_and_the_default_reduction_are_read() -> None:
     assert layout_text(found, MESH) == "S(dp,tp),R;P(ep)"
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(300))
+@settings(max_examples=examples_of(300))
 @given(array_scenes())
 def test_what_is_written_is_read_back(scene: ArrayScene) -> None:
     frame = scene.frame

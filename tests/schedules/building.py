@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
-from p2smt.collectives.contract import Contract
+from p2smt.collectives.contract import Contract, Contribution, Goal
 from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Step, StepRef
 
 
 def at(text: str, rank: int, count: int = 1, *, packet: bool = False) -> Span:
     """``at("o2", 1)``: output chunk 2 of rank 1."""
     return Span(rank, Buffer(text[0]), int(text[1:]), count, packet)
+
+
+def custom(inputs: Sequence[int], *goals: tuple[int, int, int, int]) -> Contract:
+    """So many input chunks on each rank; goals are (rank, output chunk, rank, input chunk)."""
+    starts = (tuple(Contribution(rank, c) for c in range(n)) for rank, n in enumerate(inputs))
+    wanted = (Goal(rank, c, (Contribution(of, source),)) for rank, c, of, source in goals)
+    return Contract("custom", tuple(starts), tuple(wanted))
 
 
 class Blocks:
@@ -87,8 +94,3 @@ class Blocks:
             for given, output in zip(contract.starts, outputs, strict=True)
         )
         return Schedule(name, contract, sizes, tuple(self.steps), **more)
-
-
-def without_order(step: Step) -> Step:
-    """The step with program order switched off: it may run from the start of its rank."""
-    return replace(step, after=())

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from p2smt.collectives import contract as contracts
-from p2smt.collectives.contract import Contribution, Goal
+from p2smt.collectives.contract import Contract
 from p2smt.schedules.classics import CLASSICS, classic
 from p2smt.schedules.model import Schedule, StepRef
-from tests.schedules.building import Blocks, at
+from tests.schedules.building import Blocks, at, custom
 
 
 def ring_all_reduce(ranks: int) -> Schedule:
@@ -218,9 +218,46 @@ def custom_shift() -> Schedule:
             blocks.send(rank, channel, there, f"i{channel}", channel=channel)
             came = (rank - 1) % 3
             blocks.receive("r", rank, 2 + channel, came, f"o{channel}", channel=channel)
-    starts = tuple(tuple(Contribution(r, c) for c in (0, 1)) for r in range(3))
-    goals = [Goal(r, c, (Contribution((r - 1) % 3, c),)) for r in range(3) for c in (0, 1)]
-    return blocks.schedule("shift", contracts.Contract("custom", starts, tuple(goals)))
+    goals = [(rank, c, (rank - 1) % 3, c) for rank in range(3) for c in (0, 1)]
+    return blocks.schedule("shift", custom((2, 2, 2), *goals))
+
+
+def exchange(messages: int) -> Schedule:
+    """Two ranks that first send all they have, then receive: needs as much depth."""
+    blocks = Blocks()
+    for rank in (0, 1):
+        for chunk in range(messages):
+            blocks.send(rank, 0, 1 - rank, f"i{chunk}")
+        for chunk in range(messages):
+            own, other = rank * messages + chunk, (1 - rank) * messages + chunk
+            blocks.copy(rank, 0, f"i{chunk}", f"o{own}")
+            blocks.receive("r", rank, 0, 1 - rank, f"o{other}", line=7)
+    return blocks.schedule("exchange", contracts.contract("allgather", 2, messages, in_place=False))
+
+
+def one_to_one() -> Contract:
+    """Rank 1 is to hold rank 0's input."""
+    return custom((1, 0), (1, 0, 0, 0))
+
+
+def put(*, signal: bool = True, packet: bool = False, **more: bool) -> Schedule:
+    """Rank 0 writes into rank 1's scratch, which copies it to its output."""
+    blocks, posts = Blocks(), ("c",) if signal else ()
+    there = at("s0", 1, packet=packet)
+    blocks.add(0, 0, "put", reads=(at("i0", 0),), writes=(there,), posts=posts, line=4, **more)
+    blocks.add(1, 0, "copy", reads=(there,), writes=(at("o0", 1),), awaits=posts)
+    return blocks.schedule("put", one_to_one(), scratch=1)
+
+
+def meeting(*, barrier: bool = True) -> Schedule:
+    """Two blocks of a rank exchange chunks through scratch, with a barrier between."""
+    blocks = Blocks()
+    for block in (0, 1):
+        blocks.copy(0, block, f"i{block}", f"s{block}")
+        if barrier:
+            blocks.add(0, block, "barrier", count=0, barrier="b")
+        blocks.copy(0, block, f"s{1 - block}", f"o{block}")
+    return blocks.schedule("meeting", custom((2,), (0, 0, 0, 1), (0, 1, 0, 0)), scratch=2)
 
 
 SMALL: Mapping[str, Callable[[], Schedule]] = {

@@ -33,6 +33,7 @@ from p2smt.search.programs_pipelined import Listings, SoughtProgram
 from p2smt.search.warm_start import known_programs, least_known
 from p2smt.solvers.questions import Solver
 from tests.oracles.nests import Block, least_limited_nest, least_nest, tilings
+from tests.strategies.clusters import switches
 from tests.tiers import examples_of
 
 KINDS = [kind for kind in RequestKind if kind.has_programs]
@@ -43,7 +44,7 @@ def task(kind: RequestKind, factors: tuple[int, ...], length: int) -> Task:
     return Task(kind, Hierarchy.plain(factors), length)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(250))
+@settings(max_examples=examples_of(250))
 @given(
     st.sampled_from(KINDS),
     st.lists(st.integers(2, 3), min_size=1, max_size=5),
@@ -146,7 +147,7 @@ def obeys(problem: ProgramProblem, indices: Sequence[int]) -> bool:
     return all(n <= one.at_most for n, one in zip(counts, problem.limits, strict=True))
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(600))
+@settings(max_examples=examples_of(600))
 @given(
     st.sampled_from(KINDS),
     st.lists(st.integers(2, 3), min_size=1, max_size=4),
@@ -262,7 +263,7 @@ def least_on(scene: Scene, kind: RequestKind, length: int, payload: int) -> floa
     return least_nest(kind, scene.hierarchy.factors, length, price)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(60))
+@settings(max_examples=examples_of(60))
 @given(
     kind=st.sampled_from(KINDS),
     library=st.sampled_from(["", "", "nccl-2.30", "rccl", "gloo"]),
@@ -307,9 +308,8 @@ def plain(depth: int) -> Topology:
 
 
 def rings(sizes: tuple[int, ...]) -> Topology:
-    link = [Link(LinkKind.SWITCH, (Piece("simple", 0.0, 4.0**j * 1e9),)) for j in range(len(sizes))]
-    levels = (Level(f"l{j}", n, one) for j, (n, one) in enumerate(zip(sizes, link, strict=True)))
-    return Topology("plain", tuple(levels), algorithms=(Algorithm.RING,))
+    levels = [(f"l{j}", size, 4.0**j * 1e9) for j, size in enumerate(sizes)]
+    return switches(*levels, latency_s=0.0, algorithms=(Algorithm.RING,))
 
 
 def test_seven_levels_are_scattered_one_by_one() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import p2smt
-from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
+from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Form, RequestKind
 from p2smt.cost.scene import Scene
@@ -28,6 +28,7 @@ from p2smt.search.programs_pipelined import Listings
 from p2smt.search.warm_start import bounded, known_programs, least_known
 from p2smt.solvers.ask import ask
 from p2smt.solvers.questions import CostKeys, Optimum, Solver
+from tests.strategies.clusters import switches
 from tests.tiers import but_the_first
 
 KINDS = [kind for kind in RequestKind if kind.has_programs]
@@ -82,6 +83,12 @@ def test_restrictions_hold() -> None:
     assert bounded(replace(never.problem(), costs={}, slack=0)).at_most is None
 
 
+def stays(problem: ProgramProblem, solver: Solver) -> bool:
+    whole = ask(problem, Optimum(), solver, NO_LIMIT)
+    pruned = ask(bounded(problem), Optimum(), solver, NO_LIMIT)
+    return (pruned.status, pruned.value, pruned.bound) == (whole.status, whole.value, whole.bound)
+
+
 @pytest.mark.parametrize("solver", but_the_first(Solver.CPSAT, Solver.Z3))
 @given(
     seed=st.integers(0, 2**32),
@@ -97,9 +104,7 @@ def test_answers_and_ties_stay(
     keys = ask(problem, CostKeys(), solver, NO_LIMIT).value or ()
     dice = random.Random(seed)
     problem = replace(problem, costs={key: dice.randint(0, largest) for key in keys})
-    whole = ask(problem, Optimum(), solver, NO_LIMIT)
-    pruned = ask(bounded(problem), Optimum(), solver, NO_LIMIT)
-    assert (pruned.status, pruned.value, pruned.bound) == (whole.status, whole.value, whole.bound)
+    assert stays(problem, solver)
 
 
 @given(seed=st.integers(0, 2**32), kind=st.sampled_from(KINDS))
@@ -108,9 +113,7 @@ def test_answers_and_ties_stay_over_three_levels(seed: int, kind: RequestKind) -
     keys = ask(problem, CostKeys(), Solver.CPSAT, NO_LIMIT).value or ()
     dice = random.Random(seed)
     problem = replace(problem, costs={(i, n): n * dice.randint(0, 2) for i, n in keys})
-    whole = ask(problem, Optimum(), Solver.CPSAT, NO_LIMIT)
-    pruned = ask(bounded(problem), Optimum(), Solver.CPSAT, NO_LIMIT)
-    assert (pruned.status, pruned.value, pruned.bound) == (whole.status, whole.value, whole.bound)
+    assert stays(problem, Solver.CPSAT)
 
 
 def test_the_least_one_is_taken() -> None:
@@ -124,9 +127,7 @@ def test_the_least_one_is_taken() -> None:
 
 
 def cluster() -> Topology:
-    link = Link(LinkKind.SWITCH, (Piece("simple", 1e-6, 1e9),))
-    fast = Link(LinkKind.SWITCH, (Piece("simple", 1e-6, 100e9),))
-    return Topology("x", (Level("node", 4, link), Level("gpu", 8, fast)))
+    return switches(("node", 4, 1e9), ("gpu", 8, 100e9))
 
 
 def test_one_of_them_stands_in_where_the_time_is_over() -> None:
@@ -145,8 +146,7 @@ def test_one_of_them_stands_in_where_the_time_is_over() -> None:
 
 def test_the_answer_of_solve_is_as_before() -> None:
     """Its ties, too: over equal links many programs cost the same."""
-    link = Link(LinkKind.SWITCH, (Piece("simple", 0.0, 1e9),))
-    topology = Topology("flat", tuple(Level(name, 2, link) for name in ("a", "b", "c")))
+    topology = switches(("a", 2, 1e9), ("b", 2, 1e9), ("c", 2, 1e9), latency_s=0.0)
     problem = p2smt.Problem(topology, parse_axes("dp=8"), (p2smt.reduce("dp=8KiB"),))
     best = p2smt.solve(problem).best
     assert best is not None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, assert_type, cast
 
@@ -53,6 +51,7 @@ from p2smt.solvers.questions import (
     Witness,
     solver_of,
 )
+from tests.interpreter import assert_silent
 
 LIMITS = SearchLimits()
 TABLE = CostTable((LevelTerm(0, (0,)),), {(1,): 5, (2,): 3, (4,): 4})
@@ -226,5 +225,4 @@ def test_only_the_solver_that_is_asked_is_loaded(used: str, unused: str) -> None
         f"ask(PlacementProblem((2,), (2,)), Every(), Solver.{used}, SearchLimits())\n"
         f"sys.exit({unused!r} in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert_silent(code)

@@ -11,7 +11,7 @@ from p2smt.fabric.file import load_fabric
 from p2smt.problems.schedule import ScheduleClass, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, Status, StopWatch
 from p2smt.synthesis.bounds import distance_bound
-from p2smt.synthesis.question import Answer, GroupRung, ScheduleSize, SynthesisSetting
+from p2smt.synthesis.question import Answer, GroupRung, ScheduleSize, Synthesis, SynthesisSetting
 from p2smt.synthesis.symmetry_search import ScheduleClimb, Trial, with_last
 from p2smt.synthesis.synthesize import answered
 
@@ -50,12 +50,14 @@ def climbed(fake: Fake, trials: Sequence[Trial]) -> ScheduleClimb:
     return climb
 
 
-def words(climb: ScheduleClimb, collective: str = "allgather") -> tuple[Answer, str]:
+def answer(climb: ScheduleClimb, collective: str) -> Synthesis:
     setting = SynthesisSetting(load_fabric("ring:3"), collective)
-    watch = StopWatch.start(SearchLimits())
-    found = answered(
-        setting, SIZE, distance_bound(setting.fabric, setting.collective), climb, watch
-    )
+    bound = distance_bound(setting.fabric, setting.collective)
+    return answered(setting, SIZE, bound, climb, StopWatch.start(SearchLimits()))
+
+
+def words(climb: ScheduleClimb, collective: str = "allgather") -> tuple[Answer, str]:
+    found = answer(climb, collective)
     return found.status, found.reason
 
 
@@ -122,16 +124,18 @@ def test_one_open_group_leaves_it_unknown() -> None:
     assert words(climb) == (Answer.UNKNOWN, "unknown")
 
 
-def test_an_interrupt_before_all_groups_are_seen_leaves_it_unknown() -> None:
+@pytest.mark.parametrize(("at", "known"), [(4, [8]), (1, [8, 4, 2])])
+def test_an_interrupt_keeps_what_is_known(at: int, known: list[int]) -> None:
     def search(trial: Trial, _: SearchLimits) -> Result[SumSchedule]:
-        if trial.rung.order == 4:
+        if trial.rung.order == at:
             raise KeyboardInterrupt
         return Result(NO)
 
     climb = ScheduleClimb(iter([Trial(rung, None) for rung in groups(8, 4, 2, 1)]), search, 1000)
     climb.finish(StopWatch.start(SearchLimits()))
     assert climb.interrupted
-    assert words(climb) == (Answer.UNKNOWN, "unknown")
+    assert [attempt.order for attempt in climb.attempts] == known
+    assert words(climb)[0] is (Answer.UNKNOWN if at == 4 else Answer.NO_SYMMETRIC)
 
 
 def test_groups_that_time_left_out_leave_it_unknown() -> None:
@@ -155,24 +159,9 @@ def test_what_is_too_large_is_tried_once_and_says_so() -> None:
     climb = ScheduleClimb(iter([Trial(rung, None) for rung in groups(2, 1)]), search, 1000)
     watch = StopWatch.start(SearchLimits())
     climb.finish(watch)
-    setting = SynthesisSetting(load_fabric("ring:3"), "allgather")
-    found = answered(
-        setting, SIZE, distance_bound(setting.fabric, setting.collective), climb, watch
-    )
+    found = answer(climb, "allgather")
     assert found.status is Answer.UNKNOWN
     assert found.detail == "order 1: is more than a million variables"
-
-
-def test_an_interrupt_keeps_what_is_known() -> None:
-    def search(trial: Trial, _: SearchLimits) -> Result[SumSchedule]:
-        if trial.rung.order == 1:
-            raise KeyboardInterrupt
-        return Result(NO)
-
-    climb = ScheduleClimb(iter([Trial(rung, None) for rung in groups(2, 1)]), search, 1000)
-    climb.finish(StopWatch.start(SearchLimits()))
-    assert climb.interrupted
-    assert [attempt.order for attempt in climb.attempts] == [2]
 
 
 def test_nothing_begins_after_the_time() -> None:

@@ -10,6 +10,7 @@ import pytest
 from p2smt.errors import InputError
 from p2smt.training.efficiencies import file, frameworks
 from p2smt.training.efficiencies import frameworks as hardware
+from tests.refusals import refusal
 
 NAMES = ("fsdp-a100", "fsdp-h100", "megatron-a100", "megatron-h100", "nemo-h100")
 
@@ -70,9 +71,7 @@ def test_bad_files_are_refused(tmp_path: Path, key: str, value: str, part: str) 
     }
     path = tmp_path / "ours.yaml"
     path.write_text("".join(f"{k}: {v}\n" for k, v in (data | {key: value}).items()))
-    with pytest.raises(InputError) as caught:
-        file.read_efficiency(str(path))
-    assert part in str(caught.value)
+    assert part in refusal(file.read_efficiency, str(path))
 
 
 def test_unknown_names_are_refused() -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 from p2smt.training.formulas.symbols import MEANINGS
 from p2smt.training.formulas.table import count_rows, formula_table, second_rows
-from tests.imports import ROOT
+from tests.interpreter import assert_silent
 
 UNITS = {"", "tokens", "elements", "layers", "devices", "flop", "bytes", "s"}
 
@@ -44,5 +41,4 @@ def test_sympy_is_loaded_with_the_table_only() -> None:
         "from p2smt.training.formulas.table import formula_table; formula_table();"
         "assert 'sympy' in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert_silent(code)

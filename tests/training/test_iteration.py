@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from p2smt.cluster.link import Device, Link, LinkKind, Piece
-from p2smt.cluster.topology import Level, Topology
+from p2smt.cluster.link import Device
+from p2smt.cluster.topology import Topology
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
@@ -18,6 +18,7 @@ from p2smt.training.pipeline import axis_requests, call_seconds, combine, defaul
 from p2smt.training.prediction import Prediction
 from p2smt.training.strategy import AXES, Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
+from tests.strategies import clusters
 from tests.strategies.trainings import efficiencies, training_runs
 from tests.training.devices import SMALL_DEVICE
 
@@ -29,12 +30,8 @@ TINY = Transformer("tiny", 1, 4, 2, 1, 8, True, 16, 2)
 
 def switches(*sizes: int, device: Device | None = SMALL_DEVICE) -> Topology:
     """Levels of switches, each ten times as fast as the one outside it."""
-    links = [
-        Link(LinkKind.SWITCH, (Piece("simple", 1e-6, 1e6 * 10**n),)) for n in range(len(sizes))
-    ]
-    names = [f"l{n}" for n in range(len(sizes))]
-    levels = [Level(*one) for one in zip(names, sizes, links, strict=True)]
-    return Topology("switches", tuple(levels), device=device)
+    levels = [(f"l{n}", size, 1e6 * 10**n) for n, size in enumerate(sizes)]
+    return clusters.switches(*levels, device=device)
 
 
 def alone(peak: float, bandwidth: float, **fields: object) -> Prediction:

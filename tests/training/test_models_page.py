@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 from p2smt.files.yaml_text import load_yaml
 from p2smt.training.model_file import TransformerModel, model_from_data
 from p2smt.training.transformer import Transformer
+from tests.pages import script
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEXT = (DOCS / "models.md").read_text()
 
 
-def tables() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("models", DOCS / "models.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_tables_are_up_to_date() -> None:
-    assert tables().page(TEXT) == TEXT, "run: python docs/models.py"
+    assert script(DOCS / "models.py").page(TEXT) == TEXT, "run: python docs/models.py"
 
 
 def test_the_example_is_a_model_with_every_key() -> None:

@@ -44,8 +44,8 @@ from p2smt.cost.loads.level_use import Footprint
 from p2smt.errors import InputError
 from p2smt.programs.parts import by_size
 from tests.oracles import loads as oracle
+from tests.pages import complaints
 from tests.tiers import examples_of
-from tests.typed import complaints
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "cost-model.md").read_text(encoding="utf-8")

@@ -23,6 +23,7 @@ from p2smt.interop.clusters.physical_hosts import read_physical_hosts
 from p2smt.interop.clusters.read import formats, import_text
 from p2smt.interop.clusters.slurm import read_scontrol, read_slurm_conf, read_slurm_yaml
 from tests.interop.clusters.texts import EVERY
+from tests.strategies.json_values import json_values
 from tests.tiers import examples_of
 
 OPTIONS = ImportOptions(node="dgx-h100")
@@ -101,23 +102,9 @@ def test_arbitrary_text(text: str, name: str) -> None:
         one.recognises(text)
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                (
-                    *("items", "metadata", "name", "labels", "status", "capacity"),
-                    *("nvidia.com/gpu", "resourceStatus", "physicalHost", "rack"),
-                    *("physicalHostTopology", "block"),
-                )
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=20,
+JSON = json_values(
+    *("items", "metadata", "name", "labels", "status", "capacity", "nvidia.com/gpu"),
+    *("resourceStatus", "physicalHost", "physicalHostTopology", "rack", "block"),
 )
 
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path
-
-LIMIT_S = 300
 
 
 def noted(stderr: str, start: str) -> list[str]:
@@ -30,18 +25,3 @@ def seen(output: str) -> list[tuple[int, str, int]]:
     """Rank, host and local number of every process, by rank."""
     rows = [line.split(",")[1:] for line in output.splitlines() if line.startswith("seen,")]
     return sorted((int(rank), host, int(local)) for rank, host, local in rows)
-
-
-def shell(command: str, cwd: Path, environment: Mapping[str, str]) -> str:
-    """What a command of bash prints; it must succeed."""
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT_S,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.interop.launchers.running import LIMIT_S, shell
+from tests.interpreter import LIMIT_S, ran, shell
 
 TOOLS = ("munged", "slurmctld", "slurmd", "salloc", "srun", "sinfo")
 CONF = """\
@@ -94,13 +94,7 @@ class SlurmCluster:
         """Until all nodes are idle."""
         end_s = time.monotonic() + LIMIT_S
         while time.monotonic() < end_s:
-            done = subprocess.run(
-                ["sinfo", "-h", "-t", "idle", "-o", "%D"],
-                env={**os.environ, **self.variables},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = ran("sinfo", "-h", "-t", "idle", "-o", "%D", environment=self.variables)
             if done.stdout.strip() == str(self.nodes):
                 return
             time.sleep(0.2)

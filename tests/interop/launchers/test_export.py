@@ -14,6 +14,7 @@ from p2smt.cli.export_command import export
 from p2smt.interop.exports import WRITERS, writer_named
 from tests.cli.tools import EXIT_CODES, assert_one_error, cli
 from tests.interop.launchers.plans import plan_data, unnamed
+from tests.strategies.json_values import json_values
 
 LAUNCHERS = ("csv", "hostlist", "rankfile", "slurm", "torchrun")
 
@@ -110,11 +111,7 @@ def test_bad_input_is_one_line(
 
 MUTATIONS = st.tuples(
     st.sampled_from(["ranks", "matrix", "axes", "topology", "schema_version", "requests"]),
-    st.recursive(
-        st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner),
-        max_leaves=8,
-    ),
+    json_values(),
 )
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-import subprocess
-import sys
-from collections.abc import Iterator
 from os import environ
 from pathlib import Path
 
 import pytest
 
-from tests.interop.launchers.running import LIMIT_S
 from tests.interop.launchers.slurm_cluster import SlurmCluster, why_no_slurm
 from tests.interop.launchers.test_rankfile import needs_cores, needs_mpirun, variables
 from tests.interop.launchers.test_torchrun import cluster
+from tests.interpreter import ran
+from tests.pages import blocks, commands, with_programs
 
 BUFFERED = {"PYTHONUNBUFFERED": ""}
 """Ranks that share a stream write whole lines: unbuffered, ``print`` writes a line's end apart."""
@@ -23,30 +19,9 @@ BUFFERED = {"PYTHONUNBUFFERED": ""}
 PAGES = Path(__file__).parents[3] / "docs" / "launchers"
 
 
-def blocks(page: str, language: str) -> list[str]:
-    """The blocks of code of a page in one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", (PAGES / page).read_text(), re.S | re.M)
-
-
-def commands(page: str) -> Iterator[tuple[str, list[str]]]:
-    """The commands of a page, and the lines that each prints."""
-    for block in blocks(page, "console"):
-        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, *lines = part.splitlines()
-            yield command, lines
-
-
 def printed(command: str, folder: Path, variables: dict[str, str]) -> list[str]:
     """What a command prints on both streams: at first what it says, then its notes."""
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**environ, **BUFFERED, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT_S,
-    )
+    done = ran("bash", "-c", command, folder=folder, environment={**BUFFERED, **variables})
     refused = done.stderr.startswith("p2smt: error:")
     unproved = command.startswith("p2smt solve") and done.returncode == 3
     assert refused or unproved or done.returncode == 0, done.stderr
@@ -56,7 +31,7 @@ def printed(command: str, folder: Path, variables: dict[str, str]) -> list[str]:
 
 def run_page(page: str, folder: Path, variables: dict[str, str]) -> None:
     """Every command of the page; ranks may speak in any order."""
-    for command, lines in commands(page):
+    for command, lines in commands(PAGES / page):
         found = printed(command, folder, variables)
         if not command.startswith(("p2smt", "cat")):
             assert sorted(found) == sorted(lines), command
@@ -67,13 +42,9 @@ def run_page(page: str, folder: Path, variables: dict[str, str]) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The plan of the first page, as its first command makes it, and a command p2smt."""
-    (tmp_path / "cluster.yaml").write_text(blocks("README.md", "yaml")[0])
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    python = shlex.quote(sys.executable)
-    (tools / "p2smt").write_text(f'#!/bin/sh\nexec {python} -m p2smt.cli "$@"\n')
-    (tools / "p2smt").chmod(0o755)
-    solve, _ = next(commands("README.md"))
+    (tmp_path / "cluster.yaml").write_text(blocks(PAGES / "README.md", "yaml")[0])
+    with_programs(tmp_path)
+    solve, _ = next(commands(PAGES / "README.md"))
     printed(solve, tmp_path, path(tmp_path))
     return tmp_path
 
@@ -94,7 +65,7 @@ def test_the_first_page(folder: Path) -> None:
 def test_the_page_of_slurm(folder: Path) -> None:
     if reason := why_no_slurm():
         pytest.skip(reason)
-    (job,) = blocks("slurm.md", "bash")
+    (job,) = blocks(PAGES / "slurm.md", "bash")
     (folder / "job.sh").write_text(job)
     slurm = folder / "slurm"
     slurm.mkdir()
@@ -115,6 +86,6 @@ def test_the_page_of_open_mpi(folder: Path) -> None:
 @pytest.mark.cluster
 def test_the_page_of_torchrun(folder: Path) -> None:
     pytest.importorskip("torch")
-    (program,) = blocks("torchrun.md", "python")
+    (program,) = blocks(PAGES / "torchrun.md", "python")
     (folder / "train.py").write_text(program)
     run_page("torchrun.md", folder, cluster(folder / "bin"))

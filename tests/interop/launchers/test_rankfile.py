@@ -18,7 +18,8 @@ from p2smt.interop.launchers import write_rankfile
 from p2smt.interop.places import PlacedPlan
 from tests.cli.tools import process
 from tests.interop.launchers.plans import placed_plan, placed_plans, topology, unnamed, written_plan
-from tests.interop.launchers.running import noted, program, seen, shell
+from tests.interop.launchers.running import noted, program, seen
+from tests.interpreter import shell
 
 RANK, LOCAL = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
 # Daemons of hosts that are one machine must not share a folder for their files.

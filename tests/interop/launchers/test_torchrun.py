@@ -25,7 +25,9 @@ from tests.interop.launchers.plans import (
     unnamed,
     written_plan,
 )
-from tests.interop.launchers.running import noted, seen, shell
+from tests.interop.launchers.running import noted, seen
+from tests.interpreter import shell
+from tests.refusals import refusal
 
 SSH = """\
 #!/bin/sh
@@ -101,9 +103,7 @@ def test_ranks_that_are_no_blocks_are_refused(plan: PlacedPlan) -> None:
 
 def test_the_refusal_names_ranks_rule_and_remedy() -> None:
     plan = placed_plan(unnamed(2, (2,)), [0, 2, 1, 3])
-    with pytest.raises(InputError) as caught:
-        write_torchrun(plan, "f")
-    text = str(caught.value)
+    text = refusal(write_torchrun, plan, "f")
     assert "ranks 0, 2 of node0" in text
     assert "--to device-mesh" in text
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +14,8 @@ from p2smt.interop.meshes.programs.memory_rows import launched_requests
 from p2smt.interop.meshes.tensor import launched_ranks
 from p2smt.interop.places import PlacedPlan, placed
 from p2smt.plans.file import read_plan
-from tests.imports import ROOT
 from tests.interop.meshes.payloads import elements_of, expected, groups_along
+from tests.interpreter import python
 
 Case = dict[str, Any]
 Write = Callable[[PlacedPlan, str], Exported]
@@ -77,15 +74,7 @@ def _run(
 ) -> None:
     listed = folder / "cases.json"
     listed.write_text(json.dumps(cases))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", *module, str(listed), str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=ROOT,
-        env={**os.environ, **more},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    python("-W", "error", "-m", *module, str(listed), str(folder), environment=more)
 
 
 def check_all(folder: Path, cases: Sequence[Case], *, by_plan_rank: bool = False) -> None:

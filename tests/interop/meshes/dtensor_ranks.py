@@ -8,48 +8,26 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import sys
-import traceback
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement, Replicate, Shard, distribute_tensor
 
-from tests.interop.meshes.modules import load
+from tests.pages import script
+from tests.runtime.forked import fork_ranks, join
 
 
-def main(ranks: int, module: str, out: Path) -> int:
-    children = []
-    for rank in range(ranks):
-        child = os.fork()
-        if not child:
-            os._exit(run_rank(rank, ranks, module, out))
-        children.append(child)
-    return max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
-
-
-def run_rank(rank: int, ranks: int, module: str, out: Path) -> int:
-    try:
-        torch.set_num_threads(1)
-        dist.init_process_group(
-            "gloo", init_method=f"file://{out}/store", rank=rank, world_size=ranks
-        )
-        mesh = load(module).device_mesh("cpu")
-        found = {
-            "coordinate": mesh.get_coordinate(),
-            "names": mesh.mesh_dim_names,
-            "whole": comes_back(mesh),
-        }
-        (out / f"{rank}.json").write_text(json.dumps(found))
-        dist.barrier()
-        dist.destroy_process_group()
-    except BaseException:
-        traceback.print_exc()
-        return 1
-    return 0
+def run_rank(rank: int, ranks: int, module: str, out: Path) -> None:
+    join(rank, ranks, out / "store")
+    mesh = script(Path(module)).device_mesh("cpu")
+    found = {
+        "coordinate": mesh.get_coordinate(),
+        "names": mesh.mesh_dim_names,
+        "whole": comes_back(mesh),
+    }
+    (out / f"{rank}.json").write_text(json.dumps(found))
 
 
 def comes_back(mesh: DeviceMesh) -> bool:
@@ -66,4 +44,5 @@ def comes_back(mesh: DeviceMesh) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])))
+    ranks, path, folder = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    sys.exit(fork_ranks(ranks, lambda rank: run_rank(rank, ranks, path, folder)))

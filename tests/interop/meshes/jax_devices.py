@@ -14,8 +14,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from tests.interop.meshes.modules import load
 from tests.interop.meshes.payloads import payload
+from tests.pages import script
 
 
 def main(cases: list[dict[str, Any]], out: Path) -> None:
@@ -24,7 +24,7 @@ def main(cases: list[dict[str, Any]], out: Path) -> None:
     for number, case in enumerate(cases):
         path = case["module"]
         if path not in known:
-            known[path] = load(path)
+            known[path] = script(Path(path))
         module = known[path]
         whole = np.stack([payload(number, rank, case["elements"]) for rank in range(ranks)])
         call = module.sharded(getattr(module, case["name"]), module.mesh())

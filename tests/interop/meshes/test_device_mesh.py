@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +22,9 @@ from p2smt.interop.meshes.tensor import (
 from p2smt.interop.places import PlacedPlan, by_host, placed
 from p2smt.plans.file import read_plan
 from tests.cli.tools import TINY
-from tests.imports import ROOT
 from tests.interop.meshes.plans import rank_list_plan, solved
+from tests.interpreter import python
+from tests.refusals import refusal
 from tests.tiers import but_the_first
 
 
@@ -43,16 +41,7 @@ def dtensor(folder: Path, module: str, ranks: int) -> list[dict[str, object]]:
     """What the ranks of a job found of a mesh."""
     path = folder / "mesh.py"
     path.write_text(module)
-    command = [sys.executable, "-m", "tests.interop.meshes.dtensor_ranks", str(ranks), str(path)]
-    done = subprocess.run(
-        [*command, str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=ROOT,
-        env=dict(os.environ),
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    python("-m", "tests.interop.meshes.dtensor_ranks", str(ranks), str(path), str(folder))
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
 
 
@@ -109,9 +98,7 @@ def test_json_has_the_tensor_and_its_names(across: PlacedPlan) -> None:
 
 def test_the_refusal_names_the_launch_that_mends_it(tmp_path: Path, across: PlacedPlan) -> None:
     (tmp_path / "hosts").write_text("node1\nnode0\n")
-    with pytest.raises(InputError) as refused:
-        write_device_mesh(numbered(across, str(tmp_path / "hosts")), "mesh.py")
-    text = str(refused.value)
+    text = refusal(write_device_mesh, numbered(across, str(tmp_path / "hosts")), "mesh.py")
     assert "launched rank 0 comes after 5 along tp" in text
     assert "--by-host does so: start the hosts in the order node[0-1]" in text
     assert write_device_mesh(in_blocks(across, rising_hosts(across) or ()), "mesh.py")

@@ -6,13 +6,14 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.imports import ROOT
+from tests.interpreter import ran
+from tests.pages import blocks, commands, with_programs
 
 PAGES = ROOT / "docs" / "meshes"
 SHORT = ("README.md",)
@@ -21,22 +22,10 @@ LONG = pytest.mark.exhaustive
 LAUNCHERS = ROOT / "docs" / "launchers" / "README.md"
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    """The blocks of code of a page in one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.S | re.M)
-
-
 def run(command: str, folder: Path) -> list[str]:
     """What a command prints, notes last."""
-    variables = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    place = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    done = ran("bash", "-c", command, folder=folder, environment=place)
     if not done.stderr.startswith("p2smt: error:"):
         assert done.returncode in (0, 3), done.stderr
     return (done.stdout + (done.stderr if "p2smt export" in command else "")).splitlines()
@@ -47,11 +36,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The plan of the pages, and a command p2smt."""
     folder = tmp_path_factory.mktemp("planned")
     (folder / "cluster.yaml").write_text(blocks(LAUNCHERS, "yaml")[0])
-    (folder / "bin").mkdir()
-    python = shlex.quote(sys.executable)
-    command = folder / "bin" / "p2smt"
-    command.write_text(f'#!/bin/sh\nexec {python} -m p2smt.cli "$@"\n')
-    command.chmod(0o755)
+    with_programs(folder)
     (solve,) = re.findall(r"^\$ (p2smt solve .*-o plan\.json)$", LAUNCHERS.read_text(), re.M)
     run(solve, folder)
     return folder
@@ -66,12 +51,10 @@ def folder(planned: Path, tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [*SHORT, *(pytest.param(page, marks=LONG) for page in REST)])
 def test_commands(page: str, folder: Path) -> None:
-    for block in blocks(PAGES / page, "console"):
-        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, *lines = part.splitlines()
-            found = run(command, folder)
-            if lines or "solve" not in command:
-                assert found == lines, command
+    for command, lines in commands(PAGES / page):
+        found = run(command, folder)
+        if lines or "solve" not in command:
+            assert found == lines, command
 
 
 @pytest.mark.cluster

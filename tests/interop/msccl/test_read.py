@@ -13,18 +13,11 @@ from p2smt.schedules.model import Buffer, Connection, Schedule, Sizes, Span, Ste
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify
 from tests.interop.msccl.texts import algo, attributes, block, gpu, ring, step, swap
+from tests.refusals import refusal
 
 
 def read(text: str, **more: Any) -> Schedule:
     return read_msccl(text, "f.xml", Reading(**more))
-
-
-def refusal(text: str, **more: Any) -> str:
-    with pytest.raises(InputError) as caught:
-        read(text, **more)
-    shown = str(caught.value)
-    assert "\n" not in shown
-    return shown
 
 
 def kinds(text: str, **more: Any) -> set[Kind]:
@@ -107,7 +100,7 @@ def test_op_with_one_place() -> None:
     ]
     assert verify(read(algo(gpus))).verdict is Verdict.VALID
     lacks = gpu(0, block(0, op(0, "cpy", buf="o", off=0)))
-    assert "lacks the attribute 'srcoff'" in refusal(algo([lacks]))
+    assert "lacks the attribute 'srcoff'" in refusal(read, algo([lacks]))
 
 
 def test_step_attributes_that_may_be_missing() -> None:
@@ -212,21 +205,21 @@ def test_chunks_of_the_larger_buffer(coll: str, chunks: int, starts: int, goals:
 @pytest.mark.parametrize("coll", ["allgather", "reduce_scatter", "alltoall"])
 def test_every_rank_has_a_part(coll: str) -> None:
     text = algo([gpu(0), gpu(1)], coll=coll, nchunksperloop=3)
-    assert "not a multiple of ngpus=2" in refusal(text)
+    assert "not a multiple of ngpus=2" in refusal(read, text)
 
 
 def test_custom_needs_a_collective() -> None:
     text = algo([gpu(0), gpu(1)], coll="custom")
-    assert "--collective" in refusal(text)
+    assert "--collective" in refusal(read, text)
     assert read(text, collective="alltoall").contract.collective == "alltoall"
-    assert "'sort'" in refusal(text, collective="sort")
+    assert "'sort'" in refusal(read, text, collective="sort")
 
 
 def test_root_is_the_callers_to_say() -> None:
     text = algo([gpu(0), gpu(1)], coll="reduce")
     assert {goal.rank for goal in read(text).contract.goals} == {0}
     assert {goal.rank for goal in read(text, root=1).contract.goals} == {1}
-    assert "the ranks are 0 to 1" in refusal(text, root=2)
+    assert "the ranks are 0 to 1" in refusal(read, text, root=2)
 
 
 def test_in_place_either_name_reaches_all_memory() -> None:
@@ -321,13 +314,13 @@ def test_what_the_checker_must_report(old: str, new: str, kind: Kind) -> None:
 def test_input_errors(old: str, new: str, line: int, what: str) -> None:
     text = ring(2)
     assert old in text
-    shown = refusal(text.replace(old, new, 1))
+    shown = refusal(read, text.replace(old, new, 1))
     assert shown.startswith(f"f.xml, line {line}: ")
     assert what in shown
 
 
 def test_blocks_are_numbered_once() -> None:
-    shown = refusal(algo([gpu(0, block(3), block(3))]))
+    shown = refusal(read, algo([gpu(0, block(3), block(3))]))
     assert shown.startswith("f.xml, line 6: <tb> has id=3 of the block on line 3")
 
 

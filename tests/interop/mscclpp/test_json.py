@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 from p2smt.errors import InputError
 from p2smt.interop.mscclpp import checked_json
 from p2smt.interop.mscclpp.checked_json import JsonValue, load_json
-
-
-def _refusal(text: str) -> str:
-    with pytest.raises(InputError) as caught:
-        load_json(text, "a.json")
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
+from tests.refusals import refusal
+from tests.strategies.json_values import json_values
 
 
 def test_objects_know_their_line_and_path() -> None:
@@ -30,11 +24,7 @@ def test_objects_know_their_line_and_path() -> None:
     assert "a.json, line 4: ops[1].in[0]" in str(inner.error("is wrong", "correct it"))
 
 
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=20,
-)
+_JSON = json_values()
 
 
 @given(_JSON, st.sampled_from([None, 1]))
@@ -72,14 +62,14 @@ def test_every_object_starts_on_the_line_it_says(data: object) -> None:
     ],
 )
 def test_what_is_refused(text: str, part: str) -> None:
-    assert part in _refusal(text)
+    assert part in refusal(load_json, text, "a.json")
 
 
 def test_files_with_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checked_json, "MAX_VALUES", 10)
-    assert "more than 10 values" in _refusal(json.dumps(list(range(20))))
+    assert "more than 10 values" in refusal(load_json, json.dumps(list(range(20))), "a.json")
     monkeypatch.setattr(checked_json, "MAX_BYTES", 10)
-    assert "longer than 10 characters" in _refusal(json.dumps(list(range(20))))
+    assert "longer than 10 characters" in refusal(load_json, json.dumps(list(range(20))), "a.json")
 
 
 def _value(data: object) -> JsonValue:

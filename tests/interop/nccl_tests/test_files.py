@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -37,22 +35,12 @@ from tests.calibration.fixtures import (
     report,
     row,
 )
+from tests.refusals import found_or_refusal
+from tests.strategies.json_values import LEAVES, json_values
 from tests.tiers import examples_of
 
 FEW = made_samples(TRUTH, INSIDE, sizes=[2**20, 2**24, 2**28])
 TABLE = printed(FEW, 8)
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Refusing is fine, in one line."""
-    with suppress(InputError):
-        try:
-            yield
-        except InputError as error:
-            if "\n" in str(error):
-                raise AssertionError(str(error)) from None
-            raise
 
 
 def one(text: str) -> TimingTable:
@@ -289,34 +277,23 @@ def test_hostile_files_are_refused_before_long(tmp_path: Path, unit: str) -> Non
 @settings(max_examples=examples_of(150))
 @given(st.lists(st.one_of(st.sampled_from(TABLE.splitlines()), st.text(max_size=40)), max_size=12))
 def test_any_mixture_of_lines_is_read_or_refused(lines: list[str]) -> None:
-    with one_line_errors():
-        tables = parse_text("\n".join(lines), "f")
-        assert all(t.seconds > 0 and t.size_bytes > 0 for table in tables for t in table.timings)
+    tables, _ = found_or_refusal(parse_text, "\n".join(lines), "f")
+    timings = [timing for table in tables or () for timing in table.timings]
+    assert all(t.seconds > 0 and t.size_bytes > 0 for t in timings)
 
 
 KEYS = (
     *("results", "config", "devices", "args", "size", "in_place", "time", "ngpus"),
     *("alg_bw", "bus_bw", "nwrong", "hostname", "group"),
 )
-JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(
-            st.sampled_from(KEYS),
-            inner,
-            max_size=4,
-        ),
-    ),
-)
+JSON = json_values(*KEYS, leaves=LEAVES | st.floats())
 
 
 @settings(max_examples=examples_of(150))
 @given(JSON)
 def test_any_json_is_read_or_refused(data: object) -> None:
     for whole in (data, {"results": [data], "config": data}):
-        with one_line_errors():
-            parse_json(as_json(whole), "f")
+        found_or_refusal(parse_json, as_json(whole), "f")
 
 
 @settings(max_examples=examples_of(100))
@@ -327,8 +304,7 @@ def test_damaged_files_are_read_or_refused(
     raw = TABLE.encode()
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(raw[:at] + junk + raw[at + cut :])
-    with one_line_errors():
-        read_nccl_tests(str(path))
+    found_or_refusal(read_nccl_tests, str(path))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.errors import InputError
 from p2smt.interop.nccl_tests.files import RankedTable, read_nccl_tests
+from tests.refusals import refusal
 
 FOLDER = Path(__file__).with_name("nccl_tables")
 AR, AG, RS = Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.REDUCE_SCATTER
@@ -125,6 +126,4 @@ def refused(folder: Path, rows: list[str]) -> str:
     """Line and message of the error that some rows give."""
     path = folder / "f.txt"
     path.write_text("\n".join(rows))
-    with pytest.raises(InputError) as caught:
-        read_nccl_tests(str(path))
-    return str(caught.value).removeprefix(f"{path}, ")
+    return refusal(read_nccl_tests, str(path)).removeprefix(f"{path}, ")

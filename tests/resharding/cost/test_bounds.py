@@ -37,7 +37,7 @@ def at_most(low: float, high: float) -> bool:
 
 
 @pytest.mark.exhaustive
-@settings(derandomize=True, deadline=None, max_examples=examples_of(600))
+@settings(max_examples=examples_of(600))
 @given(array_scenes())
 def test_no_step_gains_more_than_its_price(scene: ArrayScene) -> None:
     """From a random state on a random walk: so the bound is below every plan's price, too."""

@@ -88,7 +88,7 @@ def test_nearest_sources_are_best_for_every_uplink_at_once(
             assert found[j] == best.tolist()
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(200))
+@settings(max_examples=examples_of(200))
 @given(topologies((2, 2, 3)), SHUFFLES, st.integers(1, 4))
 def test_counts_say_what_messages_do(topology: Topology, shuffle: Random, copies: int) -> None:
     """Where they suffice: the same footprint, level by level, on any devices."""
@@ -147,7 +147,7 @@ def test_the_ways_to_count_agree() -> None:
             assert counted_footprint(topology, one) == expected
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(200))
+@settings(max_examples=examples_of(200))
 @given(array_scenes())
 def test_prices_of_permutes_are_those_of_their_messages(scene: ArrayScene) -> None:
     shuffle, frame = scene.shuffle, scene.frame
@@ -181,7 +181,7 @@ def test_two_permutes_in_a_row_never_pay_where_counts_suffice(preset: str, nomin
             assert whole <= parts * (1 + 1e-12)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(200))
+@settings(max_examples=examples_of(200))
 @given(array_scenes())
 def test_one_permute_suffices_where_it_says_so(scene: ArrayScene) -> None:
     shuffle, frame = scene.shuffle, scene.frame

@@ -156,14 +156,14 @@ def loose_steps(draw: st.DrawFn, ranks: int) -> JobStep:
     return JobStep(collective.value, collective, groups)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(120))
+@settings(max_examples=examples_of(120))
 @given(programs(), st.integers(1, 200))
 def test_random_programs(case: tuple[RequestKind, int, Program], payload: int) -> None:
     kind, ranks, steps = case
     agree(kind, ranks, steps, 4 * ranks + payload)
 
 
-@settings(derandomize=True, deadline=None, max_examples=examples_of(80))
+@settings(max_examples=examples_of(80))
 @given(st.sampled_from(KINDS), draws())
 def test_mutated_programs(kind: RequestKind, data: Draws) -> None:
     """One step of a valid program dropped, doubled, moved or changed."""

@@ -9,12 +9,13 @@ import pytest
 
 from p2smt.cli import run
 from p2smt.cluster.file import load_topology, parse_topology
-from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
+from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 from p2smt.runtime.programs.regions import moves_of
 from p2smt.runtime.ranks.measure import measurement_job, points
 from tests.plans.host_plans import RACKS
+from tests.strategies.clusters import switches
 
 FOUR_RANKS = """
 name: two-nodes
@@ -25,8 +26,7 @@ levels:
 
 
 def topology(*sizes: int) -> Topology:
-    link = Link(LinkKind.SWITCH, (Piece("simple", 1e-6, 1e9),))
-    return Topology("t", tuple(Level(f"l{n}", size, link) for n, size in enumerate(sizes)))
+    return switches(*((f"l{n}", size, 1e9) for n, size in enumerate(sizes)))
 
 
 def test_every_collective_runs_on_every_grouping() -> None:

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from p2smt.collectives import contract as contracts
-from p2smt.collectives.contract import Contract, Contribution, Goal
 from p2smt.errors import ExecutionError, InputError
 from p2smt.runtime.payload import DataType, RunOptions
 from p2smt.runtime.ranks.run_schedule import ScheduleResult, run_schedule
 from p2smt.runtime.schedules.job import ScheduleJob, check_two_sided, schedule_job
 from p2smt.schedules.classics import classic
 from p2smt.schedules.model import Schedule, StepRef
-from tests.runtime.schedules.tools import all_pairs, exchange, meeting, put, ring, sum_at_0
+from tests.runtime.schedules.tools import all_pairs, ring, sum_at_0
 from tests.schedules.building import Blocks
+from tests.schedules.small_schedules import exchange, meeting, one_to_one, put
 from tests.tiers import but_the_first
 
 
@@ -100,8 +100,7 @@ def test_what_was_never_written_is_caught(data_type: DataType) -> None:
     blocks = Blocks()
     blocks.send(0, 0, 1, "s0")
     blocks.receive("r", 1, 0, 0, "o0")
-    contract = Contract("custom", ((Contribution(0, 0),), ()), (Goal(1, 0, (Contribution(0, 0),)),))
-    job = schedule_job(blocks.schedule("scratch", contract, scratch=1))
+    job = schedule_job(blocks.schedule("scratch", one_to_one(), scratch=1))
     result = on_ranks(job, unverified=True, data_type=data_type, repeat=0)
     (error,) = result.errors
     assert error.startswith("rank 1, output chunk 0, element 0: wrong value: expected")

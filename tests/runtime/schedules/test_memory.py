@@ -29,8 +29,9 @@ from p2smt.runtime.schedules.reference import run_reference
 from p2smt.runtime.schedules.rows import rows_of
 from p2smt.schedules.classics import classic
 from p2smt.schedules.model import Buffer, Schedule
-from tests.runtime.schedules.tools import all_pairs, exchange, meeting, put, ring, sum_at_0
+from tests.runtime.schedules.tools import all_pairs, ring, sum_at_0
 from tests.schedules.building import Blocks
+from tests.schedules.small_schedules import exchange, meeting, put
 
 FLOAT = DataType.FLOAT32
 LIMIT_S = 600.0

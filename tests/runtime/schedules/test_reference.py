@@ -17,17 +17,9 @@ from p2smt.schedules.classics import classic
 from p2smt.schedules.model import Connection, Schedule, StepRef
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
-from tests.runtime.schedules.tools import (
-    all_pairs,
-    exchange,
-    meeting,
-    mutant,
-    one_to_one,
-    put,
-    ring,
-    sum_at_0,
-)
+from tests.runtime.schedules.tools import all_pairs, mutant, ring, sum_at_0
 from tests.schedules.building import Blocks, at
+from tests.schedules.small_schedules import exchange, meeting, one_to_one, put
 from tests.tiers import examples_of
 
 SEEDS = range(40)

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from p2smt.collectives import contract as contracts
-from p2smt.collectives.contract import Contract, Contribution, Goal
 from p2smt.schedules.model import Schedule, Span, Step, StepRef
-from tests.schedules.building import Blocks, at
+from tests.schedules.building import Blocks
 
 
 def ring(ranks: int, *, kind: str = "rrc") -> Schedule:
@@ -49,48 +48,6 @@ def sum_at_0(*, ordered: bool = True) -> Schedule:
         waits = (copied, StepRef(1, 0)) if ordered and rank == 2 else (copied,)
         blocks.receive("rrc", 0, rank, rank, "o0", waits=waits)
     return blocks.schedule("sum at 0", contracts.contract("reduce", 3, 1, in_place=False))
-
-
-def exchange(messages: int) -> Schedule:
-    """Two ranks that first send all they have, then receive: needs as much depth."""
-    blocks = Blocks()
-    for rank in (0, 1):
-        for chunk in range(messages):
-            blocks.send(rank, 0, 1 - rank, f"i{chunk}")
-        for chunk in range(messages):
-            own, other = rank * messages + chunk, (1 - rank) * messages + chunk
-            blocks.copy(rank, 0, f"i{chunk}", f"o{own}")
-            blocks.receive("r", rank, 0, 1 - rank, f"o{other}", line=7)
-    return blocks.schedule("exchange", contracts.contract("allgather", 2, messages, in_place=False))
-
-
-def one_to_one(chunks: int = 1) -> Contract:
-    """Rank 1 is to hold rank 0's input."""
-    own = tuple(Contribution(0, chunk) for chunk in range(chunks))
-    goals = tuple(Goal(1, chunk, (part,)) for chunk, part in enumerate(own))
-    return Contract("custom", (own, ()), goals)
-
-
-def put(*, signal: bool = True, packet: bool = False) -> Schedule:
-    """Rank 0 writes into rank 1's scratch, which copies it to its output."""
-    blocks, posts = Blocks(), ("c",) if signal else ()
-    there = at("s0", 1, packet=packet)
-    blocks.add(0, 0, "put", reads=(at("i0", 0),), writes=(there,), posts=posts, line=4)
-    blocks.add(1, 0, "copy", reads=(there,), writes=(at("o0", 1),), awaits=posts)
-    return blocks.schedule("put", one_to_one(), scratch=1)
-
-
-def meeting(*, barrier: bool = True) -> Schedule:
-    """Two blocks of a rank exchange chunks through scratch, with a barrier between."""
-    own = tuple(Contribution(0, chunk) for chunk in range(2))
-    goals = tuple(Goal(0, chunk, (own[1 - chunk],)) for chunk in range(2))
-    blocks = Blocks()
-    for block in (0, 1):
-        blocks.copy(0, block, f"i{block}", f"s{block}")
-        if barrier:
-            blocks.add(0, block, "barrier", count=0, barrier="b")
-        blocks.copy(0, block, f"s{1 - block}", f"o{block}")
-    return blocks.schedule("meeting", Contract("custom", (own,), goals), scratch=2)
 
 
 def _all_before(before: Sequence[Sequence[int]], number: int) -> set[int]:

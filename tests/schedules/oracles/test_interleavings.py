@@ -15,7 +15,7 @@ from tests.schedules.building import Blocks, at
 from tests.schedules.mutations import mutants
 from tests.schedules.oracles.interleavings import TooBig, explore
 from tests.schedules.random_schedules import random_schedule
-from tests.schedules.small_schedules import SMALL
+from tests.schedules.small_schedules import SMALL, exchange, meeting, one_to_one, put
 
 
 def _custom(inputs: int, *goals: tuple[int, ...], ranks: int = 1) -> Contract:
@@ -76,14 +76,7 @@ def test_race_that_does_no_harm_is_right() -> None:
 
 
 def test_exchange_of_two_chunks_needs_two_slots() -> None:
-    blocks = Blocks()
-    for rank in (0, 1):
-        for chunk in (0, 1):
-            blocks.send(rank, 0, 1 - rank, f"i{chunk}")
-        for chunk in (0, 1):
-            blocks.copy(rank, 0, f"i{chunk}", f"o{2 * rank + chunk}")
-            blocks.receive("r", rank, 0, 1 - rank, f"o{2 * (1 - rank) + chunk}")
-    schedule = blocks.schedule("exchange", contracts.contract("allgather", 2, 2, in_place=False))
+    schedule = exchange(2)
     assert explore(schedule, depth=1).reasons == {"deadlock"}
     assert explore(schedule, depth=2).right
 
@@ -114,31 +107,20 @@ def test_competing_waits() -> None:
     assert not explore(schedule("c0")).right
 
 
-def _handshake(*, packet: bool = False, signal: bool = True, **more: Any) -> Schedule:
-    blocks = Blocks()
-    posts = ("c",) if signal else ()
-    put = at("s0", 1, packet=packet)
-    blocks.add(0, 0, "put", reads=(at("i0", 0),), writes=(put,), posts=posts, **more)
-    blocks.add(1, 0, "copy", reads=(put,), writes=(at("o0", 1),), awaits=posts)
-    contract = Contract("custom", ((Contribution(0, 0),), ()), (Goal(1, 0, (Contribution(0, 0),)),))
-    return blocks.schedule("put", contract, scratch=1)
-
-
 def test_put_needs_a_signal_or_packets() -> None:
-    assert explore(_handshake()).right
-    assert not explore(_handshake(signal=False)).right
-    assert explore(_handshake(signal=False, packet=True)).right
-    assert explore(_handshake(background=True)).right
+    assert explore(put()).right
+    assert not explore(put(signal=False)).right
+    assert explore(put(signal=False, packet=True)).right
+    assert explore(put(background=True)).right
 
 
 def test_remote_write_is_not_ordered_before_the_end_of_the_other_rank() -> None:
     blocks = Blocks()
     blocks.add(0, 0, "put", reads=(at("i0", 0),), writes=(at("o0", 1),))
-    contract = Contract("custom", ((Contribution(0, 0),), ()), (Goal(1, 0, (Contribution(0, 0),)),))
-    assert not explore(blocks.schedule("put", contract)).right
+    assert not explore(blocks.schedule("put", one_to_one())).right
     blocks.steps[0] = replace(blocks.steps[0], posts=("c",))
     blocks.add(1, 0, "wait", count=0, awaits=("c",))
-    assert explore(blocks.schedule("put and wait", contract)).right
+    assert explore(blocks.schedule("put and wait", one_to_one())).right
 
 
 def test_remote_read_is_not_ordered_after_the_start_of_the_other_rank() -> None:
@@ -154,10 +136,7 @@ def test_remote_read_is_not_ordered_after_the_start_of_the_other_rank() -> None:
             writes=(at("o0", 1),),
             awaits=("c",) if signal else (),
         )
-        contract = Contract(
-            "custom", ((Contribution(0, 0),), ()), (Goal(1, 0, (Contribution(0, 0),)),)
-        )
-        return blocks.schedule("get", contract)
+        return blocks.schedule("get", one_to_one())
 
     assert explore(schedule(signal=True)).right
     assert not explore(schedule(signal=False)).right
@@ -194,17 +173,8 @@ def test_overlapping_copy_depends_on_the_order_of_chunks() -> None:
 
 
 def test_barrier_orders_the_blocks_of_a_rank() -> None:
-    def schedule(*, barrier: bool) -> Schedule:
-        blocks = Blocks()
-        for n in (0, 1):
-            blocks.copy(0, n, f"i{n}", f"s{n}")
-            if barrier:
-                blocks.add(0, n, "barrier", count=0, barrier="b")
-            blocks.copy(0, n, f"s{1 - n}", f"o{1 - n}")
-        return blocks.schedule("barrier", _custom(2, (0,), (1,)), scratch=2)
-
-    assert explore(schedule(barrier=True)).right
-    assert not explore(schedule(barrier=False)).right
+    assert explore(meeting()).right
+    assert not explore(meeting(barrier=False)).right
 
 
 def test_after_replaces_program_order() -> None:
@@ -228,8 +198,8 @@ def test_semaphore_that_starts_above_zero() -> None:
 
 
 def test_relaxed_signals_order_control_only() -> None:
-    assert not explore(_handshake(relaxed=True)).right
-    assert explore(_handshake(relaxed=True, packet=True)).right
+    assert not explore(put(relaxed=True)).right
+    assert explore(put(relaxed=True, packet=True)).right
     assert explore(SMALL["remote reads, relaxed"]()).right
 
 
@@ -248,13 +218,12 @@ def test_relaxed_and_ordinary_signals_on_one_counter(relaxed: str, right: bool) 
     """The first signal says that the input may be accessed, the second that data has arrived."""
     blocks = Blocks()
     for n in (0, 1):
-        put = {"reads": (at("i0", 0),), "writes": (at("s0", 1),), "count": 1} if n else {}
-        blocks.add(0, 0, "put", **{"count": 0, **put})
+        does = {"reads": (at("i0", 0),), "writes": (at("s0", 1),), "count": 1} if n else {}
+        blocks.add(0, 0, "put", **{"count": 0, **does})
         blocks.add(0, 0, "signal", count=0, posts=("c",), relaxed=f"signal {n}" in relaxed)
         blocks.add(1, 0, "wait", count=0, awaits=("c",), relaxed=f"wait {n}" in relaxed)
     blocks.copy(1, 0, "s0", "o0")
-    contract = Contract("custom", ((Contribution(0, 0),), ()), (Goal(1, 0, (Contribution(0, 0),)),))
-    schedule = blocks.schedule("two signals", contract, 1)
+    schedule = blocks.schedule("two signals", one_to_one(), 1)
     assert explore(schedule).right == right
     assert explore(schedule, reduced=False).right == right
 

@@ -16,7 +16,7 @@ from p2smt.schedules.races import cone as reach
 from p2smt.schedules.races.decide import UNDECIDED, Decision, Outcome, decide
 from p2smt.schedules.races.replay import ItemKind, replay
 from p2smt.schedules.verify.progress import local_order, run
-from tests.schedules.building import Blocks, at
+from tests.schedules.building import Blocks, at, custom
 from tests.schedules.oracles.interleavings import TooBig, explore
 from tests.schedules.oracles.shortest import shortest_wrong
 from tests.schedules.random_schedules import random_schedule
@@ -198,9 +198,7 @@ def packets(*, same: bool) -> Schedule:
         source = at(f"i{chunk}", rank if not same else 1)
         blocks.add(1, rank, "put", reads=(source,), writes=(at("s0", 0, packet=True),))
     blocks.add(0, 0, "upkt", reads=(at("s0", 0, packet=True),), writes=(at("o0", 0),))
-    goal = contracts.Goal(0, 0, (contracts.Contribution(1, 0),))
-    starts = tuple((contracts.Contribution(rank, 0),) for rank in range(3))
-    return blocks.schedule("packets", contracts.Contract("custom", starts, (goal,)), 1)
+    return blocks.schedule("packets", custom((1, 1, 1), (0, 0, 1, 0)), 1)
 
 
 def test_a_packet_is_never_read_before_it_is_written() -> None:
@@ -252,9 +250,7 @@ def test_what_an_await_needs_is_executed_too() -> None:
     blocks.copy(0, 3, "i1", "o0")
     for block in (0, 1):
         blocks.add(0, block, "post", count=0, posts=("semaphore a",))
-    starts = (tuple(contracts.Contribution(0, c) for c in range(2)),)
-    goal = contracts.Goal(0, 0, starts[0][:1])
-    schedule = blocks.schedule("either", contracts.Contract("custom", starts, (goal,)))
+    schedule = blocks.schedule("either", custom((2,), (0, 0, 0, 0)))
     decision = wanted(decided(schedule))
     assert (decision.verdict, decision.minimal) == (Outcome.WRONG, True)
     assert decision.executed(len(schedule.steps)) == shortest_wrong(schedule) == 4

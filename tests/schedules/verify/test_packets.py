@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from p2smt.collectives.contract import Contract, Contribution, Goal
+from p2smt.collectives.contract import Contribution, Goal
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.values import RULE
 from p2smt.schedules.verify.verify import verify
-from tests.schedules.building import Blocks, at
+from tests.schedules.building import Blocks, at, custom
 from tests.schedules.oracles.interleavings import explore
 from tests.schedules.oracles.publication import with_signals
 
@@ -20,9 +20,7 @@ CHUNKS = 2
 
 def schedule_of(blocks: Blocks, *goals: tuple[int, int, int, int], scratch: int = 4) -> Schedule:
     """Two ranks with two input chunks each; goals are (rank, chunk, rank, input chunk)."""
-    starts = tuple(tuple(Contribution(r, c) for c in range(CHUNKS)) for r in (0, 1))
-    wanted = tuple(Goal(r, c, (Contribution(q, d),)) for r, c, q, d in goals)
-    return blocks.schedule("packets", Contract("custom", starts, wanted), scratch)
+    return blocks.schedule("packets", custom((CHUNKS, CHUNKS), *goals), scratch)
 
 
 def stored_before(kind: str) -> Schedule:

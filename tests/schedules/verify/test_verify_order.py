@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from p2smt.collectives.contract import Contract, Contribution, Goal, contract
+from p2smt.collectives.contract import contract
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.races import cone as reach
 from p2smt.schedules.verify import progress as competing
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify
-from tests.schedules.building import Blocks, at
+from tests.schedules.building import Blocks, at, custom
 from tests.schedules.oracles.interleavings import explore
 from tests.schedules.random_schedules import random_schedule
-
-
-def starts(*chunks: int) -> tuple[tuple[Contribution, ...], ...]:
-    """So many input chunks on each rank."""
-    return tuple(tuple(Contribution(r, c) for c in range(n)) for r, n in enumerate(chunks))
-
-
-def goals(*wanted: tuple[int, int, int, int]) -> tuple[Goal, ...]:
-    """(rank, output chunk, rank, input chunk): which input each output chunk must be."""
-    return tuple(Goal(r, c, (Contribution(q, d),)) for r, c, q, d in wanted)
 
 
 def one_packet_of_two() -> Schedule:
@@ -32,7 +24,7 @@ def one_packet_of_two() -> Schedule:
     b.add(0, 0, "put", reads=(at("i0", 0),), writes=targets)
     b.add(1, 0, "upkt", reads=(at("s0", 1, packet=True),), writes=(at("o0", 1),))
     b.copy(1, 0, "s1", "o1")
-    return b.schedule("p", Contract("custom", starts(1, 1), goals((1, 0, 0, 0), (1, 1, 0, 0))), 2)
+    return b.schedule("p", custom((1, 1), (1, 0, 0, 0), (1, 1, 0, 0)), 2)
 
 
 def overlapping_copy() -> Schedule:
@@ -41,7 +33,7 @@ def overlapping_copy() -> Schedule:
     b.copy(0, 0, "i0", "s0", count=2)
     b.copy(0, 0, "s0", "s1", count=2)
     b.copy(0, 0, "s1", "o0", count=2)
-    return b.schedule("c", Contract("custom", starts(2), goals((0, 0, 0, 0), (0, 1, 0, 1))), 3)
+    return b.schedule("c", custom((2,), (0, 0, 0, 0), (0, 1, 0, 1)), 3)
 
 
 def put_before_the_start() -> Schedule:
@@ -49,17 +41,16 @@ def put_before_the_start() -> Schedule:
     b = Blocks()
     b.add(0, 0, "put", reads=(at("i0", 0),), writes=(at("i0", 1),), posts=("signal 0",))
     b.add(1, 0, "wait", count=0, awaits=("signal 0",))
-    contract = Contract(
-        "custom", (*starts(1), (None,)), goals((1, 0, 0, 0)), in_place=True, shift=(0, 0)
-    )
-    return b.schedule("b", contract)
+    plain = custom((1, 0), (1, 0, 0, 0))
+    starts = (plain.starts[0], (None,))
+    return b.schedule("b", replace(plain, starts=starts, in_place=True, shift=(0, 0)))
 
 
 def put_after_the_end() -> Schedule:
     """Nothing keeps rank 0 from ending before the data is there."""
     b = Blocks()
     b.add(1, 0, "put", reads=(at("i0", 1),), writes=(at("o0", 0),))
-    return b.schedule("l", Contract("custom", starts(1, 1), goals((0, 0, 1, 0))))
+    return b.schedule("l", custom((1, 1), (0, 0, 1, 0)))
 
 
 def contest_before_a_barrier() -> Schedule:
@@ -102,7 +93,7 @@ def test_more_room_can_let_the_wrong_one_win() -> None:
     b.add(1, 0, "release", count=0, posts=("semaphore c", "semaphore d"))
     b.receive("r", 1, 0, 0, "s0")
     b.receive("r", 1, 0, 0, "o0")
-    contract = Contract("custom", starts(1, 1), goals((1, 0, 0, 0)))
+    contract = custom((1, 1), (1, 0, 0, 0))
     schedule = b.schedule("m", contract, 1, initial=(("semaphore c", 1),))
     for depth, right in ((1, True), (2, False)):
         report = verify(schedule, depth)
@@ -142,7 +133,7 @@ def two_copies() -> Schedule:
     b.copy(0, 0, "i0", "s0")
     b.copy(0, 1, "i0", "s0")
     b.copy(0, 0, "s0", "o0")
-    return b.schedule("c", Contract("custom", starts(1), goals((0, 0, 0, 0))), 1)
+    return b.schedule("c", custom((1,), (0, 0, 0, 0)), 1)
 
 
 def test_a_question_too_large_is_not_said_to_be_late(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +159,7 @@ def test_the_race_that_does_harm_is_named() -> None:
     b.copy(0, 1, "i0", "s0")
     b.copy(0, 0, "s0", "s1")
     b.copy(0, 1, "s1", "o0")
-    report = verify(b.schedule("c", Contract("custom", starts(1), goals((0, 0, 0, 0))), 2))
+    report = verify(b.schedule("c", custom((1,), (0, 0, 0, 0)), 2))
     (race,) = [violation for violation in report.violations if violation.kind is Kind.RACE]
     assert "access s[1] of rank 0" in race.message
 
@@ -186,7 +177,7 @@ def test_the_way_from_a_race_to_the_output_is_told() -> None:
     b.copy(0, 0, "i0", "s0")
     b.copy(0, 1, "s0", "s1")
     b.copy(0, 1, "s1", "o0")
-    report = verify(b.schedule("c", Contract("custom", starts(1), goals((0, 0, 0, 0))), 2))
+    report = verify(b.schedule("c", custom((1,), (0, 0, 0, 0)), 2))
     (race,) = [violation for violation in report.violations if violation.kind is Kind.RACE]
     assert "where rank 0 block 1 step 0 cpy comes first, o[0] of rank 0 contains" in race.message
     way = (

@@ -8,7 +8,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import p2smt
@@ -135,7 +135,6 @@ def problems(
 
 @pytest.mark.exhaustive
 @given(problems())
-@settings(deadline=None)
 def test_brute_force_agrees(problem: Problem) -> None:
     found = fastest_on_hosts(problem, None, ENOUGH, programs=True)
     assert found.best is not None

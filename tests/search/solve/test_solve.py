@@ -27,6 +27,7 @@ from p2smt.search.programs import Task, list_programs
 from p2smt.search.sensitivity import recost
 from p2smt.search.solve import given_ranks, rank_order
 from tests.oracles.placements import all_matrices
+from tests.strategies.clusters import switches
 from tests.strategies.topologies import placements, topologies
 from tests.tiers import examples_of
 
@@ -167,14 +168,7 @@ def test_rank_orders_agree_with_matrices(problem: Problem) -> None:
 
 def cluster() -> p2smt.Topology:
     """Four nodes of eight devices, the network ten times slower."""
-    speeds = (("node", 4, 1e9), ("gpu", 8, 1e10))
-    return p2smt.Topology(
-        "small",
-        tuple(
-            p2smt.Level(n, s, p2smt.Link(p2smt.LinkKind.SWITCH, (p2smt.Piece("one", 1e-6, b),)))
-            for n, s, b in speeds
-        ),
-    )
+    return switches(("node", 4, 1e9), ("gpu", 8, 1e10))
 
 
 def problem(*requests: str, **more: Any) -> Problem:

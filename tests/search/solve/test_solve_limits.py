@@ -19,17 +19,12 @@ from p2smt.search import bound_table, placements
 from p2smt.search.sensitivity import perturbations
 from p2smt.solvers import ask as solvers
 from p2smt.solvers.questions import Optimum, Solver
+from tests.strategies.clusters import switches
 
 
 def cluster(*levels: tuple[str, int, float]) -> p2smt.Topology:
     """Switch levels (name, size, bytes per second) without latency."""
-    return p2smt.Topology(
-        "made",
-        tuple(
-            p2smt.Level(n, s, p2smt.Link(p2smt.LinkKind.SWITCH, (p2smt.Piece("one", 0.0, b),)))
-            for n, s, b in levels
-        ),
-    )
+    return switches(*levels, latency_s=0.0)
 
 
 def ask(topology: p2smt.Topology, axes: str, *requests: str, **more: Any) -> Problem:

@@ -7,10 +7,11 @@ from math import prod
 
 from hypothesis import strategies as st
 
-from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
+from p2smt.cluster.topology import Topology
 from p2smt.parallel_search.subproblem import Cube, Member
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix, Placement
 from p2smt.search.placements import obeys
+from tests.strategies.clusters import switches
 
 LEVELS = [(4,), (2, 4), (2, 2, 3), (4, 6), (2, 2, 2)]
 
@@ -25,14 +26,10 @@ class Quiet:
         return None
 
 
-def link(bandwidth: float) -> Link:
-    return Link(LinkKind.SWITCH, (Piece("simple", 2e-6, bandwidth),))
-
-
 def cluster(sizes: tuple[int, ...]) -> Topology:
     """Each level ten times as fast as the one outside it."""
-    levels = tuple(Level(f"l{j}", size, link(10.0 ** (9 + j))) for j, size in enumerate(sizes))
-    return Topology("t", levels)
+    levels = [(f"l{j}", size, 10.0 ** (9 + j)) for j, size in enumerate(sizes)]
+    return switches(*levels, latency_s=2e-6)
 
 
 def axes_of(devices: int) -> list[tuple[int, ...]]:

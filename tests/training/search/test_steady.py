@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +11,7 @@ from p2smt.parallelism.placement import IntArray
 from p2smt.training.search import prices as placed
 from p2smt.training.search.plan import plan
 from p2smt.training.search.prices import Seconds
+from tests.interpreter import python
 from tests.training.search.test_plan import cluster
 from tests.training.search.test_plan_answers import SMALL, started
 
@@ -56,12 +54,7 @@ def test_prices_are_compared_in_the_order_of_requests(monkeypatch: pytest.Monkey
 @pytest.mark.slow
 def test_hashes_change_no_answer() -> None:
     code = "from tests.training.search.test_steady import answer_text; print(answer_text())"
-    found = set()
-    for seed in range(4):
-        env = {**os.environ, "PYTHONHASHSEED": str(seed)}
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
-        )
-        found.add(done.stdout)
+    seeds = [{"PYTHONHASHSEED": str(seed)} for seed in range(4)]
+    found = {python("-c", code, environment=seed) for seed in seeds}
     assert len(found) == 1
     assert "OPTIMAL" in found.pop()

@@ -13,12 +13,12 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding
 
-from tests.interop.meshes.modules import load
+from tests.pages import script
 
 
 def main(folder: Path, count: int) -> None:
     for number in range(count):
-        module = load(str(folder / f"case_{number}.py"))
+        module = script(folder / f"case_{number}.py")
         given = np.load(folder / f"{number}.npy").astype(module.DTYPE)
         x = jax.device_put(given, NamedSharding(module.mesh(), module.SOURCE))
         result = module.redistribute(x)

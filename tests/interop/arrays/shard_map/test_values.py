@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,9 +12,9 @@ from p2smt.interop.arrays.shard_map import shard_map_text
 from p2smt.resharding.plan import RedistributionPlan
 from p2smt.resharding.steps import StepKind
 from p2smt.resharding.types import ElementType, Uneven
-from tests.imports import ROOT
 from tests.interop.arrays.shard_map.blocks import block, contributions, reduced
 from tests.interop.arrays.shard_map.walks import walked
+from tests.interpreter import python
 
 pytest.importorskip("jax")
 
@@ -50,15 +47,8 @@ def check(folder: Path, plans: Sequence[RedistributionPlan], devices: int) -> No
 def run(folder: Path, count: int, devices: int) -> None:
     forced = f"--xla_force_host_platform_device_count={devices}"
     module = "tests.interop.arrays.shard_map.jax_devices"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", module, str(folder), str(count)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=ROOT,
-        env={**os.environ, "XLA_FLAGS": forced, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1"},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    place = {"XLA_FLAGS": forced, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1"}
+    python("-W", "error", "-m", module, str(folder), str(count), environment=place)
 
 
 def some_plans() -> list[RedistributionPlan]:
