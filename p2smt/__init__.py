@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from p2smt.collectives.names import Collective as Collective
     from p2smt.collectives.names import Form as Form
     from p2smt.collectives.names import RequestKind as RequestKind
-    from p2smt.cost.library.rules import register_algorithm as register_algorithm
+    from p2smt.cost.library.ways import register_algorithm as register_algorithm
     from p2smt.errors import BackendError as BackendError
     from p2smt.errors import EncodingBug as EncodingBug
     from p2smt.errors import ExecutionError as ExecutionError
@@ -139,7 +139,7 @@ if TYPE_CHECKING:
     from p2smt.search.programs import request_programs as request_programs
     from p2smt.search.prove import prove as prove
     from p2smt.search.solve import solve as solve
-    from p2smt.solvers.questions import Solver as Solver
+    from p2smt.solvers.ask import Solver as Solver
     from p2smt.synthesis.bounds import RateBound as RateBound
     from p2smt.synthesis.bounds import distance_bound as distance_bound
     from p2smt.synthesis.bounds import rate_bound as rate_bound
@@ -246,8 +246,12 @@ _HOMES = {
     ),
     "p2smt.cluster.trimmed": ("trimmed",),
     "p2smt.cluster.library.model": ("Library",),
-    "p2smt.cluster.library.registry": ("library_names", "library_of", "register_library"),
-    "p2smt.cost.library.rules": ("register_algorithm",),
+    "p2smt.cluster.library.registry": (
+        "library_names",
+        "library_of",
+        "register_library",
+    ),
+    "p2smt.cost.library.ways": ("register_algorithm",),
     "p2smt.calibration.build": ("Calibration",),
     "p2smt.calibration.samples": ("Measurements",),
     "p2smt.runtime.payload": ("RunOptions",),
@@ -271,7 +275,7 @@ _HOMES = {
         "Verdict",
     ),
     "p2smt.parallel_search.parallel_options": ("Spread",),
-    "p2smt.solvers.questions": ("Solver",),
+    "p2smt.solvers.ask": ("Solver",),
     "p2smt.api.tensors": (
         "TensorFunction",
         "torch_function",

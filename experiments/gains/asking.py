@@ -12,11 +12,18 @@ from dataclasses import dataclass, field, replace
 from experiments.gains.clusters import named
 from p2smt.cost.scene import Scene, cheapest_single
 from p2smt.cost.step_time import Pipelined
-from p2smt.parallelism.expressed import matrix_of
 from p2smt.parallelism.placement import Matrix, Placement, default_ranks
+from p2smt.parallelism.rank_list import matrix_of
 from p2smt.parallelism.request import Problem, Request, parse_axes
-from p2smt.plans.answers import fixed_answer, matrix_alternative, program_answer
-from p2smt.plans.solution import RankOrder, RequestAnswer, Solution, objective
+from p2smt.plans.solution import (
+    RankOrder,
+    RequestAnswer,
+    Solution,
+    fixed_answer,
+    matrix_alternative,
+    objective,
+    program_answer,
+)
 from p2smt.result import SearchLimits, Status
 from p2smt.search.gain import gain_of
 from p2smt.search.programs import Task

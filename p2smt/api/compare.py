@@ -15,7 +15,7 @@ from p2smt.result import SearchLimits
 from p2smt.search import comparison as tensors
 from p2smt.search.comparison import Comparison, compare_orders, on_hosts, standard_orders
 from p2smt.search.joint import ProgressCallback
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 
 OrderGiven = str | Sequence[object]
 """An order of ranks: a text, as on the command line; a list of ranks or of hosts; a mesh."""

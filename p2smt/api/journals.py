@@ -18,7 +18,7 @@ from p2smt.parallel_search.journal.verify import DEFAULT_SAMPLE, JournalReport, 
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.spaces.placements import placement_space
 from p2smt.search.spaces.solve import solve_space
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.synthesis.parts import check_size, schedule_space
 from p2smt.training.search.subproblems import plan_space
 

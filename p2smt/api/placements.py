@@ -8,7 +8,7 @@ from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Result, SearchLimits
 from p2smt.search.placements import placements as whole
 from p2smt.search.spaces.placements import listed_by_cubes
-from p2smt.solvers.questions import Solver, solver_of
+from p2smt.solvers.ask import Solver, solver_of
 
 
 def placements(

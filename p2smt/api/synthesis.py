@@ -6,7 +6,7 @@ from p2smt.fabric.fabric import Fabric
 from p2smt.interop.fabrics import read_fabric
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.solvers.questions import Solver, solver_of
+from p2smt.solvers.ask import Solver, solver_of
 from p2smt.synthesis import frontier as search_frontier
 from p2smt.synthesis import synthesize as search_one
 from p2smt.synthesis.frontier import ScheduleFrontier

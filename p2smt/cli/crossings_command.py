@@ -247,7 +247,7 @@ def _placed(
     topology: str, axes: Text, requests: o.RequestOptions, prices: o.PriceOptions, length: str
 ) -> Problem:
     """The requests on a topology, with programs of at most that length."""
-    from p2smt.cluster.allocation import check_even
+    from p2smt.cluster.topology import check_even
     from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
 
     most = given.count_of(length, "length", MAX_PROGRAM_LENGTH)

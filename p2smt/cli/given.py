@@ -53,7 +53,7 @@ def topology_of(
     if library is not None:
         found = _under(found, _library_named(library))
     if found.library is not None:
-        from p2smt.cost.library.suits import check_topology
+        from p2smt.cost.requested_algorithms import check_topology
 
         check_topology(found, found.library)
     for line in (*((text,) if text and library is None else ()), *topology_notes(found)):
@@ -107,7 +107,7 @@ def levels_of(
     if (spec is None) == (levels is None):
         raise InputError("levels", "give either --topology or --levels")
     if levels is None:
-        from p2smt.cluster.allocation import check_even
+        from p2smt.cluster.topology import check_even
 
         topology = topology_of(spec, use=use)
         check_even(topology)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from p2smt.parallelism.placement import AxisRule, FixedEntry, ParallelismAxis, Placement
     from p2smt.parallelism.request import Problem, Request
     from p2smt.result import SearchLimits, StopWatch
-    from p2smt.solvers.questions import Solver
+    from p2smt.solvers.ask import Solver
 
 # Single options.
 
@@ -256,7 +256,7 @@ class SearchOptions:
 
     def by(self) -> Solver:
         """The solver."""
-        from p2smt.solvers.questions import solver_of
+        from p2smt.solvers.ask import solver_of
 
         return solver_of(self.solver)
 
@@ -383,7 +383,7 @@ class PlacedRequests:
 
 def placement_of(text: Text, topology: Topology, axes: tuple[ParallelismAxis, ...]) -> Placement:
     """The matrix of --placement, its sizes checked."""
-    from p2smt.cluster.allocation import check_even
+    from p2smt.cluster.topology import check_even
     from p2smt.parallelism.placement import Placement
 
     check_even(topology)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from p2smt.parallelism.request import Problem
     from p2smt.report.program_lists import Listing
     from p2smt.result import SearchLimits
-    from p2smt.solvers.questions import Solver
+    from p2smt.solvers.ask import Solver
 
 
 @opened
@@ -117,7 +117,7 @@ def _note_steps(problem: Problem, listings: Sequence[Listing]) -> None:
     """Say of the steps that were priced which do not run by the algorithm named for them."""
     from p2smt.cli.output import note
     from p2smt.cost.requested_algorithms import named_notes
-    from p2smt.plans.answers import steps_named
+    from p2smt.plans.solution import steps_named
 
     steps = [
         step

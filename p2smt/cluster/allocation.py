@@ -106,18 +106,6 @@ def _names(names: Sequence[str], entities: dict[int, int], sizes: Sequence[int])
 # Whether a cluster of named hosts is as regular as a parallelism matrix needs it to be.
 
 
-def check_even(topology: Topology) -> None:
-    """Whether each switch has equally many hosts and a like uplink, as matrices have it.
-
-    Raises:
-        InputError: it is not so; names what places ranks there.
-    """
-    if topology.uneven:
-        rule = "its hosts are not spread evenly under equal uplinks, so no matrix fits it"
-        remedy = "p2smt solve (solve_on_hosts) and p2smt compare place ranks on its hosts"
-        raise InputError(f"topology {topology.name}", rule, remedy)
-
-
 # Whether uplinks can be the bottleneck: where none can, every order of hosts is as fast.
 
 

@@ -432,3 +432,15 @@ class Topology:
         levels[level] = replace(old, link=old.link.with_bandwidth_factor(factor))
         hosts = self.hosts and self.hosts.with_bandwidth_factor(level, factor)
         return replace(self, levels=tuple(levels), hosts=hosts)
+
+
+def check_even(topology: Topology) -> None:
+    """Whether each switch has equally many hosts and a like uplink, as matrices have it.
+
+    Raises:
+        InputError: it is not so; names what places ranks there.
+    """
+    if topology.uneven:
+        rule = "its hosts are not spread evenly under equal uplinks, so no matrix fits it"
+        remedy = "p2smt solve (solve_on_hosts) and p2smt compare place ranks on its hosts"
+        raise InputError(f"topology {topology.name}", rule, remedy)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from p2smt.cluster.allocation import check_even
-from p2smt.cluster.topology import Algorithm, Topology
+from p2smt.cluster.topology import Algorithm, Topology, check_even
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.bounds import regular_model, relevant_digits, send_model
 from p2smt.cost.loads.footprint import Digits, digits_of

@@ -31,10 +31,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from p2smt.cluster.allocation import check_even
 from p2smt.cluster.file import load_topology, preset_names
 from p2smt.cluster.link import Link, LinkKind
-from p2smt.cluster.topology import Topology
+from p2smt.cluster.topology import Topology, check_even
 from p2smt.errors import InputError, did_you_mean
 from p2smt.fabric.fabric import MAX_RANKS, Capacity, Fabric, FabricEdge, edge_key, unit_of
 from p2smt.fabric.wiring import NetworkPort, Switch, Wire, WiredNodes, fabric_of

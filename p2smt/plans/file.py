@@ -27,7 +27,7 @@ from p2smt.plans.solution import (
     timed_step,
 )
 from p2smt.plans.untimed import without_times
-from p2smt.programs.basis import basis_names
+from p2smt.programs.check import basis_names
 from p2smt.programs.program import lower
 from p2smt.result import Status
 

@@ -17,8 +17,14 @@ from p2smt.cost.symbolic.steps import symbolic_fixed, symbolic_program
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.answers import fixed_answer, matrix_alternative, named_steps, program_answer
-from p2smt.plans.solution import Alternative, RequestAnswer
+from p2smt.plans.solution import (
+    Alternative,
+    RequestAnswer,
+    fixed_answer,
+    matrix_alternative,
+    named_steps,
+    program_answer,
+)
 from p2smt.programs.check import Checked, check_program
 from p2smt.programs.program import Grouping, Hierarchy, Program, parse_program
 

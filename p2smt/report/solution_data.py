@@ -22,7 +22,7 @@ from p2smt.plans.solution import (
     timed_steps,
 )
 from p2smt.plans.untimed import without_times
-from p2smt.programs.basis import basis_names
+from p2smt.programs.check import basis_names
 from p2smt.report.orders import hosts_data, network_lines
 from p2smt.result import known_bound
 

@@ -46,8 +46,7 @@ from p2smt.result import (
     Status,
     StopWatch,
 )
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Optimum, Solver
+from p2smt.solvers.ask import Optimum, Solver, ask
 
 
 def best_layered(

@@ -26,14 +26,27 @@ from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Matrix, Placement
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.answers import least_s, matrix_alternative, physical_bound_s
-from p2smt.plans.solution import Alternative, RequestAnswer, objective
+from p2smt.plans.solution import (
+    Alternative,
+    RequestAnswer,
+    least_s,
+    matrix_alternative,
+    objective,
+    physical_bound_s,
+)
 from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
 from p2smt.result import Result, SolveStats, Status, StopWatch
-from p2smt.search.matrix_list import Column, MatrixList, listed
+from p2smt.search.matrix_list import (
+    Column,
+    Columns,
+    MatrixList,
+    Split,
+    across_levels,
+    fixed_values,
+    listed,
+)
 from p2smt.search.placements import best_matrix, placements
-from p2smt.search.scene_columns import Columns, Split, across_levels, fixed_values
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 
 # All scenes that a request could meet, as the rows of a placement cost table.
 # The time of a request depends on a placement only through the digits of its axes at each level,

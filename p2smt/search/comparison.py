@@ -19,8 +19,8 @@ from p2smt.cost.loads.uplink_loads import crossings
 from p2smt.cost.regime import regime
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError, did_you_mean
-from p2smt.parallelism.expressed import matrix_of
 from p2smt.parallelism.placement import IntArray, Placement, default_ranks
+from p2smt.parallelism.rank_list import matrix_of
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import RankOrder, Solution, objective, rank_hosts
 from p2smt.result import SAME, SearchLimits, Status, known_bound
@@ -35,7 +35,7 @@ from p2smt.search.allocation.grids import (
 from p2smt.search.allocation.solve import solve_on_hosts
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.solve import as_named, solve
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 
 DEFAULT, EXCHANGED = "default", "axes exchanged"
 BEST = "best"

@@ -24,8 +24,7 @@ from p2smt.plans.restrictions import restriction_text
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.placements import best_matrix, placements
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Conflict, Solver, solver_of
+from p2smt.solvers.ask import Conflict, Solver, ask, solver_of
 
 _Rule = AxisRule | FixedEntry
 _Restriction = _Rule | Form | tuple[str, int]

@@ -22,18 +22,17 @@ from p2smt.collectives.names import RequestKind
 from p2smt.cost.loads.footprint import Digits
 from p2smt.cost.scene import Scene
 from p2smt.errors import OutOfTimeError, TooLarge
-from p2smt.parallelism.expressed import matrix_of
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
+from p2smt.parallelism.rank_list import matrix_of
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.answers import least_s, matrix_alternative
-from p2smt.plans.solution import RequestAnswer, Solution, objective
+from p2smt.plans.solution import RequestAnswer, Solution, least_s, matrix_alternative, objective
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.bound_table import BoundTable, Proposal
 from p2smt.search.near_optimal import Nearness, NearSearch, Ranking
 from p2smt.search.one_request import RequestAnswers, single_answer
 from p2smt.search.placements import any_matrix, obeys
 from p2smt.search.programs_pipelined import Listings
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 
 Rank = Callable[[Ranking, BoundTable, RequestAnswers, StopWatch], None]
 """Another way to fill a ranking, such as by workers."""

@@ -34,10 +34,9 @@ from p2smt.cost.step_time import chunk_counts
 from p2smt.errors import TooLarge
 from p2smt.parallelism.placement import BoolArray, IntArray
 from p2smt.problems.placement import Indices, ProgramProblem, StepLimit
-from p2smt.programs.payload_rows import Rows
 from p2smt.search.programs import Priced, price
 from p2smt.search.programs_pipelined import SoughtProgram
-from p2smt.search.warm_start import known_payloads
+from p2smt.search.warm_start import Rows, known_payloads
 
 MAX_STATES = 2**18
 """Most states of a search: eight levels without limits on steps have 6561."""

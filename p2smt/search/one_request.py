@@ -12,8 +12,7 @@ from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import Pipelined, program_s
 from p2smt.errors import EncodingBug, OutOfTimeError, TooLarge
 from p2smt.parallelism.request import DEFAULT_LENGTH, Problem, Request
-from p2smt.plans.answers import fixed_answer, program_answer
-from p2smt.plans.solution import RequestAnswer
+from p2smt.plans.solution import RequestAnswer, fixed_answer, program_answer
 from p2smt.programs.check import Checked
 from p2smt.programs.program import (
     Grouping,
@@ -35,7 +34,7 @@ from p2smt.search.programs_pipelined import (
     choices,
     first_choice,
 )
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 
 _Key = tuple[RequestKind, int, tuple[Digits, ...]]
 

@@ -9,8 +9,7 @@ from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix, Placement
 from p2smt.parallelism.request import Problem
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import Result, SearchLimits, StopWatch
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Every, Optimum, Solver, solver_of
+from p2smt.solvers.ask import Every, Optimum, Solver, ask, solver_of
 
 
 def is_answer(problem: PlacementProblem, matrix: Matrix) -> bool:

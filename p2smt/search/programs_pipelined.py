@@ -20,11 +20,11 @@ from p2smt.cost.step_time import chunk_counts, pipelined_s
 from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import IntArray
 from p2smt.problems.placement import Indices, ProgramProblem
-from p2smt.programs.payload_rows import RowCounts, Rows
 from p2smt.programs.program import Hierarchy
 from p2smt.result import ROUNDING, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, checked_listing, price
-from p2smt.solvers.questions import Solver
+from p2smt.search.warm_start import RowCounts, Rows
+from p2smt.solvers.ask import Solver
 
 LISTED_DEPTH = 4
 """Most levels whose programs are listed: more of them have too many."""

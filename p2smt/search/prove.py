@@ -17,7 +17,7 @@ from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.rank_list import RankMap
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans import answers
+from p2smt.plans import solution as answers
 from p2smt.plans.check.plan import PlanReport, check_plan
 from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel
 from p2smt.plans.problem import allocation_problem, plan_problem
@@ -29,7 +29,7 @@ from p2smt.search.joint import ProgressCallback
 from p2smt.search.one_request import answer_request
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.solve import solve
-from p2smt.solvers.questions import Solver, solver_of
+from p2smt.solvers.ask import Solver, solver_of
 
 TICK = 2.0**-24
 """One tick of the coarsest scale in which a search settles an optimum, as a part of it."""

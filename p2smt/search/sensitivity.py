@@ -14,7 +14,7 @@ from p2smt.plans.solution import Alternative, Perturbation, RequestAnswer, objec
 from p2smt.result import Status, StopWatch
 from p2smt.search.joint import JointSearch
 from p2smt.search.programs_pipelined import Listings
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 
 FACTORS = (0.8, 1.2)
 """Of a level's bandwidth."""

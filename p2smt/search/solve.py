@@ -9,26 +9,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from p2smt.cluster.allocation import check_even
+from p2smt.cluster.topology import check_even
 from p2smt.collectives.names import DIRECT
 from p2smt.cost.bounds import single_time
 from p2smt.cost.requested_algorithms import check_asked, otherwise, running
 from p2smt.cost.scene import Scene
 from p2smt.errors import InputError
-from p2smt.parallelism.expressed import matrix_of
 from p2smt.parallelism.placement import IntArray, Matrix, Placement, default_ranks
-from p2smt.parallelism.rank_list import RankList, RankMap
+from p2smt.parallelism.rank_list import RankList, RankMap, matrix_of
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.answers import named_steps
 from p2smt.plans.check.restrictions import broken_by_singles
-from p2smt.plans.solution import RankOrder, Solution, objective, rank_alternative
+from p2smt.plans.solution import RankOrder, Solution, named_steps, objective, rank_alternative
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.gain import with_gain
 from p2smt.search.joint import JointSearch, ProgressCallback, Rank
 from p2smt.search.near_optimal import Nearness
 from p2smt.search.programs_pipelined import Listings
-from p2smt.solvers.questions import Solver, solver_of
+from p2smt.solvers.ask import Solver, solver_of
 from p2smt.units import format_time
 
 if TYPE_CHECKING:
@@ -57,7 +55,7 @@ def solve(
         problem: cluster, axes, requests, objective and restrictions.
         top: how many alternatives to rank (different placements, each with best programs).
         limits: wall-clock limit, seed and workers; a proved optimum depends on none of them.
-        solver: ``cpsat`` or ``z3``, or a :class:`~p2smt.solvers.questions.Solver`.
+        solver: ``cpsat`` or ``z3``, or a :class:`~p2smt.solvers.ask.Solver`.
         compare: a rank order of the caller's: a matrix, or the device of each rank.
         sensitivity: re-solve with each level's bandwidth 20 % off, and with the cost of calls 50 %
             off if the topology names a library.

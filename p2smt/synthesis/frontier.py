@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from p2smt.errors import InputError
 from p2smt.result import SearchLimits, StopWatch
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.group_order import LadderMemory
 from p2smt.synthesis.question import (

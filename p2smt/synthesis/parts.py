@@ -42,8 +42,7 @@ from p2smt.problems.schedule import (
     SumSchedule,
 )
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.solvers.ask import stopping_when
-from p2smt.solvers.questions import Solver, solver_of
+from p2smt.solvers.ask import Solver, solver_of, stopping_when
 from p2smt.synthesis.question import (
     MAX_PAIRS,
     NO_SYMMETRY,

@@ -24,7 +24,7 @@ from p2smt.result import Result, SearchLimits, Status, StopWatch
 from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Report, Verdict
 from p2smt.schedules.verify.verify import verify
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound, distance_bound, rate_bound
 from p2smt.synthesis.certificate.certificate import BoundKind
 from p2smt.synthesis.group_order import LadderMemory, ladder

@@ -26,8 +26,7 @@ from p2smt.problems.schedule import (
     SumStep,
 )
 from p2smt.result import Result, SearchLimits
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Solver, Witness
+from p2smt.solvers.ask import Solver, Witness, ask
 
 # Schedules of collectives that only copy, over a fabric.
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from p2smt.errors import TooLarge
 from p2smt.problems.schedule import ScheduleClass, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.synthesis.group_order import LadderMemory
 from p2smt.synthesis.question import (
     Attempt,

@@ -14,7 +14,7 @@ from p2smt.errors import InputError
 from p2smt.parallel_search.parallel_options import Spread
 from p2smt.problems.schedule import SumSchedule
 from p2smt.result import OUT_OF_TIME, STOPPED, SearchLimits, StopWatch
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.synthesis.bounds import RateBound
 from p2smt.synthesis.certificate.certificate import BoundKind
 from p2smt.synthesis.question import (

@@ -21,8 +21,8 @@ from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import single_time
 from p2smt.cost.loads.level_use import FloatArray
 from p2smt.cost.scene import Scene
-from p2smt.parallelism.expressed import matrix_of
 from p2smt.parallelism.placement import BoolArray, IntArray, Placement, default_ranks
+from p2smt.parallelism.rank_list import matrix_of
 from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.formulas.quantities import Quantities, quantities, with_seconds
 from p2smt.training.formulas.stages import Stages, StrategyColumns

@@ -21,7 +21,7 @@ from p2smt.plans.training.file_model import TrainingBlock
 from p2smt.result import SearchLimits, SolveStats, Status
 from p2smt.search.one_request import single_answer
 from p2smt.search.solve import as_named, solve
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.iteration import predict_with
 from p2smt.training.pipeline import axis_requests

@@ -6,7 +6,7 @@ import pytest
 
 from p2smt.cluster.file import load_topology, preset_names, preset_text
 from p2smt.cluster.topology import Algorithm
-from p2smt.cost.library.suits import check_topology
+from p2smt.cost.requested_algorithms import check_topology
 from p2smt.errors import InputError
 
 EXPECTED_PRESETS = {

@@ -13,9 +13,9 @@ from p2smt.collectives.names import RequestKind
 from p2smt.encodings.program.reachable_search import DeviceContents
 from p2smt.encodings.program.z3 import SymbolicState, initial_rows, is_goal
 from p2smt.programs import semantics
-from p2smt.programs.payload_rows import RowCounts
 from p2smt.runtime.job import JobRequest
 from p2smt.runtime.programs.regions import start_rows
+from p2smt.search.warm_start import RowCounts
 from tests.oracles import programs as oracle
 
 K = 3

@@ -15,10 +15,10 @@ from p2smt.cost.bounds import priced_bound_s
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import CHUNK_COUNTS, StepTime, best_chunks, chunk_counts, program_s
 from p2smt.programs.check import check_program
-from p2smt.programs.payload_rows import RowCounts
 from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits
 from p2smt.search.programs import Task, list_programs
+from p2smt.search.warm_start import RowCounts
 from tests.oracles.pipeline import SimStep, simulated_s
 from tests.strategies.topologies import Case, cases
 from tests.tiers import examples_of

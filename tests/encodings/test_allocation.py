@@ -21,8 +21,7 @@ from p2smt.problems.allocation import (
 )
 from p2smt.result import SearchLimits, Status
 from p2smt.search.allocation.solve_grid import is_allocation, ticks_of
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Every, Optimum, Solver
+from p2smt.solvers.ask import Every, Optimum, Solver, ask
 from tests.oracles.allocations import answers, cost, optimum
 
 BOTH = pytest.mark.parametrize("solver", list(Solver))

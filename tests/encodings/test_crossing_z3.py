@@ -15,8 +15,7 @@ from p2smt.errors import InputError
 from p2smt.plans.crossings.proofs import broken
 from p2smt.problems.crossing import Coefficients, CrossingProblem, SumOfMaxima, cases
 from p2smt.result import SearchLimits, Status
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Multipliers, Optimum, Solver, Witness
+from p2smt.solvers.ask import Multipliers, Optimum, Solver, Witness, ask
 
 LIMITS = SearchLimits()
 GRID = [tuple(map(Fraction, point)) for point in product((0, 1, 2, 5), repeat=3)]

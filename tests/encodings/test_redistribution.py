@@ -22,8 +22,7 @@ from p2smt.resharding.layered import outlook_of, state_at
 from p2smt.resharding.states import ArrayState
 from p2smt.resharding.steps import KINDS, ArrayStep, StepKind
 from p2smt.result import Result, SearchLimits, Status
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Every, Optimum, Solver
+from p2smt.solvers.ask import Every, Optimum, Solver, ask
 from tests.encodings.redistribution_questions import (
     MOVES,
     Asked,

@@ -9,8 +9,7 @@ import pytest
 from p2smt.fabric.file import load_fabric
 from p2smt.problems.schedule import AllReduceProblem, DisseminationProblem
 from p2smt.result import OUT_OF_TIME, SearchLimits, Status
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Solver, Witness
+from p2smt.solvers.ask import Solver, Witness, ask
 from p2smt.synthesis.replay import all_reduce_problem, dissemination_problem, spreads
 
 RING = load_fabric("ring:4")

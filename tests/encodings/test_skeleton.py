@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from p2smt.problems.schedule import AllReduceProblem, ScheduleClass
-from p2smt.solvers.ask import ALL_REDUCE_DOORS, DOORS
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import ALL_REDUCE_DOORS, DOORS, Solver
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEADINGS = ("Problem: ", "Variables", "Constraints", "Objective: ", "Size: ")

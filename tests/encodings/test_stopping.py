@@ -15,8 +15,7 @@ from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.placement import Matrix
 from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
 from p2smt.result import STOPPED, SearchLimits, Status, StopWatch
-from p2smt.solvers.ask import ask, stopping_when
-from p2smt.solvers.questions import Every, Optimum, Solver
+from p2smt.solvers.ask import Every, Optimum, Solver, ask, stopping_when
 from tests.encodings.test_solver_runs import pigeons, split_evenly
 
 NO_LIMIT = SearchLimits()

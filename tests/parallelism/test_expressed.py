@@ -10,9 +10,8 @@ import pytest
 
 from p2smt.cluster.file import parse_topology
 from p2smt.cluster.topology import Topology
-from p2smt.parallelism.expressed import inside_matrix
 from p2smt.parallelism.placement import Matrix
-from p2smt.parallelism.rank_list import RankList
+from p2smt.parallelism.rank_list import RankList, inside_matrix
 from p2smt.search.allocation.grids import CellGrid
 
 _PACKAGES = """

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import RequestKind
 from p2smt.problems.placement import InstructionSet
-from p2smt.programs import check, runs, semantics
-from p2smt.programs.check import Checked, check_program
+from p2smt.programs import check, semantics
+from p2smt.programs import check as runs
+from p2smt.programs.check import Checked, Quotient, check_program, run_on_runs, steps_of
 from p2smt.programs.preconditions import Violation, ViolationKind
 from p2smt.programs.program import Hierarchy, local_groups, parse_program
-from p2smt.programs.runs import Quotient, run_on_runs, steps_of
 from p2smt.programs.semantics import Step, Trace
 from p2smt.result import SearchLimits
 from p2smt.search.programs import Task, list_programs

@@ -16,7 +16,7 @@ from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.bound_table import BoundTable, OpenEntry, Proposal
 from p2smt.search.one_request import RequestAnswers
 from p2smt.search.programs_pipelined import Listings
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from tests.search.solve.test_solve import brute_force, problem, problems
 from tests.tiers import examples_of
 

@@ -20,7 +20,7 @@ from p2smt.result import Status
 from p2smt.search import bound_table
 from p2smt.search.bound_table import FORBIDDEN, at_most, least, scene_rows
 from p2smt.search.matrix_list import listed
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from tests.oracles import placements as oracle
 from tests.search.solve.test_solve import problems
 from tests.search.solve.test_solve_limits import ask, cluster

@@ -19,7 +19,7 @@ from p2smt.search.joint import JointSearch
 from p2smt.search.near_optimal import BRIEFLY, Nearness
 from p2smt.search.one_request import RequestAnswers
 from p2smt.solvers import ask as solvers
-from p2smt.solvers.questions import Every
+from p2smt.solvers.ask import Every
 from tests.oracles.placements import obeys
 from tests.search.solve.test_solve import brute_force, problem, problems
 from tests.search.solve.test_solve_limits import ask, cluster, deep

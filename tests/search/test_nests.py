@@ -22,7 +22,6 @@ from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request, parse_axes
 from p2smt.problems.placement import InstructionSet, ProgramProblem
 from p2smt.programs.check import check_program
-from p2smt.programs.payload_rows import RowCounts
 from p2smt.programs.program import Grouping, Hierarchy
 from p2smt.result import SearchLimits, Status
 from p2smt.search import nests
@@ -30,8 +29,8 @@ from p2smt.search.nests import best_nest, priced_nest
 from p2smt.search.one_request import answer_request, best_merged
 from p2smt.search.programs import Task
 from p2smt.search.programs_pipelined import Listings, SoughtProgram
-from p2smt.search.warm_start import known_programs, least_known
-from p2smt.solvers.questions import Solver
+from p2smt.search.warm_start import RowCounts, known_programs, least_known
+from p2smt.solvers.ask import Solver
 from tests.oracles.nests import Block, least_limited_nest, least_nest, tilings
 from tests.strategies.clusters import switches
 from tests.tiers import examples_of

@@ -25,7 +25,7 @@ from p2smt.report.solution_data import solution_data
 from p2smt.result import SearchLimits, Status
 from p2smt.search.one_request import single_answer
 from p2smt.search.prove import prove
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from tests.oracles.placements import all_matrices
 from tests.search.solve.test_solve import brute_force, problems
 from tests.search.solve.test_solve_limits import ask, cluster

@@ -12,7 +12,7 @@ from p2smt.errors import TooLarge
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Placement
 from p2smt.search import bound_table as module
 from p2smt.search.bound_table import scene_table
-from p2smt.search.scene_columns import Columns, across_levels, fixed_values
+from p2smt.search.matrix_list import Columns, across_levels, fixed_values
 from tests.oracles.placements import all_matrices, obeys
 from tests.search.solve.test_solve_limits import cluster
 from tests.strategies.draws import Draws, draws

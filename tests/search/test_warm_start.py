@@ -19,15 +19,13 @@ from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request, parse_axes
 from p2smt.problems.placement import ProgramProblem
 from p2smt.programs.check import check_program
-from p2smt.programs.payload_rows import RowCounts
 from p2smt.programs.program import Hierarchy
 from p2smt.result import SearchLimits, Status
 from p2smt.search.one_request import answer_request
 from p2smt.search.programs import Task
 from p2smt.search.programs_pipelined import Listings
-from p2smt.search.warm_start import bounded, known_programs, least_known
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import CostKeys, Optimum, Solver
+from p2smt.search.warm_start import RowCounts, bounded, known_programs, least_known
+from p2smt.solvers.ask import CostKeys, Optimum, Solver, ask
 from tests.strategies.clusters import switches
 from tests.tiers import but_the_first
 

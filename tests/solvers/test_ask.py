@@ -39,8 +39,8 @@ from p2smt.problems.race import (
 )
 from p2smt.problems.redistribution import Move, MoveRow, RedistributionProblem
 from p2smt.result import Result, SearchLimits, Status
-from p2smt.solvers.ask import AnyProblem, ask
-from p2smt.solvers.questions import (
+from p2smt.solvers.ask import (
+    AnyProblem,
     Best,
     CostKeys,
     Every,
@@ -49,6 +49,7 @@ from p2smt.solvers.questions import (
     Question,
     Solver,
     Witness,
+    ask,
     solver_of,
 )
 from tests.interpreter import assert_silent
@@ -219,8 +220,8 @@ def test_only_the_solver_that_is_asked_is_loaded(used: str, unused: str) -> None
         "from p2smt.problems.placement import PlacementProblem\n"
         "from p2smt.result import SearchLimits\n"
         "from p2smt.solvers.ask import ask\n"
-        "from p2smt.solvers.questions import Every\n"
-        "from p2smt.solvers.questions import Solver\n"
+        "from p2smt.solvers.ask import Every\n"
+        "from p2smt.solvers.ask import Solver\n"
         "assert not {'z3', 'ortools'} & set(sys.modules)\n"
         f"ask(PlacementProblem((2,), (2,)), Every(), Solver.{used}, SearchLimits())\n"
         f"sys.exit({unused!r} in sys.modules)"

@@ -17,7 +17,7 @@ from p2smt.errors import EncodingBug, InputError, TooLarge
 from p2smt.fabric.file import load_fabric
 from p2smt.problems.schedule import AllReduceProblem, ScheduleClass, ScheduleSymmetry, SumSchedule
 from p2smt.result import Result, SearchLimits, Status
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.synthesis import replay as searched
 from p2smt.synthesis.replay import all_reduce, all_reduce_problem, broken_answer
 from tests.strategies.draws import Draws, draws

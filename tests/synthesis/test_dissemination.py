@@ -16,7 +16,7 @@ from p2smt.errors import InputError
 from p2smt.fabric.file import load_fabric
 from p2smt.problems.schedule import ChunkRoute, DisseminationProblem, ScheduleSymmetry, StepSends
 from p2smt.result import SearchLimits, Status
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.synthesis.group_order import ladder
 from p2smt.synthesis.replay import broken_rule, disseminate, dissemination_problem, spreads
 from tests.strategies.draws import Draws, draws

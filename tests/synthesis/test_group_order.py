@@ -15,7 +15,7 @@ from p2smt.fabric.file import load_fabric
 from p2smt.fabric.symmetries import FabricSymmetry, check_symmetry
 from p2smt.problems.schedule import ChunkRoute, ScheduleSymmetry
 from p2smt.result import SearchLimits, Status, StopWatch
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.synthesis.group_order import LadderMemory, LadderRung, ladder, useful_tables
 from p2smt.synthesis.replay import broken_rule, disseminate, dissemination_problem, spreads
 from tests.fabric.oracle import small_fabrics

@@ -17,7 +17,7 @@ from p2smt.fabric.file import load_fabric
 from p2smt.problems.schedule import ScheduleClass
 from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.schedules.verify.report import Verdict
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.synthesis.certificate.certificate import BoundKind
 from p2smt.synthesis.certificate.check import check_certificate
 from p2smt.synthesis.frontier import (

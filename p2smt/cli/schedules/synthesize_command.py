@@ -13,7 +13,7 @@ from p2smt.cli.parameters import Text, flag, opened, option
 
 if TYPE_CHECKING:
     from p2smt.result import SearchLimits, StopWatch
-    from p2smt.solvers.questions import Solver
+    from p2smt.solvers.ask import Solver
     from p2smt.synthesis.bounds import RateBound
     from p2smt.synthesis.frontier import ScheduleFrontier
     from p2smt.synthesis.question import Answer, ScheduleSize, Synthesis, SynthesisSetting, Tell

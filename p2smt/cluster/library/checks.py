@@ -1,4 +1,4 @@
-"""What a library must fulfil by itself; on a topology: :mod:`p2smt.cost.library.suits`."""
+"""What a library must fulfil by itself; on a topology: :mod:`p2smt.cost.requested_algorithms`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from p2smt.cluster.library.model import (
     LIBRARY_PATTERN,
     NO_LIBRARY,
     AddedAlgorithm,
+    Formula,
     Library,
     LibraryRun,
     added_algorithms,
     family_of,
     hop_families,
 )
-from p2smt.cluster.library.tuning import Formula
 from p2smt.cluster.link import FABRICS, NETWORK, Algorithm
 from p2smt.collectives.names import CALL_NAMES
 from p2smt.errors import InputError

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any, TypeVar
 
-from p2smt.cluster.library import tuning as f
+from p2smt.cluster.library import model as f
 from p2smt.cluster.library.checks import check_library
 from p2smt.cluster.library.model import (
     Ladder,

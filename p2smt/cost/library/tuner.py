@@ -2,7 +2,7 @@
 
 By thresholds of sizes, or by times that its formula estimates: latency and bandwidth of one way for
 a group.  Each function of these is one part of ``ncclTopoTuneModel`` (NVIDIA/nccl,
-src/graph/tuning.cc); which constants a version has is data (:mod:`p2smt.cluster.library.tuning`).
+src/graph/tuning.cc); which constants a version has is data (:mod:`p2smt.cluster.library.model`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from p2smt.cluster.library.model import Ladder, Library, LibraryAlgorithm, LibraryRun
-from p2smt.cluster.library.tuning import Formula
+from p2smt.cluster.library.model import Formula, Ladder, Library, LibraryAlgorithm, LibraryRun
 from p2smt.cluster.topology import Algorithm
 
 

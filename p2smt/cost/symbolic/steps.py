@@ -17,9 +17,9 @@ from p2smt.cluster.library.model import ProtocolRate
 from p2smt.cluster.topology import Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.algorithms import Operation, Rule, rules
-from p2smt.cost.library.rules import LibraryRule
 from p2smt.cost.library.tuner import FIRST_BYTES, EstimatedTime, LibraryChoice, LibraryWay
 from p2smt.cost.library.ways import (
+    LibraryRule,
     call_parts,
     carried,
     hop_s,

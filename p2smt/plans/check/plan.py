@@ -22,8 +22,7 @@ from p2smt.plans.problem import allocation_problem, located, plan_problem
 from p2smt.plans.rank_scene import ON_DEVICES, RankScene, check_on_ranks, rank_program_answer
 from p2smt.plans.solution import objective, rank_answer, rank_hosts, rank_step_groups
 from p2smt.programs import semantics
-from p2smt.programs.basis import basis_names, proof_bases
-from p2smt.programs.check import check_program
+from p2smt.programs.check import basis_names, check_program, proof_bases
 from p2smt.programs.program import Program, lower, parse_instruction, parse_program
 from p2smt.programs.semantics import Step, Trace, Violation, ViolationKind
 from p2smt.result import PROVED_WITHIN, SAME, Status

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from p2smt.collectives.names import Form
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import chunk_counts
-from p2smt.parallelism.expressed import inside_matrix
 from p2smt.parallelism.placement import AxisRule, FixedEntry, IntArray, Placement
-from p2smt.parallelism.rank_list import RankMap
+from p2smt.parallelism.rank_list import RankMap, inside_matrix
 from p2smt.parallelism.request import Problem
 from p2smt.plans.rank_scene import RankScene
 from p2smt.plans.restrictions import restriction_text

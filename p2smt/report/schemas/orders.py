@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from p2smt.cluster.file_model import TopologyModel
 from p2smt.collectives.names import RequestKind
-from p2smt.programs.basis import ProofBasis
+from p2smt.programs.check import ProofBasis
 from p2smt.result import Status
 from p2smt.schedules.language.file_model import FileModel
 from p2smt.schedules.verify.report import Kind, Verdict

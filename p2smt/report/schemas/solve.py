@@ -9,7 +9,7 @@ from pydantic import Field
 from p2smt.plans.explanation import FlipOutcome, NumberKind, ProgramVerdict
 from p2smt.plans.file_model import PlanModel
 from p2smt.plans.solution import ProofStatus
-from p2smt.programs.basis import ProofBasis
+from p2smt.programs.check import ProofBasis
 from p2smt.report.schemas.orders import (
     Bytes,
     Chunk,

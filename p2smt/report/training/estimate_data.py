@@ -9,7 +9,7 @@ from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.api.planning import Planned, TrainerOptions
 from p2smt.cluster.topology import Topology
 from p2smt.plans.solution import RequestAnswer
-from p2smt.programs.basis import basis_names
+from p2smt.programs.check import basis_names
 from p2smt.report.training.words import time_parts
 from p2smt.result import Status, known_bound
 from p2smt.training.efficiency import Efficiency

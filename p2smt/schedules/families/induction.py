@@ -25,8 +25,7 @@ from p2smt.schedules.families.lock_step import (
 from p2smt.schedules.language.expression import parse
 from p2smt.schedules.language.grammar import RANK
 from p2smt.schedules.model import Buffer
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Proof, Solver
+from p2smt.solvers.ask import Proof, Solver, ask
 
 if TYPE_CHECKING:
     from p2smt.schedules.language.file import Symbolic

@@ -23,8 +23,7 @@ from p2smt.result import OUT_OF_EFFORT, OUT_OF_TIME, Status, StopWatch
 from p2smt.schedules.races.cone import cone_of, flow_of, graph_of, happens_before
 from p2smt.schedules.races.question import Questions, rules_of, writers
 from p2smt.schedules.races.replay import ImpossibleOrder, ItemKind, OrderItem, replay
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Solver, Witness
+from p2smt.solvers.ask import Solver, Witness, ask
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence, Set

@@ -53,7 +53,7 @@ from p2smt.search.joint import ProgressCallback
 from p2smt.search.programs import Task, checked_listing
 from p2smt.search.programs_pipelined import LISTED_DEPTH
 from p2smt.search.solve import as_named
-from p2smt.solvers.questions import Solver, solver_of
+from p2smt.solvers.ask import Solver, solver_of
 from p2smt.units import format_time
 
 PROGRAMS_S = 30.0

@@ -20,7 +20,7 @@ from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.allocation.answer import fastest_on_hosts
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.solve import as_named
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 
 _SLOW = 2.0**-10
 """Part of a non-blocking uplink's bandwidth with which uplinks decide every time."""

@@ -37,8 +37,7 @@ from p2smt.search.allocation.grids import CellGrid
 from p2smt.search.allocation.local_search import Climb, bands, filled, of_matrices
 from p2smt.search.allocation.question import Asked, Tree, asked
 from p2smt.search.allocation.terms import CellTerm
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Optimum, Solver
+from p2smt.solvers.ask import Optimum, Solver, ask
 
 MOST_CELLS = 32
 """Up to so many cells the order is asked for with free counts; of more, nearby orders are tried."""

@@ -44,8 +44,7 @@ from p2smt.problems.crossing import (
 from p2smt.programs.program import Program
 from p2smt.result import OUT_OF_TIME, Result, SearchLimits, Status, StopWatch
 from p2smt.search.programs import Task, list_programs
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Multipliers, Solver, Witness
+from p2smt.solvers.ask import Multipliers, Solver, Witness, ask
 
 
 def least_set(setting: SymbolicSetting, limits: SearchLimits | None = None) -> LeastSet:

@@ -31,8 +31,7 @@ from p2smt.result import OUT_OF_TIME, Status, StopWatch
 from p2smt.search.crossings.least import glance
 from p2smt.search.explain.numbers import ProgramTable, StepKey, program_table
 from p2smt.search.programs_pipelined import Listings
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Solver, Witness
+from p2smt.solvers.ask import Solver, Witness, ask
 
 
 @dataclass(slots=True)

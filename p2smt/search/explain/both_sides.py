@@ -22,7 +22,7 @@ from p2smt.search.explain.numbers import changed, outward
 from p2smt.search.joint import JointSearch
 from p2smt.search.one_request import answer_request
 from p2smt.search.sensitivity import recost
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 
 _APART = (1e-6, 1e-4, 1e-2)
 """Relative distances from a crossing at which the problem is solved again, the nearest first."""

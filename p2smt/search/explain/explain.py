@@ -23,7 +23,7 @@ from p2smt.search.explain.breakpoint import Crossing, Looked, placement_crossing
 from p2smt.search.explain.linear import Landscape, LinearCosts, landscape, linear_costs
 from p2smt.search.explain.numbers import SampledCosts, numbers_of, outward
 from p2smt.search.programs_pipelined import Listings
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 
 BRIEFLY_S = 60.0
 """So long an explanation may take where there is no time limit."""

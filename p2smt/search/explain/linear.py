@@ -34,7 +34,7 @@ from p2smt.result import SearchLimits, Status, StopWatch
 from p2smt.search.explain.numbers import ProgramTable, SampledCosts, StepKey, program_table
 from p2smt.search.placements import placements
 from p2smt.search.programs_pipelined import Listings
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 
 MAX_POINTS = 20_000
 

@@ -22,13 +22,12 @@ from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.explanation import SEARCHED, ChangedNumber
 from p2smt.problems.placement import Indices
-from p2smt.programs.payload_rows import RowCounts
 from p2smt.programs.program import Grouping, Program
 from p2smt.result import Status, StopWatch
 from p2smt.search.programs import Task
 from p2smt.search.programs_pipelined import Listings
-from p2smt.search.warm_start import known_programs
-from p2smt.solvers.questions import Solver
+from p2smt.search.warm_start import RowCounts, known_programs
+from p2smt.solvers.ask import Solver
 
 
 def numbers_of(problem: Problem) -> Iterator[ChangedNumber]:

@@ -29,8 +29,7 @@ from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.conflict import PlacementList, rule_conflict
 from p2smt.search.placements import is_answer, placements
 from p2smt.search.spaces.rows import MatrixCubes, flat, matrix_of
-from p2smt.solvers.ask import stopping_when
-from p2smt.solvers.questions import Solver, solver_of
+from p2smt.solvers.ask import Solver, solver_of, stopping_when
 
 _ROOTS = 16
 

@@ -48,8 +48,7 @@ from p2smt.search.one_request import RequestAnswers
 from p2smt.search.placements import any_matrix, best_matrix, obeys
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.spaces.rows import MatrixCubes, MatrixRow, flat, matrix_of
-from p2smt.solvers.ask import stopping_when
-from p2smt.solvers.questions import Solver, solver_of
+from p2smt.solvers.ask import Solver, solver_of, stopping_when
 
 _ROOTS = 16
 _NO_MEMBER = 2**62

@@ -12,7 +12,8 @@ from typing import cast
 
 import numpy as np
 
-from p2smt.cluster.allocation import check_even, check_stated
+from p2smt.cluster.allocation import check_stated
+from p2smt.cluster.topology import check_even
 from p2smt.errors import InputError, OutOfTimeError
 from p2smt.parallel_search.coordinate import given_up_words
 from p2smt.parallel_search.engine import SearchOutcome

@@ -23,7 +23,7 @@ from p2smt.plans.solution import RequestAnswer
 from p2smt.result import Status, StopWatch
 from p2smt.search.one_request import RequestAnswers
 from p2smt.search.programs_pipelined import Listings
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.training.pipeline import combine
 from p2smt.training.search.bounds_table import Closed, Ledger
 from p2smt.training.search.branch import Bound

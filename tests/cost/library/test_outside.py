@@ -38,7 +38,7 @@ from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topo
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import step_model
-from p2smt.cost.library.rules import AlgorithmRule, LibraryRule, register_algorithm
+from p2smt.cost.library.ways import AlgorithmRule, LibraryRule, register_algorithm
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.cost.loads.level_use import Footprint
 from p2smt.errors import InputError

@@ -22,8 +22,8 @@ from p2smt.cluster.library.registry import (
 from p2smt.cluster.topology import Algorithm
 from p2smt.collectives.names import Collective
 from p2smt.cost.bounds import step_model
-from p2smt.cost.library.suits import check_topology
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
+from p2smt.cost.requested_algorithms import check_topology
 from p2smt.errors import InputError
 
 NAMES = ("gloo", "nccl-2.12", "nccl-2.20", "nccl-2.30", "rccl")

@@ -25,8 +25,7 @@ from p2smt.resharding.states import Frame
 from p2smt.resharding.steps import MemoryLimit, StepKind, within
 from p2smt.resharding.types import ArrayType, ElementType, Uneven, parse_layout, parse_mesh
 from p2smt.result import OUT_OF_TIME, Result, SearchLimits, Status
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Optimum, Solver
+from p2smt.solvers.ask import Optimum, Solver, ask
 from tests.oracles import redistribution_z3
 from tests.oracles.redistributions import all_states, best_cost
 from tests.tiers import but_every

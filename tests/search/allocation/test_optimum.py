@@ -24,8 +24,7 @@ from p2smt.search.allocation.grids import grids, host_slots
 from p2smt.search.allocation.question import asked, switch_tree
 from p2smt.search.allocation.solve_grid import GridSearch, is_allocation, ticks_of
 from p2smt.search.allocation.terms import term
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Optimum, Solver
+from p2smt.solvers.ask import Optimum, Solver, ask
 from tests.strategies.draws import Draws, draws
 from tests.tiers import but_the_first
 

@@ -18,7 +18,7 @@ from p2smt.report.tables import console
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.explain.explain import explanation
 from p2smt.search.programs_pipelined import Listings
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from tests.cli.tools import RACKS, TINY, assert_one_error, cli
 
 ASKED = ("-a", "dp=2,tp=4", "--reduce", "dp=1GiB", "--reduce", "tp=64MiB*4")

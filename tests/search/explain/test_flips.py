@@ -34,7 +34,7 @@ from p2smt.search.explain.linear import LinearCosts, landscape
 from p2smt.search.explain.numbers import SampledCosts, changed, numbers_of, with_latency_factor
 from p2smt.search.programs_pipelined import Listings
 from p2smt.search.sensitivity import recost
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from tests.search.explain.oracle import SAME, behind, problem_at, ring_problems
 from tests.search.solve.test_solve import least_time
 from tests.tiers import examples_of

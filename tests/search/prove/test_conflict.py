@@ -21,8 +21,7 @@ from p2smt.report.solution_data import solution_data
 from p2smt.result import Result, SearchLimits, Status
 from p2smt.search.conflict import conflict, list_placements, rule_conflict
 from p2smt.search.joint import JointSearch
-from p2smt.solvers.ask import ask
-from p2smt.solvers.questions import Conflict, Solver
+from p2smt.solvers.ask import Conflict, Solver, ask
 from tests.cli.tools import cli
 from tests.oracles.placements import all_matrices, obeys
 from tests.search.solve.test_solve import problem, problems

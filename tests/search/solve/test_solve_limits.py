@@ -18,7 +18,7 @@ from p2smt.result import LOOK_EVERY, Result, SearchLimits, SolveStats, Status, S
 from p2smt.search import bound_table, placements
 from p2smt.search.sensitivity import perturbations
 from p2smt.solvers import ask as solvers
-from p2smt.solvers.questions import Optimum, Solver
+from p2smt.solvers.ask import Optimum, Solver
 from tests.strategies.clusters import switches
 
 

@@ -21,12 +21,12 @@ from p2smt.parallelism.request import MAX_CHUNKS, Problem, Request
 from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import Solution, objective
 from p2smt.programs.check import check_program
-from p2smt.programs.payload_rows import RowCounts
 from p2smt.programs.program import Hierarchy, Program
 from p2smt.result import SearchLimits, Status
 from p2smt.search import programs_pipelined as synthesis_pipelined
 from p2smt.search.programs import Task, list_programs
 from p2smt.search.sensitivity import recost
+from p2smt.search.warm_start import RowCounts
 from tests.oracles.placements import all_matrices
 from tests.search.solve.test_solve import LENGTH, cluster, led_by_the_default, problems
 from tests.tiers import examples_of

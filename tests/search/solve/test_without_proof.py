@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import p2smt
-from p2smt.parallelism.expressed import matrix_of
 from p2smt.parallelism.placement import AxisRule, Matrix, Placement, default_ranks
+from p2smt.parallelism.rank_list import matrix_of
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Solution
 from p2smt.report.solution_data import solution_data

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from p2smt.fabric.fabric import Capacity, Fabric, FabricEdge
 from p2smt.parallel_search.subproblem import Cube, Member
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.synthesis.parts import ScheduleSpace
 from p2smt.synthesis.question import ScheduleSize, SynthesisSetting, copy_problem
 from tests.synthesis import oracle

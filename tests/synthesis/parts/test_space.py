@@ -18,7 +18,7 @@ from p2smt.parallel_search.journal.tree import boolean_share
 from p2smt.parallel_search.subproblem import Closure, Cube, CubeTask, CubeVerdict, OverBudget
 from p2smt.problems.schedule import ChunkSent, ChunkThere, ScheduleClass
 from p2smt.result import SearchLimits, Status
-from p2smt.solvers.questions import Solver
+from p2smt.solvers.ask import Solver
 from p2smt.synthesis.parts import MOST, ScheduleSpace, decided_there, schedule_space
 from p2smt.synthesis.question import ScheduleSize, SynthesisSetting, copy_problem
 from p2smt.synthesis.replay import (

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from p2smt.collectives.names import RequestKind
-from p2smt.programs.basis import ProofBasis
+from p2smt.programs.check import ProofBasis
 from p2smt.report.schemas.orders import Bytes, Count, Gap, OutputPart, PayloadBytes, Ratio, Seconds
 from p2smt.report.schemas.workload.estimate import (
     StrategyDegrees,
