@@ -8,9 +8,14 @@ from typing import Any
 
 import typer
 
+from p2smt.report.outputs.shape import Output, printed
 
-def print_json(data: dict[str, Any]) -> None:
+
+def print_json(data: Output | dict[str, Any]) -> None:
     """Print exactly one JSON object; numbers that JSON lacks (infinities) become null."""
+    if isinstance(data, Output):
+        typer.echo(json.dumps(printed(data), allow_nan=False))
+        return
     typer.echo(json.dumps(_finite({"schema_version": 1, **data}), allow_nan=False))
 
 

@@ -18,7 +18,7 @@ def schema(
 ) -> int:
     """The JSON Schema of a file that is read, or of what a command prints with --json."""
     from p2smt.cli.output import print_json
-    from p2smt.report.schemas.catalogue import listed, schema_of
+    from p2smt.report.outputs.catalogue import listed, schema_of
     from p2smt.report.tables import show, table
 
     if name is not None:

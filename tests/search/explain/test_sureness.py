@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 import p2smt
 from p2smt.cluster.file import parse_topology
@@ -22,7 +23,7 @@ from p2smt.plans.explanation import (
 )
 from p2smt.plans.solution import Solution
 from p2smt.programs.program import Program
-from p2smt.report.schemas.solve import ExplainedAnswer
+from p2smt.report.outputs.solve import ExplainedAnswer
 from p2smt.report.solution_data import explanation_data
 from p2smt.report.solution_tables import by_subject, explanation_lines, how_sure
 from p2smt.report.tables import console
@@ -82,7 +83,7 @@ def test_the_json_says_the_same() -> None:
         data = explanation_data(found)
         assert data is not None
         assert (data["nearest_proved"], data["nearest_unsettled"]) == (proved, unsettled)
-        ExplainedAnswer.model_validate(data)
+        TypeAdapter(ExplainedAnswer).validate_python(data)
     assert Explanation(why="none").nearest_proved() is False
 
 

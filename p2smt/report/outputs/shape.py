@@ -1,0 +1,164 @@
+"""What commands print with ``--json``: frozen dataclasses, each field with its meaning.
+
+The keys are the fields in their order; one whose name is a word of Python has an underscore behind
+it, which its key lacks.  ``p2smt schema`` describes an output from the same class: pydantic reads
+the notes of :class:`Said`, which need no pydantic themselves, as commands start without it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import cache
+from typing import Annotated, Any, ClassVar
+
+VERSION = 1
+"""Of outputs: goes up when a field changes its meaning or goes away."""
+
+_KEYWORDS = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "pattern": "pattern",
+    "min_length": "minItems",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a value means, and what it keeps to; of one that may be null, where it is not.
+
+    ``min_length`` is of lists.
+    """
+
+    description: str = ""
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    pattern: str | None = None
+    min_length: int | None = None
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+        found: dict[str, Any] = handler(core)
+        inner = next((one for one in found.get("anyOf", ()) if one != {"type": "null"}), found)
+        limits = {word: getattr(self, name) for name, word in _KEYWORDS.items()}
+        inner.update({word: limit for word, limit in limits.items() if limit is not None})
+        return found | ({"description": self.description} if self.description else {})
+
+
+@dataclass(frozen=True, slots=True)
+class FileShape:
+    """Of data that is a file: the model of that file, which only who describes it loads."""
+
+    model: Callable[[], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        del source
+        return handler.generate_schema(self.model())
+
+
+def key_of(name: str) -> str:
+    """The key of a field."""
+    return name.removesuffix("_")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of an output: every key is there but those with a default, and no other."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "alias_generator": key_of}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output(Part):
+    """What a command prints with ``--json``: one object, which says its version first."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
+        found: dict[str, Any] = handler(core)
+        own = handler.resolve_ref_schema(found)
+        said = "Goes up when a field changes its meaning or goes away."
+        version = {"const": VERSION, "description": said, "type": "integer"}
+        own["properties"] = {"schema_version": version, **own.get("properties", {})}
+        own["required"] = [*own["properties"].keys() & {"schema_version"}, *own.get("required", ())]
+        return found
+
+
+def printed(output: Output) -> dict[str, Any]:
+    """An output as JSON data."""
+    return {"schema_version": VERSION, **json_of(output)}
+
+
+def json_of(value: Any) -> Any:
+    """Data as JSON has it: numbers that JSON lacks (infinities) are null, fractions texts.
+
+    A field is left out where it has the default None.
+    """
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str | int | None) and not isinstance(value, Enum):
+        return value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: json_of(inner) for key, inner in value.items()}
+    if is_dataclass(value):
+        found = ((key, getattr(value, name), only) for name, key, only in _keys(type(value)))
+        return {key: json_of(one) for key, one, only in found if not (only and one is None)}
+    return [json_of(inner) for inner in value]
+
+
+@cache
+def _keys(kind: type) -> tuple[tuple[str, str, bool], ...]:
+    """The fields of a class with their keys, and whether null leaves them out."""
+    made = [one for one in fields(kind) if one.init]
+    return tuple((one.name, key_of(one.name), one.default is not MISSING) for one in made)
+
+
+# Numbers with their units, and texts of one form.
+
+Seconds = Annotated[float, Said("Seconds.", ge=0)]
+Bytes = Annotated[float, Said("Bytes; of a share of a payload, a fraction.", ge=0)]
+PayloadBytes = Annotated[int, Said("Bytes, whole.", ge=0)]
+Ratio = Annotated[float, Said("A ratio: 1 is equal.", ge=0)]
+Gap = Annotated[float, Said("A relative difference: 0.05 is five per cent.", ge=0)]
+Error = Annotated[float, Said("A relative error: 0.1 is ten per cent.", ge=0)]
+Count = Annotated[int, Said("How many.", ge=0)]
+Rank = Annotated[int, Said("A rank; ranks are numbered from 0.", ge=0)]
+Chunk = Annotated[int, Said("A chunk of a buffer, numbered from 0.", ge=0)]
+Nth = Annotated[int, Said("Its number; the first is 1.", ge=1)]
+AtLeastOne = Annotated[int, Said(ge=1)]
+RankMatrix = Sequence[Sequence[AtLeastOne]]
+"""A parallelism matrix: a row per axis, an entry per level."""
+FractionText = Annotated[str, Said(pattern=r"^[0-9]+(/[0-9]+)?$", description="A fraction.")]
+
+
+# Files inside outputs: as data.
+
+
+def _topology() -> Any:
+    from p2smt.cluster.file_model import TopologyModel
+
+    return TopologyModel
+
+
+def _schedule() -> Any:
+    from p2smt.schedules.language.file_model import FileModel
+
+    return FileModel
+
+
+def _plan() -> Any:
+    from p2smt.plans.file_model import PlanModel
+
+    return PlanModel
+
+
+TopologyData = Annotated[Mapping[str, Any], FileShape(_topology)]
+ScheduleData = Annotated[Mapping[str, Any], FileShape(_schedule)]
+PlanData = Annotated[Mapping[str, Any], FileShape(_plan)]

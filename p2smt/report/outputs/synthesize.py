@@ -1,0 +1,121 @@
+"""``synthesize --json``, for one question and with ``--pareto``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from p2smt.report.outputs.lists import FractionText
+from p2smt.report.outputs.shape import Count, Output, Part, Rank, Said, ScheduleData, Seconds
+
+RateText = Annotated[FractionText, Said("Rounds a chunk (R/C), a fraction.")]
+BoundKindText = Annotated[
+    Literal["distance", "degree", "cut", "gossip", "flow"] | None,
+    Said("What the proof of the bound rests on; null: it was stopped before."),
+]
+ClassText = Annotated[
+    Literal["trees", "accumulators", "partial-sums"] | None,
+    Said("Of all-reduces (T, A, G); null: chunks are copied, or added at one rank."),
+]
+GroupOrder = Annotated[int, Said("Of the group of symmetries; 1: without.", ge=1)]
+Least1 = Annotated[int, Said(ge=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesisFiles(Part):
+    """The files that were written; null: none was asked for, or there was nothing to write."""
+
+    output: str | None
+    certificate: str | None
+    svg: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesisSearch(Part):
+    """A search for schedules of a class that a group takes to themselves."""
+
+    group_order: GroupOrder
+    class_: ClassText
+    status: Literal["feasible", "infeasible", "unknown"]
+    why: Annotated[str, Said("Why it is unknown; may be empty.")]
+    wall_s: Seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesisAnswer(Part):
+    """The answer to one question."""
+
+    status: Literal["schedule", "no schedule", "no symmetric schedule", "unknown"]
+    reason: Annotated[str, Said("The answer in words, with what proves it.")]
+    detail: str
+    steps: Least1
+    rounds: Least1
+    chunks: Annotated[
+        int,
+        Said(
+            ge=1,
+            description="Per rank (all-gather, reduce-scatter), per pair that sends (all-to-all, "
+            "scatter, gather), or in all.",
+        ),
+    ]
+    rate: RateText
+    bound: Annotated[
+        FractionText | None,
+        Said("Of R/C in so many steps; of kind distance, of the steps."),
+    ]
+    bound_kind: BoundKindText
+    optimal: Annotated[bool, Said("The rate is the bound.")]
+    class_: ClassText
+    group_order: GroupOrder | None
+    verdict: Annotated[Literal["valid", "unknown"] | None, Said("In every interleaving.")]
+    schedule: Annotated[
+        ScheduleData | None,
+        Said("The schedule file as data; null: there is none, or it was written."),
+    ]
+    files: SynthesisFiles
+    searches: Sequence[SynthesisSearch]
+    wall_s: Seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesisSubject(Output):
+    """What is asked about."""
+
+    fabric: str
+    ranks: Annotated[Count | None, Said("null: the time came before the fabric was made.")]
+    collective: str
+    root: Rank | None
+    outside: Annotated[str, Said("What no bound says anything about.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesizeOutput(SynthesisAnswer, SynthesisSubject):
+    """One question."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesizePoint(Part):
+    """So many steps."""
+
+    steps: Least1
+    bound: RateText
+    bound_kind: BoundKindText
+    best: Annotated[RateText | None, Said("Found in so many steps or fewer.")]
+    gap: Annotated[FractionText | None, Said("Of the bound to it, as a part of it.")]
+    proved: bool
+    certificate: Annotated[str | None, Said("The file of its bound.")]
+    found: SynthesisAnswer | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesizeParetoOutput(SynthesisSubject):
+    """The frontier."""
+
+    status: Literal["proved", "open"]
+    ending: str
+    limit: Annotated[FractionText | None, Said("Of R/C in any number of steps.")]
+    limit_kind: BoundKindText
+    limit_certificate: Annotated[str | None, Said("The file of that bound.")]
+    points: Sequence[SynthesizePoint]
+    wall_s: Seconds
