@@ -160,16 +160,15 @@ def _plan(path: str, as_json: bool) -> int:
     """The verdict on a plan, and of a valid one its requests, as `solve` shows them."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.report.costs.cost_tables import plan_requests, plan_tables
-    from p2smt.report.plan_data import report_data, report_lines
+    from p2smt.report.costs.cost_tables import plan_cost_data, plan_tables
+    from p2smt.report.plan_data import report_lines
     from p2smt.report.tables import show
     from p2smt.training.plan import check_training_plan
 
     plan = _read(path)
     report = check_training_plan(plan, f"plan {path[:200]!r}")
     if as_json:
-        requests = plan_requests(plan, report) if report.valid else []
-        print_json({**report_data(report), "requests": requests})
+        print_json(plan_cost_data(plan if report.valid else None, report))
     else:
         typer.echo("\n".join(report_lines(report)))
         if report.valid:

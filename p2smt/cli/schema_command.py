@@ -19,12 +19,14 @@ def schema(
     """The JSON Schema of a file that is read, or of what a command prints with --json."""
     from p2smt.cli.output import print_json
     from p2smt.report.outputs.catalogue import listed, schema_of
+    from p2smt.report.outputs.lists import ListedSchema, SchemaOutput
     from p2smt.report.tables import show, table
 
     if name is not None:
         typer.echo(json_module.dumps(schema_of(name), indent=None if json else 2))
     elif json:
-        print_json({"schemas": [{"name": key, "of": what} for key, what in listed().items()]})
+        every = [ListedSchema(name=key, of=what) for key, what in listed().items()]
+        print_json(SchemaOutput(schemas=every))
     else:
         rows = [[key, what] for key, what in listed().items()]
         show(table("schemas", ["name", "of"], rows))

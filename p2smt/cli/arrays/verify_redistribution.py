@@ -65,7 +65,7 @@ def cost_redistribution(file: str, json: bool) -> int:
     """The verdict on a plan, and of a valid one its steps, as `redistribute` shows them."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.report.resharding_data import checked_plan_data, checked_plan_lines, steps_data
+    from p2smt.report.resharding_data import checked_plan_lines, plan_cost_data
     from p2smt.report.resharding_tables import headline, steps_table
     from p2smt.report.tables import show
     from p2smt.resharding.check import check_redistribution
@@ -74,8 +74,7 @@ def cost_redistribution(file: str, json: bool) -> int:
     report = check_redistribution(read_redistribution(file), f"plan {file[:200]!r}")
     plan = report.plan
     if json:
-        steps = [] if plan is None else steps_data(plan)
-        print_json({**checked_plan_data(report), "steps": steps})
+        print_json(plan_cost_data(report))
     else:
         typer.echo("\n".join(checked_plan_lines(report)))
         if report.valid and plan is not None:

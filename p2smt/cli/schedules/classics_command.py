@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -10,6 +10,7 @@ from p2smt.cli import options as o
 from p2smt.cli.schedules import schedule_options as so
 
 if TYPE_CHECKING:
+    from p2smt.report.outputs.lists import ClassicOutput, ListedClassic
     from p2smt.schedules.classics import Classic, Value
     from p2smt.schedules.model import Schedule
 
@@ -30,6 +31,7 @@ def classics(
     """List the classic algorithms, or write one as a schedule."""
     from p2smt.cli.output import print_json
     from p2smt.errors import InputError
+    from p2smt.report.outputs.lists import ClassicsOutput
     from p2smt.schedules.classics import CLASSICS
 
     if name is not None:
@@ -37,7 +39,7 @@ def classics(
     if output is not None or sizes or force:
         raise InputError("an output file", "needs the name of an algorithm", "name one")
     if json:
-        print_json({"classics": [_data(classic) for classic in CLASSICS.values()]})
+        print_json(ClassicsOutput(classics=[_listed(classic) for classic in CLASSICS.values()]))
     else:
         _list(list(CLASSICS.values()))
     return 0
@@ -70,22 +72,23 @@ def _make(
     return 0
 
 
-def _made(schedule: Schedule, output: str | None) -> dict[str, Any]:
+def _made(schedule: Schedule, output: str | None) -> ClassicOutput:
     """What was made: where it was written, or the schedule file itself as data."""
     from p2smt.files.yaml_text import load_yaml_lines
+    from p2smt.report.outputs.lists import ClassicOutput
     from p2smt.schedules.language.write import dump_schedule
 
     data = None
     if output is None:
         text = dump_schedule(schedule)
         data, _ = load_yaml_lines(text, f"schedule {schedule.name}", len(text))
-    return {
-        "name": schedule.name,
-        "ranks": schedule.ranks,
-        "steps": len(schedule.steps),
-        "output": output,
-        "schedule": data,
-    }
+    return ClassicOutput(
+        name=schedule.name,
+        ranks=schedule.ranks,
+        steps=len(schedule.steps),
+        output=output,
+        schedule=cast("dict[str, Any] | None", data),
+    )
 
 
 def _value(name: str, text: str) -> Value:
@@ -98,14 +101,16 @@ def _value(name: str, text: str) -> Value:
     return numbers[0] if len(numbers) == 1 and name != "dims" else tuple(numbers)
 
 
-def _data(classic: Classic) -> dict[str, Any]:
-    return {
-        "name": classic.name,
-        "collective": classic.collective,
-        "ranks": classic.sizes,
-        "parameters": dict(classic.parameters),
-        "summary": classic.summary,
-    }
+def _listed(classic: Classic) -> ListedClassic:
+    from p2smt.report.outputs.lists import ListedClassic
+
+    return ListedClassic(
+        name=classic.name,
+        collective=classic.collective,
+        ranks=classic.sizes,
+        parameters=classic.parameters,
+        summary=classic.summary,
+    )
 
 
 def _list(found: list[Classic]) -> None:

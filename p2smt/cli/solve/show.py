@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from p2smt.plans.solution import Solution
+    from p2smt.report.outputs.solve import SolveOutput
     from p2smt.search.comparison import Comparison
     from p2smt.search.joint import ProgressCallback
 
@@ -43,25 +45,25 @@ def finish(
     """
     from p2smt.cli.codes import INTERRUPTED, exit_code
 
-    data: dict[str, Any] = {}
+    data: SolveOutput | None = None
     if as_json or output is not None:
         from p2smt.report.solution_data import solution_data
 
         data = solution_data(solution, beside)
     written = None
     try:
-        if output is not None and data["plan"] is not None:
-            _write(output, data["plan"])
+        if output is not None and data is not None and data.plan is not None:
+            _write(output, data.plan)
             written = output
     finally:
-        if as_json:
+        if as_json and data is not None:
             _print(data)
         else:
             _show(solution, beside, written)
     return INTERRUPTED if solution.interrupted else exit_code(solution.status)
 
 
-def _print(data: dict[str, Any]) -> None:
+def _print(data: SolveOutput) -> None:
     from p2smt.cli.output import print_json
 
     print_json(data)
@@ -87,7 +89,7 @@ def _tables(solution: Solution, beside: Comparison | None) -> RenderableType:
     return host_tables(solution, beside)
 
 
-def _write(output: str, plan: dict[str, Any]) -> None:
+def _write(output: str, plan: Mapping[str, Any]) -> None:
     import json as json_module
 
     from p2smt.files.write import write_atomically

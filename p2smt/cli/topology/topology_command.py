@@ -28,11 +28,12 @@ def list_presets(json: o.JsonOption = False) -> int:
     from p2smt.cli.output import print_json
     from p2smt.cluster.file import load_topology, preset_names
     from p2smt.fabric.file import FAMILIES, fabric_names, preset_wiring
+    from p2smt.report.outputs.lists import TopologyListOutput
     from p2smt.report.tables import show
     from p2smt.report.topologies import preset_table, wiring_table
 
     if json:
-        print_json({"presets": list(preset_names()), "fabrics": list(fabric_names())})
+        print_json(TopologyListOutput(presets=preset_names(), fabrics=fabric_names()))
         return 0
     show(preset_table([load_topology(name) for name in preset_names()]))
     typer.echo()
@@ -46,12 +47,13 @@ def show_one(spec: Spec, json: o.JsonOption = False) -> int:
     from p2smt.cli import given
     from p2smt.cli.output import print_json
     from p2smt.cluster.file import dump_topology
+    from p2smt.report.outputs.lists import TopologyShowOutput
     from p2smt.report.tables import show
     from p2smt.report.topologies import topology_tables
 
     topology = given.topology_of(spec)
     if json:
-        print_json({"topology": dump_topology(topology), "devices": topology.installed})
+        print_json(TopologyShowOutput(topology=dump_topology(topology), devices=topology.installed))
     else:
         show(topology_tables(topology))
     return 0
@@ -62,12 +64,15 @@ def check(spec: Spec, json: o.JsonOption = False) -> int:
     """Whether a topology file is well formed, and its library can run as it says."""
     from p2smt.cli import given
     from p2smt.cli.output import print_json
+    from p2smt.report.outputs.lists import TopologyCheckOutput
     from p2smt.report.text import one_line
     from p2smt.report.topologies import extent
 
     topology = given.topology_of(spec)
     if json:
-        print_json({"verdict": "valid", "name": topology.name, "devices": topology.installed})
+        print_json(
+            TopologyCheckOutput(verdict="valid", name=topology.name, devices=topology.installed)
+        )
     else:
         typer.echo(f"valid: {one_line(topology.name)}, {extent(topology)}")
     return 0

@@ -22,7 +22,7 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
     from p2smt.cluster.allocation import unstated_levels
     from p2smt.interop.schedule_files import read_schedule, runnable
     from p2smt.report.orders import no_time_line
-    from p2smt.report.schedules.schedule_data import cost_data, repair_data, schedule_data, wrapped
+    from p2smt.report.schedules.schedule_data import schedule_data, wrapped
     from p2smt.schedules.verify.verify import verify
 
     depth, limit_s, scene, wanted = asked.depth(), asked.limit_s(), asked.scene(), asked.wanted()
@@ -35,10 +35,9 @@ def verify_schedule(text: str, source: str, asked: ScheduleOptions, json: bool) 
     if asked.trace is not None:
         _write_trace(asked.trace, schedule, report, cost)
     if json:
-        data = schedule_data(schedule, report, runs)
-        data |= {} if search is None else {"fix": repair_data(schedule, search)}
-        data |= {"notes": [no_time_line(untimed)]} if untimed else {}
-        print_json(data | ({} if cost is None else {"cost": cost_data(schedule, cost)}))
+        notes = [no_time_line(untimed)] if untimed else None
+        data = schedule_data(schedule, report, runs, search=search, cost=cost, notes=notes)
+        print_json(data)
     else:
         _show(schedule, report, runs, search, cost, asked=wanted is not None)
         for line in wrapped([no_time_line(untimed)] if untimed else ()):

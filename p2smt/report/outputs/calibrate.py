@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from p2smt.calibration.effective import Quantity
 from p2smt.collectives.names import Collective
 from p2smt.report.outputs.shape import (
     Count,
     Error,
     Output,
-    Part,
+    OutputPart,
     PayloadBytes,
     Said,
     Seconds,
@@ -28,7 +29,7 @@ MeasuredOperation = Collective | Literal["all-to-all", "send"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outlier(Part):
+class Outlier(OutputPart):
     """A time that was left out of the fit, or that it does not explain."""
 
     payload_bytes: PayloadBytes
@@ -38,7 +39,7 @@ class Outlier(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FittedCollective(Part):
+class FittedCollective(OutputPart):
     """How well the calibrated model meets the times of one collective."""
 
     collective: MeasuredOperation
@@ -51,7 +52,7 @@ class FittedCollective(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FittedLevel(Part):
+class FittedLevel(OutputPart):
     """A level of the topology."""
 
     level: str
@@ -61,11 +62,11 @@ class FittedLevel(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LibraryConstant(Part):
+class LibraryConstant(OutputPart):
     """A constant of a library on the topology."""
 
     level: Annotated[str | None, Said("null: of the whole topology.")]
-    quantity: Literal["efficiency", "hop", "call"]
+    quantity: Quantity
     name: Annotated[str, Said("Algorithm, family and protocol, or operation.")]
     value: Annotated[float, Said("Part of the nominal bandwidth; seconds of a hop or call.", ge=0)]
     fitted: Annotated[bool, Said("false: the times do not determine it, and it was kept.")]
@@ -73,7 +74,7 @@ class LibraryConstant(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasuredTable(Part):
+class MeasuredTable(OutputPart):
     """How well one table is met; errors are max(predicted / measured, measured / predicted) - 1."""
 
     source: str
@@ -108,7 +109,7 @@ PeakPart = Annotated[float, Said(gt=0, le=1, description="Part of the peak.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FittedRun(Part):
+class FittedRun(OutputPart):
     """A measured run beside its predictions."""
 
     run: str
@@ -120,7 +121,7 @@ class FittedRun(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FittedEfficiency(Part):
+class FittedEfficiency(OutputPart):
     """The constant of a framework on a family of devices; errors with groups left out."""
 
     name: str
@@ -136,7 +137,7 @@ class FittedEfficiency(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RefusedRun(Part):
+class RefusedRun(OutputPart):
     """A row that is no run the model predicts."""
 
     run: str

@@ -7,23 +7,27 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from p2smt.collectives.names import RequestKind
-from p2smt.report.outputs.shape import Output, Part, PayloadBytes, Said, Seconds
-from p2smt.report.outputs.solve import Regime, TimedStep, VerifyPlanOutput
+from p2smt.report.outputs.shape import Bytes, Output, OutputPart, PayloadBytes, Said, Seconds
+from p2smt.report.outputs.solve import Regime, VerifyPlanOutput
 
 # `cost --json`: one request, several programs of one, several requests, or many sizes.
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostedStep(TimedStep):
-    """A step, and how the library carries it out."""
+class CostedStep(OutputPart):
+    """A step and how the library carries it out; of a pipelined program, of one chunk."""
 
+    instruction: str
+    seconds: Seconds | None
     algorithm: str
     protocol: str
+    bottleneck: Annotated[str | None, Said("The level whose worst link bounds the time.")]
+    load_bytes: Annotated[Bytes, Said("Bytes on that link in one direction.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostedRequest(Part):
-    """A request with its program; of one execution, in ``chunks`` chunks where it is pipelined."""
+class RequestFigures(OutputPart):
+    """A request and the time of its program."""
 
     kind: RequestKind
     axes: Sequence[str]
@@ -36,6 +40,12 @@ class CostedRequest(Part):
     single_collective_s: Annotated[
         Seconds, Said("Seconds of the one collective that answers the request.")
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlgorithmBound(OutputPart):
+    """What the algorithms allow."""
+
     algorithm_bound_s: Annotated[
         Seconds,
         Said(
@@ -43,24 +53,46 @@ class CostedRequest(Part):
             "algorithms, their latencies, the library's calls; 0: not known."
         ),
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkBound(OutputPart):
+    """What the links allow."""
+
     physical_bound_s: Annotated[
         Seconds,
         Said("Seconds that the links allow any schedule at best; 0: not known."),
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestSteps(OutputPart):
+    """What decides the time, and the steps."""
+
     regime: Regime
     checked: Annotated[str, Said("What the program was simulated on.")]
     steps: Annotated[Sequence[CostedStep], Said("With the numbers of one chunk.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostedPrograms(Part):
+class CostedRequest(RequestSteps, LinkBound, AlgorithmBound, RequestFigures):
+    """A request with its program; of one execution, in ``chunks`` chunks where it is pipelined."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRequest(RequestSteps, AlgorithmBound, LinkBound, RequestFigures):
+    """The same of a plan's file, in the order of its keys."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostedPrograms(OutputPart):
     """Several programs of one request, in the order given."""
 
     programs: Sequence[CostedRequest]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostedRequests(Part):
+class CostedRequests(OutputPart):
     """Several requests, in the order of `solve`."""
 
     objective_s: Seconds
@@ -68,8 +100,13 @@ class CostedRequests(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _WithBytes(Part):
+class _WithBytes(OutputPart):
     bytes: Annotated[PayloadBytes, Said("Bytes of every request.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestOfSize(CostedRequest, _WithBytes):
+    """The request at one size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +120,10 @@ class RequestsOfSize(CostedRequests, _WithBytes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostedSizes(Part):
+class CostedSizes(OutputPart):
     """A table over sizes."""
 
-    sizes: Sequence[CostedRequest] | Sequence[ProgramsOfSize] | Sequence[RequestsOfSize]
+    sizes: Sequence[RequestOfSize] | Sequence[ProgramsOfSize] | Sequence[RequestsOfSize]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,4 +155,4 @@ class CostPlanOutput(VerifyPlanOutput):
     """The verdict on a plan, and the requests of a valid one; none where there are no times."""
 
     proof: Annotated[None, Said("Only `verify --prove` seeks one.")]
-    requests: Sequence[CostedRequest]
+    requests: Sequence[PlannedRequest]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from p2smt.report.outputs.shape import Count, Output, Part, Said
+from p2smt.report.outputs.shape import Count, Output, OutputPart, Said
 
 # `verify JOURNAL --json`.
 
@@ -15,7 +15,7 @@ Share = Annotated[str, Said("A whole number or a fraction, as text.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SoughtMember(Part):
+class SoughtMember(OutputPart):
     """A member that the search was for."""
 
     value: Annotated[int, Said("Its cost in ticks.")]
@@ -23,7 +23,7 @@ class SoughtMember(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JournalCover(Part):
+class JournalCover(OutputPart):
     """The closed cubes against the whole space."""
 
     complete: Annotated[bool, Said("Whether they are a partition of it.")]
@@ -35,7 +35,7 @@ class JournalCover(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivenUpCube(Part):
+class GivenUpCube(OutputPart):
     """A cube without a verdict, at which workers died."""
 
     cube: Annotated[Sequence[str], Said("Its decisions, outermost first.")]
@@ -43,7 +43,7 @@ class GivenUpCube(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JournalVerdicts(Part):
+class JournalVerdicts(OutputPart):
     """Verdicts that rest on a solver's word."""
 
     recorded: Annotated[Count, Said("How many there are.")]

@@ -12,7 +12,7 @@ from p2smt.report.outputs.orders import NamedAlgorithm, SizedName
 from p2smt.report.outputs.shape import (
     Count,
     Output,
-    Part,
+    OutputPart,
     RankMatrix,
     Said,
     ScheduleData,
@@ -40,7 +40,7 @@ FractionText = Annotated[str, Said(pattern=r"^[0-9]+(/[0-9]+)?$", description="A
 
 
 @dataclass(frozen=True, kw_only=True)
-class FabricCapacity(Part):
+class FabricCapacity(OutputPart):
     """What edges share."""
 
     name: str
@@ -48,7 +48,7 @@ class FabricCapacity(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FabricWay(Part):
+class FabricWay(OutputPart):
     """An edge from one rank to another."""
 
     source: Annotated[int, Said(ge=0)]
@@ -88,7 +88,7 @@ class TopologyCheckOutput(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportedLevel(Part):
+class ImportedLevel(OutputPart):
     """A level of an imported topology."""
 
     name: str
@@ -111,7 +111,7 @@ class TopologyImportOutput(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListedClassic(Part):
+class ListedClassic(OutputPart):
     """A classic algorithm."""
 
     name: str
@@ -142,7 +142,7 @@ class ClassicOutput(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListedSchema(Part):
+class ListedSchema(OutputPart):
     """A schema that `schema NAME` prints."""
 
     name: str
@@ -175,7 +175,7 @@ class PlacementsOutput(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProgramEntry(Part):
+class ProgramEntry(OutputPart):
     """A program of a list of all."""
 
     text: str
@@ -191,7 +191,7 @@ class TimedProgramEntry(ProgramEntry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Counted(Part):
+class CountedPrograms(OutputPart):
     status: Status
     basis: Annotated[Sequence[ProofBasis], Said("Why no program is missed; empty: some may be.")]
     count: Count
@@ -201,7 +201,7 @@ class _Counted(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EveryProgram(_Counted):
+class EveryProgram(CountedPrograms):
     """Every valid program."""
 
     checked: Annotated[str, Said("What the programs were simulated on.")]
@@ -209,13 +209,12 @@ class EveryProgram(_Counted):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BestPrograms(_Counted):
+class BestPrograms(CountedPrograms):
     """The best programs: by time, or without a size by length.
 
     By time they stand beside the single collective of the request.
     """
 
-    programs: Sequence[TimedProgramEntry]
     single_collective_s: Annotated[
         Seconds | None, Said("Seconds, as the library chooses it; null: not priced.")
     ]
@@ -233,10 +232,11 @@ class BestPrograms(_Counted):
     named_algorithm: Annotated[
         NamedAlgorithm | None, Said("That one; null: the library chooses it anyway.")
     ]
+    programs: Sequence[TimedProgramEntry]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _WithRequest(Part):
+class _WithRequest(OutputPart):
     kind: RequestKind
     axes: Sequence[str]
 

@@ -6,12 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from p2smt.report.outputs.shape import Bytes, Count, Gap, Output, Part, RankMatrix, Said, Seconds
+from p2smt.report.outputs.shape import (
+    Bytes,
+    Count,
+    Gap,
+    Output,
+    OutputPart,
+    RankMatrix,
+    Said,
+    Seconds,
+)
 from p2smt.result import Status
 
 
 @dataclass(frozen=True, kw_only=True)
-class SizedName(Part):
+class SizedName(OutputPart):
     """A level or an axis."""
 
     name: str
@@ -19,7 +28,7 @@ class SizedName(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamedAlgorithm(Part):
+class NamedAlgorithm(OutputPart):
     """The cheapest way that a library has for a collective, where its rule takes another."""
 
     algorithm: str
@@ -35,7 +44,7 @@ class NamedAlgorithm(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecisiveLink(Part):
+class DecisiveLink(OutputPart):
     """What decides the time of a request."""
 
     regime: Annotated[
@@ -51,7 +60,7 @@ class DecisiveLink(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrderParts(Part):
+class OrderParts(OutputPart):
     """A rank order, one collective per request; lists are in the order of the requests."""
 
     name: str

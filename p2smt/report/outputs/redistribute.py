@@ -13,7 +13,7 @@ from p2smt.report.outputs.shape import (
     Gap,
     Nth,
     Output,
-    Part,
+    OutputPart,
     PayloadBytes,
     Rank,
     Said,
@@ -30,7 +30,7 @@ LayoutText = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class RedistributionStepEntry(Part):
+class RedistributionStepEntry(OutputPart):
     """A step of a plan."""
 
     kind: StepKind
@@ -54,7 +54,7 @@ class RedistributionStepEntry(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryCap(Part):
+class MemoryCap(OutputPart):
     """The cap that the plan keeps to."""
 
     limit_bytes: PayloadBytes
@@ -63,7 +63,7 @@ class MemoryCap(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeerEntry(Part):
+class PeerEntry(OutputPart):
     """What another planner does, priced alike."""
 
     name: str
@@ -75,13 +75,14 @@ class PeerEntry(Part):
     note: str
 
 
+FoundStatus = Literal[Status.OPTIMAL, Status.FEASIBLE, Status.INFEASIBLE, Status.UNKNOWN]
+
+
 @dataclass(frozen=True, kw_only=True)
-class FoundRedistribution(Part):
+class FoundRedistribution(OutputPart):
     """What was found between two types of an array."""
 
-    from_: LayoutText
-    to: LayoutText
-    status: Literal[Status.OPTIMAL, Status.FEASIBLE, Status.INFEASIBLE, Status.UNKNOWN]
+    status: FoundStatus
     objective_s: Annotated[Seconds | None, Said("Seconds; null: there is no plan.")]
     bound_s: Annotated[
         Seconds | None,
@@ -103,21 +104,37 @@ class FoundRedistribution(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RedistributeOutput(Output, FoundRedistribution):
-    """The fastest steps from one type of an array to another."""
+class BackwardRedistribution(FoundRedistribution):
+    """The gradient's way back, between which types."""
+
+    from_: LayoutText
+    to: LayoutText
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhetherInterrupted(OutputPart):
+    """Whether a search came to its end."""
 
     interrupted: Annotated[bool, Said("Stopped by the user: the best so far.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedistributionTypes(OutputPart):
+    """What is asked: the types, and the cap."""
+
     cuts: Literal["primes", "levels"]
     mesh: str
     device_ids: Annotated[Sequence[DeviceNumber], Said("Of each mesh position, row-major.")]
     to_device_ids: Sequence[DeviceNumber]
     shape: Sequence[Annotated[int, Said(ge=1)]]
+    dtype: ElementType
+    uneven: Uneven
+    from_: LayoutText
+    to: LayoutText
     padded_shape: Annotated[
         Sequence[Annotated[int, Said(ge=1)]],
         Said("What bytes are of: the shape, padded where uneven is padded."),
     ]
-    dtype: ElementType
-    uneven: Uneven
     memory: MemoryCap
     least_limit_bytes: Annotated[
         PayloadBytes | None,
@@ -134,16 +151,21 @@ class RedistributeOutput(Output, FoundRedistribution):
         Sequence[PeerEntry] | None, Said("With --compare; null: nothing is compared.")
     ]
     backward: Annotated[
-        FoundRedistribution | None,
+        BackwardRedistribution | None,
         Said("With --backward: the gradient's way, while its source is kept."),
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedistributeOutput(RedistributionTypes, FoundRedistribution, WhetherInterrupted, Output):
+    """The fastest steps from one type of an array to another."""
 
 
 # `verify --json` of a redistribution's plan; `cost --json` of one adds its steps.
 
 
 @dataclass(frozen=True, kw_only=True)
-class RedistributionViolation(Part):
+class RedistributionViolation(OutputPart):
     """What is wrong with a plan; null where it is not about one step, rank or element."""
 
     kind: Annotated[str, Said("rule, meaning, groups, memory, cost or bound: what is not so.")]
@@ -157,7 +179,7 @@ class RedistributionViolation(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProofOfRedistribution(Part):
+class ProofOfRedistribution(OutputPart):
     """What solving the plan's question again says."""
 
     status: Annotated[ProofStatus, Said("proved: none is faster; refuted; open: a limit was met.")]

@@ -8,10 +8,11 @@ from typing import Annotated
 
 from p2smt.collectives.names import RequestKind
 from p2smt.report.outputs.shape import (
+    AtLeastOne,
     Count,
     Nth,
     Output,
-    Part,
+    OutputPart,
     PayloadBytes,
     Rank,
     Ratio,
@@ -23,7 +24,7 @@ from p2smt.report.outputs.shape import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasuredTimes(Part):
+class MeasuredTimes(OutputPart):
     """Times of the slowest rank, one per repetition; null without repetitions."""
 
     measured_s: Annotated[Seconds | None, Said("Seconds: their median.")]
@@ -32,8 +33,8 @@ class MeasuredTimes(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasuredStep(MeasuredTimes):
-    """A step, as predicted and as measured."""
+class PredictedStep(OutputPart):
+    """A step, as predicted."""
 
     instruction: str
     groups: Sequence[Sequence[Rank]]
@@ -41,30 +42,46 @@ class MeasuredStep(MeasuredTimes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumberedStep(MeasuredStep):
-    """A step of one of the requests."""
+class MeasuredStep(MeasuredTimes, PredictedStep):
+    """A step, as predicted and as measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfNumber(OutputPart):
+    """Of which of the requests something is."""
 
     request: Nth
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasuredRequest(MeasuredTimes):
-    """A request: whether its result is right, and how long it took."""
+class NumberedStep(MeasuredStep, OfNumber):
+    """A step of one of the requests."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedRequest(OutputPart):
+    """A request as it was run, and whether its result is right."""
 
     request: str
     kind: RequestKind
     payload_bytes: PayloadBytes
     times: Annotated[int, Said("Executions in an iteration.", ge=1)]
-    chunks: Annotated[int, Said(ge=1)]
+    chunks: AtLeastOne
     groups: Sequence[Sequence[Rank]]
     verified: bool
     errors: Annotated[Sequence[str], Said("Results that are wrong.")]
-    repetitions_checked: Annotated[Count, Said("Repetitions with checked results.")]
     float_checked: Annotated[bool, Said("Random floating-point data was checked too.")]
+    repetitions_checked: Annotated[Count, Said("Repetitions with checked results.")]
     replicas_agree: Annotated[
         bool | None, Said("A group has the same bits; null: nothing to compare.")
     ]
     predicted_s: Seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredRequest(MeasuredTimes, PredictedRequest):
+    """A request: whether its result is right, and how long it took."""
+
     baseline_predicted_s: Annotated[
         Seconds | None, Said("Seconds of the single collective; null: none.")
     ]
@@ -76,7 +93,7 @@ class MeasuredRequest(MeasuredTimes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HowRun(Part):
+class HowRun(OutputPart):
     """The options of a run, as they took effect."""
 
     backend: str
@@ -91,11 +108,11 @@ class HowRun(Part):
 class HowPlanRun(HowRun):
     """The same for a plan."""
 
-    ranks_per_gpu: Annotated[int, Said(ge=1)]
+    ranks_per_gpu: AtLeastOne
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunVersions(Part):
+class RunVersions(OutputPart):
     """What it ran with."""
 
     p2smt: str
@@ -103,8 +120,16 @@ class RunVersions(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunPlanOutput(Output):
-    """What running a plan or a program gave."""
+class RanOn(OutputPart):
+    """With which versions, and on what."""
+
+    versions: RunVersions
+    ranks: Annotated[Sequence[Mapping[str, str]], Said("What each rank ran on.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRun(OutputPart):
+    """What running the requests of a plan gave."""
 
     verified: Annotated[bool, Said("Every rank has the right result.")]
     steps: Annotated[Sequence[NumberedStep], Said("The steps of all requests.")]
@@ -113,16 +138,19 @@ class RunPlanOutput(Output):
     speedup: Annotated[Ratio | None, Said("Baseline over measured.")]
     requests: Sequence[MeasuredRequest]
     options: HowPlanRun
-    versions: RunVersions
-    ranks: Annotated[Sequence[Mapping[str, str]], Said("What each rank ran on.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlanOutput(RanOn, PlanRun, Output):
+    """What running a plan or a program gave."""
 
 
 # `run --json` of a redistribution.
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunArrayStep(MeasuredTimes):
-    """A step, as predicted and as measured."""
+class PredictedArrayStep(OutputPart):
+    """A step, as predicted."""
 
     kind: str
     text: str
@@ -130,8 +158,13 @@ class RunArrayStep(MeasuredTimes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRedistributionOutput(MeasuredTimes, Output):
-    """What running a redistribution gave."""
+class RunArrayStep(MeasuredTimes, PredictedArrayStep):
+    """A step, as predicted and as measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedArrayRun(OutputPart):
+    """A redistribution as it was run, and whether its result is right."""
 
     verified: Annotated[bool, Said("Every rank has the right result.")]
     mesh: str
@@ -141,25 +174,33 @@ class RunRedistributionOutput(MeasuredTimes, Output):
     repetitions_checked: Annotated[Count, Said("Repetitions with checked results.")]
     float_checked: Annotated[bool, Said("Random floating-point data was checked too.")]
     predicted_s: Seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunArrays(OutputPart):
+    """What it needed, step by step."""
+
     memory_bytes: Annotated[
-        PayloadBytes | None,
-        Said("The most that a rank held of the array; null: not measured."),
+        PayloadBytes | None, Said("The most that a rank held of the array; null: not measured.")
     ]
     predicted_bytes: Annotated[
         PayloadBytes, Said("Input, output and pack buffer of the dearest step.")
     ]
     steps: Sequence[RunArrayStep]
     options: HowPlanRun
-    versions: RunVersions
-    ranks: Annotated[Sequence[Mapping[str, str]], Said("What each rank ran on.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRedistributionOutput(RanOn, RunArrays, MeasuredTimes, CheckedArrayRun, Output):
+    """What running a redistribution gave."""
 
 
 # `run --json` of a schedule.
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunScheduleOutput(MeasuredTimes, Output):
-    """What running a schedule gave."""
+class CheckedScheduleRun(OutputPart):
+    """A schedule as it was run, and whether its result is right."""
 
     verified: Annotated[bool, Said("Every rank has the right result.")]
     verdict: Annotated[str | None, Said("Of the checker; null: it was not asked.")]
@@ -169,11 +210,20 @@ class RunScheduleOutput(MeasuredTimes, Output):
     in_place: bool
     steps_count: Count
     payload_bytes: PayloadBytes
-    fifo_depth: Annotated[int, Said(ge=1)]
+    fifo_depth: AtLeastOne
     errors: Sequence[str]
-    repetitions_checked: Annotated[Count, Said("Repetitions with checked results.")]
     float_checked: bool
+    repetitions_checked: Annotated[Count, Said("Repetitions with checked results.")]
     interleavings: Annotated[Count, Said("Tried by the reference backend.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleOptions(OutputPart):
+    """How it was run."""
+
     options: HowRun
-    versions: RunVersions
-    ranks: Annotated[Sequence[Mapping[str, str]], Said("What each rank ran on.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunScheduleOutput(RanOn, ScheduleOptions, MeasuredTimes, CheckedScheduleRun, Output):
+    """What running a schedule gave."""

@@ -11,7 +11,7 @@ from p2smt.report.outputs.shape import (
     Chunk,
     Count,
     Output,
-    Part,
+    OutputPart,
     PayloadBytes,
     Rank,
     Ratio,
@@ -25,7 +25,7 @@ from p2smt.synthesis.certificate.certificate import BoundedCollective, BoundKind
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleStep(Part):
+class ScheduleStep(OutputPart):
     """Where a step stands."""
 
     rank: Rank
@@ -44,7 +44,7 @@ class InterleavedStep(ScheduleStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleViolation(Part):
+class ScheduleViolation(OutputPart):
     """What is wrong with a schedule, and an interleaving that shows it."""
 
     kind: Kind
@@ -58,7 +58,7 @@ class ScheduleViolation(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedSchedule(Part):
+class CheckedSchedule(OutputPart):
     """What was checked."""
 
     name: str
@@ -77,7 +77,7 @@ class RepairedStep(ScheduleStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RepairOutput(Part):
+class RepairOutput(OutputPart):
     """The repair, or how far the search for one went."""
 
     repair: RepairedStep | None
@@ -86,7 +86,7 @@ class RepairOutput(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleCostOutput(Part):
+class ScheduleCostOutput(OutputPart):
     """The predicted time on a topology."""
 
     seconds: Seconds
@@ -111,11 +111,12 @@ class VerifyScheduleOutput(Output):
     min_fifo_depth: Annotated[
         int | None, Said("From this depth on every step gets its turn; null: none.")
     ]
-    racy_chunks: Annotated[Count, Said("Chunks accessed in no certain order.")]
-    races_harmless: Annotated[bool | None, Said("null: there are none.")]
     unused_messages: Annotated[
         Count | None, Said("Messages whose data no output needs; null: not counted.")
     ]
+    racy_chunks: Annotated[Count, Said("Chunks accessed in no certain order.")]
+    races_harmless: Annotated[bool | None, Said("null: there are none.")]
+    reason: Annotated[str, Said("Why nothing is known; empty: it is.")]
     memory_rule: Annotated[
         str | None,
         Said("By which the order of data was judged; null: no packets are used."),
@@ -123,19 +124,18 @@ class VerifyScheduleOutput(Output):
     runtime: Annotated[str | None, Said("That is meant; null: p2smt alone.")]
     runnable: Annotated[bool, Said("That runtime would run it.")]
     reasons: Annotated[Sequence[str], Said("Why it would not.")]
-    reason: Annotated[str, Said("Why nothing is known; empty: it is.")]
     fix: Annotated[RepairOutput | None, Said("With --fix.")] = None
-    cost: Annotated[ScheduleCostOutput | None, Said("With --cost.")] = None
     notes: Annotated[Sequence[str] | None, Said("With --cost, where no time can be told: why.")] = (
         None
     )
+    cost: Annotated[ScheduleCostOutput | None, Said("With --cost.")] = None
 
 
 # `verify --json` of a symbolic schedule (``--upto``), or of a program.
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstanceViolation(Part):
+class InstanceViolation(OutputPart):
     """What is wrong at one size."""
 
     kind: Kind
@@ -145,7 +145,7 @@ class InstanceViolation(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedInstance(Part):
+class CheckedInstance(OutputPart):
     """One size, checked in every interleaving."""
 
     parameters: Mapping[str, int]

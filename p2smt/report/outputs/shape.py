@@ -42,22 +42,50 @@ class Said:
     min_length: int | None = None
 
     def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
-        found: dict[str, Any] = handler(core)
+        found: dict[str, Any] = dict(handler(core))
+        self.add_to(found, handler)
+        return found
+
+    def add_to(self, found: dict[str, Any], handler: Any) -> None:
+        """To the schema of a value."""
+        del handler
         inner = next((one for one in found.get("anyOf", ()) if one != {"type": "null"}), found)
         limits = {word: getattr(self, name) for name, word in _KEYWORDS.items()}
         inner.update({word: limit for word, limit in limits.items() if limit is not None})
-        return found | ({"description": self.description} if self.description else {})
+        if self.description:
+            found["description"] = self.description
+
+
+class Noted:
+    """Of a value of another package: what its fields mean; every one is there, and no other."""
+
+    def __init__(self, **fields: Said | Noted) -> None:
+        self.fields = fields
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+        found: dict[str, Any] = handler(core)
+        self.add_to(found, handler)
+        return found
+
+    def add_to(self, found: dict[str, Any], handler: Any) -> None:
+        """To the schema of a value, or to the one that it names."""
+        own = handler.resolve_ref_schema(found)
+        for name, inner in own["properties"].items():
+            inner.pop("default", None)
+            if name in self.fields:
+                self.fields[name].add_to(inner, handler)
+        own |= {"required": list(own["properties"]), "additionalProperties": False}
 
 
 @dataclass(frozen=True, slots=True)
-class FileShape:
-    """Of data that is a file: the model of that file, which only who describes it loads."""
+class ShapedAs:
+    """Of what has another shape in JSON: the class that says it, loaded by who describes it."""
 
-    model: Callable[[], Any]
+    kind: Callable[[], Any]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         del source
-        return handler.generate_schema(self.model())
+        return handler.generate_schema(self.kind())
 
 
 def key_of(name: str) -> str:
@@ -66,14 +94,14 @@ def key_of(name: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class OutputPart:
     """A part of an output: every key is there but those with a default, and no other."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "alias_generator": key_of}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Output(Part):
+class Output(OutputPart):
     """What a command prints with ``--json``: one object, which says its version first."""
 
     @classmethod
@@ -108,7 +136,7 @@ def json_of(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: json_of(inner) for key, inner in value.items()}
     if is_dataclass(value):
-        found = ((key, getattr(value, name), only) for name, key, only in _keys(type(value)))
+        found = ((key, getattr(value, name), only) for name, key, only in _keys(value.__class__))
         return {key: json_of(one) for key, one, only in found if not (only and one is None)}
     return [json_of(inner) for inner in value]
 
@@ -117,7 +145,8 @@ def json_of(value: Any) -> Any:
 def _keys(kind: type) -> tuple[tuple[str, str, bool], ...]:
     """The fields of a class with their keys, and whether null leaves them out."""
     made = [one for one in fields(kind) if one.init]
-    return tuple((one.name, key_of(one.name), one.default is not MISSING) for one in made)
+    ours = issubclass(kind, OutputPart)
+    return tuple((x.name, key_of(x.name), ours and x.default is not MISSING) for x in made)
 
 
 # Numbers with their units, and texts of one form.
@@ -159,6 +188,6 @@ def _plan() -> Any:
     return PlanModel
 
 
-TopologyData = Annotated[Mapping[str, Any], FileShape(_topology)]
-ScheduleData = Annotated[Mapping[str, Any], FileShape(_schedule)]
-PlanData = Annotated[Mapping[str, Any], FileShape(_plan)]
+TopologyData = Annotated[Mapping[str, Any], ShapedAs(_topology)]
+ScheduleData = Annotated[Mapping[str, Any], ShapedAs(_schedule)]
+PlanData = Annotated[Mapping[str, Any], ShapedAs(_plan)]

@@ -18,7 +18,7 @@ from p2smt.report.outputs.shape import (
     Gap,
     Nth,
     Output,
-    Part,
+    OutputPart,
     PayloadBytes,
     PlanData,
     Rank,
@@ -33,7 +33,7 @@ from p2smt.result import Status
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumberFlip(Part):
+class NumberFlip(OutputPart):
     """By how much a number has to change before another answer wins, all others staying."""
 
     what: NumberKind
@@ -57,7 +57,7 @@ class NumberFlip(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EverywhereProgram(Part):
+class EverywhereProgram(OutputPart):
     """What holds of a request's program for every latency, bandwidth, payload and cost of calls.
 
     It is held against the programs up to the longest asked for that the restrictions allow.
@@ -77,7 +77,7 @@ class EverywhereProgram(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EverywherePlacements(Part):
+class EverywherePlacements(OutputPart):
     """Which placements can win for some bandwidths, payloads, costs of calls and latencies.
 
     Of latencies none is shorter than that of a level further in.
@@ -92,7 +92,7 @@ class EverywherePlacements(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainedAnswer(Part):
+class ExplainedAnswer(OutputPart):
     """What the answer rests on."""
 
     why: Annotated[str | None, Said("Why it is not explained; null: it is.")]
@@ -129,14 +129,19 @@ Regime = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamedRequest(NamedAlgorithm):
-    """The same of a request of several."""
+class OfRequest(OutputPart):
+    """What is said of a request of several."""
 
     request: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimedStep(Part):
+class NamedRequest(NamedAlgorithm, OfRequest):
+    """The same of a request of several."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedStep(OutputPart):
     """A step of a program; of a pipelined one, the numbers of one chunk."""
 
     instruction: str
@@ -149,7 +154,7 @@ class TimedStep(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankedPlacement(Part):
+class RankedPlacement(OutputPart):
     """A placement with a program per request; lists are in the order of the requests."""
 
     matrix: Annotated[RankMatrix | None, Said("null: a rank list, which no matrix expresses.")]
@@ -161,19 +166,18 @@ class RankedPlacement(Part):
         Sequence[str | None], Said("null: all-to-all, send, or groups of one device.")
     ]
     chunks: Sequence[Annotated[int, Said(ge=1)]]
+    checked_on: Annotated[Sequence[str], Said("What each program was simulated on.")]
     seconds: Annotated[Sequence[Seconds | None], Said("Of one execution of each; null: not known.")]
     regime: Sequence[Regime]
     steps: Sequence[Sequence[TimedStep]]
-    checked_on: Annotated[Sequence[str], Said("What each program was simulated on.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NearPlacement(Part):
+class NearPlacement(OutputPart):
     """A placement near the optimum with its best programs, in the order of the requests."""
 
     matrix: RankMatrix
     objective_s: Seconds
-    gap: Annotated[Gap, Said("Slower than the answer by: 0.05 is five per cent.")]
     status: Annotated[Status, Said("optimal: each of its programs is.")]
     programs: Annotated[
         Sequence[str | None], Said("null: all-to-all, send, or groups of one device.")
@@ -181,10 +185,11 @@ class NearPlacement(Part):
     chunks: Sequence[Annotated[int, Said(ge=1)]]
     seconds: Annotated[Sequence[Seconds], Said("Of one execution of each request.")]
     regime: Sequence[Regime]
+    gap: Annotated[Gap, Said("Slower than the answer by: 0.05 is five per cent.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparedLayout(Part):
+class ComparedLayout(OutputPart):
     """Ranks on devices in some order, one collective per request."""
 
     name: str
@@ -195,7 +200,7 @@ class ComparedLayout(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangedTopology(Part):
+class ChangedTopology(OutputPart):
     """The winner on a cluster with one level's bandwidth, or the cost of every call, changed."""
 
     what: Literal["bandwidth", "call"]
@@ -208,7 +213,7 @@ class ChangedTopology(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchStats(Part):
+class SearchStats(OutputPart):
     """How the answer was found."""
 
     solver: str
@@ -220,8 +225,8 @@ class SearchStats(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SolveOutput(Output):
-    """The best placement and programs, with a proof."""
+class AnswerFields(OutputPart):
+    """The answer, with a proof."""
 
     status: Status
     basis: Annotated[
@@ -232,6 +237,10 @@ class SolveOutput(Output):
         ),
     ]
     interrupted: Annotated[bool, Said("Stopped by the user: the best so far.")]
+    conflict: Annotated[
+        Sequence[str], Said("Restrictions that leave no answer; of an infeasible one.")
+    ]
+    notes: Annotated[Sequence[str], Said("What else is to be known, in words.")]
     objective: Literal["sum", "max"]
     objective_s: Seconds | None
     bound_s: Annotated[
@@ -245,10 +254,12 @@ class SolveOutput(Output):
     plan: Annotated[PlanData | None, Said("The plan file of the best alternative.")]
     ranking: Annotated[Status, Said("complete: proved to be the best ones, in this order.")]
     alternatives: Sequence[RankedPlacement]
-    conflict: Annotated[
-        Sequence[str], Said("Restrictions that leave no answer; of an infeasible one.")
-    ]
-    notes: Annotated[Sequence[str], Said("What else is to be known, in words.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GainFields(OutputPart):
+    """What is gained over the default layout, whether who measures would find it, and by what."""
+
     gain: Annotated[
         float | None,
         Said("Time of the default layout over the answer's, less one.", ge=-1),
@@ -291,12 +302,21 @@ class SolveOutput(Output):
         Sequence[NamedRequest],
         Said("Of requests whose program has several steps: what lowers the objective."),
     ]
+
+
+NearStatus = Literal["complete", "truncated"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearFields(OutputPart):
+    """How many placements are near the optimum."""
+
     near_optimal: Annotated[
         Count | None,
         Said("Placement matrices near the optimum, itself among them."),
     ]
     near_optimal_status: Annotated[
-        Literal["complete", "truncated"] | None,
+        NearStatus | None,
         Said("complete: there are no others; truncated: there are at least these."),
     ]
     near_optimal_within: Annotated[
@@ -305,9 +325,23 @@ class SolveOutput(Output):
     near_optimal_placements: Annotated[
         Sequence[NearPlacement] | None, Said("Those; null: --within was not given.")
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedFields(OutputPart):
+    """What the answer is compared with, and what it rests on."""
+
     default_layout: ComparedLayout | None
     compared_layout: ComparedLayout | None
     faster_layouts: Annotated[Sequence[str], Said("Compared layouts that are faster.")]
+    sensitivity: Sequence[ChangedTopology]
+    explanation: Annotated[ExplainedAnswer | None, Said("null: --explain was not given.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostFields(OutputPart):
+    """What an answer on named hosts says besides."""
+
     hosts: Annotated[
         Sequence[str] | None,
         Said("The host of each rank, in rank order; null: nodes have no names."),
@@ -328,8 +362,12 @@ class SolveOutput(Output):
         Sequence[OrderBeside] | None,
         Said("Orders that everyone has, one collective each; null: as above."),
     ]
-    sensitivity: Sequence[ChangedTopology]
-    explanation: Annotated[ExplainedAnswer | None, Said("null: --explain was not given.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolveOutput(HostFields, ComparedFields, NearFields, GainFields, AnswerFields, Output):
+    """The best placement and programs, with a proof."""
+
     stats: SearchStats
 
 
@@ -337,7 +375,7 @@ class SolveOutput(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanViolation(Part):
+class PlanViolation(OutputPart):
     """What is wrong with a plan; null where it is not about one request, step, rank or chunk."""
 
     kind: Annotated[str, Said("The rule; cost, ranks, bound and restriction: what is misstated.")]
@@ -349,7 +387,7 @@ class PlanViolation(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProofOfPlan(Part):
+class ProofOfPlan(OutputPart):
     """What solving the plan's problem again says."""
 
     status: Annotated[ProofStatus, Said("proved: none is faster; refuted; open: a limit was met.")]

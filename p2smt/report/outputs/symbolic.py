@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from p2smt.collectives.names import RequestKind
-from p2smt.report.outputs.shape import Count, Output, Part, RankMatrix, Said, Seconds
+from p2smt.report.outputs.shape import (
+    Count,
+    Output,
+    OutputPart,
+    RankMatrix,
+    Said,
+    Seconds,
+    ShapedAs,
+)
 
 Rational = Annotated[
-    str, Said(pattern=r"^[0-9]+(/[0-9]+)?$", description="An exact number such as 31/16.")
+    Fraction,
+    ShapedAs(lambda: str),
+    Said("An exact number such as 31/16.", pattern=r"^[0-9]+(/[0-9]+)?$"),
 ]
 PerLevel = Annotated[Sequence[Rational], Said("A number for each level.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumbersPart(Part):
+class NumbersPart(OutputPart):
     """What the symbols are on a topology: numbers that give its times in seconds."""
 
     c: Annotated[Rational, Said("Seconds of a call.")]
@@ -25,7 +36,7 @@ class NumbersPart(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FillPart(Part):
+class FillPart(OutputPart):
     """Filling a pipeline: min(sqrt(factor n W S), most S).
 
     W is the largest of the loads' beta, S the sum over rows of the largest of their alpha.
@@ -38,7 +49,7 @@ class FillPart(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FormPart(Part):
+class FormPart(OutputPart):
     """A cost of which each step runs in one way: c calls + sum of A alpha + n sum of maxima."""
 
     calls: Annotated[Count, Said("The factor of c, the cost of a call.")]
@@ -50,7 +61,7 @@ class FormPart(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnyFormPart(Part):
+class AnyFormPart(OutputPart):
     """The same with parts of calls, and with fills, which are added."""
 
     calls: Annotated[Count | Rational, Said("The factor of c, the cost of a call.")]
@@ -63,7 +74,7 @@ class AnyFormPart(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SymbolicWayPart(Part):
+class SymbolicWayPart(OutputPart):
     """One algorithm with one protocol for a step."""
 
     algorithm: str
@@ -75,7 +86,7 @@ class SymbolicWayPart(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChoicePart(Part):
+class ChoicePart(OutputPart):
     """From ``low`` to ``high`` bytes of n a library takes one way."""
 
     low: Rational
@@ -85,7 +96,7 @@ class ChoicePart(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SymbolicStepPart(Part):
+class SymbolicStepPart(OutputPart):
     """A step; of its ways the fastest runs, and without any it costs nothing."""
 
     instruction: str
@@ -94,7 +105,7 @@ class SymbolicStepPart(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FormCellPart(Part):
+class FormCellPart(OutputPart):
     """From ``low`` to ``high`` bytes a program has one form, by a library's choice."""
 
     low: Rational
@@ -107,7 +118,7 @@ class FormCellPart(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SymbolicRequest(Part):
+class SymbolicRequest(OutputPart):
     """A request with a program, and its cost."""
 
     kind: RequestKind
@@ -136,7 +147,7 @@ EqualCosts = Annotated[Count, Said("How many other costs are equal there.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumberRange(Part):
+class NumberRange(OutputPart):
     """From where to where a number goes."""
 
     from_: Rational
@@ -144,7 +155,7 @@ class NumberRange(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlatCell(Part):
+class FlatCell(OutputPart):
     """A cell by itself: its best program, and from where to where each number goes.
 
     Ratios are of the outermost level to the innermost, the payload is x = n beta / alpha of the
@@ -168,10 +179,16 @@ LevelSizes = Sequence[Annotated[int, Said(ge=1)]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemberPart(FormPart):
-    """A cost of the set, with its programs, the shortest first."""
+class WithPrograms(OutputPart):
+    """The programs of a cost, the shortest first."""
 
     programs: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemberPart(FormPart, WithPrograms):
+    """A cost of the set, with its programs."""
+
     text: str
     latex: str
     alone_at: Annotated[
@@ -233,7 +250,7 @@ CellStatus = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class LargePayloadCell(Part):
+class LargePayloadCell(OutputPart):
     """Of large payloads, from where to where one cost is least."""
 
     program: str
@@ -242,11 +259,16 @@ class LargePayloadCell(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossingProgram(FormPart):
-    """A cost that is least somewhere, with its programs, the shortest first."""
+class NamedCost(OutputPart):
+    """The letter of a cost."""
 
     name: str
-    programs: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossingProgram(FormPart, WithPrograms, NamedCost):
+    """A cost that is least somewhere, with its programs."""
+
     text: str
 
 
@@ -268,18 +290,23 @@ class CrossingsOutput(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlacedProgramPart(AnyFormPart):
+class PlacedWays(NamedCost):
     """A program on a placement, its steps by these algorithms and protocols."""
 
-    name: str
     program: str
-    text: str
     placement: RankMatrix
     ways: Annotated[Sequence[str], Said("Of each step that sends something.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PayloadCell(Part):
+class PlacedProgramPart(AnyFormPart, PlacedWays):
+    """The same with its cost."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PayloadCell(OutputPart):
     """From where to where, in bytes of payload, one program is best.
 
     Where the next cell begins behind the end, the crossing is in between, a root of a quadratic.
@@ -309,7 +336,7 @@ class CrossingsPayloadOutput(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlacementCell(Part):
+class PlacementCell(OutputPart):
     """From where to where, by payloads' ratio, one placement is best."""
 
     placement: RankMatrix

@@ -6,16 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from p2smt.problems.schedule import ScheduleClass
 from p2smt.report.outputs.lists import FractionText
-from p2smt.report.outputs.shape import Count, Output, Part, Rank, Said, ScheduleData, Seconds
+from p2smt.report.outputs.shape import Count, Output, OutputPart, Rank, Said, ScheduleData, Seconds
+from p2smt.result import Status
+from p2smt.schedules.verify.report import Verdict
+from p2smt.synthesis.certificate.certificate import BoundKind
+from p2smt.synthesis.question import Answer
 
 RateText = Annotated[FractionText, Said("Rounds a chunk (R/C), a fraction.")]
 BoundKindText = Annotated[
-    Literal["distance", "degree", "cut", "gossip", "flow"] | None,
+    BoundKind | None,
     Said("What the proof of the bound rests on; null: it was stopped before."),
 ]
 ClassText = Annotated[
-    Literal["trees", "accumulators", "partial-sums"] | None,
+    ScheduleClass | None,
     Said("Of all-reduces (T, A, G); null: chunks are copied, or added at one rank."),
 ]
 GroupOrder = Annotated[int, Said("Of the group of symmetries; 1: without.", ge=1)]
@@ -23,7 +28,7 @@ Least1 = Annotated[int, Said(ge=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SynthesisFiles(Part):
+class SynthesisFiles(OutputPart):
     """The files that were written; null: none was asked for, or there was nothing to write."""
 
     output: str | None
@@ -32,21 +37,21 @@ class SynthesisFiles(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SynthesisSearch(Part):
+class SynthesisSearch(OutputPart):
     """A search for schedules of a class that a group takes to themselves."""
 
     group_order: GroupOrder
     class_: ClassText
-    status: Literal["feasible", "infeasible", "unknown"]
+    status: Literal[Status.FEASIBLE, Status.INFEASIBLE, Status.UNKNOWN]
     why: Annotated[str, Said("Why it is unknown; may be empty.")]
     wall_s: Seconds
 
 
 @dataclass(frozen=True, kw_only=True)
-class SynthesisAnswer(Part):
+class SynthesisAnswer(OutputPart):
     """The answer to one question."""
 
-    status: Literal["schedule", "no schedule", "no symmetric schedule", "unknown"]
+    status: Answer
     reason: Annotated[str, Said("The answer in words, with what proves it.")]
     detail: str
     steps: Least1
@@ -68,7 +73,9 @@ class SynthesisAnswer(Part):
     optimal: Annotated[bool, Said("The rate is the bound.")]
     class_: ClassText
     group_order: GroupOrder | None
-    verdict: Annotated[Literal["valid", "unknown"] | None, Said("In every interleaving.")]
+    verdict: Annotated[
+        Literal[Verdict.VALID, Verdict.UNKNOWN] | None, Said("In every interleaving.")
+    ]
     schedule: Annotated[
         ScheduleData | None,
         Said("The schedule file as data; null: there is none, or it was written."),
@@ -86,16 +93,22 @@ class SynthesisSubject(Output):
     ranks: Annotated[Count | None, Said("null: the time came before the fabric was made.")]
     collective: str
     root: Rank | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithOutside(OutputPart):
+    """What bounds leave out."""
+
     outside: Annotated[str, Said("What no bound says anything about.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SynthesizeOutput(SynthesisAnswer, SynthesisSubject):
+class SynthesizeOutput(WithOutside, SynthesisAnswer, SynthesisSubject):
     """One question."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SynthesizePoint(Part):
+class SynthesizePoint(OutputPart):
     """So many steps."""
 
     steps: Least1
@@ -118,4 +131,5 @@ class SynthesizeParetoOutput(SynthesisSubject):
     limit_kind: BoundKindText
     limit_certificate: Annotated[str | None, Said("The file of that bound.")]
     points: Sequence[SynthesizePoint]
+    outside: Annotated[str, Said("What no bound says anything about.")]
     wall_s: Seconds

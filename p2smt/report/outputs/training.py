@@ -11,17 +11,23 @@ from p2smt.programs.basis import ProofBasis
 from p2smt.report.outputs.shape import (
     Bytes,
     Count,
-    Error,
     Gap,
+    Noted,
     Output,
-    Part,
+    OutputPart,
     PayloadBytes,
     RankMatrix,
     Ratio,
     Said,
     Seconds,
 )
+from p2smt.report.outputs.solve import NearStatus
 from p2smt.result import Status
+from p2smt.training.efficiency import Efficiency
+from p2smt.training.prediction import MemoryParts
+from p2smt.training.search.answer import SpaceCounts
+from p2smt.training.search.question import Prices
+from p2smt.training.strategy import Recompute
 
 StrategyWords = Annotated[
     str, Said("As --strategy takes it, such as tp=8,pp=4,dp=2,cp=1,vpp=1,mbs=1.")
@@ -32,7 +38,7 @@ AxisNames = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenseModel(Part):
+class DenseModel(OutputPart):
     """A dense decoder transformer."""
 
     name: str
@@ -49,35 +55,31 @@ class DenseModel(Part):
     parameters: Annotated[Count, Said("Elements of all matrices.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class FrameworkFacts(Part):
-    """What the framework overlaps."""
-
-    name: str
-    tp_hidden: Annotated[bool, Said("Collectives of tp run beside products.")]
-    pp_hidden: Annotated[Ratio, Said("Part of sends that interleaving hides.")]
-    dp_hidden: Annotated[bool, Said("Gradients are reduced in the backward pass.")]
-    fetch_hidden: Annotated[bool, Said("ZeRO-3 gathers while layers compute.")]
-    gradient_bytes: Annotated[Count, Said("Of an element as it is reduced.")]
-    gradient_bytes_fp16: Annotated[Count, Said("The same of a training in fp16.")]
-    attention: Annotated[Ratio, Said("Of fused attention to matrix products.")]
+_FRAMEWORK = Noted(
+    tp_hidden=Said("Collectives of tp run beside products."),
+    pp_hidden=Said("Part of sends that interleaving hides.", ge=0),
+    dp_hidden=Said("Gradients are reduced in the backward pass."),
+    fetch_hidden=Said("ZeRO-3 gathers while layers compute."),
+    gradient_bytes=Said("Of an element as it is reduced.", ge=0),
+    gradient_bytes_fp16=Said("The same of a training in fp16.", ge=0),
+    attention=Said("Of fused attention to matrix products.", ge=0),
+)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReachedEfficiency(Part):
-    """What of the peak a framework reaches on a device."""
-
-    name: str
-    device: str
-    framework: FrameworkFacts
-    fraction: Annotated[Ratio, Said("Of peak and memory bandwidth.")]
-    layer_s: Annotated[Seconds, Said("Seconds of each layer besides.")]
-    runs: Annotated[Count, Said("Measured runs that it was fitted to.")]
-    error: Annotated[Error, Said("Mean relative error on groups left out.")]
+ReachedEfficiency = Annotated[
+    Efficiency,
+    Noted(
+        framework=_FRAMEWORK,
+        fraction=Said("Of peak and memory bandwidth.", ge=0),
+        layer_s=Said("Seconds of each layer besides.", ge=0),
+        runs=Said("Measured runs that it was fitted to.", ge=0),
+        error=Said("Mean relative error on groups left out.", ge=0),
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
-class StrategyDegrees(Part):
+class StrategyDegrees(OutputPart):
     """A strategy field by field, under the keys of its text."""
 
     tp: Count
@@ -88,25 +90,26 @@ class StrategyDegrees(Part):
     mbs: Annotated[Count, Said("Sequences of a micro-batch.")]
     sp: Annotated[bool, Said("Sequence parallelism.")]
     zero: Annotated[Count, Said("Stage of ZeRO.")]
-    recompute: Literal["none", "selective", "full"]
+    recompute: Recompute
     flash: Annotated[bool, Said("Fused attention.")]
     dtype: str
     split: Annotated[Sequence[Count] | None, Said("Layers of each chunk; null: an even split.")]
 
 
+MemoryByPart = Annotated[
+    MemoryParts,
+    Noted(
+        parameters=Said(ge=0),
+        gradients=Said(ge=0),
+        optimizer=Said(ge=0),
+        activations=Said(ge=0),
+        stage=Said("The stage; the first is 0.", ge=0),
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
-class MemoryByPart(Part):
-    """Bytes of a device of the stage that needs most."""
-
-    parameters: PayloadBytes
-    gradients: PayloadBytes
-    optimizer: PayloadBytes
-    activations: PayloadBytes
-    stage: Annotated[Count, Said("The stage; the first is 0.")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class IterationRequest(Part):
+class IterationRequest(OutputPart):
     """What a device asks of some axes; times but ``call_s`` are of an iteration."""
 
     name: str
@@ -121,11 +124,17 @@ class IterationRequest(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StrategyFigures(Part):
-    """A strategy on a placement, with what is predicted of it."""
+class NamedStrategy(OutputPart):
+    """A strategy, as text and field by field."""
 
     strategy: StrategyWords
     degrees: StrategyDegrees
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedFigures(OutputPart):
+    """What is predicted of a strategy on a placement."""
+
     matrix: Annotated[RankMatrix | None, Said("null: ranks in order, which no matrix expresses.")]
     iteration_s: Seconds
     parts: Annotated[
@@ -144,7 +153,12 @@ class StrategyFigures(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOutput(Output):
+class StrategyFigures(PredictedFigures, NamedStrategy):
+    """A strategy on a placement, with what is predicted of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedModel(OutputPart):
     """What is trained, where, and by which constants."""
 
     model: DenseModel
@@ -157,39 +171,46 @@ class TrainingOutput(Output):
     efficiency_notes: Annotated[
         Sequence[str], Said("How it is of another device or framework, in words.")
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowNames(OutputPart):
+    """Of what matrices have rows."""
+
     axes: AxisNames
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimateOutput(TrainingOutput, StrategyFigures):
+class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output):
     """Time and memory of one strategy."""
 
 
 # `plan --json`.
 
 
+ClosedCounts = Annotated[
+    SpaceCounts,
+    Noted(
+        strategies=Said("That obey every rule.", ge=0),
+        too_large=Said("That do not fit into memory.", ge=0),
+        lacking=Said("That the launcher cannot run.", ge=0),
+        unplaced=Said("Without a placement under the rules.", ge=0),
+        bounded=Said("Closed by a bound.", ge=0),
+        evaluated=Said("Whose placements were looked at.", ge=0),
+        open=Said("Left at a limit.", ge=0),
+        placements=Said("Pairs of strategy and matrix.", ge=0),
+        placements_priced=Said(ge=0),
+        placements_bounded=Said(ge=0),
+        placements_excluded=Said(
+            "Of strategies too large or lacking, which were not looked at.", ge=0
+        ),
+        placements_open=Said(ge=0),
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
-class ClosedCounts(Part):
-    """How strategies and placements were closed: each under one of the ways."""
-
-    strategies: Annotated[Count, Said("That obey every rule.")]
-    too_large: Annotated[Count, Said("That do not fit into memory.")]
-    lacking: Annotated[Count, Said("That the launcher cannot run.")]
-    unplaced: Annotated[Count, Said("Without a placement under the rules.")]
-    bounded: Annotated[Count, Said("Closed by a bound.")]
-    evaluated: Annotated[Count, Said("Whose placements were looked at.")]
-    open: Annotated[Count, Said("Left at a limit.")]
-    placements: Annotated[Count, Said("Pairs of strategy and matrix.")]
-    placements_priced: Count
-    placements_bounded: Count
-    placements_excluded: Annotated[
-        Count, Said("Of strategies too large or lacking, which were not looked at.")
-    ]
-    placements_open: Count
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpaceRange(Part):
+class SpaceRange(OutputPart):
     """A field of strategies and the values that were searched."""
 
     name: str
@@ -197,7 +218,7 @@ class SpaceRange(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FoundProgram(Part):
+class FoundProgram(OutputPart):
     """A request of the best strategy with its program; times are of one execution."""
 
     kind: RequestKind
@@ -227,7 +248,7 @@ class BestStrategy(StrategyFigures):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StrategySeconds(Part):
+class StrategySeconds(OutputPart):
     """A strategy and the time of an iteration on its best placement."""
 
     strategy: StrategyWords
@@ -235,10 +256,10 @@ class StrategySeconds(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NearestStrategy(StrategySeconds):
+class NearestStrategy(NamedStrategy):
     """The near-optimal strategy that is nearest to a measured one."""
 
-    degrees: StrategyDegrees
+    iteration_s: Seconds
     run: Annotated[str, Said("The measured run.")]
     run_degrees: StrategyDegrees
     distance: Annotated[
@@ -247,11 +268,9 @@ class NearestStrategy(StrategySeconds):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MissingMemory(Part):
+class MissingMemory(NamedStrategy):
     """The strategy that comes nearest to fitting, where none does."""
 
-    strategy: StrategyWords
-    degrees: StrategyDegrees
     bytes_needed: PayloadBytes
     bytes_given: PayloadBytes
     missing_bytes: Bytes
@@ -259,7 +278,7 @@ class MissingMemory(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptionsOf(Part):
+class OptionsOf(OutputPart):
     """The best strategy as a trainer takes it."""
 
     trainer: str
@@ -269,7 +288,7 @@ class OptionsOf(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchWork(Part):
+class SearchWork(OutputPart):
     """How the answer was found."""
 
     wall_s: Seconds
@@ -277,8 +296,8 @@ class SearchWork(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOutput(TrainingOutput):
-    """The best strategy and placement, with a proof, and the strategies near it."""
+class PlanStatus(OutputPart):
+    """What was searched, and what is proved."""
 
     status: Status
     basis: Annotated[
@@ -295,24 +314,50 @@ class PlanOutput(TrainingOutput):
     placements: Annotated[Count, Said("Pairs of strategy and matrix.")]
     counts: ClosedCounts
     space: Sequence[SpaceRange]
-    prices: Literal["collectives", "programs"]
-    best: BestStrategy | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanTerms(OutputPart):
+    """What the search counted with."""
+
+    prices: Prices
     free_bytes: Annotated[PayloadBytes, Said("Kept free on a device.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedStrategies(OutputPart):
+    """The best strategies."""
+
+    best: BestStrategy | None
     top: Sequence[RankedStrategy]
     ranking: Annotated[Status, Said("complete: proved to be in this order.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearStrategiesFound(OutputPart):
+    """The strategies near the best."""
+
     near_optimal: Annotated[Count | None, Said("Strategies near the best, itself among them.")]
     near_optimal_distinct: Annotated[Count | None, Said("The same, those alike counted once.")]
     near_optimal_within: Annotated[
         Gap | None, Said("How near: 0.05 is at most five per cent slower.")
     ]
     near_optimal_status: Annotated[
-        Literal["complete", "truncated"] | None,
+        NearStatus | None,
         Said("complete: there are no others; truncated: at least these."),
     ]
     near_optimal_strategies: Sequence[StrategySeconds]
     common: Annotated[Mapping[str, str], Said("What they have in common.")]
     varies: Annotated[Mapping[str, Sequence[str]], Said("What they differ in.")]
     nearest: NearestStrategy | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOutput(
+    NearStrategiesFound, RankedStrategies, RowNames, PlanTerms, TrainedModel, PlanStatus, Output
+):
+    """The best strategy and placement, with a proof, and the strategies near it."""
+
     outside: Annotated[Sequence[str], Said("How the best lies outside everything measured.")]
     shortfall: Annotated[MissingMemory | None, Said("Where nothing fits.")]
     reason: Annotated[str | None, Said("Why there is no answer, or no proof, in words.")]
