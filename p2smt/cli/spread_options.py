@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,13 +24,7 @@ class SpreadTexts:
 
     def given(self) -> dict[str, str | None]:
         """Each by its name."""
-        return {
-            "--processes": self.processes,
-            "--engine": self.engine,
-            "--scheduler": self.scheduler,
-            "--journal": self.journal,
-            "--budget": self.budget,
-        }
+        return {f"--{one.name}": getattr(self, one.name) for one in fields(self)}
 
     @property
     def wanted(self) -> bool:

@@ -16,7 +16,7 @@ from p2smt.cluster.topology import Topology
 from p2smt.cost.requested_algorithms import topology_notes
 from p2smt.plans.solution import Alternative, Solution, rank_hosts
 from p2smt.report.costs.request_table import answered, peak_line, request_table
-from p2smt.report.outputs.orders import CompareOutput, DecisiveLink, OrderBeside, OrderParts
+from p2smt.report.outputs.orders import CompareOutput, OrderBeside, OrderParts
 from p2smt.report.outputs.solve import HostFields
 from p2smt.report.tables import bound_text, table
 from p2smt.report.text import printable
@@ -289,17 +289,11 @@ def _figures(one: OrderFigures, known: bool) -> OrderParts:
         name=one.order.name,
         objective_s=one.order.objective_s if known else None,
         seconds=one.order.seconds if known else None,
-        bottlenecks=[_decisive(each) for each in one.decisive] if known else None,
+        bottlenecks=one.decisive if known else None,
         crossings=dict(one.crossings),
         matters_from=one.matters_from,
         matrix=one.order.matrix,
         hosts=one.hosts,
-    )
-
-
-def _decisive(one: Decisive) -> DecisiveLink:
-    return DecisiveLink(
-        regime=one.regime, level=one.level, owner=one.owner, load_bytes=one.load_bytes
     )
 
 

@@ -11,7 +11,6 @@ from p2smt.report.outputs.redistribute import (
     CostRedistributionOutput,
     FoundRedistribution,
     FoundStatus,
-    MemoryCap,
     PeerEntry,
     ProofOfRedistribution,
     RedistributeOutput,
@@ -36,7 +35,7 @@ def redistribution_data(
     backward: RedistributionAnswer | None = None,
 ) -> RedistributeOutput:
     """Status, times, bounds, memory and steps; of no plan these are null and empty."""
-    question, memory, least = answer.question, answer.memory, answer.least
+    question, least = answer.question, answer.least
     source, target = question.source, question.target
     return RedistributeOutput(
         interrupted=answer.interrupted,
@@ -51,11 +50,7 @@ def redistribution_data(
         from_=layout_text(source.layout, source.mesh),
         to=layout_text(target.layout, source.mesh),
         padded_shape=question.ends()[0].frame.shape,
-        memory=MemoryCap(
-            limit_bytes=memory.limit_bytes,
-            of_steps=memory.of_steps,
-            keep_source=memory.keep_source,
-        ),
+        memory=answer.memory,
         least_limit_bytes=least.limit_bytes,
         least_memory_bytes=least.memory_bytes,
         too_few_steps=least.too_few_steps,

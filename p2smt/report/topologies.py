@@ -16,7 +16,6 @@ from p2smt.fabric.fabric import Fabric
 from p2smt.fabric.wiring import WiredNodes
 from p2smt.report.outputs.lists import (
     FabricCapacity,
-    FabricWay,
     ImportedLevel,
     TopologyFabricOutput,
     TopologyImportOutput,
@@ -172,7 +171,7 @@ def fabric_data(fabric: Fabric) -> TopologyFabricOutput:
         capacities=[
             FabricCapacity(name=c.name, bandwidth=str(c.bandwidth)) for c in fabric.capacities
         ],
-        edges=[FabricWay(source=e.source, target=e.target, loads=e.loads) for e in fabric.edges],
+        edges=fabric.edges,
         symmetries=fabric.symmetries,
     )
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from p2smt.collectives.names import RequestKind
+from p2smt.fabric.fabric import FabricEdge
 from p2smt.programs.basis import ProofBasis
 from p2smt.report.outputs.orders import NamedAlgorithm, SizedName
 from p2smt.report.outputs.shape import (
     Count,
+    Noted,
     Output,
     OutputPart,
     RankMatrix,
@@ -47,13 +49,15 @@ class FabricCapacity(OutputPart):
     bandwidth: Annotated[FractionText, Said("Chunks in a round, in units.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class FabricWay(OutputPart):
-    """An edge from one rank to another."""
-
-    source: Annotated[int, Said(ge=0)]
-    target: Annotated[int, Said(ge=0)]
-    loads: Annotated[Sequence[int], Said("Numbers of capacities.", min_length=1)]
+FabricWay = Annotated[
+    FabricEdge,
+    Noted(
+        source=Said(ge=0),
+        target=Said(ge=0),
+        loads=Said("Numbers of capacities.", min_length=1),
+    ),
+    Said("An edge from one rank to another."),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

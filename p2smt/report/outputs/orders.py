@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from p2smt.report.outputs.shape import (
-    Bytes,
     Count,
     Gap,
+    Noted,
     Output,
     OutputPart,
     RankMatrix,
@@ -17,6 +17,7 @@ from p2smt.report.outputs.shape import (
     Seconds,
 )
 from p2smt.result import Status
+from p2smt.search.comparison import Decisive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,20 +44,19 @@ class NamedAlgorithm(OutputPart):
     chosen_s: Annotated[Seconds, Said("Seconds of one execution by that.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class DecisiveLink(OutputPart):
-    """What decides the time of a request."""
-
-    regime: Annotated[
-        str | None,
-        Said(
-            "The largest part of its time: latency, cards (the nodes' network cards), "
-            "node links, or a level further out; null: it takes none."
+DecisiveLink = Annotated[
+    Decisive,
+    Noted(
+        regime=Said(
+            "The largest part of its time: latency, cards (the nodes' network cards), node links, "
+            "or a level further out; null: it takes none."
         ),
-    ]
-    level: Annotated[str | None, Said("Of the link that bounds it; null: none does.")]
-    owner: Annotated[str | None, Said("The switch or host whose uplink it is; null: not by name.")]
-    load_bytes: Annotated[Bytes, Said("Bytes on that link in one direction.")]
+        level=Said("Of the link that bounds it; null: none does."),
+        owner=Said("The switch or host whose uplink it is; null: not by name."),
+        load_bytes=Said("Bytes on that link in one direction.", ge=0),
+    ),
+    Said("What decides the time of a request."),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from p2smt.report.outputs.shape import (
     Bytes,
     Count,
     Gap,
+    Noted,
     Nth,
     Output,
     OutputPart,
@@ -19,7 +20,7 @@ from p2smt.report.outputs.shape import (
     Said,
     Seconds,
 )
-from p2smt.resharding.steps import StepKind
+from p2smt.resharding.steps import MemoryLimit, StepKind
 from p2smt.resharding.types import ElementType, Uneven
 from p2smt.result import Status
 
@@ -53,13 +54,14 @@ class RedistributionStepEntry(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoryCap(OutputPart):
-    """The cap that the plan keeps to."""
-
-    limit_bytes: PayloadBytes
-    of_steps: Annotated[bool, Said("Of input, output and pack buffer; false: of every state.")]
-    keep_source: bool
+MemoryCap = Annotated[
+    MemoryLimit,
+    Noted(
+        limit_bytes=Said("Bytes, whole.", ge=0),
+        of_steps=Said("Of input, output and pack buffer; false: of every state."),
+    ),
+    Said("The cap that the plan keeps to."),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,11 @@ from typing import Annotated, Any, ClassVar
 VERSION = 1
 """Of outputs: goes up when a field changes its meaning or goes away."""
 
+_VERSION = {
+    "const": VERSION,
+    "description": "Goes up when a field changes its meaning or goes away.",
+    "type": "integer",
+}
 _KEYWORDS = {
     "ge": "minimum",
     "gt": "exclusiveMinimum",
@@ -61,6 +66,11 @@ class Noted:
 
     def __init__(self, **fields: Said | Noted) -> None:
         self.fields = fields
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """The class in its place, as another place may note it otherwise."""
+        found = handler.resolve_ref_schema(handler(source))
+        return {key: value for key, value in found.items() if key != "ref"}
 
     def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
         found: dict[str, Any] = handler(core)
@@ -108,10 +118,8 @@ class Output(OutputPart):
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
         found: dict[str, Any] = handler(core)
         own = handler.resolve_ref_schema(found)
-        said = "Goes up when a field changes its meaning or goes away."
-        version = {"const": VERSION, "description": said, "type": "integer"}
-        own["properties"] = {"schema_version": version, **own.get("properties", {})}
-        own["required"] = [*own["properties"].keys() & {"schema_version"}, *own.get("required", ())]
+        own["properties"] = {"schema_version": _VERSION, **own.get("properties", {})}
+        own["required"] = list(dict.fromkeys(("schema_version", *own.get("required", ()))))
         return found
 
 

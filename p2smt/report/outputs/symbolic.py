@@ -18,10 +18,9 @@ from p2smt.report.outputs.shape import (
     ShapedAs,
 )
 
+_RATIONAL = r"^[0-9]+(/[0-9]+)?$"
 Rational = Annotated[
-    Fraction,
-    ShapedAs(lambda: str),
-    Said("An exact number such as 31/16.", pattern=r"^[0-9]+(/[0-9]+)?$"),
+    Fraction, ShapedAs(lambda: str), Said("An exact number such as 31/16.", pattern=_RATIONAL)
 ]
 PerLevel = Annotated[Sequence[Rational], Said("A number for each level.")]
 
@@ -49,10 +48,9 @@ class FillPart(OutputPart):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FormPart(OutputPart):
-    """A cost of which each step runs in one way: c calls + sum of A alpha + n sum of maxima."""
+class CostTerms(OutputPart):
+    """What a cost sums up beside the calls: sum of A alpha + n sum of maxima."""
 
-    calls: Annotated[Count, Said("The factor of c, the cost of a call.")]
     latency: Annotated[PerLevel, Said("A: the factors of the levels' alpha.")]
     maxima: Annotated[
         Sequence[PerLevel],
@@ -61,15 +59,28 @@ class FormPart(OutputPart):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnyFormPart(OutputPart):
-    """The same with parts of calls, and with fills, which are added."""
+class WholeCalls(OutputPart):
+    """Calls of which none is a part."""
+
+    calls: Annotated[Count, Said("The factor of c, the cost of a call.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormPart(CostTerms, WholeCalls):
+    """A cost of which each step runs in one way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyCalls(OutputPart):
+    """Calls, and parts of them."""
 
     calls: Annotated[Count | Rational, Said("The factor of c, the cost of a call.")]
-    latency: Annotated[PerLevel, Said("A: the factors of the levels' alpha.")]
-    maxima: Annotated[
-        Sequence[PerLevel],
-        Said("Factors of beta: n times the largest of each is added."),
-    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyFormPart(CostTerms, AnyCalls):
+    """The same with parts of calls, and with fills, which are added."""
+
     fills: Annotated[Sequence[FillPart], Said("Of steps that are pipelined.")]
 
 
@@ -86,12 +97,18 @@ class SymbolicWayPart(OutputPart):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChoicePart(OutputPart):
-    """From ``low`` to ``high`` bytes of n a library takes one way."""
+class ByteRange(OutputPart):
+    """From ``low`` to ``high`` bytes of n."""
 
     low: Rational
     high: Annotated[Rational | None, Said("null: without end.")]
     below: Annotated[bool, Said("At high itself the next one holds.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoicePart(ByteRange):
+    """There a library takes one way."""
+
     way: Annotated[Count, Said("Its place in ways.")]
 
 
@@ -105,12 +122,9 @@ class SymbolicStepPart(OutputPart):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FormCellPart(OutputPart):
-    """From ``low`` to ``high`` bytes a program has one form, by a library's choice."""
+class FormCellPart(ByteRange):
+    """There a program has one form, by a library's choice."""
 
-    low: Rational
-    high: Annotated[Rational | None, Said("null: without end.")]
-    below: Annotated[bool, Said("At high itself the next one holds.")]
     form: AnyFormPart
     ways: Annotated[Sequence[str], Said("Algorithm and protocol of each step.")]
     text: str
