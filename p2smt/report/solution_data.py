@@ -15,7 +15,6 @@ from p2smt.plans.explanation import (
     ChangedNumber,
     Explanation,
     NearestFlip,
-    PlacementClaim,
     ProgramClaim,
 )
 from p2smt.plans.solution import (
@@ -35,7 +34,6 @@ from p2smt.report.outputs.solve import (
     ChangedTopology,
     ComparedFields,
     ComparedLayout,
-    EverywherePlacements,
     EverywhereProgram,
     ExplainedAnswer,
     GainFields,
@@ -254,18 +252,7 @@ def explanation_data(found: Explanation | None) -> ExplainedAnswer | None:
         flips=[_flip(flip) for flip in found.flips],
         model="rings, one protocol",
         programs=[_program(claim) for claim in found.programs],
-        placements=None if found.placements is None else _placements(found.placements),
-    )
-
-
-def _placements(claim: PlacementClaim) -> EverywherePlacements:
-    return EverywherePlacements(
-        others=claim.others,
-        never_better=claim.never,
-        rivals=claim.rivals,
-        unsettled=claim.unsettled,
-        axes=claim.axes,
-        whole=claim.whole,
+        placements=found.placements,
     )
 
 

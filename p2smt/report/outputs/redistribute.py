@@ -20,6 +20,7 @@ from p2smt.report.outputs.shape import (
     Said,
     Seconds,
 )
+from p2smt.report.outputs.solve import WhatChecked
 from p2smt.resharding.steps import MemoryLimit, StepKind
 from p2smt.resharding.types import ElementType, Uneven
 from p2smt.result import Status
@@ -195,8 +196,8 @@ class ProofOfRedistribution(OutputPart):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifyRedistributionOutput(Output):
-    """The verdict on the plan of a redistribution."""
+class RedistributionVerdict(OutputPart):
+    """Whether a plan is valid, and what it takes."""
 
     verdict: Literal["valid", "invalid"]
     violations: Sequence[RedistributionViolation]
@@ -207,8 +208,12 @@ class VerifyRedistributionOutput(Output):
     peak_step_bytes: Annotated[
         PayloadBytes | None, Said("Input, output and pack buffer of a step.")
     ]
-    checked: Annotated[Sequence[str], Said("What was held against the plan.")]
-    not_checked: Annotated[Sequence[str], Said("What nothing has looked at.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyRedistributionOutput(WhatChecked, RedistributionVerdict, Output):
+    """The verdict on the plan of a redistribution."""
+
     proof: Annotated[ProofOfRedistribution | None, Said("With --prove, of a valid plan.")]
 
 

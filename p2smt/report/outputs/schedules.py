@@ -44,12 +44,18 @@ class InterleavedStep(ScheduleStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleViolation(OutputPart):
-    """What is wrong with a schedule, and an interleaving that shows it."""
+class KindAndPlace(OutputPart):
+    """What is wrong, and where."""
 
     kind: Kind
     rank: Rank | None
     chunk: Chunk | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleViolation(KindAndPlace):
+    """What is wrong with a schedule, and an interleaving that shows it."""
+
     step: Annotated[int | None, Said("Of the first step that it names.")]
     message: str
     steps: Annotated[Sequence[ScheduleStep], Said("The steps at fault.")]
@@ -135,12 +141,9 @@ class VerifyScheduleOutput(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstanceViolation(OutputPart):
+class InstanceViolation(KindAndPlace):
     """What is wrong at one size."""
 
-    kind: Kind
-    rank: Rank | None
-    chunk: Chunk | None
     message: str
 
 

@@ -28,7 +28,6 @@ _KEYWORDS = {
     "gt": "exclusiveMinimum",
     "le": "maximum",
     "pattern": "pattern",
-    "min_length": "minItems",
 }
 
 
@@ -36,7 +35,7 @@ _KEYWORDS = {
 class Said:
     """What a value means, and what it keeps to; of one that may be null, where it is not.
 
-    ``min_length`` is of lists.
+    Of a list the limits are those of the numbers in it, but for ``min_length``.
     """
 
     description: str = ""
@@ -55,6 +54,10 @@ class Said:
         """To the schema of a value."""
         del handler
         inner = next((one for one in found.get("anyOf", ()) if one != {"type": "null"}), found)
+        if self.min_length is not None:
+            inner["minItems"] = self.min_length
+        while "items" in inner:
+            inner = inner["items"]
         limits = {word: getattr(self, name) for name, word in _KEYWORDS.items()}
         inner.update({word: limit for word, limit in limits.items() if limit is not None})
         if self.description:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from p2smt.plans.explanation import FlipOutcome, NumberKind, ProgramVerdict
+from p2smt.plans.explanation import FlipOutcome, NumberKind, PlacementClaim, ProgramVerdict
 from p2smt.plans.solution import ProofStatus
 from p2smt.programs.basis import ProofBasis
 from p2smt.report.outputs.orders import NamedAlgorithm, OrderBeside
@@ -16,6 +16,7 @@ from p2smt.report.outputs.shape import (
     Count,
     Error,
     Gap,
+    Noted,
     Nth,
     Output,
     OutputPart,
@@ -76,19 +77,21 @@ class EverywhereProgram(OutputPart):
     why: Annotated[str | None, Said("Why it is open; null: it is not.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class EverywherePlacements(OutputPart):
-    """Which placements can win for some bandwidths, payloads, costs of calls and latencies.
-
-    Of latencies none is shorter than that of a level further in.
-    """
-
-    others: Annotated[Count, Said("Placements beside the answer's, looked at.")]
-    never_better: Annotated[Count, Said("Of these, proved never to be better.")]
-    rivals: Annotated[Sequence[RankMatrix], Said("The rest.")]
-    unsettled: Annotated[Count, Said("Rivals for want of time, or of a linear cost.")]
-    axes: Annotated[Sequence[str], Said("Axes that lie alike in the answer and in every rival.")]
-    whole: Annotated[bool, Said("These are all placements.")]
+EverywherePlacements = Annotated[
+    PlacementClaim,
+    Noted(
+        others=Said("Placements beside the answer's, looked at.", ge=0),
+        never_better=Said("Of these, proved never to be better.", ge=0),
+        rivals=Said("The rest.", ge=1),
+        unsettled=Said("Rivals for want of time, or of a linear cost.", ge=0),
+        axes=Said("Axes that lie alike in the answer and in every rival."),
+        whole=Said("These are all placements."),
+    ),
+    Said(
+        "Which placements can win for some bandwidths, payloads, costs of calls and latencies, of "
+        "which none is shorter than that of a level further in."
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -410,8 +413,16 @@ class ProofOfPlan(OutputPart):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifyPlanOutput(Output):
-    """The verdict on a plan file."""
+class WhatChecked(OutputPart):
+    """What a check has looked at, and what not."""
+
+    checked: Annotated[Sequence[str], Said("What was held against the plan.")]
+    not_checked: Annotated[Sequence[str], Said("What nothing has looked at.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanVerdict(OutputPart):
+    """Whether a plan is valid, and how long it takes."""
 
     verdict: Literal["valid", "invalid"]
     violations: Sequence[PlanViolation]
@@ -423,7 +434,11 @@ class VerifyPlanOutput(Output):
         Sequence[Seconds] | None,
         Said("Of one execution of each request; 0: it is not valid; null: as above."),
     ]
-    checked: Annotated[Sequence[str], Said("What was held against the plan.")]
-    not_checked: Annotated[Sequence[str], Said("What nothing has looked at.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyPlanOutput(WhatChecked, PlanVerdict, Output):
+    """The verdict on a plan file."""
+
     checked_on: Annotated[Sequence[str], Said("What the program of each request was simulated on.")]
     proof: Annotated[ProofOfPlan | None, Said("With --prove, of a valid plan.")]
