@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import typer
 
-from p2smt.report.outputs.shape import Output, printed
+if TYPE_CHECKING:
+    from p2smt.report.outputs.shape import Output
 
 
 def print_json(output: Output) -> None:
     """Print exactly one JSON object; numbers that JSON lacks (infinities) are null."""
+    from p2smt.report.outputs.shape import printed
+
     typer.echo(json.dumps(printed(output), allow_nan=False))
 
 

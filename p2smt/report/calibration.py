@@ -21,6 +21,7 @@ from p2smt.report.outputs.calibrate import (
     MeasuredOperation,
     MeasuredTable,
     Outlier,
+    QuantityWord,
     RefusedRun,
 )
 from p2smt.report.tables import table
@@ -183,7 +184,7 @@ def _constant_data(calibration: Calibration, found: FittedConstant) -> LibraryCo
     level = found.constant.level
     return LibraryConstant(
         level=None if level is None else calibration.topology.names[level],
-        quantity=found.constant.quantity,
+        quantity=cast(QuantityWord, found.constant.quantity.value),
         name=found.constant.name,
         value=found.value,
         fitted=found.fitted,

@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 
 from p2smt.cluster.allocation import blocking_levels, unstated_levels
 from p2smt.cluster.topology import Topology
+from p2smt.cost.regime import Decisive
 from p2smt.cost.requested_algorithms import topology_notes
 from p2smt.plans.solution import Alternative, Solution, rank_hosts
 from p2smt.report.costs.request_table import answered, peak_line, request_table
@@ -21,11 +22,11 @@ from p2smt.report.outputs.solve import HostFields
 from p2smt.report.tables import bound_text, table
 from p2smt.report.text import printable
 from p2smt.result import Status, known_bound
-from p2smt.search.comparison import Comparison, Decisive, OrderFigures
+from p2smt.search.comparison import Comparison, OrderFigures
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
-    from p2smt.search.comparison import Comparison, Decisive, OrderFigures
+    from p2smt.cost.regime import Decisive
 
 
 # Rank orders side by side, for people.

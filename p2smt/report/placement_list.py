@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from p2smt.parallelism.placement import ParallelismAxis, Placement
 from p2smt.plans.restrictions import conflict_text
-from p2smt.report.outputs.lists import PlacementsOutput
-from p2smt.report.outputs.orders import SizedName
+from p2smt.report.outputs.lists import PlacementsOutput, SizedName
 from p2smt.search.conflict import PlacementList, rule_text
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from p2smt.parallelism.request import Request
 from p2smt.plans.solution import ProgramGain
 from p2smt.report.costs.request_table import choice_lines
-from p2smt.report.outputs.lists import (
+from p2smt.report.outputs.programs import (
     BestPrograms,
     BestProgramsOfRequest,
     BestProgramsOutput,

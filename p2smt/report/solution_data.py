@@ -28,7 +28,7 @@ from p2smt.plans.solution import (
 )
 from p2smt.programs.basis import bases_of
 from p2smt.report.orders import hosts_data, network_lines
-from p2smt.report.outputs.orders import NamedAlgorithm
+from p2smt.report.outputs.programs import NamedAlgorithm
 from p2smt.report.outputs.solve import (
     AnswerFields,
     ChangedTopology,

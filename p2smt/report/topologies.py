@@ -14,12 +14,8 @@ from p2smt.cluster.link import ANY
 from p2smt.cluster.topology import Topology
 from p2smt.fabric.fabric import Fabric
 from p2smt.fabric.wiring import WiredNodes
-from p2smt.report.outputs.lists import (
-    FabricCapacity,
-    ImportedLevel,
-    TopologyFabricOutput,
-    TopologyImportOutput,
-)
+from p2smt.report.outputs.fabrics import FabricCapacity, TopologyFabricOutput
+from p2smt.report.outputs.lists import ImportedLevel, TopologyImportOutput
 from p2smt.report.tables import table
 from p2smt.report.text import printable
 from p2smt.units import exact_bandwidth, format_bandwidth, format_bytes, format_flops, format_time

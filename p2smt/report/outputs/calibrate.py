@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from p2smt.calibration.effective import Quantity
 from p2smt.collectives.names import Collective
 from p2smt.report.outputs.shape import (
     Count,
@@ -61,12 +60,15 @@ class FittedLevel(OutputPart):
     collectives: Sequence[FittedCollective]
 
 
+QuantityWord = Literal["efficiency", "hop", "call"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LibraryConstant(OutputPart):
     """A constant of a library on the topology."""
 
     level: Annotated[str | None, Said("null: of the whole topology.")]
-    quantity: Quantity
+    quantity: QuantityWord
     name: Annotated[str, Said("Algorithm, family and protocol, or operation.")]
     value: Annotated[float, Said("Part of the nominal bandwidth; seconds of a hop or call.", ge=0)]
     fitted: Annotated[bool, Said("false: the times do not determine it, and it was kept.")]

@@ -16,20 +16,20 @@ from p2smt.plans.file_model import OldPlanModel, PlanModel
 from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
 from p2smt.report.outputs.certificate import ScheduleCertificateModel
 from p2smt.report.outputs.costs import CostOutput, CostPlanOutput
+from p2smt.report.outputs.fabrics import TopologyFabricOutput
 from p2smt.report.outputs.journals import VerifyJournalOutput
 from p2smt.report.outputs.lists import (
     ClassicOutput,
     ClassicsOutput,
     PlacementsOutput,
-    ProgramsOutput,
     SchemaOutput,
     TopologyCheckOutput,
-    TopologyFabricOutput,
     TopologyImportOutput,
     TopologyListOutput,
     TopologyShowOutput,
 )
 from p2smt.report.outputs.orders import CompareOutput
+from p2smt.report.outputs.programs import ProgramsOutput
 from p2smt.report.outputs.redistribute import (
     CostRedistributionOutput,
     RedistributeOutput,

@@ -6,19 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from p2smt.collectives.names import RequestKind
-from p2smt.fabric.fabric import FabricEdge
-from p2smt.programs.basis import ProofBasis
-from p2smt.report.outputs.orders import NamedAlgorithm, SizedName
 from p2smt.report.outputs.shape import (
     Count,
-    Noted,
     Output,
     OutputPart,
     RankMatrix,
     Said,
     ScheduleData,
-    Seconds,
     TopologyData,
 )
 from p2smt.result import Status
@@ -36,42 +30,6 @@ class TopologyListOutput(Output):
 
     presets: Sequence[str]
     fabrics: Sequence[str]
-
-
-FractionText = Annotated[str, Said(pattern=r"^[0-9]+(/[0-9]+)?$", description="A fraction.")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FabricCapacity(OutputPart):
-    """What edges share."""
-
-    name: str
-    bandwidth: Annotated[FractionText, Said("Chunks in a round, in units.")]
-
-
-FabricWay = Annotated[
-    FabricEdge,
-    Noted(
-        source=Said(ge=0),
-        target=Said(ge=0),
-        loads=Said("Numbers of capacities.", min_length=1),
-    ),
-    Said("An edge from one rank to another."),
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TopologyFabricOutput(Output):
-    """One fabric."""
-
-    name: str
-    ranks: Annotated[int, Said(ge=1)]
-    unit: Annotated[str | None, Said("Of bandwidth; null: they have none.")]
-    capacities: Sequence[FabricCapacity]
-    edges: Annotated[Sequence[FabricWay], Said("Sorted.")]
-    symmetries: Annotated[
-        Sequence[Sequence[int]], Said("Those the file names: where each rank goes.")
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +122,14 @@ class SchemaOutput(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SizedName(OutputPart):
+    """A level or an axis."""
+
+    name: str
+    size: Annotated[int, Said(ge=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlacementsOutput(Output):
     """Every parallelism matrix of a cluster and its axes, each once."""
 
@@ -176,102 +142,3 @@ class PlacementsOutput(Output):
         Sequence[str], Said("Restrictions that leave no answer; of an infeasible one.")
     ]
     notes: Annotated[Sequence[str], Said("What else is to be known, in words.")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProgramEntry(OutputPart):
-    """A program of a list of all."""
-
-    text: str
-    instructions: Sequence[str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimedProgramEntry(ProgramEntry):
-    """A program of a list of the best."""
-
-    seconds: Annotated[Seconds | None, Said("Seconds; null: no size was given.")]
-    checked: Annotated[str, Said("What it was simulated on.")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountedPrograms(OutputPart):
-    status: Status
-    basis: Annotated[Sequence[ProofBasis], Said("Why no program is missed; empty: some may be.")]
-    count: Count
-    count_by_length: Annotated[
-        Sequence[Count], Said("How many have one instruction, two, and so on.")
-    ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class EveryProgram(CountedPrograms):
-    """Every valid program."""
-
-    checked: Annotated[str, Said("What the programs were simulated on.")]
-    programs: Sequence[ProgramEntry]
-
-
-@dataclass(frozen=True, kw_only=True)
-class BestPrograms(CountedPrograms):
-    """The best programs: by time, or without a size by length.
-
-    By time they stand beside the single collective of the request.
-    """
-
-    single_collective_s: Annotated[
-        Seconds | None, Said("Seconds, as the library chooses it; null: not priced.")
-    ]
-    program_gain: Annotated[
-        float | None,
-        Said("That over the best program's time, less one; null: no gain.", ge=0),
-    ]
-    gain_by_choice: Annotated[
-        float | None,
-        Said(
-            ge=0,
-            description="The same of naming an algorithm without a program; null: no gain.",
-        ),
-    ]
-    named_algorithm: Annotated[
-        NamedAlgorithm | None, Said("That one; null: the library chooses it anyway.")
-    ]
-    programs: Sequence[TimedProgramEntry]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _WithRequest(OutputPart):
-    kind: RequestKind
-    axes: Sequence[str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class EveryProgramOfRequest(EveryProgram, _WithRequest):
-    """Every valid program of one of several requests."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BestProgramsOfRequest(BestPrograms, _WithRequest):
-    """The best programs of one of several requests."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EveryProgramOutput(EveryProgram, Output):
-    """Of one request, or of factors."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BestProgramsOutput(BestPrograms, Output):
-    """The same with --top."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RequestProgramsOutput(Output):
-    """Of several requests."""
-
-    status: Annotated[Status, Said("complete: every list is.")]
-    requests: Sequence[EveryProgramOfRequest] | Sequence[BestProgramsOfRequest]
-
-
-ProgramsOutput = EveryProgramOutput | BestProgramsOutput | RequestProgramsOutput
-"""Every valid program, or the best ones: which of these it is follows from the options."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from p2smt.cost.regime import Decisive
 from p2smt.report.outputs.shape import (
     Count,
     Gap,
@@ -17,32 +18,6 @@ from p2smt.report.outputs.shape import (
     Seconds,
 )
 from p2smt.result import Status
-from p2smt.search.comparison import Decisive
-
-
-@dataclass(frozen=True, kw_only=True)
-class SizedName(OutputPart):
-    """A level or an axis."""
-
-    name: str
-    size: Annotated[int, Said(ge=1)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class NamedAlgorithm(OutputPart):
-    """The cheapest way that a library has for a collective, where its rule takes another."""
-
-    algorithm: str
-    protocol: str
-    seconds: Seconds
-    settings: Annotated[
-        str | None,
-        Said("Variables that name it, such as NCCL_ALGO=Ring; null: there are none."),
-    ]
-    chosen_algorithm: Annotated[str, Said("What its rule takes.")]
-    chosen_protocol: str
-    chosen_s: Annotated[Seconds, Said("Seconds of one execution by that.")]
-
 
 DecisiveLink = Annotated[
     Decisive,

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from p2smt.plans.explanation import FlipOutcome, NumberKind, PlacementClaim, ProgramVerdict
 from p2smt.plans.solution import ProofStatus
 from p2smt.programs.basis import ProofBasis
-from p2smt.report.outputs.orders import NamedAlgorithm, OrderBeside
+from p2smt.report.outputs.orders import OrderBeside
+from p2smt.report.outputs.programs import NamedAlgorithm
 from p2smt.report.outputs.shape import (
     Bytes,
     Chunk,

@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from p2smt.problems.schedule import ScheduleClass
-from p2smt.report.outputs.lists import FractionText
-from p2smt.report.outputs.shape import Count, Output, OutputPart, Rank, Said, ScheduleData, Seconds
+from p2smt.report.outputs.shape import (
+    Count,
+    FractionText,
+    Output,
+    OutputPart,
+    Rank,
+    Said,
+    ScheduleData,
+    Seconds,
+)
 from p2smt.result import Status
 from p2smt.schedules.verify.report import Verdict
 from p2smt.synthesis.certificate.certificate import BoundKind
-from p2smt.synthesis.question import Answer
 
 RateText = Annotated[FractionText, Said("Rounds a chunk (R/C), a fraction.")]
 BoundKindText = Annotated[
@@ -47,11 +54,14 @@ class SynthesisSearch(OutputPart):
     wall_s: Seconds
 
 
+AnswerWord = Literal["schedule", "no schedule", "no symmetric schedule", "unknown"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class SynthesisAnswer(OutputPart):
     """The answer to one question."""
 
-    status: Answer
+    status: AnswerWord
     reason: Annotated[str, Said("The answer in words, with what proves it.")]
     detail: str
     steps: Least1

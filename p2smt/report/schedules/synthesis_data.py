@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 
 from p2smt.collectives.contract import RULES
 from p2smt.report.outputs.synthesize import (
+    AnswerWord,
     SynthesisAnswer,
     SynthesisFiles,
     SynthesisSearch,
@@ -65,7 +66,7 @@ def _subject(setting: SynthesisSetting) -> SynthesisSubject:
 def _answer(found: Synthesis, files: Mapping[str, str | None]) -> SynthesisAnswer:
     size, bound = found.size, found.bound
     return SynthesisAnswer(
-        status=found.status,
+        status=cast(AnswerWord, found.status.value),
         reason=found.reason,
         detail=found.detail,
         steps=size.steps,
@@ -179,7 +180,7 @@ def unmade_data(
 
 def _unanswered(size: ScheduleSize, wall_s: float) -> SynthesisAnswer:
     return SynthesisAnswer(
-        status=Answer.UNKNOWN,
+        status="unknown",
         reason=Answer.UNKNOWN.value,
         detail=UNMADE,
         steps=size.steps,
