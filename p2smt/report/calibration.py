@@ -21,7 +21,6 @@ from p2smt.report.outputs.calibrate import (
     MeasuredOperation,
     MeasuredTable,
     Outlier,
-    QuantityWord,
     RefusedRun,
 )
 from p2smt.report.tables import table
@@ -184,7 +183,7 @@ def _constant_data(calibration: Calibration, found: FittedConstant) -> LibraryCo
     level = found.constant.level
     return LibraryConstant(
         level=None if level is None else calibration.topology.names[level],
-        quantity=cast(QuantityWord, found.constant.quantity.value),
+        quantity=found.constant.quantity.value,
         name=found.constant.name,
         value=found.value,
         fitted=found.fitted,

@@ -30,14 +30,12 @@ class Plain:
     name: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Before(OutputPart):
     """What stands before the fields of who inherits it."""
 
     class_: Colour
 
 
-@dataclass(frozen=True, kw_only=True)
 class Shown(Before, Output):
     """An output."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from p2smt.collectives.names import Collective
@@ -27,7 +26,6 @@ MeasuredOperation = Collective | Literal["all-to-all", "send"]
 """Operations that can be measured."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Outlier(OutputPart):
     """A time that was left out of the fit, or that it does not explain."""
 
@@ -37,7 +35,6 @@ class Outlier(OutputPart):
     source: Annotated[str, Said("File and line, or run.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FittedCollective(OutputPart):
     """How well the calibrated model meets the times of one collective."""
 
@@ -50,7 +47,6 @@ class FittedCollective(OutputPart):
     outliers: Sequence[Outlier]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FittedLevel(OutputPart):
     """A level of the topology."""
 
@@ -63,7 +59,6 @@ class FittedLevel(OutputPart):
 QuantityWord = Literal["efficiency", "hop", "call"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class LibraryConstant(OutputPart):
     """A constant of a library on the topology."""
 
@@ -75,7 +70,6 @@ class LibraryConstant(OutputPart):
     before: Annotated[float, Said("What the topology, or its library, had.", ge=0)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class MeasuredTable(OutputPart):
     """How well one table is met; errors are max(predicted / measured, measured / predicted) - 1."""
 
@@ -89,7 +83,6 @@ class MeasuredTable(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CalibrateOutput(Output):
     """The topology with links fitted to measured times."""
 
@@ -110,7 +103,6 @@ class CalibrateOutput(Output):
 PeakPart = Annotated[float, Said(gt=0, le=1, description="Part of the peak.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FittedRun(OutputPart):
     """A measured run beside its predictions."""
 
@@ -122,7 +114,6 @@ class FittedRun(OutputPart):
     left_out_fraction: PeakPart
 
 
-@dataclass(frozen=True, kw_only=True)
 class FittedEfficiency(OutputPart):
     """The constant of a framework on a family of devices; errors with groups left out."""
 
@@ -138,7 +129,6 @@ class FittedEfficiency(OutputPart):
     runs: Sequence[FittedRun]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RefusedRun(OutputPart):
     """A row that is no run the model predicts."""
 
@@ -146,7 +136,6 @@ class RefusedRun(OutputPart):
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class CalibrateRunsOutput(Output):
     """Constants fitted to measured training runs."""
 

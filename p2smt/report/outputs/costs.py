@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from p2smt.collectives.names import RequestKind
@@ -13,7 +12,6 @@ from p2smt.report.outputs.solve import Regime, VerifyPlanOutput
 # `cost --json`: one request, several programs of one, several requests, or many sizes.
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostedStep(OutputPart):
     """A step and how the library carries it out; of a pipelined program, of one chunk."""
 
@@ -25,7 +23,6 @@ class CostedStep(OutputPart):
     load_bytes: Annotated[Bytes, Said("Bytes on that link in one direction.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RequestFigures(OutputPart):
     """A request and the time of its program."""
 
@@ -42,7 +39,6 @@ class RequestFigures(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class AlgorithmBound(OutputPart):
     """What the algorithms allow."""
 
@@ -55,7 +51,6 @@ class AlgorithmBound(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class LinkBound(OutputPart):
     """What the links allow."""
 
@@ -65,7 +60,6 @@ class LinkBound(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RequestSteps(OutputPart):
     """What decides the time, and the steps."""
 
@@ -74,24 +68,20 @@ class RequestSteps(OutputPart):
     steps: Annotated[Sequence[CostedStep], Said("With the numbers of one chunk.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostedRequest(RequestSteps, LinkBound, AlgorithmBound, RequestFigures):
     """A request with its program; of one execution, in ``chunks`` chunks where it is pipelined."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlannedRequest(RequestSteps, AlgorithmBound, LinkBound, RequestFigures):
     """The same of a plan's file, in the order of its keys."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostedPrograms(OutputPart):
     """Several programs of one request, in the order given."""
 
     programs: Sequence[CostedRequest]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostedRequests(OutputPart):
     """Several requests, in the order of `solve`."""
 
@@ -99,49 +89,40 @@ class CostedRequests(OutputPart):
     requests: Sequence[CostedRequest]
 
 
-@dataclass(frozen=True, kw_only=True)
 class _WithBytes(OutputPart):
     bytes: Annotated[PayloadBytes, Said("Bytes of every request.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RequestOfSize(CostedRequest, _WithBytes):
     """The request at one size."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProgramsOfSize(CostedPrograms, _WithBytes):
     """The programs at one size."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RequestsOfSize(CostedRequests, _WithBytes):
     """The requests at one size."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostedSizes(OutputPart):
     """A table over sizes."""
 
     sizes: Sequence[RequestOfSize] | Sequence[ProgramsOfSize] | Sequence[RequestsOfSize]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostOfRequest(CostedRequest, Output):
     """One request with one program."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostOfPrograms(CostedPrograms, Output):
     """Several programs of one request."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostOfRequests(CostedRequests, Output):
     """Several requests with a program each."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostBySize(CostedSizes, Output):
     """With --sizes."""
 
@@ -150,7 +131,6 @@ CostOutput = CostOfRequest | CostOfPrograms | CostOfRequests | CostBySize
 """The predicted time of programs: which of these it is follows from the options."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostPlanOutput(VerifyPlanOutput):
     """The verdict on a plan, and the requests of a valid one; none where there are no times."""
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from p2smt.fabric.fabric import FabricEdge
 from p2smt.report.outputs.shape import FractionText, Noted, Output, OutputPart, Said
 
 
-@dataclass(frozen=True, kw_only=True)
 class FabricCapacity(OutputPart):
     """What edges share."""
 
@@ -29,7 +27,6 @@ FabricWay = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopologyFabricOutput(Output):
     """One fabric."""
 

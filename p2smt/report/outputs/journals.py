@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from p2smt.report.outputs.shape import Count, Output, OutputPart, Said
@@ -14,7 +13,6 @@ from p2smt.report.outputs.shape import Count, Output, OutputPart, Said
 Share = Annotated[str, Said("A whole number or a fraction, as text.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SoughtMember(OutputPart):
     """A member that the search was for."""
 
@@ -22,7 +20,6 @@ class SoughtMember(OutputPart):
     witness: Annotated[str, Said("The text that it was made again from.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class JournalCover(OutputPart):
     """The closed cubes against the whole space."""
 
@@ -34,7 +31,6 @@ class JournalCover(OutputPart):
     whole: Annotated[Share, Said("What the space holds.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class GivenUpCube(OutputPart):
     """A cube without a verdict, at which workers died."""
 
@@ -42,7 +38,6 @@ class GivenUpCube(OutputPart):
     deaths: Annotated[int, Said("Of workers, after which it was given up.", ge=1)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class JournalVerdicts(OutputPart):
     """Verdicts that rest on a solver's word."""
 
@@ -56,7 +51,6 @@ class JournalVerdicts(OutputPart):
     disagreements: Sequence[str]
 
 
-@dataclass(frozen=True, kw_only=True)
 class VerifyJournalOutput(Output):
     """The verdict on a journal."""
 

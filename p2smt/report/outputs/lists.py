@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from p2smt.report.outputs.shape import (
@@ -24,7 +23,6 @@ Devices = Annotated[int, Said("How many devices it has.", ge=1)]
 ParameterValue = bool | int | Sequence[int] | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopologyListOutput(Output):
     """The presets: level hierarchies, and fabrics."""
 
@@ -32,7 +30,6 @@ class TopologyListOutput(Output):
     fabrics: Sequence[str]
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopologyShowOutput(Output):
     """One topology."""
 
@@ -40,7 +37,6 @@ class TopologyShowOutput(Output):
     devices: Devices
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopologyCheckOutput(Output):
     """A topology file that is well formed; of another there is an error instead."""
 
@@ -49,7 +45,6 @@ class TopologyCheckOutput(Output):
     devices: Devices
 
 
-@dataclass(frozen=True, kw_only=True)
 class ImportedLevel(OutputPart):
     """A level of an imported topology."""
 
@@ -60,7 +55,6 @@ class ImportedLevel(OutputPart):
     assumed: Annotated[bool, Said("Nobody stated the bandwidth: taken as that of all its nodes.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopologyImportOutput(Output):
     """What was made of files of a cluster."""
 
@@ -72,7 +66,6 @@ class TopologyImportOutput(Output):
     topology: TopologyData
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListedClassic(OutputPart):
     """A classic algorithm."""
 
@@ -83,14 +76,12 @@ class ListedClassic(OutputPart):
     summary: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class ClassicsOutput(Output):
     """The classic algorithms."""
 
     classics: Sequence[ListedClassic]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ClassicOutput(Output):
     """A classic algorithm that was made (``classics NAME``)."""
 
@@ -103,7 +94,6 @@ class ClassicOutput(Output):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListedSchema(OutputPart):
     """A schema that `schema NAME` prints."""
 
@@ -111,7 +101,6 @@ class ListedSchema(OutputPart):
     of: Annotated[str, Said("What it is the schema of.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SchemaOutput(Output):
     """The schemas (`schema` without a name)."""
 
@@ -121,7 +110,6 @@ class SchemaOutput(Output):
 # `placements --json` and `programs --json`.
 
 
-@dataclass(frozen=True, kw_only=True)
 class SizedName(OutputPart):
     """A level or an axis."""
 
@@ -129,7 +117,6 @@ class SizedName(OutputPart):
     size: Annotated[int, Said(ge=1)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlacementsOutput(Output):
     """Every parallelism matrix of a cluster and its axes, each once."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from p2smt.cost.regime import Decisive
@@ -34,7 +33,6 @@ DecisiveLink = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class OrderParts(OutputPart):
     """A rank order, one collective per request; lists are in the order of the requests."""
 
@@ -63,7 +61,6 @@ class OrderParts(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class OrderBeside(OrderParts):
     """An order with its distance to the best one."""
 
@@ -81,7 +78,6 @@ class OrderBeside(OrderParts):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CompareOutput(Output):
     """Rank orders side by side; the numbers at the top are those of the best order."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from p2smt.collectives.names import RequestKind
@@ -12,7 +11,6 @@ from p2smt.report.outputs.shape import Count, Output, OutputPart, Said, Seconds
 from p2smt.result import Status
 
 
-@dataclass(frozen=True, kw_only=True)
 class NamedAlgorithm(OutputPart):
     """The cheapest way that a library has for a collective, where its rule takes another."""
 
@@ -28,7 +26,6 @@ class NamedAlgorithm(OutputPart):
     chosen_s: Annotated[Seconds, Said("Seconds of one execution by that.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProgramEntry(OutputPart):
     """A program of a list of all."""
 
@@ -36,7 +33,6 @@ class ProgramEntry(OutputPart):
     instructions: Sequence[str]
 
 
-@dataclass(frozen=True, kw_only=True)
 class TimedProgramEntry(ProgramEntry):
     """A program of a list of the best."""
 
@@ -44,7 +40,6 @@ class TimedProgramEntry(ProgramEntry):
     checked: Annotated[str, Said("What it was simulated on.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CountedPrograms(OutputPart):
     status: Status
     basis: Annotated[Sequence[ProofBasis], Said("Why no program is missed; empty: some may be.")]
@@ -54,7 +49,6 @@ class CountedPrograms(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class EveryProgram(CountedPrograms):
     """Every valid program."""
 
@@ -62,7 +56,6 @@ class EveryProgram(CountedPrograms):
     programs: Sequence[ProgramEntry]
 
 
-@dataclass(frozen=True, kw_only=True)
 class BestPrograms(CountedPrograms):
     """The best programs: by time, or without a size by length.
 
@@ -89,33 +82,27 @@ class BestPrograms(CountedPrograms):
     programs: Sequence[TimedProgramEntry]
 
 
-@dataclass(frozen=True, kw_only=True)
 class _WithRequest(OutputPart):
     kind: RequestKind
     axes: Sequence[str]
 
 
-@dataclass(frozen=True, kw_only=True)
 class EveryProgramOfRequest(EveryProgram, _WithRequest):
     """Every valid program of one of several requests."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class BestProgramsOfRequest(BestPrograms, _WithRequest):
     """The best programs of one of several requests."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class EveryProgramOutput(EveryProgram, Output):
     """Of one request, or of factors."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class BestProgramsOutput(BestPrograms, Output):
     """The same with --top."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RequestProgramsOutput(Output):
     """Of several requests."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from p2smt.plans.solution import ProofStatus
@@ -31,7 +30,6 @@ LayoutText = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RedistributionStepEntry(OutputPart):
     """A step of a plan."""
 
@@ -65,7 +63,6 @@ MemoryCap = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PeerEntry(OutputPart):
     """What another planner does, priced alike."""
 
@@ -81,7 +78,6 @@ class PeerEntry(OutputPart):
 FoundStatus = Literal[Status.OPTIMAL, Status.FEASIBLE, Status.INFEASIBLE, Status.UNKNOWN]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FoundRedistribution(OutputPart):
     """What was found between two types of an array."""
 
@@ -106,7 +102,6 @@ class FoundRedistribution(OutputPart):
     steps: Sequence[RedistributionStepEntry]
 
 
-@dataclass(frozen=True, kw_only=True)
 class BackwardRedistribution(FoundRedistribution):
     """The gradient's way back, between which types."""
 
@@ -114,14 +109,12 @@ class BackwardRedistribution(FoundRedistribution):
     to: LayoutText
 
 
-@dataclass(frozen=True, kw_only=True)
 class WhetherInterrupted(OutputPart):
     """Whether a search came to its end."""
 
     interrupted: Annotated[bool, Said("Stopped by the user: the best so far.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RedistributionTypes(OutputPart):
     """What is asked: the types, and the cap."""
 
@@ -159,7 +152,6 @@ class RedistributionTypes(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RedistributeOutput(RedistributionTypes, FoundRedistribution, WhetherInterrupted, Output):
     """The fastest steps from one type of an array to another."""
 
@@ -167,7 +159,6 @@ class RedistributeOutput(RedistributionTypes, FoundRedistribution, WhetherInterr
 # `verify --json` of a redistribution's plan; `cost --json` of one adds its steps.
 
 
-@dataclass(frozen=True, kw_only=True)
 class RedistributionViolation(OutputPart):
     """What is wrong with a plan; null where it is not about one step, rank or element."""
 
@@ -181,7 +172,6 @@ class RedistributionViolation(OutputPart):
     message: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProofOfRedistribution(OutputPart):
     """What solving the plan's question again says."""
 
@@ -195,7 +185,6 @@ class ProofOfRedistribution(OutputPart):
     better_steps: Sequence[RedistributionStepEntry] | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class RedistributionVerdict(OutputPart):
     """Whether a plan is valid, and what it takes."""
 
@@ -210,14 +199,12 @@ class RedistributionVerdict(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class VerifyRedistributionOutput(WhatChecked, RedistributionVerdict, Output):
     """The verdict on the plan of a redistribution."""
 
     proof: Annotated[ProofOfRedistribution | None, Said("With --prove, of a valid plan.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostRedistributionOutput(VerifyRedistributionOutput):
     """The verdict on a plan, and the steps of one whose steps are any."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from p2smt.collectives.names import RequestKind
@@ -23,7 +22,6 @@ from p2smt.report.outputs.shape import (
 # `run --json` of a plan or a program.
 
 
-@dataclass(frozen=True, kw_only=True)
 class MeasuredTimes(OutputPart):
     """Times of the slowest rank, one per repetition; null without repetitions."""
 
@@ -32,7 +30,6 @@ class MeasuredTimes(OutputPart):
     samples_s: Sequence[Seconds]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PredictedStep(OutputPart):
     """A step, as predicted."""
 
@@ -41,24 +38,20 @@ class PredictedStep(OutputPart):
     predicted_s: Seconds
 
 
-@dataclass(frozen=True, kw_only=True)
 class MeasuredStep(MeasuredTimes, PredictedStep):
     """A step, as predicted and as measured."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class OfNumber(OutputPart):
     """Of which of the requests something is."""
 
     request: Nth
 
 
-@dataclass(frozen=True, kw_only=True)
 class NumberedStep(MeasuredStep, OfNumber):
     """A step of one of the requests."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class PredictedRequest(OutputPart):
     """A request as it was run, and whether its result is right."""
 
@@ -78,7 +71,6 @@ class PredictedRequest(OutputPart):
     predicted_s: Seconds
 
 
-@dataclass(frozen=True, kw_only=True)
 class MeasuredRequest(MeasuredTimes, PredictedRequest):
     """A request: whether its result is right, and how long it took."""
 
@@ -92,7 +84,6 @@ class MeasuredRequest(MeasuredTimes, PredictedRequest):
     steps: Sequence[MeasuredStep]
 
 
-@dataclass(frozen=True, kw_only=True)
 class HowRun(OutputPart):
     """The options of a run, as they took effect."""
 
@@ -104,14 +95,12 @@ class HowRun(OutputPart):
     seed: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class HowPlanRun(HowRun):
     """The same for a plan."""
 
     ranks_per_gpu: AtLeastOne
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunVersions(OutputPart):
     """What it ran with."""
 
@@ -119,7 +108,6 @@ class RunVersions(OutputPart):
     platform: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class RanOn(OutputPart):
     """With which versions, and on what."""
 
@@ -127,7 +115,6 @@ class RanOn(OutputPart):
     ranks: Annotated[Sequence[Mapping[str, str]], Said("What each rank ran on.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanRun(OutputPart):
     """What running the requests of a plan gave."""
 
@@ -140,7 +127,6 @@ class PlanRun(OutputPart):
     options: HowPlanRun
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunPlanOutput(RanOn, PlanRun, Output):
     """What running a plan or a program gave."""
 
@@ -148,7 +134,6 @@ class RunPlanOutput(RanOn, PlanRun, Output):
 # `run --json` of a redistribution.
 
 
-@dataclass(frozen=True, kw_only=True)
 class PredictedArrayStep(OutputPart):
     """A step, as predicted."""
 
@@ -157,12 +142,10 @@ class PredictedArrayStep(OutputPart):
     predicted_s: Seconds
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunArrayStep(MeasuredTimes, PredictedArrayStep):
     """A step, as predicted and as measured."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckedArrayRun(OutputPart):
     """A redistribution as it was run, and whether its result is right."""
 
@@ -176,7 +159,6 @@ class CheckedArrayRun(OutputPart):
     predicted_s: Seconds
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunArrays(OutputPart):
     """What it needed, step by step."""
 
@@ -190,7 +172,6 @@ class RunArrays(OutputPart):
     options: HowPlanRun
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunRedistributionOutput(RanOn, RunArrays, MeasuredTimes, CheckedArrayRun, Output):
     """What running a redistribution gave."""
 
@@ -198,7 +179,6 @@ class RunRedistributionOutput(RanOn, RunArrays, MeasuredTimes, CheckedArrayRun, 
 # `run --json` of a schedule.
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckedScheduleRun(OutputPart):
     """A schedule as it was run, and whether its result is right."""
 
@@ -217,13 +197,11 @@ class CheckedScheduleRun(OutputPart):
     interleavings: Annotated[Count, Said("Tried by the reference backend.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScheduleOptions(OutputPart):
     """How it was run."""
 
     options: HowRun
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunScheduleOutput(RanOn, ScheduleOptions, MeasuredTimes, CheckedScheduleRun, Output):
     """What running a schedule gave."""

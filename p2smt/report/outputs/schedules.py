@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from p2smt.report.outputs.shape import (
@@ -24,7 +23,6 @@ from p2smt.synthesis.certificate.certificate import BoundedCollective, BoundKind
 # `verify --json` of a schedule.
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScheduleStep(OutputPart):
     """Where a step stands."""
 
@@ -36,14 +34,12 @@ class ScheduleStep(OutputPart):
     line: Annotated[int | None, Said("In the file, from 1; null: not known.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class InterleavedStep(ScheduleStep):
     """An entry of an interleaving."""
 
     part: Annotated[str, Said("Which part of the step; empty: the whole.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class KindAndPlace(OutputPart):
     """What is wrong, and where."""
 
@@ -52,7 +48,6 @@ class KindAndPlace(OutputPart):
     chunk: Chunk | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScheduleViolation(KindAndPlace):
     """What is wrong with a schedule, and an interleaving that shows it."""
 
@@ -63,7 +58,6 @@ class ScheduleViolation(KindAndPlace):
     interleaving: Sequence[InterleavedStep]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckedSchedule(OutputPart):
     """What was checked."""
 
@@ -75,14 +69,12 @@ class CheckedSchedule(OutputPart):
     steps: Count
 
 
-@dataclass(frozen=True, kw_only=True)
 class RepairedStep(ScheduleStep):
     """The step to change, and how."""
 
     change: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class RepairOutput(OutputPart):
     """The repair, or how far the search for one went."""
 
@@ -91,7 +83,6 @@ class RepairOutput(OutputPart):
     complete: Annotated[bool, Said("Every change of one step was tried.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScheduleCostOutput(OutputPart):
     """The predicted time on a topology."""
 
@@ -105,7 +96,6 @@ class ScheduleCostOutput(OutputPart):
     approximate: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class VerifyScheduleOutput(Output):
     """The verdict on a schedule, over all its interleavings."""
 
@@ -140,14 +130,12 @@ class VerifyScheduleOutput(Output):
 # `verify --json` of a symbolic schedule (``--upto``), or of a program.
 
 
-@dataclass(frozen=True, kw_only=True)
 class InstanceViolation(KindAndPlace):
     """What is wrong at one size."""
 
     message: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckedInstance(OutputPart):
     """One size, checked in every interleaving."""
 
@@ -158,7 +146,6 @@ class CheckedInstance(OutputPart):
     violations: Sequence[InstanceViolation]
 
 
-@dataclass(frozen=True, kw_only=True)
 class VerifyFamilyOutput(Output):
     """The verdict on a schedule at many sizes."""
 
@@ -176,7 +163,6 @@ Exact = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class VerifyCertificateOutput(Output):
     """The verdict on the certificate of a bound."""
 

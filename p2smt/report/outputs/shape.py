@@ -13,7 +13,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, dataclass_transform
 
 VERSION = 1
 """Of outputs: goes up when a field changes its meaning or goes away."""
@@ -106,14 +106,20 @@ def key_of(name: str) -> str:
     return name.removesuffix("_")
 
 
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 @dataclass(frozen=True, kw_only=True)
 class OutputPart:
-    """A part of an output: every key is there but those with a default, and no other."""
+    """A part of an output: every key is there but those with a default, and no other.
+
+    Its subclasses are frozen dataclasses whose fields are given by name.
+    """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "alias_generator": key_of}
 
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
-@dataclass(frozen=True, kw_only=True)
+
 class Output(OutputPart):
     """What a command prints with ``--json``: one object, which says its version first."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from p2smt.plans.explanation import FlipOutcome, NumberKind, PlacementClaim, ProgramVerdict
@@ -34,7 +33,6 @@ from p2smt.result import Status
 # `explanation` in `solve --json`.
 
 
-@dataclass(frozen=True, kw_only=True)
 class NumberFlip(OutputPart):
     """By how much a number has to change before another answer wins, all others staying."""
 
@@ -58,7 +56,6 @@ class NumberFlip(OutputPart):
     why: Annotated[str | None, Said("Why it is open; null: it is not.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class EverywhereProgram(OutputPart):
     """What holds of a request's program for every latency, bandwidth, payload and cost of calls.
 
@@ -95,7 +92,6 @@ EverywherePlacements = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExplainedAnswer(OutputPart):
     """What the answer rests on."""
 
@@ -132,19 +128,16 @@ Regime = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class OfRequest(OutputPart):
     """What is said of a request of several."""
 
     request: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class NamedRequest(NamedAlgorithm, OfRequest):
     """The same of a request of several."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class TimedStep(OutputPart):
     """A step of a program; of a pipelined one, the numbers of one chunk."""
 
@@ -157,7 +150,6 @@ class TimedStep(OutputPart):
     load_bytes: Annotated[Bytes, Said("Bytes on that link in one direction.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RankedPlacement(OutputPart):
     """A placement with a program per request; lists are in the order of the requests."""
 
@@ -176,7 +168,6 @@ class RankedPlacement(OutputPart):
     steps: Sequence[Sequence[TimedStep]]
 
 
-@dataclass(frozen=True, kw_only=True)
 class NearPlacement(OutputPart):
     """A placement near the optimum with its best programs, in the order of the requests."""
 
@@ -192,7 +183,6 @@ class NearPlacement(OutputPart):
     gap: Annotated[Gap, Said("Slower than the answer by: 0.05 is five per cent.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ComparedLayout(OutputPart):
     """Ranks on devices in some order, one collective per request."""
 
@@ -203,7 +193,6 @@ class ComparedLayout(OutputPart):
     breaks: Annotated[Sequence[str], Said("Restrictions that keep it from being an answer.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChangedTopology(OutputPart):
     """The winner on a cluster with one level's bandwidth, or the cost of every call, changed."""
 
@@ -216,7 +205,6 @@ class ChangedTopology(OutputPart):
     status: Status
 
 
-@dataclass(frozen=True, kw_only=True)
 class SearchStats(OutputPart):
     """How the answer was found."""
 
@@ -228,7 +216,6 @@ class SearchStats(OutputPart):
     reason: Annotated[str, Said("Why the status is unknown; empty: it is known.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnswerFields(OutputPart):
     """The answer, with a proof."""
 
@@ -260,7 +247,6 @@ class AnswerFields(OutputPart):
     alternatives: Sequence[RankedPlacement]
 
 
-@dataclass(frozen=True, kw_only=True)
 class GainFields(OutputPart):
     """What is gained over the default layout, whether who measures would find it, and by what."""
 
@@ -311,7 +297,6 @@ class GainFields(OutputPart):
 NearStatus = Literal["complete", "truncated"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class NearFields(OutputPart):
     """How many placements are near the optimum."""
 
@@ -331,7 +316,6 @@ class NearFields(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ComparedFields(OutputPart):
     """What the answer is compared with, and what it rests on."""
 
@@ -342,7 +326,6 @@ class ComparedFields(OutputPart):
     explanation: Annotated[ExplainedAnswer | None, Said("null: --explain was not given.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class HostFields(OutputPart):
     """What an answer on named hosts says besides."""
 
@@ -368,7 +351,6 @@ class HostFields(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SolveOutput(HostFields, ComparedFields, NearFields, GainFields, AnswerFields, Output):
     """The best placement and programs, with a proof."""
 
@@ -378,7 +360,6 @@ class SolveOutput(HostFields, ComparedFields, NearFields, GainFields, AnswerFiel
 # `verify --json` of a plan; `cost --json` of one adds its requests, and seeks no proof.
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanViolation(OutputPart):
     """What is wrong with a plan; null where it is not about one request, step, rank or chunk."""
 
@@ -390,7 +371,6 @@ class PlanViolation(OutputPart):
     message: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProofOfPlan(OutputPart):
     """What solving the plan's problem again says."""
 
@@ -413,7 +393,6 @@ class ProofOfPlan(OutputPart):
     weaker: Annotated[Sequence[str], Said("True bounds that are less than is proved.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class WhatChecked(OutputPart):
     """What a check has looked at, and what not."""
 
@@ -421,7 +400,6 @@ class WhatChecked(OutputPart):
     not_checked: Annotated[Sequence[str], Said("What nothing has looked at.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanVerdict(OutputPart):
     """Whether a plan is valid, and how long it takes."""
 
@@ -437,7 +415,6 @@ class PlanVerdict(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class VerifyPlanOutput(WhatChecked, PlanVerdict, Output):
     """The verdict on a plan file."""
 

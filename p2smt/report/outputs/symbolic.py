@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
@@ -25,7 +24,6 @@ Rational = Annotated[
 PerLevel = Annotated[Sequence[Rational], Said("A number for each level.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class NumbersPart(OutputPart):
     """What the symbols are on a topology: numbers that give its times in seconds."""
 
@@ -34,7 +32,6 @@ class NumbersPart(OutputPart):
     beta: Annotated[Sequence[Rational], Said("Seconds per byte of payload n, for each level.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FillPart(OutputPart):
     """Filling a pipeline: min(sqrt(factor n W S), most S).
 
@@ -47,7 +44,6 @@ class FillPart(OutputPart):
     most: Annotated[Rational | None, Said("null: the root alone.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostTerms(OutputPart):
     """What a cost sums up beside the calls: sum of A alpha + n sum of maxima."""
 
@@ -58,33 +54,28 @@ class CostTerms(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class WholeCalls(OutputPart):
     """Calls of which none is a part."""
 
     calls: Annotated[Count, Said("The factor of c, the cost of a call.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FormPart(CostTerms, WholeCalls):
     """A cost of which each step runs in one way."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnyCalls(OutputPart):
     """Calls, and parts of them."""
 
     calls: Annotated[Count | Rational, Said("The factor of c, the cost of a call.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnyFormPart(CostTerms, AnyCalls):
     """The same with parts of calls, and with fills, which are added."""
 
     fills: Annotated[Sequence[FillPart], Said("Of steps that are pipelined.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SymbolicWayPart(OutputPart):
     """One algorithm with one protocol for a step."""
 
@@ -96,7 +87,6 @@ class SymbolicWayPart(OutputPart):
     fill: Annotated[FillPart | None, Said("null: it is not pipelined.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ByteRange(OutputPart):
     """From ``low`` to ``high`` bytes of n."""
 
@@ -105,14 +95,12 @@ class ByteRange(OutputPart):
     below: Annotated[bool, Said("At high itself the next one holds.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChoicePart(ByteRange):
     """There a library takes one way."""
 
     way: Annotated[Count, Said("Its place in ways.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SymbolicStepPart(OutputPart):
     """A step; of its ways the fastest runs, and without any it costs nothing."""
 
@@ -121,7 +109,6 @@ class SymbolicStepPart(OutputPart):
     choice: Annotated[Sequence[ChoicePart], Said("Which way a library takes; empty: the fastest.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FormCellPart(ByteRange):
     """There a program has one form, by a library's choice."""
 
@@ -131,7 +118,6 @@ class FormCellPart(ByteRange):
     latex: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class SymbolicRequest(OutputPart):
     """A request with a program, and its cost."""
 
@@ -145,7 +131,6 @@ class SymbolicRequest(OutputPart):
     latex: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class SymbolicOutput(Output):
     """Costs before any number is known: several programs of one request, or several requests."""
 
@@ -160,7 +145,6 @@ class SymbolicOutput(Output):
 EqualCosts = Annotated[Count, Said("How many other costs are equal there.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class NumberRange(OutputPart):
     """From where to where a number goes."""
 
@@ -168,7 +152,6 @@ class NumberRange(OutputPart):
     to: Annotated[Rational | None, Said("null: without end.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FlatCell(OutputPart):
     """A cell by itself: its best program, and from where to where each number goes.
 
@@ -192,14 +175,12 @@ class FlatCell(OutputPart):
 LevelSizes = Sequence[Annotated[int, Said(ge=1)]]
 
 
-@dataclass(frozen=True, kw_only=True)
 class WithPrograms(OutputPart):
     """The programs of a cost, the shortest first."""
 
     programs: Sequence[str]
 
 
-@dataclass(frozen=True, kw_only=True)
 class MemberPart(FormPart, WithPrograms):
     """A cost of the set, with its programs."""
 
@@ -211,7 +192,6 @@ class MemberPart(FormPart, WithPrograms):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class LeastSetOutput(Output):
     """The fewest programs of which one is always best."""
 
@@ -240,7 +220,6 @@ class LeastSetOutput(Output):
     wall_s: Seconds
 
 
-@dataclass(frozen=True, kw_only=True)
 class VerifyLeastSetOutput(Output):
     """The verdict on a certificate."""
 
@@ -263,7 +242,6 @@ CellStatus = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class LargePayloadCell(OutputPart):
     """Of large payloads, from where to where one cost is least."""
 
@@ -272,21 +250,18 @@ class LargePayloadCell(OutputPart):
     equal: EqualCosts
 
 
-@dataclass(frozen=True, kw_only=True)
 class NamedCost(OutputPart):
     """The letter of a cost."""
 
     name: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class CrossingProgram(FormPart, WithPrograms, NamedCost):
     """A cost that is least somewhere, with its programs."""
 
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class CrossingsOutput(Output):
     """Which program is best, by ratios between levels and by the payload."""
 
@@ -303,7 +278,6 @@ class CrossingsOutput(Output):
     cells: Annotated[Sequence[FlatCell], Said("Those of the payload, for each bandwidth ratio.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlacedWays(NamedCost):
     """A program on a placement, its steps by these algorithms and protocols."""
 
@@ -312,14 +286,12 @@ class PlacedWays(NamedCost):
     ways: Annotated[Sequence[str], Said("Of each step that sends something.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlacedProgramPart(AnyFormPart, PlacedWays):
     """The same with its cost."""
 
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class PayloadCell(OutputPart):
     """From where to where, in bytes of payload, one program is best.
 
@@ -333,7 +305,6 @@ class PayloadCell(OutputPart):
     equal: EqualCosts
 
 
-@dataclass(frozen=True, kw_only=True)
 class CrossingsPayloadOutput(Output):
     """Which program of a request is best, by the payload in bytes, on a topology."""
 
@@ -349,7 +320,6 @@ class CrossingsPayloadOutput(Output):
     open_from: Annotated[Rational | None, Said("From where on the time ran out; null: nowhere.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlacementCell(OutputPart):
     """From where to where, by payloads' ratio, one placement is best."""
 
@@ -362,7 +332,6 @@ class PlacementCell(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CrossingsPlacementOutput(Output):
     """Which placement is best for several requests, by payloads' ratio, for large payloads."""
 

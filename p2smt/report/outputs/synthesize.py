@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from p2smt.problems.schedule import ScheduleClass
@@ -34,7 +33,6 @@ GroupOrder = Annotated[int, Said("Of the group of symmetries; 1: without.", ge=1
 Least1 = Annotated[int, Said(ge=1)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SynthesisFiles(OutputPart):
     """The files that were written; null: none was asked for, or there was nothing to write."""
 
@@ -43,7 +41,6 @@ class SynthesisFiles(OutputPart):
     svg: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class SynthesisSearch(OutputPart):
     """A search for schedules of a class that a group takes to themselves."""
 
@@ -57,7 +54,6 @@ class SynthesisSearch(OutputPart):
 AnswerWord = Literal["schedule", "no schedule", "no symmetric schedule", "unknown"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SynthesisAnswer(OutputPart):
     """The answer to one question."""
 
@@ -95,7 +91,6 @@ class SynthesisAnswer(OutputPart):
     wall_s: Seconds
 
 
-@dataclass(frozen=True, kw_only=True)
 class SynthesisSubject(Output):
     """What is asked about."""
 
@@ -105,19 +100,16 @@ class SynthesisSubject(Output):
     root: Rank | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class WithOutside(OutputPart):
     """What bounds leave out."""
 
     outside: Annotated[str, Said("What no bound says anything about.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SynthesizeOutput(WithOutside, SynthesisAnswer, SynthesisSubject):
     """One question."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class SynthesizePoint(OutputPart):
     """So many steps."""
 
@@ -131,7 +123,6 @@ class SynthesizePoint(OutputPart):
     found: SynthesisAnswer | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class SynthesizeParetoOutput(SynthesisSubject):
     """The frontier."""
 

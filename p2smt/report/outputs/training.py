@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from p2smt.collectives.names import RequestKind
@@ -37,7 +36,6 @@ AxisNames = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class DenseModel(OutputPart):
     """A dense decoder transformer."""
 
@@ -78,7 +76,6 @@ ReachedEfficiency = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class StrategyDegrees(OutputPart):
     """A strategy field by field, under the keys of its text."""
 
@@ -108,7 +105,6 @@ MemoryByPart = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class IterationRequest(OutputPart):
     """What a device asks of some axes; times but ``call_s`` are of an iteration."""
 
@@ -123,7 +119,6 @@ class IterationRequest(OutputPart):
     hidden_s: Seconds
 
 
-@dataclass(frozen=True, kw_only=True)
 class NamedStrategy(OutputPart):
     """A strategy, as text and field by field."""
 
@@ -131,7 +126,6 @@ class NamedStrategy(OutputPart):
     degrees: StrategyDegrees
 
 
-@dataclass(frozen=True, kw_only=True)
 class PredictedFigures(OutputPart):
     """What is predicted of a strategy on a placement."""
 
@@ -152,12 +146,10 @@ class PredictedFigures(OutputPart):
     requests: Sequence[IterationRequest]
 
 
-@dataclass(frozen=True, kw_only=True)
 class StrategyFigures(PredictedFigures, NamedStrategy):
     """A strategy on a placement, with what is predicted of it."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class TrainedModel(OutputPart):
     """What is trained, where, and by which constants."""
 
@@ -173,14 +165,12 @@ class TrainedModel(OutputPart):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RowNames(OutputPart):
     """Of what matrices have rows."""
 
     axes: AxisNames
 
 
-@dataclass(frozen=True, kw_only=True)
 class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output):
     """Time and memory of one strategy."""
 
@@ -209,7 +199,6 @@ ClosedCounts = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SpaceRange(OutputPart):
     """A field of strategies and the values that were searched."""
 
@@ -217,7 +206,6 @@ class SpaceRange(OutputPart):
     values: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class FoundProgram(OutputPart):
     """A request of the best strategy with its program; times are of one execution."""
 
@@ -229,7 +217,6 @@ class FoundProgram(OutputPart):
     status: Annotated[Status, Said("optimal: no program is faster.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RankedStrategy(StrategyFigures):
     """A strategy with what requests cost by --prices."""
 
@@ -239,7 +226,6 @@ class RankedStrategy(StrategyFigures):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class BestStrategy(StrategyFigures):
     """The best strategy with its programs: its figures are those with them."""
 
@@ -247,7 +233,6 @@ class BestStrategy(StrategyFigures):
     programs: Sequence[FoundProgram]
 
 
-@dataclass(frozen=True, kw_only=True)
 class StrategySeconds(OutputPart):
     """A strategy and the time of an iteration on its best placement."""
 
@@ -255,7 +240,6 @@ class StrategySeconds(OutputPart):
     iteration_s: Seconds
 
 
-@dataclass(frozen=True, kw_only=True)
 class NearestStrategy(NamedStrategy):
     """The near-optimal strategy that is nearest to a measured one."""
 
@@ -267,7 +251,6 @@ class NearestStrategy(NamedStrategy):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class MissingMemory(NamedStrategy):
     """The strategy that comes nearest to fitting, where none does."""
 
@@ -277,7 +260,6 @@ class MissingMemory(NamedStrategy):
     help: Annotated[Sequence[str], Said("What would help, in words.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class OptionsOf(OutputPart):
     """The best strategy as a trainer takes it."""
 
@@ -287,7 +269,6 @@ class OptionsOf(OutputPart):
     lacks: Annotated[Sequence[str], Said("What the strategy needs and it has not.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SearchWork(OutputPart):
     """How the answer was found."""
 
@@ -295,7 +276,6 @@ class SearchWork(OutputPart):
     counters: Mapping[str, int]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanStatus(OutputPart):
     """What was searched, and what is proved."""
 
@@ -316,7 +296,6 @@ class PlanStatus(OutputPart):
     space: Sequence[SpaceRange]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanTerms(OutputPart):
     """What the search counted with."""
 
@@ -324,7 +303,6 @@ class PlanTerms(OutputPart):
     free_bytes: Annotated[PayloadBytes, Said("Kept free on a device.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RankedStrategies(OutputPart):
     """The best strategies."""
 
@@ -333,7 +311,6 @@ class RankedStrategies(OutputPart):
     ranking: Annotated[Status, Said("complete: proved to be in this order.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class NearStrategiesFound(OutputPart):
     """The strategies near the best."""
 
@@ -352,7 +329,6 @@ class NearStrategiesFound(OutputPart):
     nearest: NearestStrategy | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanOutput(
     NearStrategiesFound, RankedStrategies, RowNames, PlanTerms, TrainedModel, PlanStatus, Output
 ):

@@ -11,7 +11,6 @@ from rich.console import Group, RenderableType
 
 from p2smt.collectives.contract import RULES
 from p2smt.report.outputs.synthesize import (
-    AnswerWord,
     SynthesisAnswer,
     SynthesisFiles,
     SynthesisSearch,
@@ -66,7 +65,7 @@ def _subject(setting: SynthesisSetting) -> SynthesisSubject:
 def _answer(found: Synthesis, files: Mapping[str, str | None]) -> SynthesisAnswer:
     size, bound = found.size, found.bound
     return SynthesisAnswer(
-        status=cast(AnswerWord, found.status.value),
+        status=found.status.value,
         reason=found.reason,
         detail=found.detail,
         steps=size.steps,
