@@ -191,7 +191,13 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     # and file.py, file_model.py of every package; cluster.error_model is the part of
     # cluster.file_model that files of accuracies (cost.library.accuracy) have as well,
     # cluster.device_model its block of devices: together they would be more than one file holds
-    "pydantic": ("files", "cli", "report.schemas", "cluster.error_model"),
+    "pydantic": (
+        "files",
+        "cli",
+        "report.outputs.catalogue",
+        "report.outputs.certificate",
+        "cluster.error_model",
+    ),
     "defusedxml": ("interop",),
     "scipy": ("calibration", "resharding.prices"),
     "sympy": ("training.formulas",),  # the table of formulas, loaded when it is first asked for

@@ -163,16 +163,15 @@ def _of_file(path: str, as_json: bool) -> int:
 def _plan(path: str, as_json: bool) -> int:
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.report.costs.cost_tables import plan_requests, plan_tables
-    from p2smt.report.plan_data import report_data, report_lines
+    from p2smt.report.costs.cost_tables import plan_cost_data, plan_tables
+    from p2smt.report.plan_data import report_lines
     from p2smt.report.tables import show
     from p2smt.training.plan import check_training_plan
 
     plan = _read(path)
     report = check_training_plan(plan, f"plan {path[:200]!r}")
     if as_json:
-        requests = plan_requests(plan, report) if report.valid else []
-        print_json({**report_data(report), "requests": requests})
+        print_json(plan_cost_data(plan if report.valid else None, report))
     else:
         typer.echo("\n".join(report_lines(report)))
         if report.valid:
@@ -200,7 +199,7 @@ def _redistribution(path: str, as_json: bool) -> int:
     """The verdict on a plan, and of a valid one its steps, as `redistribute` shows them."""
     from p2smt.cli.codes import OK, REFUTED
     from p2smt.cli.output import print_json
-    from p2smt.report.resharding_data import checked_plan_data, checked_plan_lines, steps_data
+    from p2smt.report.resharding_data import checked_plan_lines, plan_cost_data
     from p2smt.report.resharding_tables import headline, steps_table
     from p2smt.report.tables import show
     from p2smt.resharding.check import check_redistribution
@@ -209,8 +208,7 @@ def _redistribution(path: str, as_json: bool) -> int:
     report = check_redistribution(read_redistribution(path), f"plan {path[:200]!r}")
     plan = report.plan
     if as_json:
-        steps = [] if plan is None else steps_data(plan)
-        print_json({**checked_plan_data(report), "steps": steps})
+        print_json(plan_cost_data(report))
     else:
         typer.echo("\n".join(checked_plan_lines(report)))
         if report.valid and plan is not None:

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-
-def print_json(data: dict[str, Any]) -> None:
-    """Print exactly one JSON object; numbers that JSON lacks (infinities) become null."""
-    typer.echo(json.dumps(_finite({"schema_version": 1, **data}), allow_nan=False))
+    from p2smt.report.outputs.shape import Output
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    return value
+def print_json(output: Output) -> None:
+    """Print exactly one JSON object; numbers that JSON lacks (infinities) are null."""
+    from p2smt.report.outputs.shape import printed
+
+    typer.echo(json.dumps(printed(output), allow_nan=False))
 
 
-def tell(
-    as_json: bool, data: Callable[[], dict[str, Any]], lines: Callable[[], Iterable[str]]
-) -> None:
+def tell(as_json: bool, data: Callable[[], Output], lines: Callable[[], Iterable[str]]) -> None:
     """Print one JSON object, or lines; only what is printed is made."""
     if as_json:
         print_json(data())
@@ -43,7 +34,7 @@ def tell(
 
 def tell_tables(
     as_json: bool,
-    data: Callable[[], dict[str, Any]],
+    data: Callable[[], Output],
     tables: Callable[[], Iterable[RenderableType]],
     lines: Iterable[str] = (),
 ) -> None:

@@ -18,7 +18,8 @@ def schema(
 ) -> int:
     """The JSON Schema of a file that is read, or of what a command prints with --json."""
     from p2smt.cli.output import tell_tables
-    from p2smt.report.schemas.catalogue import listed, schema_of
+    from p2smt.report.outputs.catalogue import listed, schema_of
+    from p2smt.report.outputs.lists import ListedSchema, SchemaOutput
     from p2smt.report.tables import table
 
     if name is not None:
@@ -26,7 +27,7 @@ def schema(
         return 0
     tell_tables(
         json,
-        lambda: {"schemas": [{"name": key, "of": what} for key, what in listed().items()]},
+        lambda: SchemaOutput(schemas=[ListedSchema(name=k, of=v) for k, v in listed().items()]),
         lambda: (table("schemas", ["name", "of"], listed().items()),),
     )
     return 0

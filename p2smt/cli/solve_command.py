@@ -7,7 +7,8 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING
 
 from p2smt.cli import option_groups as o
 from p2smt.cli.parameters import Text, flag, opened, option, part
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from p2smt.cluster.topology import Topology
     from p2smt.parallelism.request import Problem
     from p2smt.plans.solution import Solution
+    from p2smt.report.outputs.solve import SolveOutput
     from p2smt.search.comparison import Comparison
     from p2smt.search.joint import ProgressCallback
 
@@ -135,18 +137,19 @@ def _finish(
     from p2smt.files.write import write_atomically
     from p2smt.report.text import printable
 
-    data: dict[str, Any] = {}
-    if as_json or output is not None:
+    @cache
+    def data() -> SolveOutput:
         from p2smt.report.solution_data import solution_data
 
-        data = solution_data(solution, beside)
+        return solution_data(solution, beside)
+
     lines: list[str] = []
     try:
-        if output is not None and data["plan"] is not None:
-            write_atomically(output, json_module.dumps(data["plan"]) + "\n")
+        if output is not None and data().plan is not None:
+            write_atomically(output, json_module.dumps(data().plan) + "\n")
             lines = [f"\nplan written to {printable(output)}"]
     finally:
-        tell_tables(as_json, lambda: data, lambda: (_tables(solution, beside),), lines)
+        tell_tables(as_json, data, lambda: (_tables(solution, beside),), lines)
     return INTERRUPTED if solution.interrupted else exit_code(solution.status)
 
 

@@ -227,11 +227,12 @@ def list_presets(*, json: bool = o.JSON) -> int:
     """The presets, each with its levels; and the fabrics."""
     from p2smt.cluster.file import load_topology, preset_names
     from p2smt.fabric.file import FAMILIES, fabric_names, preset_wiring
+    from p2smt.report.outputs.lists import TopologyListOutput
     from p2smt.report.tables import show
     from p2smt.report.topologies import preset_table, wiring_table
 
     if json:
-        print_json({"presets": list(preset_names()), "fabrics": list(fabric_names())})
+        print_json(TopologyListOutput(presets=preset_names(), fabrics=fabric_names()))
         return 0
     show(preset_table([load_topology(name) for name in preset_names()]))
     typer.echo()
@@ -244,12 +245,13 @@ def list_presets(*, json: bool = o.JSON) -> int:
 def show_one(*, spec: str = SPEC, json: bool = o.JSON) -> int:
     """One topology: levels, links, protocols and sources."""
     from p2smt.cluster.file import dump_topology
+    from p2smt.report.outputs.lists import TopologyShowOutput
     from p2smt.report.topologies import topology_tables
 
     found = given.topology_of(spec)
     tell_tables(
         json,
-        lambda: {"topology": dump_topology(found), "devices": found.installed},
+        lambda: TopologyShowOutput(topology=dump_topology(found), devices=found.installed),
         lambda: (topology_tables(found),),
     )
     return 0
@@ -259,13 +261,14 @@ def show_one(*, spec: str = SPEC, json: bool = o.JSON) -> int:
 @opened
 def check(*, spec: str = SPEC, json: bool = o.JSON) -> int:
     """Whether a topology file is well formed, and its library can run as it says."""
+    from p2smt.report.outputs.lists import TopologyCheckOutput
     from p2smt.report.text import one_line
     from p2smt.report.topologies import extent
 
     found = given.topology_of(spec)
     tell(
         json,
-        lambda: {"verdict": "valid", "name": found.name, "devices": found.installed},
+        lambda: TopologyCheckOutput(verdict="valid", name=found.name, devices=found.installed),
         lambda: [f"valid: {one_line(found.name)}, {extent(found)}"],
     )
     return 0

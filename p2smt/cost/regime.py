@@ -11,11 +11,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from p2smt.cluster.topology import Topology
 from p2smt.cost.step_time import StepTime
+
+
+@dataclass(frozen=True, slots=True)
+class Decisive:
+    """What decides the time of a request: the largest part of it (``regime``), and the link that
+    bounds it: its level, the switch or host whose uplink it is where these have names and
+    connections tell it (those of rings, sends and all-to-alls), and its load in one direction."""
+
+    regime: str | None
+    level: str | None
+    owner: str | None
+    load_bytes: float
+
 
 LATENCY = "latency"
 CARDS = "cards"

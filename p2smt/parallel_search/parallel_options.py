@@ -94,15 +94,9 @@ class Spread:
 
     def options(self, watch: StopWatch) -> Mapping[str, object]:
         """What a journal says of how it was searched."""
-        limits = watch.limits
-        return {
-            "engine": self.chosen,
-            "processes": self.processes,
-            "budget_s": self.budget_s,
-            "time_limit_s": limits.time_limit_s,
-            "seed": limits.seed,
-            "workers": limits.workers,
-        }
+        own, keys = {"engine": self.chosen}, ("time_limit_s", "seed", "workers")
+        own |= {key: getattr(self, key) for key in ("processes", "budget_s")}
+        return own | {key: getattr(watch.limits, key) for key in keys}
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,15 +90,15 @@ class ProgramClaim:
 class PlacementClaim:
     """Which placements can win whatever the numbers are, over rings with one protocol.
 
-    Of ``others`` (all but the answer) ``never`` are never better than it, for any bandwidths, cost
-    of calls and payloads, and any latencies that are no shorter further out; ``rivals`` were not
-    excluded so, of which ``unsettled`` many not for want of time or of a linear cost.  ``axes``:
-    whose row in the matrix is the same in the answer and all rivals.  ``whole``: all matrices were
-    looked at.
+    Of ``others`` (all but the answer) ``never_better`` are never better than it, for any
+    bandwidths, cost of calls and payloads, and any latencies that are no shorter further out;
+    ``rivals`` were not excluded so, of which ``unsettled`` many not for want of time or of a
+    linear cost.  ``axes``: whose row in the matrix is the same in the answer and all rivals.
+    ``whole``: all matrices were looked at.
     """
 
     others: int
-    never: int
+    never_better: int
     rivals: tuple[Matrix, ...]
     unsettled: int
     axes: tuple[str, ...]

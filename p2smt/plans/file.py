@@ -24,6 +24,7 @@ from p2smt.plans.solution import (
     Solution,
     rank_hosts,
     rank_step_groups,
+    search_data,
     timed_step,
 )
 from p2smt.plans.untimed import without_times
@@ -51,7 +52,7 @@ def plan_data(solution: Solution, alternative: Alternative) -> dict[str, Any]:
         "matrix": matrix and [list(row) for row in matrix],
         "ranks": list(alternative.ranks),
         "restrictions": restriction_data(problem),
-        "limits": _limits_data(solution),
+        "limits": search_data(solution.stats.solver, solution.limits) | {"top": solution.top},
         "objective": problem.objective,
         "objective_s": alternative.objective_s,
         "bound_s": solution.bound_s,
@@ -134,17 +135,6 @@ def _step_data(
 ) -> dict[str, Any]:
     where = {"groups": groups, "payload_bytes": payload}
     return {"instruction": text, **where, **timed_step(text, step, topology.names)}
-
-
-def _limits_data(solution: Solution) -> dict[str, Any]:
-    limits = solution.limits
-    return {
-        "solver": str(solution.stats.solver),
-        "time_limit_s": limits.time_limit_s,
-        "seed": limits.seed,
-        "workers": limits.workers,
-        "top": solution.top,
-    }
 
 
 def check_plan_name(path: str) -> None:

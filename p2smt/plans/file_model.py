@@ -132,13 +132,19 @@ Restriction = Annotated[
 ]
 
 
-class LimitsModel(StrictModel):
-    """How the answer was sought; ``time_limit_s`` null: without a limit."""
+class PlanSearchModel(StrictModel):
+    """How the plan was sought; ``time_limit_s`` null: without a limit."""
 
-    solver: Literal["cpsat", "z3"]
+    solver: Annotated[str, Field(min_length=1)]
     time_limit_s: Seconds | None
     seed: Annotated[int, Field(ge=0, lt=2**31)]
     workers: Annotated[int, Field(ge=1, lt=2**31)]
+
+
+class LimitsModel(PlanSearchModel):
+    """The same of placements and programs, of which several may be asked for."""
+
+    solver: Literal["cpsat", "z3"]
     top: Annotated[int, Field(ge=1, le=1000)]
 
 

@@ -77,6 +77,12 @@ TIMED_STEP = ("instruction", "seconds", "algorithm", "protocol", "bottleneck", "
 """What is said of the time of a step, in plans and in what commands print."""
 
 
+def search_data(solver: str, limits: SearchLimits) -> dict[str, Any]:
+    """How an answer was sought, in its plan's file."""
+    keys = ("time_limit_s", "seed", "workers")
+    return {"solver": solver, **{key: getattr(limits, key) for key in keys}}
+
+
 def timed_step(instruction: str, step: StepTime, levels: Sequence[str]) -> dict[str, Any]:
     """A step with the keys TIMED_STEP; ``levels`` are the names of the topology's.
 

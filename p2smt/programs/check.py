@@ -28,7 +28,7 @@ from p2smt.programs.program import (
     local_groups,
     small_model_length,
 )
-from p2smt.programs.semantics import State, Step, Trace, Violation
+from p2smt.programs.semantics import State, Step, Trace
 
 MAX_MATRICES = 256
 """Largest reduction group whose programs run on whole matrices first: above, runs of rows take a
@@ -596,9 +596,14 @@ def bases_to(levels: int, length: int, solver: str = "") -> dict[int, ProofBasis
     return {depth: proof_basis(depth, length, solver) for depth in range(1, levels + 1)}
 
 
+def bases_of(bases: dict[int, ProofBasis]) -> list[ProofBasis]:
+    """Each basis once."""
+    return list(dict.fromkeys(bases.values()))
+
+
 def basis_names(bases: dict[int, ProofBasis]) -> list[str]:
     """Each basis once, by name."""
-    return list(dict.fromkeys(one.value for one in bases.values()))
+    return [one.value for one in bases_of(bases)]
 
 
 def basis_text(bases: dict[int, ProofBasis]) -> str:

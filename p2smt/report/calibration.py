@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from rich.console import Group, RenderableType
 
 from p2smt.calibration.build import doubts
 from p2smt.calibration.effective import Quantity
 from p2smt.cluster.file import dump_topology
+from p2smt.report.outputs.calibrate import (
+    CalibrateOutput,
+    CalibrateRunsOutput,
+    FittedCollective,
+    FittedEfficiency,
+    FittedLevel,
+    FittedRun,
+    LibraryConstant,
+    MeasuredOperation,
+    MeasuredTable,
+    Outlier,
+    RefusedRun,
+)
 from p2smt.report.tables import table
 from p2smt.report.text import printable
 from p2smt.training.measured.fit import mean_error, median_error
@@ -152,71 +165,71 @@ def _sample_cells(sample: Sample, predicted_s: float) -> list[str]:
     return [size, measured, format_time(predicted_s), printable(sample.source)]
 
 
-def calibration_data(calibration: Calibration, wrong: Sequence[str] = ()) -> dict[str, Any]:
-    """A calibration as plain data; ``wrong`` are rows left out for wrong results."""
-    return {
-        "topology": dump_topology(calibration.topology),
-        "levels": [_level_data(level) for level in calibration.levels],
-        "constants": [_constant_data(calibration, found) for found in calibration.constants],
-        "tables": [_table_data(found) for found in calibration.tables],
-        "unexplained": [_sample_data(*found) for found in calibration.unexplained],
-        "unexplained_beyond": calibration.unexplained_beyond,
-        "warnings": list(doubts(calibration)),
-        "wrong_results": list(wrong),
-    }
+def calibration_data(calibration: Calibration, wrong: Sequence[str] = ()) -> CalibrateOutput:
+    """A calibration as data; ``wrong`` are rows left out for wrong results."""
+    return CalibrateOutput(
+        topology=dump_topology(calibration.topology),
+        levels=[_level_data(level) for level in calibration.levels],
+        constants=[_constant_data(calibration, found) for found in calibration.constants],
+        tables=[_table_data(found) for found in calibration.tables],
+        unexplained=[_sample_data(*found) for found in calibration.unexplained],
+        unexplained_beyond=calibration.unexplained_beyond,
+        warnings=list(doubts(calibration)),
+        wrong_results=wrong,
+    )
 
 
-def _constant_data(calibration: Calibration, found: FittedConstant) -> dict[str, Any]:
+def _constant_data(calibration: Calibration, found: FittedConstant) -> LibraryConstant:
     level = found.constant.level
-    return {
-        "level": None if level is None else calibration.topology.names[level],
-        "quantity": found.constant.quantity.value,
-        "name": found.constant.name,
-        "value": found.value,
-        "fitted": found.fitted,
-        "before": found.before,
-    }
+    return LibraryConstant(
+        level=None if level is None else calibration.topology.names[level],
+        quantity=found.constant.quantity.value,
+        name=found.constant.name,
+        value=found.value,
+        fitted=found.fitted,
+        before=found.before,
+    )
 
 
-def _table_data(found: TableFit) -> dict[str, Any]:
-    return {
-        "source": found.source,
-        "operation": found.operation.value,
-        "times": found.times,
-        "median_error": found.median_error,
-        "max_error": found.max_error,
-        "left_out_error": found.left_out_error,
-    }
+def _table_data(found: TableFit) -> MeasuredTable:
+    return MeasuredTable(
+        source=found.source,
+        operation=cast(MeasuredOperation, found.operation),
+        times=found.times,
+        median_error=found.median_error,
+        max_error=found.max_error,
+        left_out_error=found.left_out_error,
+    )
 
 
-def _sample_data(sample: Sample, predicted_s: float) -> dict[str, Any]:
-    return {
-        "payload_bytes": sample.payload_bytes,
-        "measured_s": sample.seconds,
-        "predicted_s": predicted_s,
-        "source": sample.source,
-    }
+def _sample_data(sample: Sample, predicted_s: float) -> Outlier:
+    return Outlier(
+        payload_bytes=sample.payload_bytes,
+        measured_s=sample.seconds,
+        predicted_s=predicted_s,
+        source=sample.source,
+    )
 
 
-def _level_data(level: LevelFit) -> dict[str, Any]:
-    return {
-        "level": level.level,
-        "measured": level.link is not None,
-        "link_held_out_errors": None if level.link is None else list(level.link.held_out),
-        "collectives": [_collective_data(found) for found in level.collectives],
-    }
+def _level_data(level: LevelFit) -> FittedLevel:
+    return FittedLevel(
+        level=level.level,
+        measured=level.link is not None,
+        link_held_out_errors=None if level.link is None else level.link.held_out,
+        collectives=[_collective_data(found) for found in level.collectives],
+    )
 
 
-def _collective_data(found: CollectiveFit) -> dict[str, Any]:
-    return {
-        "collective": found.operation.value,
-        "own_pieces": found.own,
-        "times": len(found.samples),
-        "median_error": found.median_error,
-        "max_error": found.max_error,
-        "held_out_errors": list(found.fit.held_out),
-        "outliers": [_sample_data(*outlier) for outlier in _outliers(found)],
-    }
+def _collective_data(found: CollectiveFit) -> FittedCollective:
+    return FittedCollective(
+        collective=cast(MeasuredOperation, found.operation),
+        own_pieces=found.own,
+        times=len(found.samples),
+        median_error=found.median_error,
+        max_error=found.max_error,
+        held_out_errors=found.fit.held_out,
+        outliers=[_sample_data(*outlier) for outlier in _outliers(found)],
+    )
 
 
 # Fitted efficiencies for people and as data.
@@ -269,41 +282,41 @@ def _notes(fits: Sequence[EfficiencyFit], runs: MeasuredRuns) -> list[str]:
     return [f"{count} run{'s' * (count != 1)} {text}" for count, text in texts if count]
 
 
-def efficiency_data(fits: Sequence[EfficiencyFit], runs: MeasuredRuns) -> dict[str, Any]:
-    """Fitted efficiencies as plain data."""
-    return {
-        "efficiencies": [_fit_data(fit) for fit in fits],
-        "not_counted": [run.name for run in runs.runs if not run.counted],
-        "without_framework": [run.name for run in runs.counted if not run.names_framework],
-        "refused": [{"run": name, "why": why} for name, why in runs.refused],
-    }
+def efficiency_data(fits: Sequence[EfficiencyFit], runs: MeasuredRuns) -> CalibrateRunsOutput:
+    """Fitted efficiencies as data."""
+    return CalibrateRunsOutput(
+        efficiencies=[_fit_data(fit) for fit in fits],
+        not_counted=[run.name for run in runs.runs if not run.counted],
+        without_framework=[run.name for run in runs.counted if not run.names_framework],
+        refused=[RefusedRun(run=name, why=why) for name, why in runs.refused],
+    )
 
 
-def _fit_data(fit: EfficiencyFit) -> dict[str, Any]:
+def _fit_data(fit: EfficiencyFit) -> FittedEfficiency:
     found = fit.efficiency
-    return {
-        "name": found.name,
-        "device": found.device,
-        "framework": found.framework.name,
-        "fraction": found.fraction,
-        "layer_s": found.layer_s,
-        "groups": list(fit.groups),
-        "mean_error": mean_error(fit.errors),
-        "median_error": median_error(fit.errors),
-        "max_error": max(map(abs, fit.errors)),
-        "runs": [_run_data(one) for one in fit.runs],
-    }
+    return FittedEfficiency(
+        name=found.name,
+        device=found.device,
+        framework=found.framework.name,
+        fraction=found.fraction,
+        layer_s=found.layer_s,
+        groups=fit.groups,
+        mean_error=mean_error(fit.errors),
+        median_error=median_error(fit.errors),
+        max_error=max(map(abs, fit.errors)),
+        runs=[_run_data(one) for one in fit.runs],
+    )
 
 
-def _run_data(one: PredictedRun) -> dict[str, Any]:
-    return {
-        "run": one.run.name,
-        "group": one.run.group,
-        "measured_s": one.run.step_s,
-        "predicted_s": one.predicted_s,
-        "left_out_s": one.left_out_s,
-        "left_out_fraction": one.left_out_fraction,
-    }
+def _run_data(one: PredictedRun) -> FittedRun:
+    return FittedRun(
+        run=one.run.name,
+        group=one.run.group,
+        measured_s=one.run.step_s,
+        predicted_s=one.predicted_s,
+        left_out_s=one.left_out_s,
+        left_out_fraction=one.left_out_fraction,
+    )
 
 
 def _percent_of(value: float) -> str:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Literal
 
 from p2smt.parallel_search.coordinate import given_up_words
 from p2smt.parallel_search.journal.tree import HALVES
 from p2smt.parallel_search.journal.verify import JournalReport
 from p2smt.parallel_search.subproblem import Skeleton
+from p2smt.report.outputs.journals import (
+    GivenUpCube,
+    JournalCover,
+    JournalVerdicts,
+    SoughtMember,
+    VerifyJournalOutput,
+)
 
 _MOST = 3
 _LONGEST = 120
@@ -27,7 +34,7 @@ def journal_lines(report: JournalReport) -> Iterator[str]:
     yield from _records(report)
 
 
-def _verdict(report: JournalReport) -> str:
+def _verdict(report: JournalReport) -> Literal["valid", "unproved", "invalid"]:
     if report.faults or report.again.disagreements:
         return "invalid"
     return "valid" if report.valid else "unproved"
@@ -137,49 +144,57 @@ def _many(number: int, one: str, several: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
-def journal_data(report: JournalReport) -> dict[str, Any]:
+def journal_data(report: JournalReport) -> VerifyJournalOutput:
     """The verdict as data."""
-    found, header, again, cover = report.answer, report.header, report.again, report.cover
+    found, header = report.answer, report.header
     best = [] if found is None else found.best
-    return {
-        "verdict": _verdict(report),
-        "proved": report.proved,
-        "violations": list(report.faults),
-        "space": header.space,
-        "skeleton": header.skeleton.value,
-        "top": header.top,
-        "scale": header.scale,
-        "status": None if found is None else found.status.value,
-        "best": [{"value": one.value, "witness": one.witness} for one in best],
-        "bound": None if found is None else found.bound,
-        "count": None if found is None else found.count,
-        "digest": None if found is None else found.digest,
-        "cover": {
-            "complete": cover.complete,
-            "cubes": len(cover.leaves),
-            "open": len(cover.open),
-            "counted_in": report.counted,
-            "counted": str(cover.counted),
-            "whole": str(cover.whole),
-        },
-        "unsettled": 0 if found is None else len(found.unsettled),
-        "given_up": [
-            {"cube": list(cube.path), "deaths": deaths} for cube, deaths in report.given_up
-        ],
-        "by_formula": 0 if found is None else len(found.by_formula),
-        "members": report.members,
-        "verdicts": {
-            "recorded": again.verdicts,
-            "solved_again": again.tried,
-            "agreed": again.agreed,
-            "unchecked": report.unchecked,
-            "out_of_time": again.unsettled,
-            "solver": report.solver,
-            "another": report.another,
-            "disagreements": list(again.disagreements),
-        },
-        "records": report.records,
-        "repeated": report.repeated,
-        "torn_bytes": report.torn,
-        "versions": dict(header.versions),
-    }
+    return VerifyJournalOutput(
+        verdict=_verdict(report),
+        proved=report.proved,
+        violations=report.faults,
+        space=header.space,
+        skeleton=header.skeleton.value,
+        top=header.top,
+        scale=header.scale,
+        status=None if found is None else found.status.value,
+        best=[SoughtMember(value=one.value, witness=one.witness) for one in best],
+        bound=None if found is None else found.bound,
+        count=None if found is None else found.count,
+        digest=None if found is None else found.digest,
+        cover=_cover_data(report),
+        unsettled=0 if found is None else len(found.unsettled),
+        given_up=[GivenUpCube(cube=one.path, deaths=deaths) for one, deaths in report.given_up],
+        by_formula=0 if found is None else len(found.by_formula),
+        members=report.members,
+        verdicts=_verdicts_data(report),
+        records=report.records,
+        repeated=report.repeated,
+        torn_bytes=report.torn,
+        versions=dict(header.versions),
+    )
+
+
+def _cover_data(report: JournalReport) -> JournalCover:
+    cover = report.cover
+    return JournalCover(
+        complete=cover.complete,
+        cubes=len(cover.leaves),
+        open=len(cover.open),
+        counted_in=report.counted,
+        counted=str(cover.counted),
+        whole=str(cover.whole),
+    )
+
+
+def _verdicts_data(report: JournalReport) -> JournalVerdicts:
+    again = report.again
+    return JournalVerdicts(
+        recorded=again.verdicts,
+        solved_again=again.tried,
+        agreed=again.agreed,
+        unchecked=report.unchecked,
+        out_of_time=again.unsettled,
+        solver=report.solver,
+        another=report.another,
+        disagreements=again.disagreements,
+    )

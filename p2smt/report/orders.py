@@ -6,23 +6,27 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Group, RenderableType
 
 from p2smt.cluster.allocation import blocking_levels, unstated_levels
 from p2smt.cluster.topology import Topology
+from p2smt.cost.regime import Decisive
 from p2smt.cost.requested_algorithms import topology_notes
 from p2smt.plans.solution import Alternative, Solution, rank_hosts
 from p2smt.report.costs.request_table import answered, peak_line, request_table
+from p2smt.report.outputs.orders import CompareOutput, OrderBeside, OrderParts
+from p2smt.report.outputs.solve import HostFields
 from p2smt.report.tables import bound_text, table
 from p2smt.report.text import no_time_line, printable
 from p2smt.result import Status, known_bound
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
-    from p2smt.search.comparison import ComparedOrder, Comparison, Decisive, OrderFigures
+    from p2smt.cost.regime import Decisive
+    from p2smt.search.comparison import Comparison, OrderFigures
 
 
 # Rank orders side by side, for people.
@@ -244,8 +248,8 @@ def _inside(solution: Solution) -> Iterator[RenderableType]:
 # Rank orders side by side as plain data, for ``compare --json`` and ``solve --json``.
 
 
-def comparison_data(found: Comparison) -> dict[str, Any]:
-    """The fields that tools rely on: those of the best order, and ``orders``.
+def comparison_data(found: Comparison) -> CompareOutput:
+    """The numbers of the best order, and ``orders``.
 
     Where bandwidths are not stated there are no times: they are null.
     """
@@ -253,78 +257,60 @@ def comparison_data(found: Comparison) -> dict[str, Any]:
     figures = found.best_figures
     objective_s = None if best.best is None else best.best.objective_s
     bound_s = known_bound(best.bound_s, objective_s) if best.bounded else None
-    return {
-        "status": best.status.value,
-        "interrupted": best.interrupted,
-        "notes": [*topology_notes(found.problem.topology), *best.notes, *network_lines(found)],
-        "objective": found.problem.objective,
-        "objective_s": objective_s if known else None,
-        "bound_s": bound_s if known else None,
-        "requests": [str(one) for one in found.problem.requests],
-        "orders": orders_data(found),
-        "best": None if figures is None else _figures_data(figures, known),
-        "idle": None if best.allocation is None else list(best.allocation.idle),
-        "uplinks_stated": known,
-    }
+    return CompareOutput(
+        status=best.status,
+        interrupted=best.interrupted,
+        notes=[*topology_notes(found.problem.topology), *best.notes, *network_lines(found)],
+        objective=found.problem.objective,
+        objective_s=objective_s if known else None,
+        bound_s=bound_s if known else None,
+        requests=[str(one) for one in found.problem.requests],
+        orders=orders_data(found),
+        best=None if figures is None else _figures(figures, known),
+        idle=None if best.allocation is None else best.allocation.idle,
+        uplinks_stated=known,
+    )
 
 
-def orders_data(found: Comparison) -> list[dict[str, Any]]:
+def orders_data(found: Comparison) -> list[OrderBeside]:
     """Each order with its distance to the best."""
-    return [_order(one, found.times_known) for one in found.orders]
+    known = found.times_known
+    return [
+        OrderBeside(
+            **vars(_figures(one.figures, known)),
+            gap=one.gap if known else None,
+            bound_gap=one.bound_gap if known else None,
+        )
+        for one in found.orders
+    ]
 
 
-def _order(one: ComparedOrder, known: bool) -> dict[str, Any]:
-    return {
-        **_figures_data(one.figures, known),
-        "gap": one.gap if known else None,
-        "bound_gap": one.bound_gap if known else None,
-    }
+def _figures(one: OrderFigures, known: bool) -> OrderParts:
+    return OrderParts(
+        name=one.order.name,
+        objective_s=one.order.objective_s if known else None,
+        seconds=one.order.seconds if known else None,
+        bottlenecks=one.decisive if known else None,
+        crossings=dict(one.crossings),
+        matters_from=one.matters_from,
+        matrix=one.order.matrix,
+        hosts=one.hosts,
+    )
 
 
-def _figures_data(one: OrderFigures, known: bool) -> dict[str, Any]:
-    matrix = one.order.matrix
-    return {
-        "name": one.order.name,
-        "objective_s": one.order.objective_s if known else None,
-        "seconds": list(one.order.seconds) if known else None,
-        "bottlenecks": [_decisive(each) for each in one.decisive] if known else None,
-        "crossings": dict(one.crossings),
-        "matters_from": _finite(one.matters_from),
-        "matrix": matrix and [list(row) for row in matrix],
-        "hosts": None if one.hosts is None else list(one.hosts),
-    }
-
-
-def _decisive(one: Decisive) -> dict[str, Any]:
-    return {
-        "regime": one.regime,
-        "level": one.level,
-        "owner": one.owner,
-        "load_bytes": one.load_bytes,
-    }
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-HOST_KEYS = ("hosts", "idle", "inside", "with_programs_s", "orders")
-
-
-def hosts_data(solution: Solution, found: Comparison | None) -> dict[str, Any]:
+def hosts_data(solution: Solution, found: Comparison | None) -> HostFields:
     """What an answer on named hosts says besides; nulls for others."""
-    allocation = solution.allocation
+    allocation = None if found is None else solution.allocation
     if allocation is None or found is None:
-        return dict.fromkeys(HOST_KEYS)
+        return HostFields(hosts=None, idle=None, inside=None, with_programs_s=None, orders=None)
     figures = found.best_figures
-    hosts = None if figures is None else figures.hosts
-    return {
-        "hosts": None if hosts is None else list(hosts),
-        "idle": list(allocation.idle),
-        "inside": [list(row) for row in allocation.inside],
-        "with_programs_s": allocation.with_programs_s,
-        "orders": orders_data(found),
-    }
+    return HostFields(
+        hosts=None if figures is None else figures.hosts,
+        idle=allocation.idle,
+        inside=allocation.inside,
+        with_programs_s=allocation.with_programs_s,
+        orders=orders_data(found),
+    )
 
 
 # What is said of an answer where uplinks have no stated bandwidth, or cannot block.

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from p2smt.parallelism.placement import ParallelismAxis, Placement
 from p2smt.plans.restrictions import conflict_text
+from p2smt.report.outputs.lists import PlacementsOutput, SizedName
 from p2smt.search.conflict import PlacementList, rule_text
 
 
 def placements_data(
     found: PlacementList, axes: Sequence[ParallelismAxis], levels: Sequence[str]
-) -> dict[str, Any]:
+) -> PlacementsOutput:
     """The matrices, and the rules that exclude each other where there is none."""
     sizes = zip(levels, found.problem.levels, strict=True)
-    return {
-        "status": found.status.value,
-        "count": len(found.matrices),
-        "levels": [{"name": name, "size": size} for name, size in sizes],
-        "axes": [{"name": axis.name, "size": axis.size} for axis in axes],
-        "placements": found.matrices,
-        "conflict": _conflict(found, axes, levels),
-        "notes": list(found.notes),
-    }
+    return PlacementsOutput(
+        status=found.status,
+        count=len(found.matrices),
+        levels=[SizedName(name=name, size=size) for name, size in sizes],
+        axes=[SizedName(name=axis.name, size=axis.size) for axis in axes],
+        placements=found.matrices,
+        conflict=_conflict(found, axes, levels),
+        notes=found.notes,
+    )
 
 
 def placements_lines(

@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, assert_never
+from typing import assert_never
 
 from p2smt.plans.check.plan import LINKS_OF_PLAN, OPTIMALITY, Note, PlanReport
 from p2smt.plans.solution import Alternative, PlanProof, ProofStatus, rank_hosts
-from p2smt.programs.check import basis_names, basis_text
+from p2smt.programs.check import bases_of, basis_text
 from p2smt.programs.semantics import Violation
+from p2smt.report.outputs.solve import PlanViolation, ProofOfPlan, VerifyPlanOutput
 from p2smt.report.solution_data import alternative_data
 from p2smt.report.text import no_time_line, one_line
 from p2smt.units import format_time
 
 
-def report_data(report: PlanReport, proof: PlanProof | None = None) -> dict[str, Any]:
-    """The fields that tools rely on; what is misstated is a violation with a kind of its own.
+def report_data(report: PlanReport, proof: PlanProof | None = None) -> VerifyPlanOutput:
+    """The verdict as data; what is misstated is a violation with a kind of its own.
 
     Where the bandwidth of uplinks is not stated there are no times: they are null.
     """
     settled, known = _settled(proof), not report.unstated
     violations = [_violation(n, broken) for n, broken in report.violations]
     violations += [_note(note) for note in report.notes]
-    return {
-        "verdict": "valid" if report.valid else "invalid",
-        "violations": violations,
-        "objective_s": report.objective_s if known else None,
-        "seconds": report.seconds if known else None,
-        "checked": [*report.checked, *settled],
-        "not_checked": [what for what in report.not_checked if what not in settled],
-        "checked_on": report.checked_on,
-        "proof": None if proof is None else _proof_data(proof, known),
-    }
+    return VerifyPlanOutput(
+        verdict="valid" if report.valid else "invalid",
+        violations=violations,
+        objective_s=report.objective_s if known else None,
+        seconds=report.seconds if known else None,
+        checked=[*report.checked, *settled],
+        not_checked=[what for what in report.not_checked if what not in settled],
+        checked_on=report.checked_on,
+        proof=None if proof is None else _proof_data(proof, known),
+    )
 
 
 def _settled(proof: PlanProof | None) -> list[str]:
@@ -40,32 +41,32 @@ def _settled(proof: PlanProof | None) -> list[str]:
     return optimality + [LINKS_OF_PLAN] * (proof is not None and proof.links_settled)
 
 
-def _proof_data(proof: PlanProof, known: bool) -> dict[str, Any]:
+def _proof_data(proof: PlanProof, known: bool) -> ProofOfPlan:
     better, topology = proof.better, proof.solution.problem.topology
     bounded = known and (proof.on_hosts or not proof.listed)
-    return {
-        "status": proof.status.value,
-        "basis": basis_names(proof.solution.bases),
-        "objective_s": proof.objective_s if known else None,
-        "bound_s": proof.bound_s if bounded else None,
-        "better": None if better is None else alternative_data(better, topology),
-        "better_hosts": None if better is None else rank_hosts(topology, better.ranks),
-        "false": proof.false,
-        "unsettled": proof.unsettled,
-        "weaker": proof.weaker,
-    }
+    return ProofOfPlan(
+        status=proof.status,
+        basis=bases_of(proof.solution.bases),
+        objective_s=proof.objective_s if known else None,
+        bound_s=proof.bound_s if bounded else None,
+        better=None if better is None else alternative_data(better, topology),
+        better_hosts=None if better is None else rank_hosts(topology, better.ranks),
+        false=proof.false,
+        unsettled=proof.unsettled,
+        weaker=proof.weaker,
+    )
 
 
 def report_lines(report: PlanReport, proof: PlanProof | None = None) -> Iterator[str]:
     """What is wrong, a line each; then the verdict, what was checked, and what was not."""
     data = report_data(report, proof)
-    for broken in data["violations"]:
-        yield f"{broken['kind']}: {_where(broken)}{one_line(broken['message'], 2000)}"
+    for broken in data.violations:
+        yield f"{broken.kind}: {_where(broken)}{one_line(broken.message, 2000)}"
     on, count = ", ".join(dict.fromkeys(report.checked_on)), len(report.checked_on)
-    yield f"{data['verdict']}: {count} request{'s' * (count != 1)}, checked on {on}"
+    yield f"{data.verdict}: {count} request{'s' * (count != 1)}, checked on {on}"
     links = [what for what in _settled(proof) if what != OPTIMALITY]  # that has a line of its own
     yield f"checked: {', '.join([*report.checked, *links])}"
-    open_ = [what for what in data["not_checked"] if proof is None or what != OPTIMALITY]
+    open_ = [what for what in data.not_checked if proof is None or what != OPTIMALITY]
     yield from (f"{what}: not checked" for what in open_)
     if report.unstated:
         yield no_time_line(report.unstated)
@@ -160,25 +161,26 @@ def _where_better(proof: PlanProof, better: Alternative) -> str:
     return f"{'ranks' if better.matrix is None else 'placement'} {better.placement.text()}"
 
 
-def _where(broken: dict[str, Any]) -> str:
+def _where(broken: PlanViolation) -> str:
     """The request, where the message does not begin with it."""
-    number = broken["request"]
-    named = number is None or broken["message"].startswith(f"request {number}")
+    number = broken.request
+    named = number is None or broken.message.startswith(f"request {number}")
     return "" if named else f"request {number}: "
 
 
-def _violation(request: int, broken: Violation) -> dict[str, Any]:
-    return {
-        "kind": broken.kind.value,
-        "request": request + 1,
-        "step": broken.step,
-        "rank": broken.rank,
-        "chunk": broken.chunk,
-        "message": broken.message,
-    }
+def _violation(request: int, broken: Violation) -> PlanViolation:
+    return PlanViolation(
+        kind=broken.kind.value,
+        request=request + 1,
+        step=broken.step,
+        rank=broken.rank,
+        chunk=broken.chunk,
+        message=broken.message,
+    )
 
 
-def _note(note: Note) -> dict[str, Any]:
+def _note(note: Note) -> PlanViolation:
     request = None if note.request is None else note.request + 1
-    places = dict.fromkeys(("step", "rank", "chunk"))
-    return {"kind": note.kind, "request": request, **places, "message": note.message}
+    return PlanViolation(
+        kind=note.kind, request=request, step=None, rank=None, chunk=None, message=note.message
+    )

@@ -9,6 +9,19 @@ from typing import Any
 from p2smt.parallelism.request import Request
 from p2smt.plans.solution import ProgramGain
 from p2smt.report.costs.request_table import choice_lines
+from p2smt.report.outputs.programs import (
+    BestPrograms,
+    BestProgramsOfRequest,
+    BestProgramsOutput,
+    CountedPrograms,
+    EveryProgram,
+    EveryProgramOfRequest,
+    EveryProgramOutput,
+    ProgramEntry,
+    ProgramsOutput,
+    RequestProgramsOutput,
+    TimedProgramEntry,
+)
 from p2smt.result import Status
 from p2smt.search.gain import SinglePrice
 from p2smt.search.programs import ListedProgram, ProgramList
@@ -30,48 +43,60 @@ class Listing:
         return self.single.gain_of(seconds[0]) if self.single and seconds else None
 
 
-def list_data(listing: Listing, best: bool) -> dict[str, Any]:
+def list_data(listing: Listing, best: bool) -> EveryProgram | BestPrograms:
     """Status, counts and programs; of the best ones each with its time (None: not priced)."""
     found = listing.found
-    counts = {"count": len(found.programs), "count_by_length": list(found.count_by_length)}
-    basis = [found.basis.value] if found.basis and found.status is Status.COMPLETE else []
-    data: dict[str, Any] = {"status": found.status.value, "basis": basis, **counts}
-    data |= _compared(listing) if best else {"checked": found.checked}
-    return {**data, "programs": [_program(listed, best) for listed in found.programs]}
+    counted = CountedPrograms(
+        status=found.status,
+        basis=[found.basis] if found.basis and found.status is Status.COMPLETE else [],
+        count=len(found.programs),
+        count_by_length=found.count_by_length,
+    )
+    if best:
+        return _best(listing, counted)
+    programs = [ProgramEntry(**_words(one)) for one in found.programs]
+    return EveryProgram(**vars(counted), checked=found.checked, programs=programs)
 
 
-def _compared(listing: Listing) -> dict[str, Any]:
-    """The single collective, and what the best program and naming an algorithm gain over it."""
+def _best(listing: Listing, counted: CountedPrograms) -> BestPrograms:
+    """Beside them the single collective, and what the best and naming an algorithm gain over it."""
     from p2smt.report.solution_data import named_data  # with all that a plan's file knows
 
     single, gain = listing.single, listing.gain
     named = gain.named if gain is not None else ()
-    return {
-        "single_collective_s": None if single is None else single.step.seconds,
-        "program_gain": None if gain is None else gain.over_singles,
-        "gain_by_choice": None if gain is None else gain.by_choice,
-        "named_algorithm": next((named_data(way) for _, way in named), None),
-    }
+    return BestPrograms(
+        **vars(counted),
+        single_collective_s=None if single is None else single.step.seconds,
+        program_gain=None if gain is None else gain.over_singles,
+        gain_by_choice=None if gain is None else gain.by_choice,
+        named_algorithm=next((named_data(way) for _, way in named), None),
+        programs=[
+            TimedProgramEntry(**_words(one), seconds=one.seconds, checked=one.checked)
+            for one in listing.found.programs
+        ],
+    )
 
 
-def lists_data(listings: Sequence[Listing], best: bool) -> dict[str, Any]:
+def _words(listed: ListedProgram) -> dict[str, Any]:
+    program = listed.program
+    return {"text": str(program), "instructions": [str(one) for one in program.instructions]}
+
+
+def lists_data(listings: Sequence[Listing], best: bool) -> ProgramsOutput:
     """The lists of several requests, one as it is."""
     if len(listings) == 1:
-        return list_data(listings[0], best)
-    requests = [{**_asked(one.request), **list_data(one, best)} for one in listings]
-    found = [one.found for one in listings]
-    cut = [one.status.value for one in found if one.status is not Status.COMPLETE]
-    return {"status": cut[0] if cut else Status.COMPLETE.value, "requests": requests}
+        alone = BestProgramsOutput if best else EveryProgramOutput
+        return alone(**vars(list_data(listings[0], best)))
+    several = BestProgramsOfRequest if best else EveryProgramOfRequest
+    requests: list[Any] = [
+        several(**_asked(one.request), **vars(list_data(one, best))) for one in listings
+    ]
+    cut = [one.status for one in requests if one.status is not Status.COMPLETE]
+    return RequestProgramsOutput(status=cut[0] if cut else Status.COMPLETE, requests=requests)
 
 
 def _asked(request: Request | None) -> dict[str, Any]:
-    return {} if request is None else {"kind": request.kind.value, "axes": list(request.axes)}
-
-
-def _program(listed: ListedProgram, best: bool) -> dict[str, Any]:
-    program = listed.program
-    data = {"text": str(program), "instructions": [str(i) for i in program.instructions]}
-    return {**data, "seconds": listed.seconds, "checked": listed.checked} if best else data
+    return {} if request is None else {"kind": request.kind, "axes": request.axes}
 
 
 def list_lines(listing: Listing, best: bool) -> Iterator[str]:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, assert_never
+from typing import Protocol, assert_never, cast
 
 from p2smt.plans.solution import ProofStatus
+from p2smt.report.outputs.redistribute import (
+    BackwardRedistribution,
+    CostRedistributionOutput,
+    FoundRedistribution,
+    FoundStatus,
+    PeerEntry,
+    ProofOfRedistribution,
+    RedistributeOutput,
+    RedistributionStepEntry,
+    RedistributionViolation,
+    VerifyRedistributionOutput,
+)
 from p2smt.report.text import one_line
 from p2smt.resharding.check import CHECKED, OPTIMALITY, RedistributionReport
 from p2smt.resharding.plan import PlannedStep, RedistributionPlan
 from p2smt.resharding.reachability import RedistributionAnswer
 from p2smt.resharding.search import RedistributionProof
 from p2smt.resharding.steps import ArrayStep, kept_bytes, step_bytes
-from p2smt.resharding.types import ArrayType, layout_text, mesh_text
+from p2smt.resharding.types import layout_text, mesh_text
 from p2smt.result import Status
 from p2smt.units import format_time
 
@@ -21,49 +33,55 @@ def redistribution_data(
     answer: RedistributionAnswer,
     peers: Sequence[ComparedPlanner] | None,
     backward: RedistributionAnswer | None = None,
-) -> dict[str, Any]:
+) -> RedistributeOutput:
     """Status, times, bounds, memory and steps; of no plan these are null and empty."""
-    question = answer.question
-    return {
-        "interrupted": answer.interrupted,
-        **_found(answer),
-        "cuts": question.cuts.value,
-        **_types(question.source, question.target),
-        "padded_shape": list(question.ends()[0].frame.shape),
-        "memory": {
-            "limit_bytes": answer.memory.limit_bytes,
-            "of_steps": answer.memory.of_steps,
-            "keep_source": answer.memory.keep_source,
-        },
-        "least_limit_bytes": answer.least.limit_bytes,
-        "least_memory_bytes": answer.least.memory_bytes,
-        "too_few_steps": answer.least.too_few_steps,
-        "compared": None if peers is None else [_peer(row) for row in peers],
-        "backward": None if backward is None else _backward(backward),
-    }
+    question, least = answer.question, answer.least
+    source, target = question.source, question.target
+    return RedistributeOutput(
+        interrupted=answer.interrupted,
+        **vars(_found(answer)),
+        cuts=question.cuts.value,
+        mesh=mesh_text(source.mesh),
+        device_ids=source.mesh.devices,
+        to_device_ids=target.mesh.devices,
+        shape=source.shape,
+        dtype=source.element,
+        uneven=source.uneven,
+        from_=layout_text(source.layout, source.mesh),
+        to=layout_text(target.layout, source.mesh),
+        padded_shape=question.ends()[0].frame.shape,
+        memory=answer.memory,
+        least_limit_bytes=least.limit_bytes,
+        least_memory_bytes=least.memory_bytes,
+        too_few_steps=least.too_few_steps,
+        compared=None if peers is None else [_peer(row) for row in peers],
+        backward=None if backward is None else _backward(backward),
+    )
 
 
-def _found(answer: RedistributionAnswer) -> dict[str, Any]:
+def _found(answer: RedistributionAnswer) -> FoundRedistribution:
     plan = answer.plan
-    return {
-        "status": answer.status.value,
-        "objective_s": None if plan is None else plan.objective_s,
-        "bound_s": None if answer.status is Status.INFEASIBLE else answer.bound_s,
-        "physical_bound_s": answer.physical_bound_s,
-        "gap": None if plan is None else relative_gap(plan),
-        "peak_bytes": None if plan is None else plan.peak_bytes,
-        "peak_step_bytes": None if plan is None else plan.peak_step_bytes,
-        "max_steps": answer.question.max_steps if plan is None else plan.max_steps,
-        "steps": [] if plan is None else steps_data(plan),
-    }
+    return FoundRedistribution(
+        status=cast(FoundStatus, answer.status),
+        objective_s=None if plan is None else plan.objective_s,
+        bound_s=None if answer.status is Status.INFEASIBLE else answer.bound_s,
+        physical_bound_s=answer.physical_bound_s,
+        gap=None if plan is None else relative_gap(plan),
+        peak_bytes=None if plan is None else plan.peak_bytes,
+        peak_step_bytes=None if plan is None else plan.peak_step_bytes,
+        max_steps=answer.question.max_steps if plan is None else plan.max_steps,
+        steps=[] if plan is None else steps_data(plan),
+    )
 
 
-def _backward(answer: RedistributionAnswer) -> dict[str, Any]:
+def _backward(answer: RedistributionAnswer) -> BackwardRedistribution:
     """The gradient's way back: what was found, and between which types."""
     source, target = answer.question.source, answer.question.target
-    ends = {"from": source, "to": target}
-    texts = {key: layout_text(kind.layout, kind.mesh) for key, kind in ends.items()}
-    return {**_found(answer), **texts}
+    return BackwardRedistribution(
+        **vars(_found(answer)),
+        from_=layout_text(source.layout, source.mesh),
+        to=layout_text(target.layout, target.mesh),
+    )
 
 
 def relative_gap(plan: RedistributionPlan) -> float:
@@ -72,54 +90,40 @@ def relative_gap(plan: RedistributionPlan) -> float:
     return 0.0 if objective <= 0 else max(0.0, (objective - bound) / objective)
 
 
-def _types(source: ArrayType, target: ArrayType) -> dict[str, Any]:
-    mesh = source.mesh
-    return {
-        "mesh": mesh_text(mesh),
-        "device_ids": list(mesh.devices),
-        "to_device_ids": list(target.mesh.devices),
-        "shape": list(source.shape),
-        "dtype": source.element.value,
-        "uneven": source.uneven.value,
-        "from": layout_text(source.layout, mesh),
-        "to": layout_text(target.layout, mesh),
-    }
-
-
-def steps_data(plan: RedistributionPlan) -> list[dict[str, Any]]:
+def steps_data(plan: RedistributionPlan) -> list[RedistributionStepEntry]:
     """The steps, each with its time, and its bytes on a device."""
     return [_step(plan, number, step) for number, step in enumerate(plan.steps)]
 
 
-def _step(plan: RedistributionPlan, number: int, planned: PlannedStep) -> dict[str, Any]:
+def _step(plan: RedistributionPlan, number: int, planned: PlannedStep) -> RedistributionStepEntry:
     frame, step, time = plan.frame, planned.step, planned.time
     level = time.level
     kept = kept_bytes(frame, plan.array_steps, number) if plan.memory.keep_source else 0
-    return {
-        "kind": step.kind.value,
-        "text": step.text(frame),
-        "after": layout_text(frame.layout(step.after), frame.mesh),
-        "seconds": time.seconds,
-        "algorithm": time.algorithm,
-        "protocol": time.protocol,
-        "bottleneck": None if level is None else plan.topology.names[level],
-        "load_bytes": time.load_bytes,
-        "payload_bytes": int(time.payload_bytes),
-        "local_bytes": frame.local_bytes(step.after),
-        "step_bytes": step_bytes(frame, step) + kept,
-    }
+    return RedistributionStepEntry(
+        kind=step.kind,
+        text=step.text(frame),
+        after=layout_text(frame.layout(step.after), frame.mesh),
+        seconds=time.seconds,
+        algorithm=time.algorithm,
+        protocol=time.protocol,
+        bottleneck=None if level is None else plan.topology.names[level],
+        load_bytes=time.load_bytes,
+        payload_bytes=int(time.payload_bytes),
+        local_bytes=frame.local_bytes(step.after),
+        step_bytes=step_bytes(frame, step) + kept,
+    )
 
 
-def _peer(row: ComparedPlanner) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "seconds": row.seconds,
-        "peak_bytes": row.peak_bytes,
-        "peak_step_bytes": row.peak_step_bytes,
-        "over_cap": row.over_cap,
-        "steps": [step.kind.value for step in row.steps],
-        "note": row.note,
-    }
+def _peer(row: ComparedPlanner) -> PeerEntry:
+    return PeerEntry(
+        name=row.name,
+        seconds=row.seconds,
+        peak_bytes=row.peak_bytes,
+        peak_step_bytes=row.peak_step_bytes,
+        over_cap=row.over_cap,
+        steps=[step.kind for step in row.steps],
+        note=row.note,
+    )
 
 
 # What is shown of other planners beside a plan.
@@ -149,43 +153,50 @@ class ComparedPlanner(Protocol):
 
 def checked_plan_data(
     report: RedistributionReport, proof: RedistributionProof | None = None
-) -> dict[str, Any]:
-    """The fields that tools rely on; what only valid steps have is null where they are not."""
+) -> VerifyRedistributionOutput:
+    """The verdict as data; what only valid steps have is null where they are not."""
     plan = report.plan
     settled = [OPTIMALITY] * (proof is not None and proof.status is not ProofStatus.OPEN)
-    return {
-        "verdict": "valid" if report.valid else "invalid",
-        "violations": [
-            {
-                "kind": note.kind,
-                "step": note.step,
-                "rank": note.rank,
-                "chunk": None if note.chunk is None else list(note.chunk),
-                "message": note.message,
-            }
+    return VerifyRedistributionOutput(
+        verdict="valid" if report.valid else "invalid",
+        violations=[
+            RedistributionViolation(
+                kind=note.kind,
+                step=note.step,
+                rank=note.rank,
+                chunk=note.chunk,
+                message=note.message,
+            )
             for note in report.notes
         ],
-        "objective_s": None if plan is None else plan.objective_s,
-        "peak_bytes": None if plan is None else plan.peak_bytes,
-        "peak_step_bytes": None if plan is None else plan.peak_step_bytes,
-        "checked": [*report.checked, *settled],
-        "not_checked": [
+        objective_s=None if plan is None else plan.objective_s,
+        peak_bytes=None if plan is None else plan.peak_bytes,
+        peak_step_bytes=None if plan is None else plan.peak_step_bytes,
+        checked=[*report.checked, *settled],
+        not_checked=[
             what for what in (*CHECKED, OPTIMALITY) if what not in (*report.checked, *settled)
         ],
-        "proof": None if proof is None else _proof_data(proof),
-    }
+        proof=None if proof is None else _proof_data(proof),
+    )
 
 
-def _proof_data(proof: RedistributionProof) -> dict[str, Any]:
+def plan_cost_data(report: RedistributionReport) -> CostRedistributionOutput:
+    """The verdict, and the steps of a plan whose steps are any."""
+    verdict = vars(checked_plan_data(report)) | {"proof": None}
+    steps = [] if report.plan is None else steps_data(report.plan)
+    return CostRedistributionOutput(**verdict, steps=steps)
+
+
+def _proof_data(proof: RedistributionProof) -> ProofOfRedistribution:
     better = proof.better
-    return {
-        "status": proof.status.value,
-        "objective_s": proof.objective_s,
-        "bound_s": proof.bound_s,
-        "max_steps": proof.max_steps,
-        "better_s": None if better is None else better.objective_s,
-        "better_steps": None if better is None else steps_data(better),
-    }
+    return ProofOfRedistribution(
+        status=proof.status,
+        objective_s=proof.objective_s,
+        bound_s=proof.bound_s,
+        max_steps=proof.max_steps,
+        better_s=None if better is None else better.objective_s,
+        better_steps=None if better is None else steps_data(better),
+    )
 
 
 def checked_plan_lines(

@@ -118,17 +118,17 @@ def steps_table(plan: RedistributionPlan) -> Group:
     frame, mesh = plan.frame, plan.source.mesh
     rows = [["", layout_text(frame.layout(plan.start), mesh), "", "", "", _local(plan, 0), ""]]
     for number, step in enumerate(steps_data(plan), start=1):
-        level = step["bottleneck"]
-        worst = "" if level is None else f"{level} {format_bytes(step['load_bytes'])}"
+        level = step.bottleneck
+        worst = "" if level is None else f"{level} {format_bytes(step.load_bytes)}"
         rows.append(
             [
-                step["text"],
-                step["after"],
-                format_time(step["seconds"]),
-                "" if level is None else f"{step['algorithm']} {step['protocol']}".strip(),
+                step.text,
+                step.after,
+                format_time(step.seconds),
+                "" if level is None else f"{step.algorithm} {step.protocol}".strip(),
                 worst,
                 _local(plan, number),
-                format_bytes(step["step_bytes"]),
+                format_bytes(step.step_bytes),
             ]
         )
     shape = shape_text(plan.source.shape, frame.shape)

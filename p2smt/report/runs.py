@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 from rich.console import RenderableType
 
 from p2smt import __version__
+from p2smt.report.outputs.runs import (
+    HowPlanRun,
+    HowRun,
+    MeasuredRequest,
+    MeasuredStep,
+    MeasuredTimes,
+    NumberedStep,
+    RanOn,
+    RunArrayStep,
+    RunPlanOutput,
+    RunRedistributionOutput,
+    RunScheduleOutput,
+    RunVersions,
+)
 from p2smt.report.tables import table
 from p2smt.resharding.types import layout_text, mesh_text
 from p2smt.runtime.payload import RunOptions
@@ -20,109 +34,110 @@ from p2smt.units import format_bytes, format_time
 # A run as plain data: everything that is needed to repeat and to judge it.
 
 
-def run_data(result: RunResult, options: RunOptions) -> dict[str, Any]:
+def run_data(result: RunResult, options: RunOptions) -> RunPlanOutput:
     """The result of `run` for JSON; times in seconds, speedup as baseline over program."""
     requests = [_request_data(request) for request in result.requests]
     total, baseline = result.total_s, result.baseline_s
-    return {
-        "verified": result.verified,
-        "steps": [
-            {"request": n, **step} for n, r in enumerate(requests, start=1) for step in r["steps"]
+    return RunPlanOutput(
+        verified=result.verified,
+        steps=[
+            NumberedStep(request=n, **vars(step))
+            for n, request in enumerate(requests, start=1)
+            for step in request.steps
         ],
-        "measured_s": total,
-        "baseline_s": baseline,
-        "speedup": baseline / total if baseline and total else None,
-        "requests": requests,
-        "options": {
-            "backend": options.backend,
-            "device": options.device,
-            "dtype": options.data_type.value,
-            "warmup": options.warmup,
-            "repeat": options.repeat,
-            "seed": options.seed,
-            "ranks_per_gpu": options.ranks_per_gpu,
-        },
-        "versions": {"p2smt": __version__, "platform": platform.platform()},
-        "ranks": list(result.machines),
-    }
+        measured_s=total,
+        baseline_s=baseline,
+        speedup=baseline / total if baseline and total else None,
+        requests=requests,
+        options=_how_plan(options, options.data_type.value),
+        **vars(_ran_on(result.machines)),
+    )
 
 
-def _request_data(result: RequestResult) -> dict[str, Any]:
-    request = result.request
-    steps = zip(request.steps, result.steps, strict=True)
-    return {
-        "request": request.name,
-        "kind": request.kind.value,
-        "payload_bytes": request.payload_bytes,
-        "times": request.times,
-        "chunks": request.chunks,
-        "groups": [list(group) for group in request.groups],
-        "verified": result.verified,
-        "errors": list(result.errors),
-        "float_checked": result.float_checked,
-        "repetitions_checked": result.repetitions_checked,
-        "replicas_agree": result.replicas_agree,
-        "predicted_s": request.predicted_s,
-        **_times(result.total),
-        "baseline_predicted_s": request.baseline_predicted_s,
-        "baseline_s": result.baseline.median_s,
-        "baseline_spread_s": result.baseline.spread_s,
-        "baseline_samples_s": list(result.baseline.samples),
-        "speedup": result.speedup,
-        "steps": [
-            {
-                "instruction": step.name,
-                "groups": [list(group) for group in step.groups],
-                "predicted_s": step.predicted_s,
-                **_times(times),
-            }
-            for step, times in steps
+def _how(options: RunOptions, data_type: str) -> HowRun:
+    return HowRun(
+        backend=options.backend,
+        device=options.device,
+        dtype=data_type,
+        warmup=options.warmup,
+        repeat=options.repeat,
+        seed=options.seed,
+    )
+
+
+def _how_plan(options: RunOptions, data_type: str) -> HowPlanRun:
+    return HowPlanRun(**vars(_how(options, data_type)), ranks_per_gpu=options.ranks_per_gpu)
+
+
+def _ran_on(machines: Sequence[Mapping[str, str]]) -> RanOn:
+    return RanOn(
+        versions=RunVersions(p2smt=__version__, platform=platform.platform()), ranks=machines
+    )
+
+
+def _request_data(result: RequestResult) -> MeasuredRequest:
+    request, baseline = result.request, result.baseline
+    return MeasuredRequest(
+        request=request.name,
+        kind=request.kind,
+        payload_bytes=request.payload_bytes,
+        times=request.times,
+        chunks=request.chunks,
+        groups=request.groups,
+        verified=result.verified,
+        errors=result.errors,
+        float_checked=result.float_checked,
+        repetitions_checked=result.repetitions_checked,
+        replicas_agree=result.replicas_agree,
+        predicted_s=cast(float, request.predicted_s),
+        **vars(_times(result.total)),
+        baseline_predicted_s=request.baseline_predicted_s,
+        baseline_s=baseline.median_s,
+        baseline_spread_s=baseline.spread_s,
+        baseline_samples_s=baseline.samples,
+        speedup=result.speedup,
+        steps=[
+            MeasuredStep(
+                instruction=step.name,
+                groups=step.groups,
+                predicted_s=cast(float, step.predicted_s),
+                **vars(_times(times)),
+            )
+            for step, times in zip(request.steps, result.steps, strict=True)
         ],
-    }
+    )
 
 
-def _times(times: Times) -> dict[str, Any]:
-    return {
-        "measured_s": times.median_s,
-        "spread_s": times.spread_s,
-        "samples_s": list(times.samples),
-    }
+def _times(times: Times) -> MeasuredTimes:
+    return MeasuredTimes(
+        measured_s=times.median_s, spread_s=times.spread_s, samples_s=times.samples
+    )
 
 
 # A run of a schedule, as plain data and as lines of text.
 
 
-def schedule_run_data(result: ScheduleResult, options: RunOptions) -> dict[str, Any]:
+def schedule_run_data(result: ScheduleResult, options: RunOptions) -> RunScheduleOutput:
     """The result of `run` for JSON; times in seconds, one per repetition (the slowest rank's)."""
     schedule = result.job.schedule
-    return {
-        "verified": result.verified,
-        "verdict": result.verdict or None,
-        "schedule": schedule.name,
-        "form": schedule.form,
-        "collective": schedule.contract.collective,
-        "in_place": schedule.in_place,
-        "steps_count": len(schedule.steps),
-        "payload_bytes": result.payload_bytes(options),
-        "fifo_depth": result.job.fifo_depth,
-        "errors": list(result.errors),
-        "float_checked": result.float_checked,
-        "repetitions_checked": result.repetitions_checked,
-        "interleavings": result.interleavings,
-        "measured_s": result.total.median_s,
-        "spread_s": result.total.spread_s,
-        "samples_s": list(result.total.samples),
-        "options": {
-            "backend": options.backend,
-            "device": options.device,
-            "dtype": _data_type(options),
-            "warmup": options.warmup,
-            "repeat": options.repeat,
-            "seed": options.seed,
-        },
-        "versions": {"p2smt": __version__, "platform": platform.platform()},
-        "ranks": list(result.machines),
-    }
+    return RunScheduleOutput(
+        verified=result.verified,
+        verdict=result.verdict or None,
+        schedule=schedule.name,
+        form=schedule.form,
+        collective=schedule.contract.collective,
+        in_place=schedule.in_place,
+        steps_count=len(schedule.steps),
+        payload_bytes=result.payload_bytes(options),
+        fifo_depth=result.job.fifo_depth,
+        errors=result.errors,
+        float_checked=result.float_checked,
+        repetitions_checked=result.repetitions_checked,
+        interleavings=result.interleavings,
+        **vars(_times(result.total)),
+        options=_how(options, _data_type(options)),
+        **vars(_ran_on(result.machines)),
+    )
 
 
 def _data_type(options: RunOptions) -> str:
@@ -213,50 +228,33 @@ def _speedups(result: RunResult) -> Iterator[str]:
 # A run of a redistribution, as plain data and as lines of text.
 
 
-def array_run_data(result: ArrayRunResult, options: RunOptions) -> dict[str, Any]:
+def array_run_data(result: ArrayRunResult, options: RunOptions) -> RunRedistributionOutput:
     """The result of `run` for JSON; times in seconds, one per repetition (the slowest rank's)."""
     job, frame = result.job, result.job.frame
-    return {
-        "verified": result.verified,
-        "mesh": mesh_text(frame.mesh),
-        "shape": list(frame.shape),
-        "dtype": frame.element.value,
-        "errors": list(result.errors),
-        "repetitions_checked": result.repetitions_checked,
-        "float_checked": result.float_checked,
-        "predicted_s": sum(job.predicted_s),
-        **_times_data(result.total),
-        "memory_bytes": result.memory_bytes,
-        "predicted_bytes": result.predicted_bytes,
-        "steps": [
-            {
-                "kind": step.kind.value,
-                "text": step.text(frame),
-                "predicted_s": predicted,
-                **_times_data(times),
-            }
+    return RunRedistributionOutput(
+        verified=result.verified,
+        mesh=mesh_text(frame.mesh),
+        shape=frame.shape,
+        dtype=frame.element.value,
+        errors=result.errors,
+        repetitions_checked=result.repetitions_checked,
+        float_checked=result.float_checked,
+        predicted_s=sum(job.predicted_s),
+        **vars(_times(result.total)),
+        memory_bytes=result.memory_bytes,
+        predicted_bytes=result.predicted_bytes,
+        steps=[
+            RunArrayStep(
+                kind=step.kind.value,
+                text=step.text(frame),
+                predicted_s=predicted,
+                **vars(_times(times)),
+            )
             for step, predicted, times in zip(job.steps, job.predicted_s, result.steps, strict=True)
         ],
-        "options": {
-            "backend": options.backend,
-            "device": options.device,
-            "dtype": frame.element.value,
-            "warmup": options.warmup,
-            "repeat": options.repeat,
-            "seed": options.seed,
-            "ranks_per_gpu": options.ranks_per_gpu,
-        },
-        "versions": {"p2smt": __version__, "platform": platform.platform()},
-        "ranks": list(result.machines),
-    }
-
-
-def _times_data(times: Times) -> dict[str, Any]:
-    return {
-        "measured_s": times.median_s,
-        "spread_s": times.spread_s,
-        "samples_s": list(times.samples),
-    }
+        options=_how_plan(options, frame.element.value),
+        **vars(_ran_on(result.machines)),
+    )
 
 
 def array_run_lines(result: ArrayRunResult, options: RunOptions) -> Iterator[str]:

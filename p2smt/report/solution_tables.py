@@ -435,16 +435,17 @@ def _placement(solution: Solution, best: Alternative, claim: PlacementClaim) -> 
         return
     what = "other placements" if claim.whole else "other placements met"
     where = "where latencies are no shorter further out"
-    if claim.never:
-        yield f"never better than this placement, {where}: {claim.never} of {claim.others} {what}"
+    if claim.never_better:
+        share = f"{claim.never_better} of {claim.others} {what}"
+        yield f"never better than this placement, {where}: {share}"
     else:
         yield f"of {claim.others} {what} none could be excluded, even {where}"
     sizes = dict(zip(solution.problem.axis_names, best.matrix or (), strict=True))
     for axis in claim.axes:
-        if claim.never:
+        if claim.never_better:
             row = ",".join(map(str, sizes[axis]))
             yield f"  {axis} as [{row}]: no placement that has it otherwise is ever better"
-    if claim.rivals and claim.never:
+    if claim.rivals and claim.never_better:
         shown = " ".join(matrix_text(one) for one in claim.rivals[:_SHOWN])
         more = f" and {len(claim.rivals) - _SHOWN} more" if len(claim.rivals) > _SHOWN else ""
         yield f"  not excluded: {shown}{more}"

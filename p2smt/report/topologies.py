@@ -14,6 +14,8 @@ from p2smt.cluster.link import ANY
 from p2smt.cluster.topology import Topology
 from p2smt.fabric.fabric import Fabric
 from p2smt.fabric.wiring import WiredNodes
+from p2smt.report.outputs.fabrics import FabricCapacity, TopologyFabricOutput
+from p2smt.report.outputs.lists import ImportedLevel, TopologyImportOutput
 from p2smt.report.tables import table
 from p2smt.report.text import printable
 from p2smt.units import exact_bandwidth, format_bandwidth, format_bytes, format_flops, format_time
@@ -156,18 +158,18 @@ def fabric_tables(fabric: Fabric) -> RenderableType:
     return Group(printable(head), *about, f"unit: {unit}", "", shared, *named, *sources)
 
 
-def fabric_data(fabric: Fabric) -> dict[str, object]:
+def fabric_data(fabric: Fabric) -> TopologyFabricOutput:
     """A fabric as JSON: bandwidths are exact, as fractions in text."""
-    return {
-        "name": fabric.name,
-        "ranks": fabric.ranks,
-        "unit": None if fabric.unit is None else exact_bandwidth(float(fabric.unit)),
-        "capacities": [{"name": c.name, "bandwidth": str(c.bandwidth)} for c in fabric.capacities],
-        "edges": [
-            {"source": e.source, "target": e.target, "loads": list(e.loads)} for e in fabric.edges
+    return TopologyFabricOutput(
+        name=fabric.name,
+        ranks=fabric.ranks,
+        unit=None if fabric.unit is None else exact_bandwidth(float(fabric.unit)),
+        capacities=[
+            FabricCapacity(name=c.name, bandwidth=str(c.bandwidth)) for c in fabric.capacities
         ],
-        "symmetries": [list(image) for image in fabric.symmetries],
-    }
+        edges=fabric.edges,
+        symmetries=fabric.symmetries,
+    )
 
 
 def _cycles(image: Sequence[int]) -> str:
@@ -192,25 +194,25 @@ def _rate(unit: Fraction | None, units: Fraction) -> str:
 # Imported topologies as data.
 
 
-def import_data(topology: Topology, lost: Sequence[str]) -> dict[str, object]:
+def import_data(topology: Topology, lost: Sequence[str]) -> TopologyImportOutput:
     """A topology, and what was left out or filled in, as JSON data."""
     hosts = topology.hosts
     assumed = hosts.assumed if hosts else ()
     levels = [
-        {
-            "name": level.name,
-            "size": level.size,
-            "ports": level.link.ports,
-            "bandwidth_bytes_per_s": level.link.nominal_bytes_per_s,
-            "assumed": level.name in assumed,
-        }
+        ImportedLevel(
+            name=level.name,
+            size=level.size,
+            ports=level.link.ports,
+            bandwidth_bytes_per_s=level.link.nominal_bytes_per_s,
+            assumed=level.name in assumed,
+        )
         for level in topology.levels
     ]
-    return {
-        "levels": levels,
-        "hosts": list(hosts.names) if hosts else [],
-        "left_out": list(hosts.left_out) if hosts else [],
-        "lost": list(lost),
-        "devices": topology.installed,
-        "topology": dump_topology(topology),
-    }
+    return TopologyImportOutput(
+        levels=levels,
+        hosts=hosts.names if hosts else (),
+        left_out=hosts.left_out if hosts else (),
+        lost=lost,
+        devices=topology.installed,
+        topology=dump_topology(topology),
+    )

@@ -11,13 +11,22 @@ from pydantic import Field
 from p2smt.cluster.file_model import TopologyModel, dump_topology
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
+from p2smt.files.plain import to_plain
 from p2smt.files.validation import StrictModel, validated
 from p2smt.plans.file import MAX_PLAN_BYTES
 from p2smt.plans.file import REDISTRIBUTION as KIND
-from p2smt.plans.file_model import AxisModel, Bytes, Count, DeviceNumber, Load, Seconds, StatusName
-from p2smt.plans.solution import timed_step
+from p2smt.plans.file_model import (
+    AxisModel,
+    Bytes,
+    Count,
+    DeviceNumber,
+    Load,
+    PlanSearchModel,
+    Seconds,
+    StatusName,
+)
+from p2smt.plans.solution import search_data, timed_step
 from p2smt.resharding.plan import RedistributionPlan
-from p2smt.resharding.states import ArrayState
 from p2smt.resharding.steps import StepKind, needed_bytes
 from p2smt.resharding.types import MAX_DIMENSIONS, ArrayType, ElementType, Uneven, layout_text
 
@@ -45,7 +54,7 @@ def redistribution_plan_data(plan: RedistributionPlan) -> dict[str, Any]:
         "memory": asdict(plan.memory),
         "max_steps": plan.max_steps,
         "levels_only": plan.levels_only,
-        "limits": _limits_data(plan),
+        "limits": search_data(plan.stats.solver, plan.limits),
         "status": plan.status.value,
         "objective_s": plan.objective_s,
         "bound_s": plan.bound_s,
@@ -69,16 +78,6 @@ def _types_data(source: ArrayType, target: ArrayType) -> dict[str, Any]:
     }
 
 
-def _limits_data(plan: RedistributionPlan) -> dict[str, Any]:
-    limits = plan.limits
-    return {
-        "solver": plan.stats.solver,
-        "time_limit_s": limits.time_limit_s,
-        "seed": limits.seed,
-        "workers": limits.workers,
-    }
-
-
 def _step_data(plan: RedistributionPlan, number: int) -> dict[str, Any]:
     planned, frame = plan.steps[number], plan.frame
     step, kept = planned.step, plan.memory.keep_source
@@ -87,19 +86,13 @@ def _step_data(plan: RedistributionPlan, number: int) -> dict[str, Any]:
     return {
         "kind": step.kind.value,
         "text": step.text(frame),
-        "after": state_data(step.after),
+        "after": to_plain(step.after),
         "groups": list(map(list, step.groups(frame))),
         "sources": list(planned.sources),
         "payload_bytes": planned.time.payload_bytes,
         "step_bytes": needed_bytes(frame, plan.array_steps, number, kept),
         **timed,
     }
-
-
-def state_data(state: ArrayState) -> dict[str, Any]:
-    """A state as plain data."""
-    dims = [list(dim) for dim in state.dims]
-    return {"dims": dims, "partial": list(state.partial), "order": state.order}
 
 
 def is_redistribution(path: str) -> bool:
@@ -188,15 +181,6 @@ class MemoryModel(StrictModel):
     keep_source: bool
 
 
-class ArraySearchModel(StrictModel):
-    """How the plan was sought; ``time_limit_s`` null: without a limit."""
-
-    solver: Annotated[str, Field(min_length=1)]
-    time_limit_s: Seconds | None
-    seed: Annotated[int, Field(ge=0, lt=2**31)]
-    workers: Annotated[int, Field(ge=1, lt=2**31)]
-
-
 class RedistributionModel(StrictModel):
     """The plan of a redistribution.  Devices are numbered in hierarchy order of the topology.
 
@@ -221,7 +205,7 @@ class RedistributionModel(StrictModel):
     memory: MemoryModel
     max_steps: Count | None
     levels_only: bool
-    limits: ArraySearchModel
+    limits: PlanSearchModel
     status: StatusName
     objective_s: Seconds
     bound_s: Seconds

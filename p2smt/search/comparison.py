@@ -16,7 +16,7 @@ from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.bounds import single_time
 from p2smt.cost.loads.level_use import FloatArray
 from p2smt.cost.loads.uplink_loads import crossings
-from p2smt.cost.regime import regime
+from p2smt.cost.regime import Decisive, regime
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError, did_you_mean
 from p2smt.parallelism.placement import IntArray, Placement, default_ranks
@@ -182,18 +182,6 @@ def _over(value_s: float, least_s: float | None) -> float | None:
 
 
 # What a rank order costs with one collective per request, and what decides it.
-
-
-@dataclass(frozen=True, slots=True)
-class Decisive:
-    """What decides the time of a request: the largest part of it (``regime``), and the link that
-    bounds it: its level, the switch or host whose uplink it is where these have names and
-    connections tell it (those of rings, sends and all-to-alls), and its load in one direction."""
-
-    regime: str | None
-    level: str | None
-    owner: str | None
-    load_bytes: float
 
 
 @dataclass(frozen=True, slots=True)

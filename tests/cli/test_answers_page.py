@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.report.schemas.catalogue import schema_of
+from p2smt.report.outputs.catalogue import schema_of
 from tests.cli.tools import cli
 
 PAGE = (Path(__file__).parents[2] / "docs" / "answers.md").read_text(encoding="utf-8")

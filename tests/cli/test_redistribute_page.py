@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from p2smt.report.schemas.catalogue import schema_of
+from p2smt.report.outputs.catalogue import schema_of
 from p2smt.resharding.states import ArrayState
 from p2smt.resharding.steps import (
     AllGather,

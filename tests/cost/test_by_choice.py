@@ -16,6 +16,7 @@ from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Objective, Problem
 from p2smt.plans.solution import ProgramGain, Solution
 from p2smt.report.costs.request_table import choice_lines
+from p2smt.report.outputs.shape import json_of
 from p2smt.report.solution_data import solution_data
 from p2smt.search.gain import single_of
 from tests.cli.tools import cli
@@ -142,7 +143,7 @@ def test_an_answer_names_what_its_programs_do_not_gain(preset: str) -> None:
     assert "(NCCL_ALGO=" in line
     assert f": its rule chooses {here.fixed_time(ALL_REDUCE, size).algorithm} " in line
     assert line in " ".join(text_of(found).split())
-    data = solution_data(found)
+    data = json_of(solution_data(found))
     assert data["program_gain"] == gain.over_singles > 0
     assert data["gain_by_choice"] == gain.by_choice > 0
     (named,) = data["named_algorithms"]
@@ -182,7 +183,7 @@ def test_only_what_lowers_the_largest_request_is_named() -> None:
     found, largest = with_small("same", "max")
     assert largest.named == gain.named[:1]
     assert largest.named_s == 3 * largest.named[0][1].cheapest.seconds
-    assert len(solution_data(found)["named_algorithms"]) == 1
+    assert len(json_of(solution_data(found))["named_algorithms"]) == 1
 
 
 def test_gains_of_several_requests_are_over_single_collectives() -> None:

@@ -17,6 +17,7 @@ from p2smt.parallelism.request import Problem
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.problem import plan_problem
 from p2smt.plans.solution import Solution, rank_alternative
+from p2smt.report.outputs.shape import json_of
 from p2smt.report.solution_data import solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.report.tables import console
@@ -113,7 +114,7 @@ def test_it_is_shown(asked: Problem) -> None:
     with screen.capture() as captured:
         screen.print(solution_tables(found))
     assert "no matrix expresses this order" in captured.get()
-    (listed,) = solution_data(found)["alternatives"]
+    (listed,) = json_of(solution_data(found))["alternatives"]
     assert (listed["matrix"], listed["ranks"]) == (None, list(range(36)))
 
 

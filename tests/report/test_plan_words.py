@@ -11,6 +11,7 @@ from p2smt.api.efficiencies import efficiency_of
 from p2smt.api.planning import plan
 from p2smt.api.workload import estimate
 from p2smt.cluster.file import parse_topology
+from p2smt.report.outputs.shape import json_of
 from p2smt.report.training.estimate_data import planned_data
 from p2smt.report.training.plan_tables import best_line, best_table, near_lines
 from p2smt.report.training.words import efficiency_lines
@@ -92,7 +93,7 @@ def test_the_proof_says_what_it_rests_on(prices: Prices, said: str, names: list[
     )
     found = plan(question)
     assert said in found.answer.proof()
-    assert planned_data(found)["basis"] == names
+    assert json_of(planned_data(found))["basis"] == names
 
 
 @pytest.mark.parametrize(("within", "words"), [(10.0, "1000 %"), (0.05, "5 %"), (0.0123, "1.23 %")])

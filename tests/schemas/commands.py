@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from p2smt.report.schemas.catalogue import OUTPUTS
+from p2smt.report.outputs.catalogue import OUTPUTS
 from tests.cli.tools import EVERY_KIND
 
 SYMBOLIC = Path(__file__).parent.parent / "schedules" / "symbolic"

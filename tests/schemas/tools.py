@@ -9,7 +9,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 
-from p2smt.report.schemas.catalogue import schema_of
+from p2smt.report.outputs.catalogue import schema_of
 
 
 @cache

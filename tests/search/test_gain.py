@@ -15,6 +15,7 @@ from p2smt.cost.accuracy import system_name
 from p2smt.parallelism.request import Problem
 from p2smt.parallelism.side_constraints import parse_rule
 from p2smt.plans.solution import Accuracy, Gain, Solution
+from p2smt.report.outputs.shape import json_of
 from p2smt.report.solution_data import solution_data
 from p2smt.search import gain
 from tests.search.solve.test_without_proof import text_of
@@ -76,7 +77,7 @@ def test_the_gain_is_the_default_layout_over_the_answer(publish: Publish) -> Non
     assert found.default is not None
     over = found.default.objective_s / found.best.objective_s - 1
     assert gain_of(found).over_default == over > 1
-    data = solution_data(found)
+    data = json_of(solution_data(found))
     assert (data["gain"], data["gain_measurable"]) == (over, True)
     assert SENTENCE not in text_of(found)
     assert f"gain {100 * over:.3g} % over the default layout, while predictions" in text_of(found)
@@ -92,7 +93,7 @@ def test_a_gain_below_the_error_is_none(publish: Publish, part: float, measurabl
     assert gain_of(found).accuracy.error == pytest.approx(part * over)
     assert (SENTENCE in text_of(found)) is not measurable
     assert f"{CLUSTER.library_name} on this system are off by" in text_of(found)
-    assert solution_data(found)["gain_measurable"] is measurable
+    assert json_of(solution_data(found))["gain_measurable"] is measurable
 
 
 def test_the_larger_error_of_the_two_counts(publish: Publish) -> None:
@@ -110,7 +111,7 @@ def test_one_error_in_sample_is_all_in_sample(publish: Publish) -> None:
         publish(inside=(inside,), across=(across,))
         found = heavy()
         assert gain_of(found).accuracy.basis is basis
-        assert solution_data(found)["accuracy_basis"] == basis.value
+        assert json_of(solution_data(found))["accuracy_basis"] == basis.value
         assert f"are off by 10 % ({basis.value})" in text_of(found)
     publish(inside=(seen,), across=(replace(out, error=0.5),))
     assert gain_of(solved(asked("dp=64MiB", "tp=1MiB"))).accuracy.basis is Basis.IN_SAMPLE
@@ -180,7 +181,7 @@ def test_of_the_largest_request_all_steps_count(publish: Publish) -> None:
 
 def says_unknown(found: Solution, why: str) -> None:
     """The gain has no verdict, and the text and the JSON say why."""
-    data = solution_data(found)
+    data = json_of(solution_data(found))
     assert gain_of(found).measurable is None
     assert (data["gain_measurable"], data["accuracy"], data["accuracy_basis"]) == (None,) * 3
     assert data["accuracy_unknown"].startswith(why)
@@ -273,7 +274,7 @@ def test_an_answer_that_is_slower_says_by_how_much(publish: Publish) -> None:
     shown = f"{100 * slower:.3g}" if slower < 9.995 else f"{100 * slower:.0f}"
     assert f"no gain: {shown} % slower than the default layout" in text_of(found)
     assert " 0 % over" not in text_of(found)
-    assert solution_data(found)["gain"] == pytest.approx(1 / (1 + slower) - 1)
+    assert json_of(solution_data(found))["gain"] == pytest.approx(1 / (1 + slower) - 1)
 
 
 def test_of_the_largest_request_only_its_own_error_counts(publish: Publish) -> None:
@@ -292,8 +293,8 @@ def test_without_an_answer_nothing_is_gained() -> None:
     both = tuple(parse_rule(f"{name} within node", True, *names) for name in names[0])
     found = solved(replace(asked("dp=1MiB"), rules=both))
     assert found.gain is None
-    assert solution_data(found)["gain"] is None
-    assert solution_data(found)["named_algorithms"] == []
+    assert json_of(solution_data(found))["gain"] is None
+    assert json_of(solution_data(found))["named_algorithms"] == []
 
 
 def test_an_accuracy_that_is_not_known_has_no_error() -> None:

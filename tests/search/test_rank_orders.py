@@ -21,6 +21,7 @@ from p2smt.plans.check.plan import check_plan
 from p2smt.plans.check.restrictions import broken_by_singles
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.solution import ProofStatus
+from p2smt.report.outputs.shape import json_of
 from p2smt.report.solution_data import solution_data
 from p2smt.result import SearchLimits, Status
 from p2smt.search.one_request import single_answer
@@ -51,7 +52,7 @@ def test_a_faster_default_that_no_matrix_expresses_is_the_answer() -> None:
     second = found.alternatives[1]
     least_s = min(cost for cost, _ in brute_force(unequal(max_length=3)))
     assert second.objective_s == pytest.approx(least_s, rel=1e-9)
-    data = solution_data(found)
+    data = json_of(solution_data(found))
     assert data["faster_layouts"] == []
     assert (data["bound_s"], data["physical_bound_s"]) == (None, None)
     assert (data["plan"]["bound_s"], data["plan"]["physical_bound_s"]) == (0.0, 0.0)
@@ -186,7 +187,7 @@ def test_the_default_matrix_is_no_answer_where_a_rule_excludes_it() -> None:
         assert found.best.matrix is not None
         assert found.best.matrix[1][0] > 1
         assert "but the restrictions exclude it" in text_of(found)
-        assert solution_data(found)["faster_layouts"] == ["default"]
+        assert json_of(solution_data(found))["faster_layouts"] == ["default"]
 
 
 def test_a_given_order_that_no_matrix_expresses_is_no_answer() -> None:
@@ -196,5 +197,5 @@ def test_a_given_order_that_no_matrix_expresses_is_no_answer() -> None:
     assert found.compared is not None
     assert found.compared.matrix is None
     assert found.alternatives == p2smt.solve(question).alternatives
-    assert solution_data(found)["faster_layouts"] == ["given"]
+    assert json_of(solution_data(found))["faster_layouts"] == ["given"]
     assert "but no matrix expresses it, and of such orders only the default" in text_of(found)

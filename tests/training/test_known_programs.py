@@ -19,6 +19,7 @@ from p2smt.cluster.file import parse_topology
 from p2smt.collectives.names import RequestKind
 from p2smt.parallelism.request import Request
 from p2smt.plans.file_model import PlanModel
+from p2smt.report.outputs.shape import json_of
 from p2smt.report.training.estimate_data import planned_data
 from p2smt.result import Status
 from p2smt.search.solve import solve
@@ -130,7 +131,7 @@ def test_after_an_interrupt_no_programs_are_sought(
     monkeypatch.setattr(plans, "solve", refuse)
     found = plan(question())
     assert found.interrupted
-    assert planned_data(found)["interrupted"] is True
+    assert json_of(planned_data(found))["interrupted"] is True
     assert _finish(found, None, None, as_json=False) == INTERRUPTED
     assert "\ninterrupted: the best found so far\n" in capsys.readouterr().out
 

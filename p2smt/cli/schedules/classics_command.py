@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -11,6 +11,7 @@ from p2smt.cli.parameters import Text, Texts, argument, opened, option
 from p2smt.cli.schedules.schedule_options import SIZES
 
 if TYPE_CHECKING:
+    from p2smt.report.outputs.lists import ClassicOutput, ListedClassic
     from p2smt.schedules.classics import Classic, Value
     from p2smt.schedules.model import Schedule
 
@@ -28,6 +29,7 @@ def classics(
     """List the classic algorithms, or write one as a schedule."""
     from p2smt.cli.output import print_json
     from p2smt.errors import InputError
+    from p2smt.report.outputs.lists import ClassicsOutput
     from p2smt.schedules.classics import CLASSICS
 
     if name is not None:
@@ -35,7 +37,7 @@ def classics(
     if output is not None or sizes or force:
         raise InputError("an output file", "needs the name of an algorithm", "name one")
     if json:
-        print_json({"classics": [_data(classic) for classic in CLASSICS.values()]})
+        print_json(ClassicsOutput(classics=[_listed(classic) for classic in CLASSICS.values()]))
     else:
         _list(list(CLASSICS.values()))
     return 0
@@ -67,22 +69,23 @@ def _make(
     return 0
 
 
-def _made(schedule: Schedule, output: str | None) -> dict[str, Any]:
+def _made(schedule: Schedule, output: str | None) -> ClassicOutput:
     """What was made: where it was written, or the schedule file itself as data."""
     from p2smt.files.yaml_text import load_yaml_lines
+    from p2smt.report.outputs.lists import ClassicOutput
     from p2smt.schedules.language.write import dump_schedule
 
     data = None
     if output is None:
         text = dump_schedule(schedule)
         data, _ = load_yaml_lines(text, f"schedule {schedule.name}", len(text))
-    return {
-        "name": schedule.name,
-        "ranks": schedule.ranks,
-        "steps": len(schedule.steps),
-        "output": output,
-        "schedule": data,
-    }
+    return ClassicOutput(
+        name=schedule.name,
+        ranks=schedule.ranks,
+        steps=len(schedule.steps),
+        output=output,
+        schedule=cast("dict[str, Any] | None", data),
+    )
 
 
 def _value(name: str, text: str) -> Value:
@@ -95,14 +98,16 @@ def _value(name: str, text: str) -> Value:
     return numbers[0] if len(numbers) == 1 and name != "dims" else tuple(numbers)
 
 
-def _data(classic: Classic) -> dict[str, Any]:
-    return {
-        "name": classic.name,
-        "collective": classic.collective,
-        "ranks": classic.sizes,
-        "parameters": dict(classic.parameters),
-        "summary": classic.summary,
-    }
+def _listed(classic: Classic) -> ListedClassic:
+    from p2smt.report.outputs.lists import ListedClassic
+
+    return ListedClassic(
+        name=classic.name,
+        collective=classic.collective,
+        ranks=classic.sizes,
+        parameters=classic.parameters,
+        summary=classic.summary,
+    )
 
 
 def _list(found: list[Classic]) -> None:

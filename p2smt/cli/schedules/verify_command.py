@@ -321,7 +321,7 @@ def verify_schedule(
     """Check a schedule in every interleaving."""
     from p2smt.cluster.allocation import unstated_levels
     from p2smt.interop.schedule_files import read_schedule, runnable
-    from p2smt.report.schedules.schedule_data import cost_data, repair_data, schedule_data, wrapped
+    from p2smt.report.schedules.schedule_data import schedule_data, wrapped
     from p2smt.report.text import no_time_line
     from p2smt.schedules.verify.verify import verify
 
@@ -338,10 +338,8 @@ def verify_schedule(
     if asked.trace is not None:
         _write_trace(asked.trace, schedule, report, cost)
     if json:
-        data = schedule_data(schedule, report, runs)
-        data |= {} if search is None else {"fix": repair_data(schedule, search)}
-        data |= {"notes": [no_time_line(untimed)]} if untimed else {}
-        print_json(data | ({} if cost is None else {"cost": cost_data(schedule, cost)}))
+        notes = [no_time_line(untimed)] if untimed else None
+        print_json(schedule_data(schedule, report, runs, search=search, cost=cost, notes=notes))
     else:
         _show(schedule, report, runs, search, cost, asked=wanted is not None)
         for line in wrapped([no_time_line(untimed)] if untimed else ()):

@@ -9,6 +9,7 @@ from typing import Any, assert_never
 
 from p2smt.errors import InputError, did_you_mean
 from p2smt.files.json_text import parse_json
+from p2smt.files.plain import to_plain
 from p2smt.files.validation import validated
 from p2smt.parallel_search.journal.file_model import (
     JOURNAL_VERSION,
@@ -78,7 +79,7 @@ def _data(record: JournalRecord, at_s: float) -> dict[str, Any]:
         case Continuation(options, versions):
             data = {"record": "continued", "options": options, "versions": dict(versions)}
         case Member():
-            data = {"record": "incumbent", "member": _member_data(record)}
+            data = {"record": "incumbent", "member": to_plain(record)}
         case Closure():
             data = _closure_data(record)
         case _:
@@ -87,24 +88,8 @@ def _data(record: JournalRecord, at_s: float) -> dict[str, Any]:
 
 
 def _closure_data(one: Closure) -> dict[str, Any]:
-    data = {
-        "record": "closed",
-        "cube": list(one.cube.path),
-        "verdict": one.verdict.value,
-        "bound": one.bound,
-        "best": [_member_data(member) for member in one.best],
-        "by_formula": one.by_formula,
-        "count": one.count,
-        "digest": one.digest,
-        "seed": one.seed,
-        "seconds": one.seconds,
-        "worker": one.worker,
-    }
-    return data | ({"deaths": one.deaths} if one.deaths else {})
-
-
-def _member_data(member: Member) -> dict[str, Any]:
-    return {"value": member.value, "tie": list(member.tie), "witness": member.witness}
+    data: dict[str, Any] = {"record": "closed", **to_plain(one), "cube": list(one.cube.path)}
+    return data if one.deaths else {key: data[key] for key in data if key != "deaths"}
 
 
 def _paths(cubes: Sequence[Cube]) -> list[list[str]]:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from p2smt.errors import InputError
 from p2smt.files.json_text import read_json
+from p2smt.files.plain import to_plain
 from p2smt.files.validation import StrictModel, validated
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
 from p2smt.plans.crossings.certificate import (
@@ -114,31 +115,15 @@ def least_set_data(found: LeastSet) -> dict[str, Any]:
         "max_length": setting.max_length,
         "calls": setting.calls,
         "unknowns": list(setting.unknowns),
-        "costs": [_cost_data(one) for one in found.costs],
+        "costs": [
+            {"programs": list(map(str, one.programs)), **to_plain(one.cost)} for one in found.costs
+        ],
         "members": list(found.members),
-        "exclusions": [_exclusion_data(one) for one in found.exclusions],
-        "needed": [{"point": _texts(one.point), "best": list(one.best)} for one in found.needed],
+        "exclusions": [
+            {"excluded": one.excluded, **to_plain(one.refutation)} for one in found.exclusions
+        ],
+        "needed": to_plain(found.needed),
     }
-
-
-def _cost_data(one: EqualPrograms) -> dict[str, Any]:
-    return {
-        "programs": list(map(str, one.programs)),
-        "fixed": _texts(one.cost.fixed),
-        "maxima": list(map(_texts, one.cost.maxima)),
-    }
-
-
-def _exclusion_data(one: Exclusion) -> dict[str, Any]:
-    cases = [
-        {"weights": _texts(case.weights), "shares": list(map(_texts, case.shares))}
-        for case in one.refutation.cases
-    ]
-    return {"excluded": one.excluded, "by": list(one.refutation.by), "cases": cases}
-
-
-def _texts(numbers: Coefficients) -> list[str]:
-    return list(map(str, numbers))
 
 
 def is_least_set(path: str) -> bool:

@@ -21,6 +21,22 @@ from p2smt.report.costs.request_table import (
     request_table,
     shown_steps,
 )
+from p2smt.report.outputs.costs import (
+    CostBySize,
+    CostedPrograms,
+    CostedRequest,
+    CostedRequests,
+    CostedStep,
+    CostOfPrograms,
+    CostOfRequest,
+    CostOfRequests,
+    CostOutput,
+    CostPlanOutput,
+    PlannedRequest,
+    ProgramsOfSize,
+    RequestOfSize,
+    RequestsOfSize,
+)
 from p2smt.report.tables import bound_text, gap, table
 from p2smt.units import format_time
 
@@ -79,50 +95,71 @@ def _parts(answer: RequestAnswer, topology: Topology) -> Iterator[str]:
 # The cost of requests and programs as plain data for ``--json``.
 
 
-def cost_data(problem: Problem, candidates: Sequence[Alternative]) -> dict[str, Any]:
+def cost_data(problem: Problem, candidates: Sequence[Alternative]) -> CostOutput:
     """Of one request with one program its own fields, with several a list ``programs`` of those;
     of several requests a list ``requests``, and the objective."""
+    match found := _costed(problem, candidates):
+        case CostedRequest():
+            return CostOfRequest(**vars(found))
+        case CostedPrograms():
+            return CostOfPrograms(**vars(found))
+        case CostedRequests():
+            return CostOfRequests(**vars(found))
+
+
+def _costed(
+    problem: Problem, candidates: Sequence[Alternative]
+) -> CostedRequest | CostedPrograms | CostedRequests:
     if len(problem.requests) > 1:
         (found,) = candidates
         requests = [request_data(answer, problem.topology) for answer in found.requests]
-        return {"objective_s": found.objective_s, "requests": requests}
+        return CostedRequests(objective_s=found.objective_s, requests=requests)
     programs = [request_data(found.requests[0], problem.topology) for found in candidates]
-    return programs[0] if len(programs) == 1 else {"programs": programs}
+    return programs[0] if len(programs) == 1 else CostedPrograms(programs=programs)
 
 
-def sweep_data(sweep: Sweep) -> dict[str, Any]:
+def sweep_data(sweep: Sweep) -> CostBySize:
     """Per size: its bytes, and the fields that the command gives for it alone."""
-    return {
-        "sizes": [
-            {"bytes": size, **cost_data(sweep.problem, at)}
-            for size, at in zip(sweep.sizes, sweep.by_size, strict=True)
-        ]
-    }
+    pairs = zip(sweep.sizes, sweep.by_size, strict=True)
+    found: list[Any] = [_of_size(size, _costed(sweep.problem, at)) for size, at in pairs]
+    return CostBySize(sizes=found)
 
 
-def request_data(answer: RequestAnswer, topology: Topology) -> dict[str, Any]:
+def _of_size(
+    size: int, found: CostedRequest | CostedPrograms | CostedRequests
+) -> RequestOfSize | ProgramsOfSize | RequestsOfSize:
+    match found:
+        case CostedRequest():
+            return RequestOfSize(**vars(found))
+        case CostedPrograms():
+            return ProgramsOfSize(bytes=size, **vars(found))
+        case CostedRequests():
+            return RequestsOfSize(bytes=size, **vars(found))
+
+
+def request_data(answer: RequestAnswer, topology: Topology) -> CostedRequest:
     """One request: of one execution ``seconds``, per iteration ``total_s``, of one chunk the steps.
 
     ``program`` is None where there is one fixed step, or nothing to do; ``regime`` is what decides
     its time (:mod:`p2smt.cost.regime`), None where it takes none.
     """
     request = answer.request
-    return {
-        "kind": request.kind.value,
-        "axes": list(request.axes),
-        "bytes": request.payload_bytes,
-        "times": request.times,
-        "total_s": answer.total_s,
-        "program": None if answer.program is None else str(answer.program),
-        "chunks": answer.chunks,
-        "seconds": answer.seconds,
-        "single_collective_s": answer.single_s,
-        "algorithm_bound_s": answer.bound_s,
-        "physical_bound_s": answer.physical_bound_s,
-        "regime": regime(topology, answer.steps, answer.chunks),
-        "checked": answer.checked,
-        "steps": timed_steps(answer),
-    }
+    return CostedRequest(
+        kind=request.kind,
+        axes=request.axes,
+        bytes=request.payload_bytes,
+        times=request.times,
+        total_s=answer.total_s,
+        program=None if answer.program is None else str(answer.program),
+        chunks=answer.chunks,
+        seconds=answer.seconds,
+        single_collective_s=answer.single_s,
+        algorithm_bound_s=answer.bound_s,
+        physical_bound_s=answer.physical_bound_s,
+        regime=regime(topology, answer.steps, answer.chunks),
+        checked=answer.checked,
+        steps=[CostedStep(**step) for step in timed_steps(answer)],
+    )
 
 
 # What `cost` tells a person about a plan file.
@@ -153,24 +190,37 @@ def _headline(plan: AnyPlan) -> Iterator[str]:
     yield peak_line(plan.peak_bytes)
 
 
-def plan_requests(plan: AnyPlan, report: PlanReport) -> list[dict[str, Any]]:
+def plan_requests(plan: AnyPlan, report: PlanReport) -> list[PlannedRequest]:
     """Its requests with the fields that `cost` gives of any request; without times none."""
     if report.unstated:
         return []
     return list(map(_request, plan.requests, report.regimes, report.checked_on))
 
 
-def _request(model: RequestModel, decides: str | None, checked: str) -> dict[str, Any]:
-    keys = ("program", "chunks", "seconds", "single_collective_s", "physical_bound_s")
-    return {
-        "kind": model.kind.value,
-        "axes": model.axes,
-        "bytes": model.bytes,
-        "times": model.times,
-        "total_s": model.times * told(model.seconds),
-        **{key: getattr(model, key) for key in keys},
-        "algorithm_bound_s": model.bound_s,
-        "regime": decides,
-        "checked": checked,
-        "steps": [{key: getattr(s, key) for key in TIMED_STEP} for s in model.steps],
-    }
+def plan_cost_data(plan: AnyPlan | None, report: PlanReport) -> CostPlanOutput:
+    """The verdict on a plan, and the requests of a valid one."""
+    from p2smt.report.plan_data import report_data
+
+    verdict = vars(report_data(report)) | {"proof": None}
+    requests = [] if plan is None else plan_requests(plan, report)
+    return CostPlanOutput(**verdict, requests=requests)
+
+
+def _request(model: RequestModel, decides: str | None, checked: str) -> PlannedRequest:
+    steps = ({key: getattr(step, key) for key in TIMED_STEP} for step in model.steps)
+    return PlannedRequest(
+        kind=model.kind,
+        axes=model.axes,
+        bytes=model.bytes,
+        times=model.times,
+        total_s=model.times * told(model.seconds),
+        program=model.program,
+        chunks=model.chunks,
+        seconds=told(model.seconds),
+        single_collective_s=told(model.single_collective_s),
+        algorithm_bound_s=told(model.bound_s),
+        physical_bound_s=told(model.physical_bound_s),
+        regime=decides,
+        checked=checked,
+        steps=[CostedStep(**step) for step in steps],
+    )

@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from p2smt.cost.symbolic.form import (
-    ChosenCell,
     CostForm,
     FillTerm,
     FormCell,
@@ -20,6 +18,18 @@ from p2smt.cost.symbolic.form import (
 )
 from p2smt.cost.symbolic.steps import numbers_of
 from p2smt.plans.given_program import PlacedProgram
+from p2smt.report.outputs.symbolic import (
+    AnyFormPart,
+    ChoicePart,
+    FillPart,
+    FormCellPart,
+    FormPart,
+    NumbersPart,
+    SymbolicOutput,
+    SymbolicRequest,
+    SymbolicStepPart,
+    SymbolicWayPart,
+)
 from p2smt.units import format_bytes
 
 _AT_MOST = r"\le"
@@ -221,88 +231,77 @@ def latex_number(number: Fraction) -> str:
     return rf"\frac{{{number.numerator}}}{{{number.denominator}}}"
 
 
-def symbolic_data(found: Sequence[PricedInSymbols]) -> dict[str, Any]:
-    """The costs as data: rationals as texts such as ``31/16``."""
-    levels = found[0].cost.levels if found else ()
-    return {
-        "levels": list(levels),
-        "numbers": numbers_data(numbers_of(found[0].placed.scene.topology)) if found else None,
-        "requests": [_request_data(one) for one in found],
-    }
+def symbolic_data(found: Sequence[PricedInSymbols]) -> SymbolicOutput:
+    """The costs as data."""
+    return SymbolicOutput(
+        levels=found[0].cost.levels if found else (),
+        numbers=numbers_data(numbers_of(found[0].placed.scene.topology)) if found else None,
+        requests=[_request_data(one) for one in found],
+    )
 
 
-def _request_data(one: PricedInSymbols) -> dict[str, Any]:
+def _request_data(one: PricedInSymbols) -> SymbolicRequest:
     request, program, cost = one.placed.request, one.placed.program, one.cost
     form = cost.form()
-    return {
-        "kind": request.kind.value,
-        "axes": list(request.axes),
-        "program": None if program is None else str(program),
-        "steps": [_step_data(step) for step in cost.steps],
-        "form": None if form is None else any_form_data(form),
-        "cells": [_cell_data(cell, cost.levels) for cell in cost.cells()] if cost.chosen else [],
-        "text": cost_text(cost),
-        "latex": cost_latex(cost),
-    }
+    return SymbolicRequest(
+        kind=request.kind,
+        axes=request.axes,
+        program=None if program is None else str(program),
+        steps=[_step_data(step) for step in cost.steps],
+        form=None if form is None else any_form_data(form),
+        cells=[_cell_data(cell, cost.levels) for cell in cost.cells()] if cost.chosen else [],
+        text=cost_text(cost),
+        latex=cost_latex(cost),
+    )
 
 
-def _step_data(step: SymbolicStep) -> dict[str, Any]:
-    return {
-        "instruction": step.text,
-        "ways": [
-            {
-                "algorithm": way.algorithm,
-                "protocol": way.protocol,
-                "calls": str(way.calls),
-                "latency": list(map(str, way.latency)),
-                "loads": list(map(str, way.loads)),
-                "fill": None if way.fill is None else _fill_data(way.fill),
-            }
+def _step_data(step: SymbolicStep) -> SymbolicStepPart:
+    return SymbolicStepPart(
+        instruction=step.text,
+        ways=[
+            SymbolicWayPart(
+                algorithm=way.algorithm,
+                protocol=way.protocol,
+                calls=way.calls,
+                latency=way.latency,
+                loads=way.loads,
+                fill=None if way.fill is None else _fill_data(way.fill),
+            )
             for way in step.ways
         ],
-        "choice": [{**_span(cell), "way": cell.way} for cell in step.choice],
-    }
+        choice=[
+            ChoicePart(low=cell.low, high=cell.high, below=cell.below, way=cell.way)
+            for cell in step.choice
+        ],
+    )
 
 
-def _cell_data(cell: FormCell, levels: Sequence[str]) -> dict[str, Any]:
+def _cell_data(cell: FormCell, levels: Sequence[str]) -> FormCellPart:
     (form,) = cell.forms
-    return {
-        **_span(cell),
-        "form": any_form_data(form),
-        "ways": [f"{way.algorithm} {way.protocol}" for way in cell.ways[0]],
-        "text": form_text(form, levels),
-        "latex": form_latex(form, levels),
-    }
+    return FormCellPart(
+        low=cell.low,
+        high=cell.high,
+        below=cell.below,
+        form=any_form_data(form),
+        ways=[f"{way.algorithm} {way.protocol}" for way in cell.ways[0]],
+        text=form_text(form, levels),
+        latex=form_latex(form, levels),
+    )
 
 
-def _span(cell: FormCell | ChosenCell) -> dict[str, Any]:
-    high = None if cell.high is None else str(cell.high)
-    return {"low": str(cell.low), "high": high, "below": cell.below}
-
-
-def form_data(form: CostForm) -> dict[str, Any]:
+def form_data(form: CostForm) -> FormPart:
     """A form of whole calls and nothing pipelined as data."""
-    return {
-        "calls": int(form.calls),
-        "latency": list(map(str, form.latency)),
-        "maxima": [list(map(str, loads)) for loads in form.maxima],
-    }
+    return FormPart(calls=int(form.calls), latency=form.latency, maxima=form.maxima)
 
 
-def any_form_data(form: CostForm) -> dict[str, Any]:
+def any_form_data(form: CostForm) -> AnyFormPart:
     """Any form as data."""
-    calls = form.calls if isinstance(form.calls, int) else str(form.calls)
     fills = [_fill_data(fill) for fill in form.fills]
-    return {**form_data(form), "calls": calls, "fills": fills}
+    return AnyFormPart(calls=form.calls, latency=form.latency, maxima=form.maxima, fills=fills)
 
 
-def _fill_data(fill: FillTerm) -> dict[str, Any]:
-    return {
-        "factor": str(fill.factor),
-        "loads": list(map(str, fill.loads)),
-        "stages": [list(map(str, row)) for row in fill.stages],
-        "most": None if fill.most is None else str(fill.most),
-    }
+def _fill_data(fill: FillTerm) -> FillPart:
+    return FillPart(factor=fill.factor, loads=fill.loads, stages=fill.stages, most=fill.most)
 
 
 # What the symbols of a cost are on a topology: a line of text, and exact data.
@@ -325,10 +324,6 @@ def _seconds(number: Fraction) -> str:
     return f"{float(number):.15g}"
 
 
-def numbers_data(numbers: LinkNumbers) -> dict[str, Any]:
+def numbers_data(numbers: LinkNumbers) -> NumbersPart:
     """The same as fractions; of each level, the outermost first."""
-    return {
-        "c": str(numbers.call_s),
-        "alpha": list(map(str, numbers.latency_s)),
-        "beta": list(map(str, numbers.s_per_byte)),
-    }
+    return NumbersPart(c=numbers.call_s, alpha=numbers.latency_s, beta=numbers.s_per_byte)

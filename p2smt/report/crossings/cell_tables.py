@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 from rich.console import RenderableType
 
@@ -21,6 +20,18 @@ from p2smt.report.costs.symbolic_text import (
     form_text,
     numbers_data,
     numbers_text,
+)
+from p2smt.report.outputs.symbolic import (
+    CrossingProgram,
+    CrossingsOutput,
+    CrossingsPayloadOutput,
+    CrossingsPlacementOutput,
+    FlatCell,
+    LargePayloadCell,
+    NumberRange,
+    PayloadCell,
+    PlacedProgramPart,
+    PlacementCell,
 )
 from p2smt.report.tables import letters, table
 from p2smt.search.crossings.least import CrossingTable, NamedForm
@@ -79,67 +90,66 @@ def _cells_text(cells: Sequence[LeastCell], names: dict[int, str]) -> str:
     return ", then ".join(parts)
 
 
-def crossing_data(setting: SymbolicSetting, found: CrossingTable | None) -> dict[str, Any]:
+def crossing_data(setting: SymbolicSetting, found: CrossingTable | None) -> CrossingsOutput:
     """The cells as data; without a table (the time ran out) there are none."""
     shown = found.shown if found is not None else ()
     names, forms = names_of(shown), found.forms if found is not None else ()
-    return {
-        "status": "unknown" if found is None else "complete",
-        "request": setting.kind.value,
-        "factors": list(setting.factors),
-        "ports": list(setting.ports),
-        "max_length": setting.max_length,
-        "programs": _programs_data(forms, names, setting.scene.topology.names),
-        "large_payloads": large_cells(found) if found is not None else [],
-        "cells": flat_cells(found) if found is not None else [],
-    }
+    return CrossingsOutput(
+        status="unknown" if found is None else "complete",
+        request=setting.kind,
+        factors=setting.factors,
+        ports=setting.ports,
+        max_length=setting.max_length,
+        programs=_programs_data(forms, names, setting.scene.topology.names),
+        large_payloads=_large_cells(found) if found is not None else [],
+        cells=flat_cells(found) if found is not None else [],
+    )
 
 
-def flat_cells(found: CrossingTable) -> list[dict[str, Any]]:
+def flat_cells(found: CrossingTable) -> list[FlatCell]:
     """Each cell of each row by itself: its program, and from where to where each number goes."""
     return [
-        {
-            "program": str(found.forms[cell.best[0]].programs[0]),
-            "payload": span_data(cell.low, cell.high),
-            "bandwidth_ratio": span_data(row.ratios.bandwidth[0], row.ratios.bandwidth[0]),
-            "latency_ratio": span_data(row.ratios.latency[0], row.ratios.latency[0]),
-            "cost_per_call": span_data(row.ratios.call, row.ratios.call),
-            "inner_bandwidth_ratios": list(map(str, row.ratios.bandwidth[1:-1])),
-            "inner_latency_ratios": list(map(str, row.ratios.latency[1:-1])),
-            "equal": len(cell.best) - 1,
-        }
+        FlatCell(
+            program=str(found.forms[cell.best[0]].programs[0]),
+            payload=NumberRange(from_=cell.low, to=cell.high),
+            bandwidth_ratio=_alone(row.ratios.bandwidth[0]),
+            latency_ratio=_alone(row.ratios.latency[0]),
+            cost_per_call=_alone(row.ratios.call),
+            inner_bandwidth_ratios=row.ratios.bandwidth[1:-1],
+            inner_latency_ratios=row.ratios.latency[1:-1],
+            equal=len(cell.best) - 1,
+        )
         for row in found.rows
         for cell in row.cells
     ]
 
 
-def span_data(low: Fraction, high: Fraction | None) -> dict[str, str | None]:
-    """From where to where a number goes, as texts; None: without end."""
-    return {"from": str(low), "to": None if high is None else str(high)}
+def _alone(number: Fraction) -> NumberRange:
+    return NumberRange(from_=number, to=number)
 
 
 def _programs_data(
     forms: Sequence[NamedForm], names: dict[int, str], levels: Sequence[str]
-) -> list[dict[str, Any]]:
+) -> list[CrossingProgram]:
     return [
-        {
-            "name": letter,
-            "programs": list(map(str, forms[index].programs)),
-            **form_data(forms[index].form),
-            "text": form_text(forms[index].form, levels),
-        }
+        CrossingProgram(
+            name=letter,
+            programs=list(map(str, forms[index].programs)),
+            **vars(form_data(forms[index].form)),
+            text=form_text(forms[index].form, levels),
+        )
         for index, letter in names.items()
     ]
 
 
-def large_cells(found: CrossingTable) -> list[dict[str, Any]]:
+def _large_cells(found: CrossingTable) -> list[LargePayloadCell]:
     """The cells of large payloads, by the bandwidth ratio of the outermost level."""
     return [
-        {
-            "program": str(found.forms[cell.best[0]].programs[0]),
-            "bandwidth_ratio": span_data(cell.low, cell.high),
-            "equal": len(cell.best) - 1,
-        }
+        LargePayloadCell(
+            program=str(found.forms[cell.best[0]].programs[0]),
+            bandwidth_ratio=NumberRange(from_=cell.low, to=cell.high),
+            equal=len(cell.best) - 1,
+        )
         for cell in found.large
     ]
 
@@ -197,55 +207,54 @@ def _bound(before: LeastCell, after: LeastCell) -> str:
     return f"{format_bytes(float(low))} (root in {ends[0]}..{ends[1]} B)"
 
 
-def payload_data(problem: Problem, found: PayloadCells | None) -> dict[str, Any]:
+def payload_data(problem: Problem, found: PayloadCells | None) -> CrossingsPayloadOutput:
     """The same as data; bounds in bytes.  Without cells (the time ran out) there are none."""
     request, names = problem.requests[0], {} if found is None else _names(found)
-    return {
-        "status": "complete" if found is not None and found.complete else "unknown",
-        "request": request.kind.value,
-        "axes": list(request.axes),
-        "levels": list(problem.topology.names),
-        "library": problem.topology.library_name or None,
-        "placements": 0 if found is None else found.matrices,
-        "numbers": None if found is None else numbers_data(found.numbers),
-        "programs": []
-        if found is None
-        else _payload_programs_data(found, names, problem.topology.names),
-        "cells": [] if found is None else [_cell_data(found, names, c) for c in found.cells],
-        "open_from": _open_from(found),
-    }
+    levels = problem.topology.names
+    return CrossingsPayloadOutput(
+        status="complete" if found is not None and found.complete else "unknown",
+        request=request.kind,
+        axes=request.axes,
+        levels=levels,
+        library=problem.topology.library_name or None,
+        placements=0 if found is None else found.matrices,
+        numbers=None if found is None else numbers_data(found.numbers),
+        programs=[] if found is None else _payload_programs_data(found, names, levels),
+        cells=[] if found is None else [_cell_data(found, names, c) for c in found.cells],
+        open_from=_open_from(found),
+    )
 
 
-def _open_from(found: PayloadCells | None) -> str | None:
+def _open_from(found: PayloadCells | None) -> Fraction | None:
     """From which payload on nothing is said."""
     if found is not None and found.complete:
         return None
-    return str(found.cells[-1].high) if found is not None and found.cells else "0"
+    return found.cells[-1].high if found is not None and found.cells else Fraction(0)
 
 
 def _payload_programs_data(
     found: PayloadCells, names: dict[int, str], levels: Sequence[str]
-) -> list[dict[str, Any]]:
+) -> list[PlacedProgramPart]:
     return [
-        {
-            "name": letter,
-            "program": str(found.forms[index].program),
-            "placement": [list(row) for row in found.forms[index].matrix],
-            "ways": list(found.forms[index].ways),
-            **any_form_data(found.forms[index].form),
-            "text": form_text(found.forms[index].form, levels),
-        }
+        PlacedProgramPart(
+            name=letter,
+            program=str(found.forms[index].program),
+            placement=found.forms[index].matrix,
+            ways=found.forms[index].ways,
+            **vars(any_form_data(found.forms[index].form)),
+            text=form_text(found.forms[index].form, levels),
+        )
         for index, letter in names.items()
     ]
 
 
-def _cell_data(found: PayloadCells, names: dict[int, str], cell: LeastCell) -> dict[str, Any]:
-    return {
-        "best": names[cell.best[0]],
-        "program": str(found.forms[cell.best[0]].program),
-        "payload": span_data(cell.low, cell.high),
-        "equal": len(cell.best) - 1,
-    }
+def _cell_data(found: PayloadCells, names: dict[int, str], cell: LeastCell) -> PayloadCell:
+    return PayloadCell(
+        best=names[cell.best[0]],
+        program=str(found.forms[cell.best[0]].program),
+        payload=NumberRange(from_=cell.low, to=cell.high),
+        equal=len(cell.best) - 1,
+    )
 
 
 # Which placement is best by the ratio of two payloads: a table for people, data for ``--json``.
@@ -269,26 +278,23 @@ def placement_tables(problem: Problem, found: PlacementCells) -> Iterator[Render
     yield table(title, columns, rows)
 
 
-def placement_data(problem: Problem, found: PlacementCells | None) -> dict[str, Any]:
+def placement_data(problem: Problem, found: PlacementCells | None) -> CrossingsPlacementOutput:
     """The same as data; without cells (the time ran out) there are none."""
-    cells = [] if found is None else found.cells
-    return {
-        "status": "unknown" if found is None else "complete",
-        "axes": [axis.name for axis in problem.axes],
-        "requests": [request.name for request in problem.requests],
-        "shares": [] if found is None else list(map(str, found.shares)),
-        "placements": 0 if found is None else len(found.matrices),
-        "cells": [
-            {
-                "placement": [list(row) for row in found.matrices[cell.best[0]]],
-                "equal": len(cell.best) - 1,
-                "ratio": span_data(cell.low, cell.high),
-                "s_per_byte": [
-                    str(found.lines[cell.best[0]].slope),
-                    str(found.lines[cell.best[0]].at_zero),
-                ],
-            }
-            for cell in cells
-            if found is not None
-        ],
-    }
+    return CrossingsPlacementOutput(
+        status="unknown" if found is None else "complete",
+        axes=[axis.name for axis in problem.axes],
+        requests=[request.name for request in problem.requests],
+        shares=() if found is None else found.shares,
+        placements=0 if found is None else len(found.matrices),
+        cells=[] if found is None else [_placement_cell(found, cell) for cell in found.cells],
+    )
+
+
+def _placement_cell(found: PlacementCells, cell: LeastCell) -> PlacementCell:
+    line = found.lines[cell.best[0]]
+    return PlacementCell(
+        placement=found.matrices[cell.best[0]],
+        equal=len(cell.best) - 1,
+        ratio=NumberRange(from_=cell.low, to=cell.high),
+        s_per_byte=(line.slope, line.at_zero),
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from p2smt.cost.symbolic.form import CostForm
 from p2smt.plans.crossings.certificate import EqualPrograms, LeastSet
@@ -12,6 +11,7 @@ from p2smt.plans.crossings.check import CHECKED, LeastSetReport, completeness
 from p2smt.problems.crossing import Coefficients
 from p2smt.report.costs.symbolic_text import form_data, form_latex, form_text
 from p2smt.report.crossings.cell_tables import flat_cells
+from p2smt.report.outputs.symbolic import LeastSetOutput, MemberPart, VerifyLeastSetOutput
 from p2smt.result import Status
 from p2smt.search.crossings.least import CrossingTable
 
@@ -92,41 +92,41 @@ def _enough(found: LeastSet, what: str) -> str:
 
 def least_set_answer(
     found: LeastSet, written: str | None, table: CrossingTable | None = None
-) -> dict[str, Any]:
+) -> LeastSetOutput:
     """The answer as data; ``written``: the certificate's file, ``table``: where which is best."""
     setting, proved = found.setting, found.status is Status.OPTIMAL
-    return {
-        "status": found.status.value,
-        "request": setting.kind.value,
-        "factors": list(setting.factors),
-        "ports": list(setting.ports),
-        "max_length": setting.max_length,
-        "calls": setting.calls,
-        "unknowns": list(setting.unknowns),
-        "programs": found.programs,
-        "costs": len(found.costs),
-        "sufficient": [str(found.costs[n].programs[0]) for n in found.members if proved],
-        "members": [_member_data(found, member) for member in found.members if proved],
-        "excluded": len(found.exclusions),
-        "cases": sum(len(one.refutation.cases) for one in found.exclusions),
-        "open": [str(found.costs[n].programs[0]) for n in found.open],
-        "cells": flat_cells(table) if table is not None else [],
-        "certificate": written,
-        "wall_s": found.wall_s,
-    }
+    return LeastSetOutput(
+        status="optimal" if proved else "unknown",
+        request=setting.kind,
+        factors=setting.factors,
+        ports=setting.ports,
+        max_length=setting.max_length,
+        calls=setting.calls,
+        unknowns=setting.unknowns,
+        programs=found.programs,
+        costs=len(found.costs),
+        sufficient=[str(found.costs[n].programs[0]) for n in found.members if proved],
+        members=[_member_data(found, member) for member in found.members if proved],
+        excluded=len(found.exclusions),
+        cases=sum(len(one.refutation.cases) for one in found.exclusions),
+        open=[str(found.costs[n].programs[0]) for n in found.open],
+        cells=flat_cells(table) if table is not None else [],
+        certificate=written,
+        wall_s=found.wall_s,
+    )
 
 
-def _member_data(found: LeastSet, member: int) -> dict[str, Any]:
-    one, point = found.costs[member], found.alone(member)
+def _member_data(found: LeastSet, member: int) -> MemberPart:
+    one = found.costs[member]
     levels = found.setting.scene.topology.names
     form = shown_form(found, one)
-    return {
-        "programs": list(map(str, one.programs)),
-        **form_data(form),
-        "text": form_text(form, levels),
-        "latex": form_latex(form, levels),
-        "alone_at": None if point is None else list(map(str, point)),
-    }
+    return MemberPart(
+        programs=list(map(str, one.programs)),
+        **vars(form_data(form)),
+        text=form_text(form, levels),
+        latex=form_latex(form, levels),
+        alone_at=found.alone(member),
+    )
 
 
 def certificate_lines(report: LeastSetReport, complete: bool | None = None) -> Iterator[str]:
@@ -151,18 +151,17 @@ def _checked(report: LeastSetReport, complete: bool | None) -> list[str]:
     return [*CHECKED, *[completeness(report.claim)] * bool(complete)] if report.valid else []
 
 
-def certificate_data(report: LeastSetReport, complete: bool | None = None) -> dict[str, Any]:
+def certificate_data(report: LeastSetReport, complete: bool | None = None) -> VerifyLeastSetOutput:
     """The verdict as data."""
-    holds = report.valid and complete is not False
+    holds, costs = report.valid and complete is not False, report.claim.costs
     checked, every = _checked(report, complete), (*CHECKED, completeness(report.claim))
     missing = ["the programs are not those that there are"] * (complete is False)
-    return {
-        "verdict": "valid" if holds else "invalid",
-        "violations": [*report.faults, *missing],
-        "members": [str(report.claim.costs[n].programs[0]) for n in report.claim.members]
-        if holds
-        else [],
-        "max_length": report.claim.setting.max_length,
-        "checked": checked,
-        "not_checked": [what for what in every if what not in checked],
-    }
+    members = report.claim.members if holds else ()
+    return VerifyLeastSetOutput(
+        verdict="valid" if holds else "invalid",
+        violations=[*report.faults, *missing],
+        members=[str(costs[n].programs[0]) for n in members],
+        max_length=report.claim.setting.max_length,
+        checked=checked,
+        not_checked=[what for what in every if what not in checked],
+    )

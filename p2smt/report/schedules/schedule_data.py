@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
+from p2smt.report.outputs.schedules import (
+    CheckedInstance,
+    CheckedSchedule,
+    InstanceViolation,
+    InterleavedStep,
+    RepairedStep,
+    RepairOutput,
+    ScheduleCostOutput,
+    ScheduleStep,
+    ScheduleViolation,
+    VerifyCertificateOutput,
+    VerifyFamilyOutput,
+    VerifyScheduleOutput,
+)
 from p2smt.report.text import no_time_line, one_line, printable
 from p2smt.synthesis.certificate.check import (
     CertificateReport,
@@ -31,47 +45,59 @@ _VIOLATIONS, _DETAILS, _STEPS = 3, 4, 40
 _WIDTH, _COLUMNS = 2000, 100
 
 
-def schedule_data(schedule: Schedule, report: Report, runs: Runnable) -> dict[str, Any]:
-    """The fields that tools rely on."""
-    return {
-        "verdict": report.verdict.value,
-        "violations": [_violation(schedule, broken) for broken in report.violations],
-        "warnings": list(report.warnings),
-        "schedule": {
-            "name": schedule.name,
-            "format": schedule.form,
-            "collective": schedule.contract.collective,
-            "in_place": schedule.in_place,
-            "ranks": schedule.ranks,
-            "steps": len(schedule.steps),
-        },
-        "fifo_depth": report.fifo_depth,
-        "min_fifo_depth": report.min_depth,
-        "unused_messages": None if report.unused is None else len(report.unused),
-        "racy_chunks": report.races,
-        "races_harmless": report.harmless,
-        "reason": report.reason,
-        "memory_rule": report.memory_rule or None,
-        "runtime": runs.runtime,
-        "runnable": bool(runs),
-        "reasons": list(runs.reasons),
-    }
+def schedule_data(
+    schedule: Schedule,
+    report: Report,
+    runs: Runnable,
+    *,
+    search: RepairSearch | None = None,
+    cost: ScheduleCost | None = None,
+    notes: Sequence[str] | None = None,
+) -> VerifyScheduleOutput:
+    """The verdict; ``search``, ``cost`` and ``notes`` are left out where they are None."""
+    return VerifyScheduleOutput(
+        verdict=report.verdict,
+        violations=[_violation(schedule, broken) for broken in report.violations],
+        warnings=report.warnings,
+        schedule=CheckedSchedule(
+            name=schedule.name,
+            format=schedule.form,
+            collective=schedule.contract.collective,
+            in_place=schedule.in_place,
+            ranks=schedule.ranks,
+            steps=len(schedule.steps),
+        ),
+        fifo_depth=report.fifo_depth,
+        min_fifo_depth=report.min_depth,
+        unused_messages=None if report.unused is None else len(report.unused),
+        racy_chunks=report.races,
+        races_harmless=report.harmless,
+        reason=report.reason,
+        memory_rule=report.memory_rule or None,
+        runtime=runs.runtime,
+        runnable=bool(runs),
+        reasons=runs.reasons,
+        fix=None if search is None else _repair_data(schedule, search),
+        notes=notes,
+        cost=None if cost is None else _cost_data(schedule, cost),
+    )
 
 
-def _violation(schedule: Schedule, broken: Violation) -> dict[str, Any]:
+def _violation(schedule: Schedule, broken: Violation) -> ScheduleViolation:
     steps = [_step(schedule.steps[number]) for number in broken.steps]
-    return {
-        "kind": broken.kind.value,
-        "rank": broken.rank,
-        "chunk": broken.chunk,
-        "step": steps[0]["step"] if steps else None,
-        "message": broken.message,
-        "steps": steps,
-        "details": list(broken.details),
-        "interleaving": [
-            _step(schedule.steps[number]) | {"part": part} for number, part in _entries(broken)
+    return ScheduleViolation(
+        kind=broken.kind,
+        rank=broken.rank,
+        chunk=broken.chunk,
+        step=steps[0].step if steps else None,
+        message=broken.message,
+        steps=steps,
+        details=broken.details,
+        interleaving=[
+            InterleavedStep(**vars(_step(schedule.steps[number])), part=part)
+            for number, part in _entries(broken)
         ],
-    }
+    )
 
 
 def _entries(broken: Violation) -> Iterator[tuple[int, str]]:
@@ -80,17 +106,41 @@ def _entries(broken: Violation) -> Iterator[tuple[int, str]]:
     yield from zip(broken.order, parts, strict=True)
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: Step) -> ScheduleStep:
     """A step, where its file has it."""
     block, (place, *inner) = step.in_file
-    return {
-        "rank": step.rank,
-        "block": block,
-        "step": place,
-        "inner": inner[0] if inner else None,
-        "kind": step.kind,
-        "line": step.line,
-    }
+    return ScheduleStep(
+        rank=step.rank,
+        block=block,
+        step=place,
+        inner=inner[0] if inner else None,
+        kind=step.kind,
+        line=step.line,
+    )
+
+
+def _repair_data(schedule: Schedule, search: RepairSearch) -> RepairOutput:
+    """The repair, or how far the search went."""
+    repair = search.repair
+    found = None
+    if repair is not None:
+        found = RepairedStep(**vars(_step(schedule.steps[repair.step])), change=repair.change)
+    return RepairOutput(repair=found, tried=search.tried, complete=search.complete)
+
+
+def _cost_data(schedule: Schedule, cost: ScheduleCost) -> ScheduleCostOutput:
+    """The predicted time, what limits it, and the bounds."""
+    found = cost.bottleneck
+    return ScheduleCostOutput(
+        seconds=cost.time_s,
+        bound_s=cost.bound_s,
+        payload_bytes=cast(int, cost.payload_bytes),
+        bottleneck=None if found is None else str(found.link),
+        bottleneck_bytes=None if found is None else found.load_bytes,
+        bottleneck_busy_share=cost.busy_share,
+        critical_path=[_step(schedule.steps[number]) for number in cost.critical],
+        approximate=cost.rough,
+    )
 
 
 def wrapped(lines: Iterable[str]) -> Iterator[str]:
@@ -180,15 +230,6 @@ def _violation_lines(schedule: Schedule, broken: Violation) -> Iterator[str]:
             yield f"    {schedule.steps[number]}{': ' * bool(part)}{part}"
 
 
-def repair_data(schedule: Schedule, search: RepairSearch) -> dict[str, Any]:
-    """The field ``fix``: the repair, or how far the search went."""
-    repair = search.repair
-    found = None
-    if repair is not None:
-        found = _step(schedule.steps[repair.step]) | {"change": repair.change}
-    return {"repair": found, "tried": search.tried, "complete": search.complete}
-
-
 def repair_lines(schedule: Schedule, search: RepairSearch) -> Iterator[str]:
     """The repair for people."""
     if search.repair is not None:
@@ -198,21 +239,6 @@ def repair_lines(schedule: Schedule, search: RepairSearch) -> Iterator[str]:
         yield f"no change of one step makes it valid ({search.tried} tried)"
     else:
         yield f"no fix found before the time limit ({search.tried} changes of one step tried)"
-
-
-def cost_data(schedule: Schedule, cost: ScheduleCost) -> dict[str, Any]:
-    """The field ``cost``: the predicted time, what limits it, and the bounds."""
-    found = cost.bottleneck
-    return {
-        "seconds": cost.time_s,
-        "bound_s": cost.bound_s,
-        "payload_bytes": cost.payload_bytes,
-        "bottleneck": None if found is None else str(found.link),
-        "bottleneck_bytes": None if found is None else found.load_bytes,
-        "bottleneck_busy_share": cost.busy_share,
-        "critical_path": [_step(schedule.steps[number]) for number in cost.critical],
-        "approximate": cost.rough,
-    }
 
 
 def cost_lines(schedule: Schedule, cost: ScheduleCost) -> Iterator[str]:
@@ -226,26 +252,28 @@ def cost_lines(schedule: Schedule, cost: ScheduleCost) -> Iterator[str]:
     yield f"  critical path: {len(cost.critical)} of {len(schedule.steps)} steps"
 
 
-def family_data(found: ParametricReport) -> dict[str, Any]:
-    """The verdict on a symbolic schedule as plain data."""
-    return {
-        "verdict": found.verdict.value,
-        "claims": list(found.claims()),
-        "all_sizes": found.induction.proved,
-        "instances": [
-            {
-                "parameters": dict(instance.parameters),
-                "ranks": instance.ranks,
-                "verdict": instance.report.verdict.value,
-                "min_fifo_depth": instance.report.min_depth,
-                "violations": [
-                    {"kind": v.kind.value, "rank": v.rank, "chunk": v.chunk, "message": v.message}
-                    for v in instance.report.violations
+def family_data(found: ParametricReport) -> VerifyFamilyOutput:
+    """The verdict on a symbolic schedule as data."""
+    return VerifyFamilyOutput(
+        verdict=found.verdict,
+        claims=list(found.claims()),
+        all_sizes=found.induction.proved,
+        instances=[
+            CheckedInstance(
+                parameters=dict(instance.parameters),
+                ranks=instance.ranks,
+                verdict=instance.report.verdict,
+                min_fifo_depth=instance.report.min_depth,
+                violations=[
+                    InstanceViolation(
+                        kind=one.kind, rank=one.rank, chunk=one.chunk, message=one.message
+                    )
+                    for one in instance.report.violations
                 ],
-            }
+            )
             for instance in found.instances
         ],
-    }
+    )
 
 
 def family_lines(found: ParametricReport) -> Iterator[str]:
@@ -274,25 +302,27 @@ def certificate_lines(report: CertificateReport, fabric: str | None = None) -> I
         yield printable(f"not checked: {what}")
 
 
-def certificate_data(report: CertificateReport, fabric: str | None = None) -> dict[str, Any]:
+def certificate_data(
+    report: CertificateReport, fabric: str | None = None
+) -> VerifyCertificateOutput:
     """The verdict as data."""
     claim = report.claim
-    return {
-        "verdict": _verdict(report),
-        "violations": list(report.faults),
-        "claim": _certificate_claim(report, fabric),
-        "collective": claim.collective.value,
-        "root": claim.root,
-        "fabric": claim.fabric.name,
-        "ranks": claim.fabric.ranks,
-        "steps": claim.steps,
-        "bound_kind": claim.kind.value,
-        "bound": str(claim.bound),
-        "proved": None if report.proved is None else str(report.proved),
-        "generators": len(claim.generators),
-        "checked": _checked(report, fabric),
-        "not_checked": _not_checked(report, fabric),
-    }
+    return VerifyCertificateOutput(
+        verdict="valid" if report.valid else "invalid",
+        violations=report.faults,
+        claim=_certificate_claim(report, fabric),
+        collective=claim.collective,
+        root=claim.root,
+        fabric=claim.fabric.name,
+        ranks=claim.fabric.ranks,
+        steps=claim.steps,
+        bound_kind=claim.kind,
+        bound=str(claim.bound),
+        proved=None if report.proved is None else str(report.proved),
+        generators=len(claim.generators),
+        checked=_checked(report, fabric),
+        not_checked=_not_checked(report, fabric),
+    )
 
 
 def _verdict(report: CertificateReport) -> str:

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rich.console import Group, RenderableType
 
 from p2smt.collectives.contract import RULES
+from p2smt.report.outputs.synthesize import (
+    SynthesisAnswer,
+    SynthesisFiles,
+    SynthesisSearch,
+    SynthesisSubject,
+    SynthesizeOutput,
+    SynthesizeParetoOutput,
+    SynthesizePoint,
+)
 from p2smt.report.tables import table
 from p2smt.report.text import printable
 from p2smt.result import Status
@@ -33,56 +42,51 @@ if TYPE_CHECKING:
     from p2smt.synthesis.frontier import FrontierPoint, ScheduleFrontier
 
 
-def synthesis_data(found: Synthesis, files: dict[str, str | None]) -> dict[str, Any]:
+_Ended = Literal[Status.FEASIBLE, Status.INFEASIBLE, Status.UNKNOWN]
+_Shown = Literal[Verdict.VALID, Verdict.UNKNOWN]
+
+
+def synthesis_data(found: Synthesis, files: Mapping[str, str | None]) -> SynthesizeOutput:
     """The answer; ``files``: what was written, by kind (output, certificate, svg)."""
-    return {**_setting(found.setting), **_answer(found, files), "outside": OUTSIDE}
+    return SynthesizeOutput(
+        **vars(_subject(found.setting)), **vars(_answer(found, files)), outside=OUTSIDE
+    )
 
 
-def _setting(setting: SynthesisSetting) -> dict[str, Any]:
-    return {
-        "fabric": setting.fabric.name,
-        "ranks": setting.fabric.ranks,
-        "collective": shown_collective(setting.collective),
-        "root": setting.root if setting.rooted else None,
-    }
+def _subject(setting: SynthesisSetting) -> SynthesisSubject:
+    return SynthesisSubject(
+        fabric=setting.fabric.name,
+        ranks=setting.fabric.ranks,
+        collective=shown_collective(setting.collective),
+        root=setting.root if setting.rooted else None,
+    )
 
 
-def _answer(found: Synthesis, files: dict[str, str | None]) -> dict[str, Any]:
-    return {
-        "status": found.status.value,
-        "reason": found.reason,
-        "detail": found.detail,
-        **_size(found.size),
-        **_bound("bound", found.bound),
-        "optimal": found.optimal,
-        "class": _family(found.family),
-        "group_order": found.group_order,
-        "verdict": None if found.report is None else found.report.verdict.value,
-        "schedule": _schedule(found) if files.get("output") is None else None,
-        "files": {kind: files.get(kind) for kind in ("output", "certificate", "svg")},
-        "searches": [_attempt(attempt) for attempt in found.attempts],
-        "wall_s": found.wall_s,
-    }
-
-
-def _size(size: ScheduleSize) -> dict[str, Any]:
-    return {
-        "steps": size.steps,
-        "rounds": size.rounds,
-        "chunks": size.chunks,
-        "rate": str(size.rate),
-    }
-
-
-def _bound(name: str, bound: RateBound | None) -> dict[str, str | None]:
-    return {
-        name: None if bound is None else str(bound.value),
-        f"{name}_kind": None if bound is None else bound.kind.value,
-    }
-
-
-def _family(family: ScheduleClass | None) -> str | None:
-    return None if family is None else family.value
+def _answer(found: Synthesis, files: Mapping[str, str | None]) -> SynthesisAnswer:
+    size, bound = found.size, found.bound
+    return SynthesisAnswer(
+        status=found.status.value,
+        reason=found.reason,
+        detail=found.detail,
+        steps=size.steps,
+        rounds=size.rounds,
+        chunks=size.chunks,
+        rate=str(size.rate),
+        bound=None if bound is None else str(bound.value),
+        bound_kind=None if bound is None else bound.kind,
+        optimal=found.optimal,
+        class_=found.family,
+        group_order=found.group_order,
+        verdict=None if found.report is None else cast(_Shown, found.report.verdict),
+        schedule=_schedule(found) if files.get("output") is None else None,
+        files=SynthesisFiles(
+            output=files.get("output"),
+            certificate=files.get("certificate"),
+            svg=files.get("svg"),
+        ),
+        searches=[_attempt(attempt) for attempt in found.attempts],
+        wall_s=found.wall_s,
+    )
 
 
 def _schedule(found: Synthesis) -> Any:
@@ -97,86 +101,102 @@ def _schedule(found: Synthesis) -> Any:
     return data
 
 
-def _attempt(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "group_order": attempt.order,
-        "class": _family(attempt.family),
-        "status": attempt.status.value,
-        "why": attempt.why,
-        "wall_s": attempt.wall_s,
-    }
+def _attempt(attempt: Attempt) -> SynthesisSearch:
+    return SynthesisSearch(
+        group_order=attempt.order,
+        class_=attempt.family,
+        status=cast(_Ended, attempt.status),
+        why=attempt.why,
+        wall_s=attempt.wall_s,
+    )
 
 
 def frontier_data(
     found: ScheduleFrontier,
-    files: dict[int, dict[str, str | None]],
+    files: Mapping[int, Mapping[str, str | None]],
     bounds: Mapping[int | None, str],
-) -> dict[str, Any]:
+) -> SynthesizeParetoOutput:
     """The points; ``files``: what was written for each number of steps with a schedule;
     ``bounds``: certificates of the others, and by None that of the limit.
     """
-    return {
-        **_setting(found.setting),
-        "status": "proved" if found.proved else "open",
-        "ending": found.ending.value,
-        **_bound("limit", found.limit),
-        "limit_certificate": bounds.get(None),
-        "points": [
+    limit = found.limit
+    return SynthesizeParetoOutput(
+        **vars(_subject(found.setting)),
+        status="proved" if found.proved else "open",
+        ending=found.ending.value,
+        limit=None if limit is None else str(limit.value),
+        limit_kind=None if limit is None else limit.kind,
+        limit_certificate=bounds.get(None),
+        points=[
             _point(point, files.get(point.steps, {}), bounds.get(point.steps))
             for point in found.points
         ],
-        "outside": OUTSIDE,
-        "wall_s": found.wall_s,
-    }
+        outside=OUTSIDE,
+        wall_s=found.wall_s,
+    )
 
 
 def _point(
-    point: FrontierPoint, files: dict[str, str | None], certificate: str | None
-) -> dict[str, Any]:
-    return {
-        "steps": point.steps,
-        **_bound("bound", point.bound),
-        "best": _text(point.best),
-        "gap": _text(point.gap),
-        "proved": point.proved,
-        "certificate": certificate or files.get("certificate"),
-        "found": None if point.found is None else _answer(point.found, files),
-    }
+    point: FrontierPoint, files: Mapping[str, str | None], certificate: str | None
+) -> SynthesizePoint:
+    return SynthesizePoint(
+        steps=point.steps,
+        bound=str(point.bound.value),
+        bound_kind=point.bound.kind,
+        best=_text(point.best),
+        gap=_text(point.gap),
+        proved=point.proved,
+        certificate=certificate or files.get("certificate"),
+        found=None if point.found is None else _answer(point.found, files),
+    )
 
 
 def unmade_data(
     fabric: str, collective: str, root: int, size: ScheduleSize | None, wall_s: float
-) -> dict[str, Any]:
+) -> SynthesizeOutput | SynthesizeParetoOutput:
     """That time came before there was a fabric; ``size``: what was asked, None: the frontier."""
-    rooted = RULES[collective].rooted
-    subject = {
-        "fabric": fabric[:200],
-        "ranks": None,
-        "collective": shown_collective(collective),
-        "root": root if rooted else None,
-    }
-    ended: dict[str, Any]
-    if size is None:
-        ended = {
-            "status": "open",
-            "ending": UNMADE,
-            **_bound("limit", None),
-            "limit_certificate": None,
-            "points": [],
-        }
-    else:
-        ended = {**_UNANSWERED, "reason": Answer.UNKNOWN.value, "detail": UNMADE, **_size(size)}
-    return {**subject, **ended, "outside": OUTSIDE, "wall_s": wall_s}
+    subject = SynthesisSubject(
+        fabric=fabric[:200],
+        ranks=None,
+        collective=shown_collective(collective),
+        root=root if RULES[collective].rooted else None,
+    )
+    if size is not None:
+        answer = _unanswered(size, wall_s)
+        return SynthesizeOutput(**vars(subject), **vars(answer), outside=OUTSIDE)
+    return SynthesizeParetoOutput(
+        **vars(subject),
+        status="open",
+        ending=UNMADE,
+        limit=None,
+        limit_kind=None,
+        limit_certificate=None,
+        points=[],
+        outside=OUTSIDE,
+        wall_s=wall_s,
+    )
 
 
-_NOTHING = ("bound", "bound_kind", "class", "group_order", "verdict", "schedule")
-_UNANSWERED: dict[str, Any] = {
-    "status": Answer.UNKNOWN.value,
-    "optimal": False,
-    **dict.fromkeys(_NOTHING),
-    "files": dict.fromkeys(("output", "certificate", "svg")),
-    "searches": [],
-}
+def _unanswered(size: ScheduleSize, wall_s: float) -> SynthesisAnswer:
+    return SynthesisAnswer(
+        status="unknown",
+        reason=Answer.UNKNOWN.value,
+        detail=UNMADE,
+        steps=size.steps,
+        rounds=size.rounds,
+        chunks=size.chunks,
+        rate=str(size.rate),
+        bound=None,
+        bound_kind=None,
+        optimal=False,
+        class_=None,
+        group_order=None,
+        verdict=None,
+        schedule=None,
+        files=SynthesisFiles(output=None, certificate=None, svg=None),
+        searches=[],
+        wall_s=wall_s,
+    )
 
 
 def _text(value: Fraction | None) -> str | None:

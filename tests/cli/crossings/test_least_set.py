@@ -95,7 +95,7 @@ def test_costs_that_are_open_are_counted_and_some_are_shown() -> None:
     lines = list(least_set_lines(cut))
     assert [line.startswith("open: ") for line in lines[-8:]] == [False, *[True] * 6, False]
     assert lines[-1] == f"and {len(found.costs) - 6} more (all with --json)"
-    assert len(least_set_answer(cut, None)["open"]) == len(found.costs)
+    assert len(least_set_answer(cut, None).open) == len(found.costs)
     few = list(least_set_lines(replace(cut, open=(0, 1))))
     assert few[-1] == f"open: {found.costs[1].programs[0]}"
 

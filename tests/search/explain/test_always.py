@@ -110,7 +110,7 @@ def beaten(problem: Problem, ours: Matrix, placed: PlacementClaim) -> list[Matri
     sizes = problem.topology.sizes, problem.axis_sizes
     every = placements(PlacementProblem(*sizes, problem.rules)).value or ()
     found = [matrix for matrix in every if matrix != ours and matrix not in placed.rivals]
-    assert len(found) == placed.never
+    assert len(found) == placed.never_better
     return found
 
 
@@ -138,7 +138,7 @@ def test_an_axis_inside_a_node_is_never_better_across_all() -> None:
     ours, (claim,), placed = claims(asked("dp=4,tp=4", "tp=1MiB"))
     assert ours == ((4, 1), (1, 4))
     assert claim.verdict is ProgramVerdict.BEST
-    assert (placed.others, placed.never) == (2, 1)
+    assert (placed.others, placed.never_better) == (2, 1)
     assert placed.rivals == (((2, 2), (2, 2)),)
     assert placed.axes == ()
 
@@ -156,6 +156,6 @@ def test_without_time_nothing_is_claimed() -> None:
     problem = asked("dp=4,tp=4", "dp=1GiB", "tp=64MiB*8")
     _, said, placed = claims(problem, 0.0)
     assert {one.verdict for one in said} == {ProgramVerdict.OPEN}
-    assert placed.never == 0
+    assert placed.never_better == 0
     assert placed.axes == ()
     assert placed.unsettled == placed.others > 0

@@ -12,6 +12,7 @@ import p2smt
 from p2smt.cli.codes import BAD_INPUT
 from p2smt.plans.explanation import ChangedNumber, Explanation, FlipOutcome, NearestFlip
 from p2smt.plans.solution import Solution
+from p2smt.report.outputs.shape import printed
 from p2smt.report.solution_data import flip_text, solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.report.tables import console
@@ -41,7 +42,7 @@ def solution(tiny: str) -> Solution:
 
 @pytest.fixture(scope="module")
 def data(solution: Solution) -> dict[str, Any]:
-    return solution_data(solution)
+    return printed(solution_data(solution))
 
 
 def test_the_text_has_flips_and_claims(solution: Solution, data: dict[str, Any]) -> None:

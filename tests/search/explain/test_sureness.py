@@ -22,7 +22,7 @@ from p2smt.plans.explanation import (
 )
 from p2smt.plans.solution import Solution
 from p2smt.programs.program import Program
-from p2smt.report.schemas.solve import ExplainedAnswer
+from p2smt.report.outputs.shape import json_of
 from p2smt.report.solution_data import explanation_data
 from p2smt.report.solution_tables import by_subject, explanation_lines, how_sure
 from p2smt.report.tables import console
@@ -79,16 +79,15 @@ def test_an_open_flip_leaves_the_nearest_one_unproved(plain: Solution) -> None:
 
 def test_the_json_says_the_same() -> None:
     for found, proved, unsettled in ((flips(WON, OPEN), False, 1), (flips(WON, NONE), True, 0)):
-        data = explanation_data(found)
+        data = json_of(explanation_data(found))
         assert data is not None
         assert (data["nearest_proved"], data["nearest_unsettled"]) == (proved, unsettled)
-        ExplainedAnswer.model_validate(data)
     assert Explanation(why="none").nearest_proved() is False
 
 
 def test_an_open_payload_leaves_hardware_settled(plain: Solution) -> None:
     found = flips(WON, NONE, replace(OPEN, number=PAYLOAD))
-    data = explanation_data(found) or {}
+    data = json_of(explanation_data(found)) or {}
     assert (data["nearest_proved"], data["nearest_unsettled"]) == (False, 1)
     assert data["nearest_by_hardware_proved"] is True
     assert data["nearest_by_hardware_unsettled"] == 0

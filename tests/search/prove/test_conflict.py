@@ -17,6 +17,7 @@ from p2smt.parallelism.placement import AxisRule, FixedEntry
 from p2smt.parallelism.request import Problem
 from p2smt.plans.restrictions import restriction_text
 from p2smt.problems.placement import PlacementProblem
+from p2smt.report.outputs.shape import json_of
 from p2smt.report.solution_data import solution_data
 from p2smt.result import Result, SearchLimits, Status
 from p2smt.search.conflict import conflict, list_placements, rule_conflict
@@ -164,7 +165,7 @@ def test_an_infeasible_problem_names_what_excludes_each_other(
     found = p2smt.solve(problem("dp=1MiB", **restricted))
     assert found.status is Status.INFEASIBLE
     assert found.conflict == expected
-    assert solution_data(found)["conflict"] == list(expected)
+    assert json_of(solution_data(found))["conflict"] == list(expected)
     said = f"these restrictions exclude each other: {'; '.join(expected)}"
     alone = f"nothing obeys the restriction {expected[0]}"
     assert text_of(found) == f"infeasible: {said if len(expected) > 1 else alone}"

@@ -20,6 +20,7 @@ from p2smt.plans.check.plan import LINKS_OF_PLAN, check_plan
 from p2smt.plans.file import plan_data, read_plan
 from p2smt.plans.file_model import PlanModel
 from p2smt.plans.solution import ProofStatus, Solution, rank_alternative
+from p2smt.report.outputs.shape import json_of
 from p2smt.report.plan_data import report_data, report_lines
 from p2smt.result import SearchLimits, SolveStats, Status
 from p2smt.search import prove as prove_module
@@ -202,7 +203,8 @@ def test_bounds_that_the_time_left_does_not_settle_leave_it_open(
     ]
     assert "not settled: " in line
     assert "request 2 bound_s" in line
-    assert report_data(check_plan(plan, "plan"), proof)["proof"]["unsettled"] == proof.unsettled
+    data = json_of(report_data(check_plan(plan, "plan"), proof))
+    assert data["proof"]["unsettled"] == list(proof.unsettled)
 
 
 def test_a_bound_above_a_valid_plan_is_a_contradiction(
@@ -282,7 +284,8 @@ def test_smaller_bounds_of_a_feasible_plan_are_named(cluster: Topology, tmp_path
     assert said == ["bound_s", "physical_bound_s"]
     lines = list(report_lines(check_plan(plan, "plan"), proof))
     assert lines[-2:] == [f"  weaker than proved: {text}" for text in proof.weaker]
-    assert report_data(check_plan(plan, "plan"), proof)["proof"]["weaker"] == proof.weaker
+    data = json_of(report_data(check_plan(plan, "plan"), proof))
+    assert data["proof"]["weaker"] == list(proof.weaker)
 
 
 def test_the_link_level_bound_of_a_plan_is_checked_by_its_proof(
@@ -290,8 +293,8 @@ def test_the_link_level_bound_of_a_plan_is_checked_by_its_proof(
 ) -> None:
     plan = model(tmp_path, data_of(p2smt.solve(ask(cluster))))
     report = check_plan(plan, "plan")
-    proved = report_data(report, prove(plan))
-    cut = report_data(report, prove(plan, limits=SearchLimits(time_limit_s=0.0)))
+    proved = json_of(report_data(report, prove(plan)))
+    cut = json_of(report_data(report, prove(plan, limits=SearchLimits(time_limit_s=0.0))))
     assert LINKS_OF_PLAN in proved["checked"]
     assert LINKS_OF_PLAN not in proved["not_checked"]
     assert LINKS_OF_PLAN not in cut["checked"]

@@ -14,6 +14,7 @@ from p2smt.plans.check.plan import check_plan
 from p2smt.plans.file import PlanModel, plan_data
 from p2smt.plans.solution import ProofStatus, Solution, rank_alternative
 from p2smt.plans.untimed import told
+from p2smt.report.outputs.shape import json_of
 from p2smt.report.plan_data import report_data, report_lines
 from p2smt.result import Status
 from p2smt.search.allocation.grids import host_order
@@ -66,4 +67,4 @@ def test_a_slower_order_is_refuted_by_the_hosts_of_a_faster_one(found: Solution)
     lines = "\n".join(report_lines(report, proof))
     assert "a better plan takes" in lines
     assert "  hosts n" in lines
-    assert report_data(report, proof)["proof"]["bound_s"] is not None
+    assert json_of(report_data(report, proof))["proof"]["bound_s"] is not None

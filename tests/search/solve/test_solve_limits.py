@@ -12,6 +12,7 @@ from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.placement import FixedEntry, Matrix
 from p2smt.parallelism.request import Problem
 from p2smt.problems.placement import PlacementProblem
+from p2smt.report.outputs.shape import json_of
 from p2smt.report.solution_data import solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.result import LOOK_EVERY, Result, SearchLimits, SolveStats, Status, StopWatch, timely
@@ -116,7 +117,7 @@ def test_nothing_to_send_takes_no_time() -> None:
     assert found.best.objective_s == 0.0
     assert all(case.holds for case in found.sensitivity)
     assert solution_tables(found)
-    assert solution_data(found)["objective_s"] == 0.0
+    assert json_of(solution_data(found))["objective_s"] == 0.0
 
 
 def test_sensitivity_without_time_is_not_settled() -> None:

@@ -16,6 +16,7 @@ from p2smt.parallelism.placement import AxisRule, Matrix, Placement, default_ran
 from p2smt.parallelism.rank_list import matrix_of
 from p2smt.parallelism.request import Problem
 from p2smt.plans.solution import Solution
+from p2smt.report.outputs.shape import json_of
 from p2smt.report.solution_data import solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
@@ -91,7 +92,7 @@ def test_without_any_time_the_answer_is_no_worse_than_the_default(question: Prob
     assert found.default is not None
     assert found.best.objective_s <= found.default.objective_s * (1 + 1e-9)
     assert found.status is Status.FEASIBLE
-    assert "default" not in solution_data(found)["faster_layouts"]
+    assert "default" not in json_of(solution_data(found))["faster_layouts"]
     if found.best.matrix is not None:
         true_s = {matrix: cost for cost, matrix in brute_force(question)}
         assert found.best.objective_s >= true_s[found.best.matrix] * (1 - 1e-9)
@@ -200,7 +201,7 @@ def test_too_many_scenes_end_in_a_weaker_answer_with_the_remedy() -> None:
     assert note.startswith("'all-reduce b+c 1 GiB' has more than 50000 ways to lie on the levels")
     assert "--fix" in note
     assert note in text_of(found)
-    assert solution_data(found)["notes"] == [note]
+    assert json_of(solution_data(found))["notes"] == [note]
 
 
 @settings(max_examples=examples_of(30))

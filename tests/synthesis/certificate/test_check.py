@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from p2smt.errors import InputError
 from p2smt.fabric.file import load_fabric
 from p2smt.problems.flow import FlowPrices, FlowWay, flow_orbits
-from p2smt.report.schemas.schedules.certificate import ScheduleCertificateModel
+from p2smt.report.outputs.certificate import ScheduleCertificateModel
 from p2smt.result import SearchLimits
 from p2smt.solvers.ask import ask_prices
 from p2smt.synthesis.bounds import (

@@ -1,4 +1,4 @@
-"""The file of a schedule bound's certificate, and what `verify --json` says of it.
+"""The file of a schedule bound's certificate.
 
 The file is read by :mod:`p2smt.synthesis.certificate.plain`, which needs no library; this is its
 shape for others.
@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from p2smt.report.schemas.orders import Count, Output, Rank
 from p2smt.synthesis.certificate.certificate import BoundedCollective, BoundKind
 
 Exact = Annotated[
@@ -85,7 +84,7 @@ class ScheduleCertificateModel(CertificatePart):
     kind: Literal["schedule-certificate"]
     bound_kind: BoundKind
     collective: BoundedCollective
-    root: Rank | None
+    root: Annotated[int | None, Field(ge=0, description="A rank.")]
     steps: Annotated[
         int | None, Field(ge=1, description="Of schedules of so many steps; null: of any number.")
     ]
@@ -96,22 +95,3 @@ class ScheduleCertificateModel(CertificatePart):
     fabric: CertifiedFabricModel
     generators: list[CertifiedMapModel]
     prices: BoundPricesModel
-
-
-class VerifyCertificateOutput(Output):
-    """The verdict on the certificate of a bound."""
-
-    verdict: Literal["valid", "invalid"]
-    violations: list[str]
-    claim: Annotated[str, Field(description="What it claims, in words.")]
-    collective: BoundedCollective
-    root: Annotated[Rank | None, Field(description="null: the collective has none.")]
-    fabric: Annotated[str, Field(description="Its name in the file.")]
-    ranks: Count
-    steps: Annotated[int | None, Field(ge=1, description="null: any number of steps.")]
-    bound_kind: BoundKind
-    bound: Annotated[Exact, Field(description="What is claimed.")]
-    proved: Annotated[Exact | None, Field(description="What the prices prove; null: nothing.")]
-    generators: Count
-    checked: Annotated[list[str], Field(description="What was held against the certificate.")]
-    not_checked: Annotated[list[str], Field(description="What nothing has looked at.")]

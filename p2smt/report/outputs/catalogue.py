@@ -1,0 +1,150 @@
+"""The schemas by name: files that are read, and what commands print with ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+
+from p2smt.cluster.file_model import TopologyModel
+from p2smt.errors import InputError, did_you_mean
+from p2smt.parallel_search.journal.file_model import JournalLineModel
+from p2smt.plans.crossings.file import LeastSetModel
+from p2smt.plans.file_model import OldPlanModel, PlanModel
+from p2smt.report.outputs.calibrate import CalibrateOutput, CalibrateRunsOutput
+from p2smt.report.outputs.certificate import ScheduleCertificateModel
+from p2smt.report.outputs.costs import CostOutput, CostPlanOutput
+from p2smt.report.outputs.fabrics import TopologyFabricOutput
+from p2smt.report.outputs.journals import VerifyJournalOutput
+from p2smt.report.outputs.lists import (
+    ClassicOutput,
+    ClassicsOutput,
+    PlacementsOutput,
+    SchemaOutput,
+    TopologyCheckOutput,
+    TopologyImportOutput,
+    TopologyListOutput,
+    TopologyShowOutput,
+)
+from p2smt.report.outputs.orders import CompareOutput
+from p2smt.report.outputs.programs import ProgramsOutput
+from p2smt.report.outputs.redistribute import (
+    CostRedistributionOutput,
+    RedistributeOutput,
+    VerifyRedistributionOutput,
+)
+from p2smt.report.outputs.runs import RunPlanOutput, RunRedistributionOutput, RunScheduleOutput
+from p2smt.report.outputs.schedules import (
+    VerifyCertificateOutput,
+    VerifyFamilyOutput,
+    VerifyScheduleOutput,
+)
+from p2smt.report.outputs.solve import SolveOutput, VerifyPlanOutput
+from p2smt.report.outputs.symbolic import (
+    CrossingsOutput,
+    CrossingsPayloadOutput,
+    CrossingsPlacementOutput,
+    LeastSetOutput,
+    SymbolicOutput,
+    VerifyLeastSetOutput,
+)
+from p2smt.report.outputs.synthesize import SynthesizeOutput, SynthesizeParetoOutput
+from p2smt.report.outputs.training import EstimateOutput, PlanOutput
+from p2smt.resharding.plan_file import RedistributionModel
+from p2smt.schedules.language.file_model import FileModel
+from p2smt.training.model_file import TransformerModel
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+WHOLE = "Not said here: a whole number is written as one (2, not 2.0), and a key stands once."
+
+FILES: Mapping[str, tuple[type[BaseModel], str]] = MappingProxyType(
+    {
+        "plan": (PlanModel, "plan files"),
+        "plan-1": (OldPlanModel, "plan files of version 1"),
+        "redistribution": (RedistributionModel, "plan files of redistributions"),
+        "sufficient": (LeastSetModel, "certificates of crossings --sufficient"),
+        "schedule-certificate": (ScheduleCertificateModel, "certificates of bounds on schedules"),
+        "topology": (TopologyModel, "topology files"),
+        "model": (TransformerModel, "model files, of what is trained"),
+        "schedule": (FileModel, "schedule files (YAML)"),
+        "journal": (JournalLineModel, "lines of journals of searches (JSON lines)"),
+    }
+)
+"""Files that are read: their models, and what they are."""
+
+OUTPUTS: Mapping[str, tuple[Any, str]] = MappingProxyType(
+    {
+        "solve": (SolveOutput, "solve --json"),
+        "placements": (PlacementsOutput, "placements --json"),
+        "programs": (ProgramsOutput, "programs --json"),
+        "compare": (CompareOutput, "compare --json"),
+        "synthesize": (SynthesizeOutput, "synthesize --json"),
+        "synthesize-pareto": (SynthesizeParetoOutput, "synthesize --pareto --json"),
+        "redistribute": (RedistributeOutput, "redistribute --json"),
+        "estimate": (EstimateOutput, "estimate --json"),
+        "plan-training": (PlanOutput, "plan --json"),
+        "cost": (CostOutput, "cost --json"),
+        "cost-symbolic": (SymbolicOutput, "cost --symbolic --json"),
+        "cost-plan": (CostPlanOutput, "cost PLAN --json"),
+        "cost-redistribution": (CostRedistributionOutput, "cost PLAN --json of a redistribution"),
+        "crossings": (CrossingsOutput, "crossings --factors --json"),
+        "crossings-payload": (CrossingsPayloadOutput, "crossings --topology --json"),
+        "crossings-placement": (
+            CrossingsPlacementOutput,
+            "crossings --topology --json without --placement",
+        ),
+        "crossings-sufficient": (LeastSetOutput, "crossings --sufficient --json"),
+        "verify-sufficient": (VerifyLeastSetOutput, "verify CERTIFICATE --json"),
+        "verify-certificate": (
+            VerifyCertificateOutput,
+            "verify CERTIFICATE --json of a bound on schedules",
+        ),
+        "verify-journal": (VerifyJournalOutput, "verify JOURNAL --json"),
+        "verify-plan": (VerifyPlanOutput, "verify PLAN --json"),
+        "verify-redistribution": (
+            VerifyRedistributionOutput,
+            "verify PLAN --json of a redistribution",
+        ),
+        "verify-schedule": (VerifyScheduleOutput, "verify SCHEDULE --json"),
+        "verify-family": (VerifyFamilyOutput, "verify --json with --upto or --program"),
+        "run-plan": (RunPlanOutput, "run --json of a plan or a program"),
+        "run-schedule": (RunScheduleOutput, "run SCHEDULE --json"),
+        "run-redistribution": (RunRedistributionOutput, "run --json of a redistribution"),
+        "calibrate": (CalibrateOutput, "calibrate --json"),
+        "calibrate-runs": (CalibrateRunsOutput, "calibrate --runs --json"),
+        "topology-list": (TopologyListOutput, "topology list --json"),
+        "topology-show": (TopologyShowOutput, "topology show --json"),
+        "topology-fabric": (TopologyFabricOutput, "topology fabric --json"),
+        "topology-check": (TopologyCheckOutput, "topology check --json"),
+        "topology-import": (TopologyImportOutput, "topology import --json, topology detect --json"),
+        "classics": (ClassicsOutput, "classics --json"),
+        "classics-name": (ClassicOutput, "classics NAME --json"),
+        "schema": (SchemaOutput, "schema --json"),
+    }
+)
+"""What commands print: the models, and by which command."""
+
+
+def listed() -> Mapping[str, str]:
+    """Every schema by name, with what it is the schema of."""
+    return {name: what for name, (_, what) in [*FILES.items(), *OUTPUTS.items()]}
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of that name.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    known = {**FILES, **OUTPUTS}
+    if name not in known:
+        remedy = did_you_mean(name, known) or "`p2smt schema` lists them"
+        raise InputError(f"schema {name[:40]!r}", "there is none of that name", remedy)
+    kind, _ = known[name]
+    found = {"$schema": DIALECT} | TypeAdapter(kind).json_schema()
+    if name in FILES:
+        found["$comment"] = " ".join(filter(None, (found.get("$comment"), WHOLE)))
+    return found

@@ -1,0 +1,131 @@
+"""What lists: topologies, fabrics, classics, schemas, placements and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+from p2smt.report.outputs.shape import (
+    Count,
+    Output,
+    OutputPart,
+    RankMatrix,
+    Said,
+    ScheduleData,
+    TopologyData,
+)
+from p2smt.result import Status
+
+# JSON of `topology list | show | check | fabric | import`, of `classics` and of `schema`.
+
+
+Devices = Annotated[int, Said("How many devices it has.", ge=1)]
+ParameterValue = bool | int | Sequence[int] | None
+
+
+class TopologyListOutput(Output):
+    """The presets: level hierarchies, and fabrics."""
+
+    presets: Sequence[str]
+    fabrics: Sequence[str]
+
+
+class TopologyShowOutput(Output):
+    """One topology."""
+
+    topology: TopologyData
+    devices: Devices
+
+
+class TopologyCheckOutput(Output):
+    """A topology file that is well formed; of another there is an error instead."""
+
+    verdict: Literal["valid"]
+    name: str
+    devices: Devices
+
+
+class ImportedLevel(OutputPart):
+    """A level of an imported topology."""
+
+    name: str
+    size: Annotated[int, Said(ge=1)]
+    ports: Annotated[int, Said("Uplinks of an entity.", ge=1)]
+    bandwidth_bytes_per_s: Annotated[float, Said("Of a port, in one direction.")]
+    assumed: Annotated[bool, Said("Nobody stated the bandwidth: taken as that of all its nodes.")]
+
+
+class TopologyImportOutput(Output):
+    """What was made of files of a cluster."""
+
+    levels: Annotated[Sequence[ImportedLevel], Said("Outermost first.")]
+    hosts: Annotated[Sequence[str], Said("In the order of the devices; empty: unnamed.")]
+    left_out: Annotated[Sequence[str], Said("Hosts that are in no one certain place.")]
+    lost: Annotated[Sequence[str], Said("What was left out or filled in, in sentences.")]
+    devices: Annotated[int, Said("How many there are on the hosts.", ge=1)]
+    topology: TopologyData
+
+
+class ListedClassic(OutputPart):
+    """A classic algorithm."""
+
+    name: str
+    collective: str
+    ranks: Annotated[str, Said("Which numbers of ranks it takes, in words.")]
+    parameters: Annotated[Mapping[str, ParameterValue], Said("With their defaults.")]
+    summary: str
+
+
+class ClassicsOutput(Output):
+    """The classic algorithms."""
+
+    classics: Sequence[ListedClassic]
+
+
+class ClassicOutput(Output):
+    """A classic algorithm that was made (``classics NAME``)."""
+
+    name: str
+    ranks: Annotated[int, Said(ge=1)]
+    steps: Count
+    output: Annotated[str | None, Said("The file that it was written to.")]
+    schedule: Annotated[
+        ScheduleData | None, Said("The schedule file as data; null: it was written.")
+    ]
+
+
+class ListedSchema(OutputPart):
+    """A schema that `schema NAME` prints."""
+
+    name: str
+    of: Annotated[str, Said("What it is the schema of.")]
+
+
+class SchemaOutput(Output):
+    """The schemas (`schema` without a name)."""
+
+    schemas: Sequence[ListedSchema]
+
+
+# `placements --json` and `programs --json`.
+
+
+class SizedName(OutputPart):
+    """A level or an axis."""
+
+    name: str
+    size: Annotated[int, Said(ge=1)]
+
+
+class PlacementsOutput(Output):
+    """Every parallelism matrix of a cluster and its axes, each once."""
+
+    status: Status
+    count: Count
+    levels: Annotated[Sequence[SizedName], Said("Outermost first.")]
+    axes: Sequence[SizedName]
+    placements: Annotated[Sequence[RankMatrix], Said("A row per axis, an entry per level.")]
+    conflict: Annotated[
+        Sequence[str], Said("Restrictions that leave no answer; of an infeasible one.")
+    ]
+    notes: Annotated[Sequence[str], Said("What else is to be known, in words.")]

@@ -1,0 +1,182 @@
+"""``verify --json`` of a schedule, at one size or at many, and of a bound's certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+from p2smt.report.outputs.shape import (
+    Bytes,
+    Chunk,
+    Count,
+    Output,
+    OutputPart,
+    PayloadBytes,
+    Rank,
+    Ratio,
+    Said,
+    Seconds,
+)
+from p2smt.schedules.verify.report import Kind, Verdict
+from p2smt.synthesis.certificate.certificate import BoundedCollective, BoundKind
+
+# `verify --json` of a schedule.
+
+
+class ScheduleStep(OutputPart):
+    """Where a step stands."""
+
+    rank: Rank
+    block: int
+    step: Annotated[int, Said("In its thread block, from 0.", ge=0)]
+    inner: Annotated[int | None, Said("Which operation inside that step; null: it is all of it.")]
+    kind: Annotated[str, Said("As the file writes it.")]
+    line: Annotated[int | None, Said("In the file, from 1; null: not known.")]
+
+
+class InterleavedStep(ScheduleStep):
+    """An entry of an interleaving."""
+
+    part: Annotated[str, Said("Which part of the step; empty: the whole.")]
+
+
+class KindAndPlace(OutputPart):
+    """What is wrong, and where."""
+
+    kind: Kind
+    rank: Rank | None
+    chunk: Chunk | None
+
+
+class ScheduleViolation(KindAndPlace):
+    """What is wrong with a schedule, and an interleaving that shows it."""
+
+    step: Annotated[int | None, Said("Of the first step that it names.")]
+    message: str
+    steps: Annotated[Sequence[ScheduleStep], Said("The steps at fault.")]
+    details: Sequence[str]
+    interleaving: Sequence[InterleavedStep]
+
+
+class CheckedSchedule(OutputPart):
+    """What was checked."""
+
+    name: str
+    format: str
+    collective: str
+    in_place: bool
+    ranks: Annotated[int, Said(ge=1)]
+    steps: Count
+
+
+class RepairedStep(ScheduleStep):
+    """The step to change, and how."""
+
+    change: str
+
+
+class RepairOutput(OutputPart):
+    """The repair, or how far the search for one went."""
+
+    repair: RepairedStep | None
+    tried: Annotated[Count, Said("Changes of one step that were tried.")]
+    complete: Annotated[bool, Said("Every change of one step was tried.")]
+
+
+class ScheduleCostOutput(OutputPart):
+    """The predicted time on a topology."""
+
+    seconds: Seconds
+    bound_s: Annotated[Seconds, Said("Seconds that no run can beat.")]
+    payload_bytes: PayloadBytes
+    bottleneck: Annotated[str | None, Said("The busiest link.")]
+    bottleneck_bytes: Annotated[Bytes | None, Said("Bytes over that link.")]
+    bottleneck_busy_share: Annotated[Ratio, Said("Of the time; at most 1.")]
+    critical_path: Sequence[ScheduleStep]
+    approximate: bool
+
+
+class VerifyScheduleOutput(Output):
+    """The verdict on a schedule, over all its interleavings."""
+
+    verdict: Verdict
+    violations: Sequence[ScheduleViolation]
+    warnings: Sequence[str]
+    schedule: CheckedSchedule
+    fifo_depth: Annotated[int, Said("Messages that a connection holds.", ge=1)]
+    min_fifo_depth: Annotated[
+        int | None, Said("From this depth on every step gets its turn; null: none.")
+    ]
+    unused_messages: Annotated[
+        Count | None, Said("Messages whose data no output needs; null: not counted.")
+    ]
+    racy_chunks: Annotated[Count, Said("Chunks accessed in no certain order.")]
+    races_harmless: Annotated[bool | None, Said("null: there are none.")]
+    reason: Annotated[str, Said("Why nothing is known; empty: it is.")]
+    memory_rule: Annotated[
+        str | None,
+        Said("By which the order of data was judged; null: no packets are used."),
+    ]
+    runtime: Annotated[str | None, Said("That is meant; null: p2smt alone.")]
+    runnable: Annotated[bool, Said("That runtime would run it.")]
+    reasons: Annotated[Sequence[str], Said("Why it would not.")]
+    fix: Annotated[RepairOutput | None, Said("With --fix.")] = None
+    notes: Annotated[Sequence[str] | None, Said("With --cost, where no time can be told: why.")] = (
+        None
+    )
+    cost: Annotated[ScheduleCostOutput | None, Said("With --cost.")] = None
+
+
+# `verify --json` of a symbolic schedule (``--upto``), or of a program.
+
+
+class InstanceViolation(KindAndPlace):
+    """What is wrong at one size."""
+
+    message: str
+
+
+class CheckedInstance(OutputPart):
+    """One size, checked in every interleaving."""
+
+    parameters: Mapping[str, int]
+    ranks: Annotated[int, Said(ge=1)]
+    verdict: Verdict
+    min_fifo_depth: int | None
+    violations: Sequence[InstanceViolation]
+
+
+class VerifyFamilyOutput(Output):
+    """The verdict on a schedule at many sizes."""
+
+    verdict: Verdict
+    claims: Annotated[Sequence[str], Said("What is proved, and for which sizes.")]
+    all_sizes: Annotated[bool, Said("Proved for every size, beyond those checked.")]
+    instances: Sequence[CheckedInstance]
+
+
+# `verify --json` of the certificate of a bound.
+
+
+Exact = Annotated[
+    str, Said(pattern=r"^(0|[1-9][0-9]*)(/[1-9][0-9]*)?$", description="A fraction: 7/24.")
+]
+
+
+class VerifyCertificateOutput(Output):
+    """The verdict on the certificate of a bound."""
+
+    verdict: Literal["valid", "invalid"]
+    violations: Sequence[str]
+    claim: Annotated[str, Said("What it claims, in words.")]
+    collective: BoundedCollective
+    root: Annotated[Rank | None, Said("null: the collective has none.")]
+    fabric: Annotated[str, Said("Its name in the file.")]
+    ranks: Count
+    steps: Annotated[int | None, Said("null: any number of steps.", ge=1)]
+    bound_kind: BoundKind
+    bound: Annotated[Exact, Said("What is claimed.")]
+    proved: Annotated[Exact | None, Said("What the prices prove; null: nothing.")]
+    generators: Count
+    checked: Annotated[Sequence[str], Said("What was held against the certificate.")]
+    not_checked: Annotated[Sequence[str], Said("What nothing has looked at.")]

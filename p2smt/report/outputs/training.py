@@ -1,0 +1,342 @@
+"""``estimate --json`` and ``plan --json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+from p2smt.collectives.names import RequestKind
+from p2smt.programs.check import ProofBasis
+from p2smt.report.outputs.shape import (
+    Bytes,
+    Count,
+    Gap,
+    Noted,
+    Output,
+    OutputPart,
+    PayloadBytes,
+    RankMatrix,
+    Ratio,
+    Said,
+    Seconds,
+)
+from p2smt.report.outputs.solve import NearStatus
+from p2smt.result import Status
+from p2smt.training.efficiency import Efficiency
+from p2smt.training.prediction import MemoryParts
+from p2smt.training.search.answer import SpaceCounts
+from p2smt.training.search.question import Prices
+from p2smt.training.strategy import Recompute
+
+StrategyWords = Annotated[
+    str, Said("As --strategy takes it, such as tp=8,pp=4,dp=2,cp=1,vpp=1,mbs=1.")
+]
+AxisNames = Annotated[
+    Sequence[Literal["pp", "dp", "cp", "tp"]], Said("The rows of matrices, in order.")
+]
+
+
+class DenseModel(OutputPart):
+    """A dense decoder transformer."""
+
+    name: str
+    layers: Count
+    hidden: Count
+    heads: Count
+    kv_heads: Count
+    ffn: Count
+    gated: bool
+    vocab: Count
+    head_size: Count
+    tied: bool
+    sources: Sequence[str]
+    parameters: Annotated[Count, Said("Elements of all matrices.")]
+
+
+_FRAMEWORK = Noted(
+    tp_hidden=Said("Collectives of tp run beside products."),
+    pp_hidden=Said("Part of sends that interleaving hides.", ge=0),
+    dp_hidden=Said("Gradients are reduced in the backward pass."),
+    fetch_hidden=Said("ZeRO-3 gathers while layers compute."),
+    gradient_bytes=Said("Of an element as it is reduced.", ge=0),
+    gradient_bytes_fp16=Said("The same of a training in fp16.", ge=0),
+    attention=Said("Of fused attention to matrix products.", ge=0),
+)
+
+
+ReachedEfficiency = Annotated[
+    Efficiency,
+    Noted(
+        framework=_FRAMEWORK,
+        fraction=Said("Of peak and memory bandwidth.", ge=0),
+        layer_s=Said("Seconds of each layer besides.", ge=0),
+        runs=Said("Measured runs that it was fitted to.", ge=0),
+        error=Said("Mean relative error on groups left out.", ge=0),
+    ),
+]
+
+
+class StrategyDegrees(OutputPart):
+    """A strategy field by field, under the keys of its text."""
+
+    tp: Count
+    pp: Count
+    dp: Count
+    cp: Count
+    vpp: Annotated[Count, Said("Chunks of a stage.")]
+    mbs: Annotated[Count, Said("Sequences of a micro-batch.")]
+    sp: Annotated[bool, Said("Sequence parallelism.")]
+    zero: Annotated[Count, Said("Stage of ZeRO.")]
+    recompute: Recompute
+    flash: Annotated[bool, Said("Fused attention.")]
+    dtype: str
+    split: Annotated[Sequence[Count] | None, Said("Layers of each chunk; null: an even split.")]
+
+
+MemoryByPart = Annotated[
+    MemoryParts,
+    Noted(
+        parameters=Said(ge=0),
+        gradients=Said(ge=0),
+        optimizer=Said(ge=0),
+        activations=Said(ge=0),
+        stage=Said("The stage; the first is 0.", ge=0),
+    ),
+]
+
+
+class IterationRequest(OutputPart):
+    """What a device asks of some axes; times but ``call_s`` are of an iteration."""
+
+    name: str
+    kind: RequestKind
+    axes: Sequence[str]
+    bytes: Annotated[PayloadBytes, Said("The whole vector.")]
+    times: Annotated[Count, Said("Calls of an iteration.")]
+    cover: Annotated[str, Said("The work that it hides under, in words.")]
+    call_s: Seconds
+    visible_s: Seconds
+    hidden_s: Seconds
+
+
+class NamedStrategy(OutputPart):
+    """A strategy, as text and field by field."""
+
+    strategy: StrategyWords
+    degrees: StrategyDegrees
+
+
+class PredictedFigures(OutputPart):
+    """What is predicted of a strategy on a placement."""
+
+    matrix: Annotated[RankMatrix | None, Said("null: ranks in order, which no matrix expresses.")]
+    iteration_s: Seconds
+    parts: Annotated[
+        Mapping[str, Seconds],
+        Said("compute, bubble, what shows of each axis, optimizer: they sum up."),
+    ]
+    hidden: Annotated[Mapping[str, Seconds], Said("Of each axis, what runs beside other parts.")]
+    memory_bytes: Annotated[PayloadBytes, Said("That a device needs.")]
+    memory: MemoryByPart
+    capacity_bytes: Annotated[PayloadBytes, Said("That a device may hold.")]
+    fits: bool
+    tokens_per_s: Annotated[Ratio, Said("Of all devices.")]
+    tflops_per_device: Annotated[Ratio, Said("10^12 flop/s of the model, nothing computed twice.")]
+    mfu: Annotated[Ratio, Said("That over the device's peak.")]
+    requests: Sequence[IterationRequest]
+
+
+class StrategyFigures(PredictedFigures, NamedStrategy):
+    """A strategy on a placement, with what is predicted of it."""
+
+
+class TrainedModel(OutputPart):
+    """What is trained, where, and by which constants."""
+
+    model: DenseModel
+    topology: str
+    devices: Count
+    global_batch: Count
+    sequence: Count
+    efficiency: ReachedEfficiency
+    efficiency_default: Annotated[bool, Said("It is the one taken without --efficiency.")]
+    efficiency_notes: Annotated[
+        Sequence[str], Said("How it is of another device or framework, in words.")
+    ]
+
+
+class RowNames(OutputPart):
+    """Of what matrices have rows."""
+
+    axes: AxisNames
+
+
+class EstimateOutput(PredictedFigures, RowNames, NamedStrategy, TrainedModel, Output):
+    """Time and memory of one strategy."""
+
+
+# `plan --json`.
+
+
+ClosedCounts = Annotated[
+    SpaceCounts,
+    Noted(
+        strategies=Said("That obey every rule.", ge=0),
+        too_large=Said("That do not fit into memory.", ge=0),
+        lacking=Said("That the launcher cannot run.", ge=0),
+        unplaced=Said("Without a placement under the rules.", ge=0),
+        bounded=Said("Closed by a bound.", ge=0),
+        evaluated=Said("Whose placements were looked at.", ge=0),
+        open=Said("Left at a limit.", ge=0),
+        placements=Said("Pairs of strategy and matrix.", ge=0),
+        placements_priced=Said(ge=0),
+        placements_bounded=Said(ge=0),
+        placements_excluded=Said(
+            "Of strategies too large or lacking, which were not looked at.", ge=0
+        ),
+        placements_open=Said(ge=0),
+    ),
+]
+
+
+class SpaceRange(OutputPart):
+    """A field of strategies and the values that were searched."""
+
+    name: str
+    values: str
+
+
+class FoundProgram(OutputPart):
+    """A request of the best strategy with its program; times are of one execution."""
+
+    kind: RequestKind
+    axes: Sequence[str]
+    program: Annotated[str | None, Said("null: a send, which has none.")]
+    seconds: Seconds
+    single_collective_s: Seconds
+    status: Annotated[Status, Said("optimal: no program is faster.")]
+
+
+class RankedStrategy(StrategyFigures):
+    """A strategy with what requests cost by --prices."""
+
+    alike: Annotated[
+        Sequence[StrategyWords],
+        Said("At the same time, other only in dp, cp and micro-batch."),
+    ]
+
+
+class BestStrategy(StrategyFigures):
+    """The best strategy with its programs: its figures are those with them."""
+
+    collectives_s: Annotated[Seconds, Said("Of an iteration with one collective for each request.")]
+    programs: Sequence[FoundProgram]
+
+
+class StrategySeconds(OutputPart):
+    """A strategy and the time of an iteration on its best placement."""
+
+    strategy: StrategyWords
+    iteration_s: Seconds
+
+
+class NearestStrategy(NamedStrategy):
+    """The near-optimal strategy that is nearest to a measured one."""
+
+    iteration_s: Seconds
+    run: Annotated[str, Said("The measured run.")]
+    run_degrees: StrategyDegrees
+    distance: Annotated[
+        Ratio, Said("In doublings of degrees and switches that differ; 0: the same.")
+    ]
+
+
+class MissingMemory(NamedStrategy):
+    """The strategy that comes nearest to fitting, where none does."""
+
+    bytes_needed: PayloadBytes
+    bytes_given: PayloadBytes
+    missing_bytes: Bytes
+    help: Annotated[Sequence[str], Said("What would help, in words.")]
+
+
+class OptionsOf(OutputPart):
+    """The best strategy as a trainer takes it."""
+
+    trainer: str
+    text: Annotated[str | None, Said("Options or a file; null: it lacks something.")]
+    notes: Annotated[Sequence[str], Said("What else it needs, in words.")]
+    lacks: Annotated[Sequence[str], Said("What the strategy needs and it has not.")]
+
+
+class SearchWork(OutputPart):
+    """How the answer was found."""
+
+    wall_s: Seconds
+    counters: Mapping[str, int]
+
+
+class PlanStatus(OutputPart):
+    """What was searched, and what is proved."""
+
+    status: Status
+    basis: Annotated[
+        Sequence[ProofBasis],
+        Said("Why no program is missed, of a proof; empty: it is not of programs."),
+    ]
+    interrupted: Annotated[bool, Said("Stopped by the user: the best so far.")]
+    objective_s: Annotated[Seconds | None, Said("Of an iteration; null: none.")]
+    bound_s: Annotated[
+        Seconds | None, Said("That no strategy of the space beats; null: not known.")
+    ]
+    proof: Annotated[str, Said("What is proved, in words.")]
+    strategies: Annotated[Count, Said("In the space that was searched.")]
+    placements: Annotated[Count, Said("Pairs of strategy and matrix.")]
+    counts: ClosedCounts
+    space: Sequence[SpaceRange]
+
+
+class PlanTerms(OutputPart):
+    """What the search counted with."""
+
+    prices: Prices
+    free_bytes: Annotated[PayloadBytes, Said("Kept free on a device.")]
+
+
+class RankedStrategies(OutputPart):
+    """The best strategies."""
+
+    best: BestStrategy | None
+    top: Sequence[RankedStrategy]
+    ranking: Annotated[Status, Said("complete: proved to be in this order.")]
+
+
+class NearStrategiesFound(OutputPart):
+    """The strategies near the best."""
+
+    near_optimal: Annotated[Count | None, Said("Strategies near the best, itself among them.")]
+    near_optimal_distinct: Annotated[Count | None, Said("The same, those alike counted once.")]
+    near_optimal_within: Annotated[
+        Gap | None, Said("How near: 0.05 is at most five per cent slower.")
+    ]
+    near_optimal_status: Annotated[
+        NearStatus | None,
+        Said("complete: there are no others; truncated: at least these."),
+    ]
+    near_optimal_strategies: Sequence[StrategySeconds]
+    common: Annotated[Mapping[str, str], Said("What they have in common.")]
+    varies: Annotated[Mapping[str, Sequence[str]], Said("What they differ in.")]
+    nearest: NearestStrategy | None
+
+
+class PlanOutput(
+    NearStrategiesFound, RankedStrategies, RowNames, PlanTerms, TrainedModel, PlanStatus, Output
+):
+    """The best strategy and placement, with a proof, and the strategies near it."""
+
+    outside: Annotated[Sequence[str], Said("How the best lies outside everything measured.")]
+    shortfall: Annotated[MissingMemory | None, Said("Where nothing fits.")]
+    reason: Annotated[str | None, Said("Why there is no answer, or no proof, in words.")]
+    options: Annotated[Sequence[OptionsOf], Said("The best strategy for each trainer.")]
+    notes: Annotated[Sequence[str], Said("Programs of the plan file that are not proved the best.")]
+    stats: SearchWork

@@ -1,1 +1,0 @@
-"""Shapes of what commands print of redistributions with ``--json``."""

@@ -1,1 +1,0 @@
-"""Outputs that hold for every hardware: symbolic costs, crossings, least sufficient sets."""

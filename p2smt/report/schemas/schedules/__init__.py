@@ -1,1 +1,0 @@
-"""Files and outputs of the synthesis of schedules."""

@@ -1,1 +1,0 @@
-"""Shapes of what `estimate` and `plan` print with ``--json``."""
