@@ -39,7 +39,7 @@ class RequestFigures(OutputPart):
     ]
 
 
-class AlgorithmBound(OutputPart):
+class BoundByAlgorithms(OutputPart):
     """What the algorithms allow."""
 
     algorithm_bound_s: Annotated[
@@ -51,7 +51,7 @@ class AlgorithmBound(OutputPart):
     ]
 
 
-class LinkBound(OutputPart):
+class BoundByLinks(OutputPart):
     """What the links allow."""
 
     physical_bound_s: Annotated[
@@ -68,11 +68,11 @@ class RequestSteps(OutputPart):
     steps: Annotated[Sequence[CostedStep], Said("With the numbers of one chunk.")]
 
 
-class CostedRequest(RequestSteps, LinkBound, AlgorithmBound, RequestFigures):
+class CostedRequest(RequestSteps, BoundByLinks, BoundByAlgorithms, RequestFigures):
     """A request with its program; of one execution, in ``chunks`` chunks where it is pipelined."""
 
 
-class PlannedRequest(RequestSteps, AlgorithmBound, LinkBound, RequestFigures):
+class PlannedRequest(RequestSteps, BoundByAlgorithms, BoundByLinks, RequestFigures):
     """The same of a plan's file, in the order of its keys."""
 
 

@@ -197,11 +197,11 @@ class CheckedScheduleRun(OutputPart):
     interleavings: Annotated[Count, Said("Tried by the reference backend.")]
 
 
-class ScheduleOptions(OutputPart):
+class OptionsOfRun(OutputPart):
     """How it was run."""
 
     options: HowRun
 
 
-class RunScheduleOutput(RanOn, ScheduleOptions, MeasuredTimes, CheckedScheduleRun, Output):
+class RunScheduleOutput(RanOn, OptionsOfRun, MeasuredTimes, CheckedScheduleRun, Output):
     """What running a schedule gave."""

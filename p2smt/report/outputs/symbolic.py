@@ -87,7 +87,7 @@ class SymbolicWayPart(OutputPart):
     fill: Annotated[FillPart | None, Said("null: it is not pipelined.")]
 
 
-class ByteRange(OutputPart):
+class FormRange(OutputPart):
     """From ``low`` to ``high`` bytes of n."""
 
     low: Rational
@@ -95,7 +95,7 @@ class ByteRange(OutputPart):
     below: Annotated[bool, Said("At high itself the next one holds.")]
 
 
-class ChoicePart(ByteRange):
+class ChoicePart(FormRange):
     """There a library takes one way."""
 
     way: Annotated[Count, Said("Its place in ways.")]
@@ -109,7 +109,7 @@ class SymbolicStepPart(OutputPart):
     choice: Annotated[Sequence[ChoicePart], Said("Which way a library takes; empty: the fastest.")]
 
 
-class FormCellPart(ByteRange):
+class FormCellPart(FormRange):
     """There a program has one form, by a library's choice."""
 
     form: AnyFormPart
