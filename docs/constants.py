@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from p2smt.cluster.library.model import Library, family_of
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Algorithm
-from p2smt.cost.library.model import Library, family_of
-from p2smt.cost.library.registry import library_of
 
 PAGE = Path(__file__).parent / "cost-model.md"
 BEGIN, END = "<!-- constants: written by docs/constants.py -->\n", "<!-- constants end -->\n"

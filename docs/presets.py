@@ -24,7 +24,7 @@ def row(preset: Topology) -> str:
     cells = (
         f"`{preset.name}`",
         "<br>".join(link(level) for level in preset.levels),
-        preset.library or NO_LIBRARY,
+        preset.library_name or NO_LIBRARY,
         preset.description.split(". ")[0].rstrip("."),
     )
     return f"| {' | '.join(cells)} |\n"

@@ -57,6 +57,10 @@ if TYPE_CHECKING:
     from p2smt.calibration.samples import Measurements as Measurements
     from p2smt.cluster.file import load_topology as load_topology
     from p2smt.cluster.file import preset_names as preset_names
+    from p2smt.cluster.library.model import Library as Library
+    from p2smt.cluster.library.registry import library_names as library_names
+    from p2smt.cluster.library.registry import library_of as library_of
+    from p2smt.cluster.library.registry import register_library as register_library
     from p2smt.cluster.link import Device as Device
     from p2smt.cluster.topology import Algorithm as Algorithm
     from p2smt.cluster.topology import Level as Level
@@ -68,11 +72,7 @@ if TYPE_CHECKING:
     from p2smt.collectives.names import Collective as Collective
     from p2smt.collectives.names import Form as Form
     from p2smt.collectives.names import RequestKind as RequestKind
-    from p2smt.cost.library.model import Library as Library
-    from p2smt.cost.library.registry import library_names as library_names
-    from p2smt.cost.library.registry import library_of as library_of
-    from p2smt.cost.library.registry import register_algorithm as register_algorithm
-    from p2smt.cost.library.registry import register_library as register_library
+    from p2smt.cost.library.rules import register_algorithm as register_algorithm
     from p2smt.errors import BackendError as BackendError
     from p2smt.errors import EncodingBug as EncodingBug
     from p2smt.errors import ExecutionError as ExecutionError
@@ -245,13 +245,9 @@ _HOMES = {
         "preset_names",
     ),
     "p2smt.cluster.trimmed": ("trimmed",),
-    "p2smt.cost.library.model": ("Library",),
-    "p2smt.cost.library.registry": (
-        "library_names",
-        "library_of",
-        "register_algorithm",
-        "register_library",
-    ),
+    "p2smt.cluster.library.model": ("Library",),
+    "p2smt.cluster.library.registry": ("library_names", "library_of", "register_library"),
+    "p2smt.cost.library.rules": ("register_algorithm",),
     "p2smt.calibration.build": ("Calibration",),
     "p2smt.calibration.samples": ("Measurements",),
     "p2smt.runtime.payload": ("RunOptions",),

@@ -17,6 +17,12 @@ OUT_OF_TIME = "the time limit came"
 OUT_OF_EFFORT = "the limit of solver effort came"
 STOPPED = "it was stopped"
 """Why a search ended: words for people."""
+SAME = 1e-9
+"""Relative: times that differ by less are one time, summed in another order."""
+ROUNDING = 1e-12
+"""Relative: prices, sums of few floats, that differ by no more are equal."""
+PROVED_WITHIN = 1e-6
+"""Relative: the ticks to which times are rounded when a solver proves an optimum."""
 
 
 class Status(Enum):

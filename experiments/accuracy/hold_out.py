@@ -25,7 +25,6 @@ from p2smt.calibration.samples import Sample
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.library.registry import library_of, register_library
 from p2smt.programs.program import Grouping
 
 LARGER_TARGET, WORST_TARGET, IN_SAMPLE_TARGET = 0.20, 0.30, 0.08
@@ -102,10 +101,9 @@ LEFT_OUT = tuple(name for family in FAMILIES for name in family.names[-2:])
 def not_having_seen(table: str, topology: Topology) -> Topology:
     """A topology whose constants, and its library's, were fitted without a table."""
     constants = committed_without(table)
-    library = library_of(topology.library)
+    library = topology.known_library
     other = fitted_library(library, constants, f"{library.name}-{LEFT_OUT.index(table)}")
-    register_library(other)
-    return fitted_topology(topology, constants).under(other.name)
+    return fitted_topology(topology, constants).under(other)
 
 
 def held_out() -> list[HeldOut]:

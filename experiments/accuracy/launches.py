@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from experiments.tables.tables import Published
 from p2smt.cluster.topology import Topology
-from p2smt.cost.library.registry import library_of
 
 LAUNCH = "launch"
 """The constant: seconds from one launch of a process to its next."""
@@ -24,5 +23,5 @@ def launched(topology: Topology, table: Published, constants: Mapping[str, float
     if ONE_PROCESS not in table.note:
         return topology
     later = (table.ranks // table.nodes - 1) * constants[LAUNCH]
-    call_s = library_of(topology.library).call_s(table.collective)
+    call_s = topology.known_library.call_s(table.collective)
     return replace(topology, calls=((table.collective, call_s + later),))

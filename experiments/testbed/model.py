@@ -10,6 +10,7 @@ from experiments.testbed.spec import NetworkSpec, nodes_of
 from p2smt.cluster.file import dump_topology
 from p2smt.cluster.file_model import SIMPLE
 from p2smt.cluster.hosts import Hosts
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 
 # Rough, and to be replaced by calibration on the machine: ranks of a node share the loopback, and
@@ -46,7 +47,7 @@ def topology(spec: NetworkSpec, ranks_per_node: int) -> Topology:
         levels=tuple(levels),
         algorithms=ALGORITHMS,
         description=DESCRIPTION,
-        library=LIBRARY,
+        library=library_of(LIBRARY),
         hosts=_hosts(spec) if spec.hosts or not spec.equal else None,
     )
 

@@ -334,7 +334,8 @@ def _array(kind: ArrayType) -> str:
 
 
 _SHARED: list[tuple[weakref.ref[dist.ProcessGroup], ArrayGroups]] = []
-"""The default group of this process, and the groups that were made under it; at most one entry."""
+"""The default group of this process, and the groups that were made under it; at most one entry.
+torch keeps that group by the process, and all ranks make a group together: once for all movers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,7 +201,7 @@ def _rate(calibration: Calibration, found: FittedConstant) -> str:
     return (
         f"level {level}, efficiency of {constant.name}: fitted {value}, less than "
         f"half of the {before} of {topology.name}: measured on another machine, "
-        f"or with another library than {topology.library}?"
+        f"or with another library than {topology.library_name}?"
     )
 
 
@@ -320,7 +320,7 @@ def _table_comment(found: TableFit) -> str:
 
 
 def _constants(calibration: Calibration) -> Iterator[str]:
-    library = calibration.topology.library
+    library = calibration.topology.library_name
     yield f"Rates are nominal; efficiencies, hops and calls are what {library} makes of them."
     kept = [found.constant for found in calibration.constants if not found.fitted]
     if kept:

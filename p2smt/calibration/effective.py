@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2smt.calibration.samples import Predictor, Sample, shape_of
+from p2smt.cluster.library.model import family_of
 from p2smt.cluster.link import ANY, Algorithm, Link
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.library.model import family_of
-from p2smt.cost.library.registry import library_of
 from p2smt.cost.library.ways import hop_s
 from p2smt.cost.step_time import StepTime
 
@@ -472,7 +471,7 @@ def _listed(topology: Topology, link: Link, sample: Sample, step: StepTime) -> s
     own.
     """
     operation, known = sample.operation.value, dict(link.efficiency)
-    library = library_of(topology.library)
+    library = topology.known_library
     if isinstance(sample.operation, RequestKind) or operation in known or library.fixed:
         return str(operation)
     shared = step.algorithm == Algorithm.NVLS_TREE.value and link.network
@@ -496,7 +495,7 @@ def _hops(topology: Topology, sample: Sample, step: StepTime) -> Iterator[tuple[
     """
     known = {found.value: found for found in Algorithm}
     family = family_of(known.get(step.algorithm))
-    if library_of(topology.library).fixed:
+    if topology.known_library.fixed:
         yield sample.operation.value, family, step.protocol
         return
     yield family, family, step.protocol
@@ -506,7 +505,7 @@ def _hops(topology: Topology, sample: Sample, step: StepTime) -> Iterator[tuple[
 
 
 def _call_knobs(topology: Topology, operation: str) -> Iterator[Knob]:
-    library = library_of(topology.library)
+    library = topology.known_library
     start = dict(topology.calls).get(operation, library.call_s(operation))
     if start > 0:
         yield Knob((Constant(Quantity.CALL, operation),), (start,))

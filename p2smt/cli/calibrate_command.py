@@ -183,7 +183,7 @@ def _what_ran(text: str | None, topology: Topology) -> tuple[Algorithm, ...] | N
     if text not in given.CHEAPEST:
         return given.algorithms_of(text)
     if topology.library:
-        rule = f"is not what {topology.library} runs, so that no time was measured of it"
+        rule = f"is not what {topology.library_name} runs, so that no time was measured of it"
         remedy = "name what ran, such as ring, or leave --algorithm out for the library's choice"
         raise InputError(f"--algorithm {text}", rule, remedy)
     return topology.algorithms

@@ -36,13 +36,15 @@ def topology_of(
     What of it does not count, or is only assumed, is said on stderr.
     """
     from p2smt.cluster.file import load_noting
+    from p2smt.cluster.library.registry import known_or_named, library_of
     from p2smt.cluster.trimmed import parse_uses, trimmed, use_notes
     from p2smt.cost.requested_algorithms import topology_notes
     from p2smt.errors import InputError
 
     if spec is None:
         raise InputError("topology", "is missing", "give --topology azure-ndv4:4 or a YAML file")
-    found, text = load_noting(spec)
+    replaced = library is not None or nominal
+    found, text = load_noting(spec, known_or_named if replaced else library_of)
     found = trimmed(found, parse_uses(use or ()))
     for line in use_notes(found) if use else ():
         note(line)
@@ -50,11 +52,10 @@ def topology_of(
         return _nominal(found, library)
     if library is not None:
         found = _under(found, _library_named(library))
-    if found.library:
-        from p2smt.cost.library.checks import check_topology
-        from p2smt.cost.library.registry import library_of
+    if found.library is not None:
+        from p2smt.cost.library.suits import check_topology
 
-        check_topology(found, library_of(found.library))
+        check_topology(found, found.library)
     for line in (*((text,) if text and library is None else ()), *topology_notes(found)):
         note(line)
     return found.cheapest() if algorithm in CHEAPEST else found
@@ -62,15 +63,13 @@ def topology_of(
 
 def _under(found: Topology, library: str) -> Topology:
     """The topology under another library, and what that drops."""
-    from p2smt.cost.library.registry import under_library
-
     if found.fitted_for_other(library):
         note(
-            f"{found.name[:100]} was calibrated under {found.library or 'a library'}: its calls, "
-            f"hops and efficiencies of collectives do not hold for {library}, which has its own; "
-            "calibrate under that library"
+            f"{found.name[:100]} was calibrated under {found.library_name or 'a library'}: its "
+            f"calls, hops and efficiencies of collectives do not hold for {library}, which has its "
+            "own; calibrate under that library"
         )
-    return under_library(found, library)
+    return found.under(library)
 
 
 def _nominal(found: Topology, library: str | None) -> Topology:
@@ -89,8 +88,8 @@ def _library_named(text: str) -> str:
     """The name of --library; one in a file becomes known by its name."""
     import os
 
-    from p2smt.cost.library.file import read_library
-    from p2smt.cost.library.registry import register_library
+    from p2smt.cluster.library.file import read_library
+    from p2smt.cluster.library.registry import register_library
 
     if text.endswith((".yaml", ".yml", ".json")) or os.sep in text:
         found = read_library(text)

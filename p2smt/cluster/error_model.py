@@ -1,15 +1,17 @@
-"""Errors of predictions as files have them: keys as pydantic models, to and from values."""
+"""What files of topologies have in common with those of libraries and of accuracies: words, errors
+of predictions and devices, as pydantic models, to and from values."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from p2smt.cluster.error_class import MAX_ERROR, Basis, ErrorClass
 from p2smt.cluster.hosts_file import Bandwidth
-from p2smt.cluster.link import DTYPES, EFFICIENCY_NAMES, MAX_EFFICIENCY, Device
-from p2smt.cluster.topology import LIBRARY_PATTERN, Algorithm
+from p2smt.cluster.library.model import LIBRARY_PATTERN
+from p2smt.cluster.link import DTYPES, EFFICIENCY_NAMES, MAX_EFFICIENCY, Algorithm, Device
 from p2smt.collectives.names import CALL_NAMES, Collective
 from p2smt.errors import InputError
 from p2smt.files.validation import StrictModel
@@ -24,6 +26,7 @@ from p2smt.units import (
     parse_bandwidth,
     parse_bytes,
     parse_flops,
+    parse_time,
 )
 
 # What the models of a topology file cannot say by themselves, as JSON Schema.
@@ -108,6 +111,39 @@ LIBRARY_SCHEMA: JsonDict = {
         },
     ]
 }
+
+
+def _latency(text: object) -> object:
+    parse_time(text, "value")
+    return text
+
+
+Latency = Annotated[
+    str,
+    BeforeValidator(_latency),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": TIME_PATTERN,
+            "maxLength": MAX_TEXT,
+            "description": "Such as 14 us.",
+        }
+    ),
+]
+AlgorithmName = Annotated[Algorithm, Field(strict=False)]
+CollectiveName = Annotated[Collective, Field(strict=False)]
+
+
+def _part(value: object) -> object:
+    """Numbers with a point come as text from YAML, as whole numbers and units are what it has."""
+    if isinstance(value, str) and re.fullmatch(PART_PATTERN, value):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"value {str(value)[:60]!r}", "is no part of a bandwidth", "write 0.8")
+    return float(value)
+
+
+Fraction = Annotated[float, BeforeValidator(_part)]
 
 
 def _size(text: object) -> object:

@@ -24,12 +24,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from p2smt.cluster.file_model import TopologyModel, build_topology, dump_topology
+from p2smt.cluster.library.model import Library
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import MAX_DEVICES, NO_LIBRARY, Level, Piece, Topology
 from p2smt.errors import InputError, did_you_mean
 from p2smt.files.validation import validated
@@ -58,13 +60,15 @@ FILLED_IN = "latencies: NCCL 2.30, src/graph/tuning.cc"
 _Latencies = tuple[tuple[str, float], ...]
 
 
-def topology_from_data(data: object, source: str) -> Topology:
-    """The topology in plain data, as a plan file embeds it.
+def topology_from_data(
+    data: object, source: str, known: Callable[[str], Library] = library_of
+) -> Topology:
+    """The topology in plain data, as a plan file embeds it, with a ``known`` library.
 
     Raises:
         InputError: a key is unknown, missing or has a bad value.
     """
-    return build_topology(validated(TopologyModel, data, source), source)
+    return build_topology(validated(TopologyModel, data, source), source, known)
 
 
 def parse_topology(text: str, source: str) -> Topology:
@@ -108,25 +112,25 @@ def load_topology(spec: str) -> Topology:
     return load_noting(spec)[0]
 
 
-def load_noting(spec: str) -> tuple[Topology, str]:
+def load_noting(spec: str, known: Callable[[str], Library] = library_of) -> tuple[Topology, str]:
     """As :func:`load_topology`; and a note, or an empty text.
 
     The note says which library is assumed where a file names none, or else what it says of links
-    that does not count under its library.
+    that does not count under its library, which is one that is ``known``.
     """
     name, colon, count = spec.rpartition(":")
     if not colon or os.path.isfile(spec):
-        return _load(spec)
+        return _load(spec, known)
     nodes = parse_count(count, f"{spec[:100]!r}: size of the outermost level", MAX_DEVICES)
-    found, note = _load(name)
+    found, note = _load(name, known)
     return found.with_outermost(nodes), note
 
 
-def _load(name: str) -> tuple[Topology, str]:
+def _load(name: str, known: Callable[[str], Library]) -> tuple[Topology, str]:
     if name in preset_names():
         return parse_topology(preset_text(name), f"preset {name}"), ""
     if name.endswith(_FILE_SUFFIXES) or os.sep in name or os.path.exists(name):
-        return _with_library(_read(name), name)
+        return _with_library(_read(name), name, known)
     raise _unknown(name)
 
 
@@ -134,12 +138,14 @@ def _read(path: str) -> object:
     return load_yaml(read_text(path, "topology file", MAX_BYTES), path, MAX_BYTES)
 
 
-def _with_library(data: object, source: str) -> tuple[Topology, str]:
+def _with_library(
+    data: object, source: str, known: Callable[[str], Library]
+) -> tuple[Topology, str]:
     """The topology in a file's data, with a library by vendor where it names none.
 
     It may use the algorithms only that such a file lists, as older ones said what runs.
     """
-    found = topology_from_data(data, source)
+    found = topology_from_data(data, source, known)
     if isinstance(data, dict) and data.get("library") is not None:
         return found, _unheeded(found, source)
     library, why = default_library(found)
@@ -157,7 +163,7 @@ def _unheeded(topology: Topology, source: str) -> str:
     Where hops are given nobody will think so, and a calibrated file only keeps them, as does one
     that says what the preset of its name does: a copy of it.
     """
-    if not topology.library or topology.calibrated or FILLED_IN in topology.sources:
+    if topology.library is None or topology.calibrated or FILLED_IN in topology.sources:
         return ""
     copied = _preset_pieces(topology.name)
     imported = _latencies_of(topology.sources)
@@ -174,7 +180,7 @@ def _unheeded(topology: Topology, source: str) -> str:
     return (
         f"{source[:200]}: latency {'and protocols ' if several else ''}of "
         f"{', '.join(level.name for level in said)}: do{'' if several else 'es'} not count under a "
-        f"library; {topology.library} says what a hop costs, or hops: on the link"
+        f"library; {topology.library_name} says what a hop costs, or hops: on the link"
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any
@@ -16,8 +15,11 @@ from p2smt.cluster.error_model import (
     HOPS_SCHEMA,
     LIBRARY_SCHEMA,
     LINK_RULES,
-    PART_PATTERN,
+    AlgorithmName,
+    CollectiveName,
     DeviceModel,
+    Fraction,
+    Latency,
     LevelErrorModel,
     build_device,
     dump_device,
@@ -25,6 +27,8 @@ from p2smt.cluster.error_model import (
     error_class,
 )
 from p2smt.cluster.hosts_file import Bandwidth, HostList, SwitchModel, build_hosts, dump_hosts
+from p2smt.cluster.library.model import Library
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.link import ANY, FABRICS
 from p2smt.cluster.topology import (
     ANY_ALGORITHM,
@@ -34,19 +38,15 @@ from p2smt.cluster.topology import (
     NAME_PATTERN,
     NO_LIBRARY,
     RESERVED,
-    Algorithm,
     Level,
     Link,
     LinkKind,
     Piece,
     Topology,
 )
-from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 from p2smt.files.validation import StrictModel
 from p2smt.units import (
-    MAX_TEXT,
-    TIME_PATTERN,
     exact_bandwidth,
     exact_time,
     parse_bandwidth,
@@ -57,28 +57,9 @@ SIMPLE = "simple"
 """Name of the one protocol of a link that gives ``bandwidth`` and ``latency`` themselves."""
 
 
-def _latency(text: object) -> object:
-    parse_time(text, "value")
-    return text
-
-
 # What the types of a topology refuse, as JSON Schema says it: their messages say more than
 # pydantic's would, so the models leave it to them.
-Latency = Annotated[
-    str,
-    BeforeValidator(_latency),
-    WithJsonSchema(
-        {
-            "type": "string",
-            "pattern": TIME_PATTERN,
-            "maxLength": MAX_TEXT,
-            "description": "Such as 14 us.",
-        }
-    ),
-]
 KindName = Annotated[LinkKind, Field(strict=False)]
-AlgorithmName = Annotated[Algorithm, Field(strict=False)]
-CollectiveName = Annotated[Collective, Field(strict=False)]
 
 
 def _for_any(value: object) -> object:
@@ -86,16 +67,6 @@ def _for_any(value: object) -> object:
     return value if isinstance(value, dict) else {ANY: value}
 
 
-def _part(value: object) -> object:
-    """Numbers with a point come as text from YAML, as whole numbers and units are what it has."""
-    if isinstance(value, str) and re.fullmatch(PART_PATTERN, value):
-        return float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"value {str(value)[:60]!r}", "is no part of a bandwidth", "write 0.8")
-    return float(value)
-
-
-Fraction = Annotated[float, BeforeValidator(_part)]
 Efficiencies = Annotated[
     dict[str, Fraction],
     BeforeValidator(_for_any),
@@ -224,13 +195,17 @@ class TopologyModel(StrictModel):
         return rest | {"library": NO_LIBRARY, "overrides": data["library"]}
 
 
-def build_topology(model: TopologyModel, source: str) -> Topology:
-    """The topology that a file describes.
+def build_topology(
+    model: TopologyModel, source: str, known: Callable[[str], Library] = library_of
+) -> Topology:
+    """The topology that a file describes, with its library by what is ``known`` of that name.
 
     Raises:
-        InputError: a rule of the topology types is broken; names ``source`` and the key.
+        InputError: a rule of the topology types is broken, with ``source`` and the key; or as
+            ``known``.
     """
     levels = tuple(_level(lv, f"{source}: levels[{i}]") for i, lv in enumerate(model.levels))
+    name = "" if model.library == NO_LIBRARY else model.library
     with _located(source):
         found = Topology(
             model.name,
@@ -239,7 +214,7 @@ def build_topology(model: TopologyModel, source: str) -> Topology:
             description=model.description,
             sources=tuple(model.sources),
             overrides=tuple(model.overrides.items()),
-            library="" if model.library == NO_LIBRARY else model.library or "",
+            library=Library.only_named(name) if name else None,
             best=model.best,
             restricted=model.restricted,
             calls=tuple((name, parse_time(text)) for name, text in model.calls.items()),
@@ -248,7 +223,8 @@ def build_topology(model: TopologyModel, source: str) -> Topology:
             device=None if model.device is None else build_device(model.device),
         )
         outer = [(level.name, level.size) for level in levels[: found.node_level + 1]]
-        return replace(found, hosts=build_hosts(model, outer))
+        found = replace(found, hosts=build_hosts(model, outer))
+    return replace(found, library=known(name)) if name else found
 
 
 @contextmanager
@@ -311,7 +287,7 @@ def dump_topology(topology: Topology) -> dict[str, object]:
     if topology.sources:
         found["sources"] = list(topology.sources)
     found["algorithms"] = [algorithm.value for algorithm in topology.algorithms]
-    found["library"] = topology.library or NO_LIBRARY
+    found["library"] = topology.library_name or NO_LIBRARY
     if topology.overrides:
         found["overrides"] = {c.value: algorithm.value for c, algorithm in topology.overrides}
     if topology.best:

@@ -12,9 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from p2smt.cluster.error_class import ErrorClass
 from p2smt.cluster.hosts import Hosts
+from p2smt.cluster.library.model import LIBRARY_PATTERN, NO_LIBRARY, Library
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.link import ANY_ALGORITHM, Algorithm, Device, Link, LinkKind, Piece
 from p2smt.collectives.names import CALL_NAMES, Collective
 from p2smt.errors import InputError
+from p2smt.files.plain import TEXT_OF
 
 __all__ = [
     "ANY_ALGORITHM",
@@ -42,10 +45,23 @@ NAME_PATTERN = f"^{_NAME}$"
 """Names of levels, as JSON Schema says it (ECMA-262)."""
 RESERVED = (ROOT, "in", "inside", "parallel", "master", "within", "across")
 """Words of programs and rules, which are no names of levels."""
-NO_LIBRARY = "none"
-"""How files and options say that there is no library."""
-_LIBRARY = r"[a-z0-9][a-z0-9._-]{0,63}"
-LIBRARY_PATTERN = f"^{_LIBRARY}$"
+
+
+def _library_name(library: Library | None) -> str:
+    return "" if library is None else library.name
+
+
+def _named(name: str) -> Library | None:
+    """The library of a name; None: of an empty one."""
+    if not name:
+        return None
+    _check_name(name)
+    return library_of(name)
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(LIBRARY_PATTERN, name) or name == NO_LIBRARY:
+        raise InputError(f"library {name[:80]!r}", "is no name of a library")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +105,11 @@ class Level:
 class Topology:
     """A cluster: levels outermost first, the library that runs on it, and its algorithms.
 
-    ``library`` names what chooses algorithm and protocol of each step and what calls and hops
-    cost (:mod:`p2smt.cost.library`); empty: the fastest of ``algorithms`` by the links' own
-    rates, the textbook's costs.  With a library, ``restricted`` says that it may use no others
-    of its own than ``algorithms``, and ``best`` takes the cheapest way instead of its choice.
+    ``library`` chooses algorithm and protocol of each step and says what calls and hops cost; None:
+    the fastest of ``algorithms`` by the links' own rates, the textbook's costs.  One that is known
+    by its name may be given by it, as JSON data have it.  With a library, ``restricted`` says that
+    it may use no others of its own than ``algorithms``, and ``best`` takes the cheapest way instead
+    of its choice.
     ``overrides`` names the one algorithm that always runs a collective.  ``calls`` holds
     measured seconds per call by operation (``CALL_NAMES``), which replace the library's;
     ``call_factor`` multiplies the cost of every call, measured or not (no file has it: it is to see
@@ -112,7 +129,7 @@ class Topology:
     description: str = ""
     sources: tuple[str, ...] = ()
     overrides: tuple[tuple[Collective, Algorithm], ...] = ()
-    library: str = ""
+    library: Library | None = field(default=None, metadata={TEXT_OF: _library_name})
     best: bool = False
     restricted: bool = False
     calls: tuple[tuple[str, float], ...] = ()
@@ -123,6 +140,8 @@ class Topology:
     device: Device | None = field(default=None, hash=False)  # caches hold what it says nothing of
 
     def __post_init__(self) -> None:
+        if isinstance(self.library, str):
+            object.__setattr__(self, "library", _named(self.library))
         names = [level.name for level in self.levels]
         if not self.name:
             raise InputError("a topology without a name", "needs one", "give a short text")
@@ -168,10 +187,8 @@ class Topology:
             raise InputError(f"level {rings[0]}", rule)
 
     def _check_library(self) -> None:
-        if self.library and (
-            not re.fullmatch(_LIBRARY, self.library) or self.library == NO_LIBRARY
-        ):
-            raise InputError(f"library {self.library[:80]!r}", "is no name of a library")
+        if self.library is not None:
+            _check_name(self.library.name)
         if not 0 < self.call_factor < math.inf:
             raise InputError(f"call factor {self.call_factor}", "must be positive and finite")
         names = [name for name, _ in self.calls]
@@ -181,6 +198,11 @@ class Topology:
         for name, seconds in self.calls:
             if not 0 <= seconds < 1e6:
                 raise InputError(f"call {seconds} s of {name}", "must be from 0 to 1e6 s")
+
+    @property
+    def library_name(self) -> str:
+        """The name of the library; empty: there is none."""
+        return _library_name(self.library)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -205,6 +227,18 @@ class Topology:
         return self.device
 
     @property
+    def known_library(self) -> Library:
+        """The library.
+
+        Raises:
+            InputError: the topology has none.
+        """
+        if self.library is None:
+            rule = "has no library, and what is asked rests on one"
+            raise InputError(f"topology {self.name[:60]}", rule, "name one")
+        return self.library
+
+    @property
     def known_algorithms(self) -> frozenset[Algorithm]:
         """Every algorithm that some collective may run by."""
         return frozenset(self.algorithms) | {algorithm for _, algorithm in self.overrides}
@@ -223,17 +257,21 @@ class Topology:
         """The same cluster where every collective runs by one of these, as far as they can."""
         return replace(self, algorithms=algorithms, overrides=(), restricted=True, errors=())
 
-    def under(self, library: str, *, by_operation: bool = False) -> Topology:
-        """The same cluster with another library (``none`` or empty: without one).
+    def under(self, library: Library | str) -> Topology:
+        """The same cluster with another library, or that of a name (``none``, empty: without one).
 
         Constants that were fitted under one library say nothing of another: calls and hops go, and
         efficiencies of operations where those are what a library of one algorithm each was fitted
-        by (``by_operation``; otherwise told by whose they are).  Efficiencies of algorithms, and
+        by (where it is not known, told by whose they are).  Efficiencies of algorithms, and
         else of all-to-all and send, stay, as presets' do.
+
+        Raises:
+            InputError: there is no library of that name.
         """
-        new = "" if library == NO_LIBRARY else library
-        found = self._without_fitted(by_operation) if self.fitted_for_other(library) else self
-        errors = self.errors if new == self.library else ()
+        new = library if isinstance(library, Library) else _named(library.removeprefix(NO_LIBRARY))
+        name = _library_name(new)
+        found = self._without_fitted() if self.fitted_for_other(name) else self
+        errors = self.errors if name == self.library_name else ()
         return replace(found, library=new, errors=errors)
 
     def fitted_for_other(self, library: str) -> bool:
@@ -242,7 +280,7 @@ class Topology:
         No library (``none`` or empty) is none other: what was fitted stays, for it does not count.
         What was fitted under a library that is no longer named was under another one.
         """
-        if not self.calibrated or library in ("", NO_LIBRARY, self.library):
+        if not self.calibrated or library in ("", NO_LIBRARY, self.library_name):
             return False
         hops = any(level.link.hops for level in self.levels)
         return bool(self.library or self.calls or hops) or self._fitted_by_operation
@@ -260,7 +298,8 @@ class Topology:
             CALL_NAMES
         )
 
-    def _without_fitted(self, by_operation: bool) -> Topology:
+    def _without_fitted(self) -> Topology:
+        by_operation = self.library is not None and self.library.fixed
         gone = CALL_NAMES if by_operation or self._fitted_by_operation else ()
         levels = []
         for level in self.levels:
@@ -280,7 +319,7 @@ class Topology:
             for level in self.levels
         )
         return replace(
-            self, levels=levels, library="", best=False, calls=(), calibrated=False, errors=()
+            self, levels=levels, library=None, best=False, calls=(), calibrated=False, errors=()
         )
 
     @property

@@ -9,7 +9,7 @@ of schedules (``COLLECTIVES``) name collectives.  What a request starts from and
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class Collective(Enum):
@@ -45,6 +45,8 @@ class RequestKind(Enum):
         return self in DIRECT
 
 
+Operation = Collective | Literal[RequestKind.ALL_TO_ALL, RequestKind.SEND]
+"""What groups do in one step."""
 CALL_NAMES = tuple(dict.fromkeys(kind.value for kind in (*Collective, *RequestKind)))
 """Operations that are called: what the cost of a call, or an error, can be measured for."""
 

@@ -12,13 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from p2smt.cluster.topology import Algorithm, LinkKind, Topology
 from p2smt.collectives.names import Collective, RequestKind
+from p2smt.collectives.names import Operation as Operation
 from p2smt.cost.loads.level_use import Along, Footprint, LevelUse, Profile, new_entities
-
-Operation = Collective | Literal[RequestKind.ALL_TO_ALL, RequestKind.SEND]
 
 _PASSES = {Collective.ALL_REDUCE: 2}  # up and down, or scatter and gather
 

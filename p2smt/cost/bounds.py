@@ -38,7 +38,6 @@ from functools import lru_cache
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.algorithms import Operation, Rule, rules
-from p2smt.cost.library.registry import library_of
 from p2smt.cost.library.ways import least_call_s, library_model
 from p2smt.cost.link_bounds import bare_links, lines_bound_s, link_s_per_byte
 from p2smt.cost.loads.footprint import Digits, regular_footprint, send_footprint
@@ -357,7 +356,7 @@ def groups_model(
 
     Members are device ids in communicator order.
     """
-    joins_nodes = not topology.library or library_of(topology.library).joins_nodes
+    joins_nodes = not topology.library_name or topology.known_library.joins_nodes
     return step_model(topology, explicit_footprint(topology, groups, joins_nodes), operation)
 
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from p2smt.cluster.topology import NO_LIBRARY, Algorithm, Topology
 from p2smt.collectives.names import Collective
-from p2smt.cost.library.checks import check_restricted, check_topology, group_shapes
-from p2smt.cost.library.registry import library_of
+from p2smt.cost.library.suits import check_restricted, check_topology, group_shapes
 from p2smt.errors import InputError
 
 _OF_LIBRARIES = (Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT)
@@ -40,8 +39,8 @@ def running(topology: Topology, algorithms: tuple[Algorithm, ...] | None) -> Top
     found = topology if algorithms is None else topology.running(algorithms)
     for algorithm in algorithms or ():
         _check_known(topology, algorithm)
-    if found.library:
-        check_topology(found, library_of(found.library))
+    if found.library is not None:
+        check_topology(found, found.library)
     return found
 
 
@@ -58,7 +57,7 @@ def check_asked(
     """
     if not (topology.library and topology.restricted and asked):
         return
-    library, found = library_of(topology.library), None
+    library, found = topology.known_library, None
     for collective, members in asked:
         shapes = group_shapes(topology, members, whole=whole)
         try:
@@ -78,9 +77,9 @@ def _check_known(topology: Topology, algorithm: Algorithm) -> None:
             rule = "is known to libraries only, and there is none"
             raise InputError(given, rule, "name a library, or ring")
         return
-    known = library_of(topology.library).algorithms
+    known = topology.known_library.algorithms
     if algorithm not in known:
-        rule = f"{topology.library} runs only {', '.join(one.value for one in known)}"
+        rule = f"{topology.library_name} runs only {', '.join(one.value for one in known)}"
         raise InputError(given, rule, f"name some of these, or library: {NO_LIBRARY}")
 
 
@@ -97,7 +96,7 @@ def otherwise(topology: Topology, steps: Sequence[NamedStep]) -> tuple[str, ...]
         if runs_otherwise(topology, step):
             key = _names(topology, step.collective), step.algorithm
             found.setdefault(key, []).append(step.text)
-    who = topology.library or "the topology"
+    who = topology.library_name or "the topology"
     return tuple(
         f"by {algorithm}, as {who} cannot run it by {named}: {_listed(texts)}"
         for (named, algorithm), texts in found.items()
@@ -128,7 +127,7 @@ def check_some(topology: Topology, steps: Sequence[NamedStep]) -> None:
     if not steps or not all(runs_otherwise(topology, step) for step in steps):
         return
     names = dict.fromkeys(_names(topology, step.collective) for step in steps)
-    rule = f"{topology.library or 'the topology'} cannot run any step by it: "
+    rule = f"{topology.library_name or 'the topology'} cannot run any step by it: "
     texts = dict.fromkeys(step.text for step in steps)
     runs = dict.fromkeys(step.algorithm for step in steps)
     remedy = f"name {' or '.join(runs)}, which can"
@@ -161,7 +160,7 @@ def _foreign(topology: Topology) -> str:
     """That the library is one that another maker of devices has made for its own."""
     if not topology.library:
         return ""
-    library, fabrics = library_of(topology.library), [lv.link.fabric for lv in topology.levels]
+    library, fabrics = topology.known_library, [lv.link.fabric for lv in topology.levels]
     makers = {maker for start, maker in _MAKERS for one in fabrics if one.startswith(start)}
     if not makers or library.vendor in makers or library.vendor not in dict(_MAKERS).values():
         return ""
@@ -181,7 +180,7 @@ def _without_library(topology: Topology) -> str:
         "efficiency": topology.calibrated and any(link.efficiency for link in links),
     }
     names = [name for name, given in fitted.items() if given]
-    if topology.library or not names:
+    if topology.library_name or not names:
         return ""
     return (
         f"{topology.name} has fitted {', '.join(names)}, which count under a library only: "

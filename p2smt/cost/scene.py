@@ -9,11 +9,11 @@ from p2smt.cluster.allocation import check_even
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.bounds import regular_model, relevant_digits, send_model
-from p2smt.cost.library.registry import library_of
 from p2smt.cost.loads.footprint import Digits, digits_of
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import Placement
 from p2smt.programs.program import Grouping, Hierarchy, Program
+from p2smt.result import SAME
 
 
 def step_payloads(
@@ -101,7 +101,6 @@ ALGORITHMS = {
     Algorithm.PAT: "PAT",
 }
 PROTOCOLS = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}
-_SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +123,11 @@ def cheapest_single(scene: Scene, kind: RequestKind, payload_bytes: int) -> Step
 
 def named_way(scene: Scene, kind: RequestKind, payload_bytes: int) -> NamedWay | None:
     """The cheapest way, where the library's rule takes a slower one; else None."""
-    if not scene.topology.library or not kind.has_programs or scene.hierarchy.size == 1:
+    if not scene.topology.library_name or not kind.has_programs or scene.hierarchy.size == 1:
         return None
     chosen = scene.fixed_time(kind, payload_bytes)
     cheapest = cheapest_single(scene, kind, payload_bytes)
-    if cheapest.seconds >= chosen.seconds * (1 - _SAME):
+    if cheapest.seconds >= chosen.seconds * (1 - SAME):
         return None
     return NamedWay(chosen, cheapest, _settings(scene, kind, cheapest))
 
@@ -140,7 +139,7 @@ def _settings(scene: Scene, kind: RequestKind, cheapest: StepTime) -> str:
     """
     known = {algorithm.value: algorithm for algorithm in ALGORITHMS}
     algorithm, protocol = known.get(cheapest.algorithm), PROTOCOLS.get(cheapest.protocol)
-    if library_of(scene.topology.library).vendor not in NAMED_BY or not (algorithm and protocol):
+    if scene.topology.known_library.vendor not in NAMED_BY or not (algorithm and protocol):
         return ""
     named = f"NCCL_ALGO={ALGORITHMS[algorithm]}"
     by_itself = _only(scene, algorithm).fixed_time(kind, int(cheapest.payload_bytes))

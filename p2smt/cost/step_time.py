@@ -10,6 +10,7 @@ from typing import Protocol, overload
 import numpy as np
 
 from p2smt.cost.loads.level_use import FloatArray
+from p2smt.result import ROUNDING
 
 
 class Chooser(Protocol):
@@ -176,9 +177,6 @@ CHUNK_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """The chunk counts that ``auto`` chooses from.  From 2 on each is at most 1.5 times the one
 before: between them the time changes little, as it falls like 1/M or grows like M."""
 
-TIE = 1e-12
-"""Times that differ by no more than this part of them count as equal: it is rounding."""
-
 
 def pipelined_s(step_s: FloatArray, level_wire_s: FloatArray, chunks: int) -> FloatArray:
     """T(M) in seconds from the step times of one chunk.
@@ -224,5 +222,5 @@ def best_chunks(
     tried = [
         Pipelined(m, program_s(steps, m), steps) for m in sorted(counts) for steps in [steps_of(m)]
     ]
-    limit = min(one.seconds for one in tried) * (1 + TIE)
+    limit = min(one.seconds for one in tried) * (1 + ROUNDING)
     return next(one for one in tried if one.seconds <= limit)

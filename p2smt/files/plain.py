@@ -12,7 +12,7 @@ import math
 import re
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
@@ -21,6 +21,9 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from p2smt.errors import InputError
 
 T = TypeVar("T")
+TEXT_OF = "text of"
+"""Metadata of a field that is a text in JSON: what makes that text of its value.  Its class takes
+the text for the value."""
 _FRACTION = re.compile(r"-?[0-9]{1,1000}(/[1-9][0-9]{0,999})?")
 
 
@@ -39,7 +42,7 @@ def to_plain(value: object) -> Any:
     if isinstance(value, Fraction):
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: to_plain(getattr(value, one.name)) for one in fields(value) if one.init}
+        return {one.name: _plain_field(one, value) for one in fields(value) if one.init}
     if isinstance(value, frozenset):
         return sorted((to_plain(one) for one in value), key=repr)
     if isinstance(value, Mapping):
@@ -47,6 +50,11 @@ def to_plain(value: object) -> Any:
     if isinstance(value, tuple | list):
         return [to_plain(inner) for inner in value]
     raise InputError(f"a value of type {type(value).__name__}", "has no form in JSON")
+
+
+def _plain_field(one: Field[Any], owner: object) -> Any:
+    value = getattr(owner, one.name)
+    return one.metadata[TEXT_OF](value) if TEXT_OF in one.metadata else to_plain(value)
 
 
 def from_plain(kind: type[T], data: object) -> T:
@@ -135,7 +143,8 @@ def _read_fields(kind: type, data: Mapping[str, object]) -> Any:
 
 @lru_cache(maxsize=256)
 def _hints(kind: type) -> Mapping[str, Any]:
-    return get_type_hints(kind)
+    texts = {one.name: str for one in fields(kind) if TEXT_OF in one.metadata}
+    return get_type_hints(kind) | texts
 
 
 def _wrong(kind: Any, data: object) -> InputError:

@@ -78,3 +78,9 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+def check_svg_name(path: str) -> None:
+    """Raise InputError unless the name of a file asks for SVG."""
+    if not path.lower().endswith(".svg"):
+        raise InputError(f"picture {path[:200]!r}", "must be named .svg", "rename it")

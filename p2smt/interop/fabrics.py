@@ -14,7 +14,6 @@ from p2smt.fabric.file import MAX_BYTES, load_fabric
 from p2smt.fabric.wiring import Switch, Wire, WiredNodes, fabric_of
 from p2smt.files.json_text import read_json
 from p2smt.files.yaml_text import read_text
-from p2smt.interop.clusters.nodes.topo_matrix import is_topo_matrix, parse_topo_matrix
 from p2smt.result import StopWatch
 
 
@@ -51,6 +50,8 @@ def read_fabric(
                 raise InputError("--unit", f"bandwidths of {source} have no unit", "drop it")
             return fabric_of_msccl(data, source)
         raise InputError(source, 'is no topology of msccl-tools ("msccl_type": "topology")')
+    from p2smt.interop.clusters.nodes.topo_matrix import is_topo_matrix
+
     text = read_text(spec, "fabric file", MAX_BYTES)
     if not is_topo_matrix(text):
         rule = "is neither YAML, nor JSON of msccl-tools, nor what nvidia-smi topo -m prints"
@@ -157,6 +158,8 @@ def wiring_of_smi(text: str, link_bandwidth: Fraction | None, source: str) -> Wi
     Raises:
         InputError: the matrix is malformed, no NVLink is there, or nobody said how fast a link is.
     """
+    from p2smt.interop.clusters.nodes.topo_matrix import parse_topo_matrix
+
     links = parse_topo_matrix(text, source).pairs
     if not any(map(any, links)):
         rule = "shows no NVLink (NV#) between GPUs"

@@ -150,7 +150,7 @@ def _opened(path: str) -> int:
 
 
 _OPEN: dict[str, SharedTable] = {}
-"""The last table that this process used."""
+"""The last table that this process used: every cube comes with its path, and it is opened once."""
 
 
 def shared_table(path: str) -> SharedTable:

@@ -1,11 +1,13 @@
-"""Parts of a search space, members of it, and what became of a part."""
+"""Parts of a search space, members of it, what became of a part, and what parts share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+Shelf = TypeVar("Shelf")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -191,3 +193,30 @@ class OwnCutoff(Protocol):
         It never rises when members are added, and none of them sets one before itself.
         """
         ...
+
+
+# What the cubes of a space share in a process.
+
+
+_KEPT: dict[Hashable, Any] = {}
+"""That of the last space that this process met.  Cubes come one by one, each with no more than its
+space, and another process may close the next: nothing that is handed on could hold it."""
+
+
+def kept(space: Hashable, make: Callable[[], Shelf]) -> Shelf:
+    """What the cubes of a space share, made where this process has it not; always of one class."""
+    if space not in _KEPT:
+        keep(space, make())
+    found: Shelf = _KEPT[space]
+    return found
+
+
+def keep(space: Hashable, shelf: object) -> None:
+    """Let the cubes of a space share this, and forget what those of another one did."""
+    _KEPT.clear()
+    _KEPT[space] = shelf
+
+
+def forget(space: Hashable) -> None:
+    """Let the next cube of a space begin anew."""
+    _KEPT.pop(space, None)

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from p2smt.cluster.file_model import AlgorithmName, TopologyModel
+from p2smt.cluster.error_model import AlgorithmName
+from p2smt.cluster.file_model import TopologyModel
 from p2smt.collectives.names import Form, RequestKind
 from p2smt.files.validation import StrictModel
 from p2smt.parallelism.request import MAX_CHUNKS, MAX_PROGRAM_LENGTH

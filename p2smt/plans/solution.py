@@ -23,10 +23,7 @@ from p2smt.plans.explanation import Explanation
 from p2smt.programs.basis import ProofBasis, proof_bases
 from p2smt.programs.check import Checked, check_program
 from p2smt.programs.program import Grouping, Hierarchy, Program
-from p2smt.result import SearchLimits, SolveStats, Status
-
-SAME = 1e-9
-"""Relative: times that differ by less are summed in another order."""
+from p2smt.result import SAME, SearchLimits, SolveStats, Status
 
 
 def in_chunks(chunks: int) -> str:

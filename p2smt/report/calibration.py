@@ -52,7 +52,7 @@ def _constant_tables(calibration: Calibration) -> list[RenderableType]:
     """The constants of a library, and the times that they do not explain."""
     columns = ["level", "what", "of", ">value", "", ">before"]
     rows = [_constant_row(calibration, found) for found in calibration.constants]
-    parts: list[RenderableType] = [table(calibration.topology.library, columns, rows)]
+    parts: list[RenderableType] = [table(calibration.topology.library_name, columns, rows)]
     if calibration.unexplained:
         columns = ["operation", ">size", ">measured", ">predicted", "from"]
         shown = [

@@ -17,9 +17,8 @@ from p2smt.cost.requested_algorithms import topology_notes
 from p2smt.plans.solution import Alternative, Solution, rank_hosts
 from p2smt.report.costs.request_table import answered, peak_line, request_table
 from p2smt.report.tables import bound_text, table
-from p2smt.report.text import printable
+from p2smt.report.text import no_time_line, printable
 from p2smt.result import Status, known_bound
-from p2smt.search.comparison import Comparison, Decisive, OrderFigures
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -334,11 +333,6 @@ def hosts_data(solution: Solution, found: Comparison | None) -> dict[str, Any]:
 NON_BLOCKING = (
     "no uplink of a switch can block here: every order of the hosts is optimal in bandwidth"
 )
-
-
-def no_time_line(levels: Sequence[str]) -> str:
-    """Why times are not told, where nobody stated the bandwidth of these levels."""
-    return f"the bandwidth of {' and '.join(levels)} uplinks is not stated, so no time is told"
 
 
 def unstated_lines(found: Comparison) -> Iterator[str]:

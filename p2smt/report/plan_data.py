@@ -9,9 +9,8 @@ from p2smt.plans.check.plan import LINKS_OF_PLAN, OPTIMALITY, Note, PlanReport
 from p2smt.plans.solution import Alternative, PlanProof, ProofStatus, rank_hosts
 from p2smt.programs.basis import basis_names, basis_text
 from p2smt.programs.semantics import Violation
-from p2smt.report.orders import no_time_line
 from p2smt.report.solution_data import alternative_data
-from p2smt.report.text import one_line
+from p2smt.report.text import no_time_line, one_line
 from p2smt.units import format_time
 
 

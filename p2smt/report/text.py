@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 MAX_MESSAGE = 560
 _TAIL = 160
 _WORD = 60
@@ -30,3 +32,8 @@ def one_line(text: str, most: int = MAX_MESSAGE) -> str:
     head = head[:start] if len(head) - start <= _WORD else head
     tail = tail[end + 1 :] if 0 <= end <= _WORD else tail
     return f"{head} [..] {tail}"
+
+
+def no_time_line(levels: Sequence[str]) -> str:
+    """Why times are not told, where nobody stated the bandwidth of these levels."""
+    return f"the bandwidth of {' and '.join(levels)} uplinks is not stated, so no time is told"

@@ -93,7 +93,7 @@ def _runs(topology: Topology) -> str:
     if topology.library:
         by = "the cheapest way of" if topology.best else "as chosen by"
         only = f", restricted to {chosen}" if topology.restricted else ""
-        chosen = f"{by} library {topology.library}{only}"
+        chosen = f"{by} library {topology.library_name}{only}"
     always = ", ".join(f"{c.value} always {algorithm.value}" for c, algorithm in topology.overrides)
     return f"{chosen}; {always}" if always else chosen
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2smt.cluster.topology import CALL_NAMES, Algorithm, Topology
-from p2smt.cost.library.registry import library_of
 from p2smt.cost.link_bounds import bare_links, entity_rates
 from p2smt.cost.loads.level_use import FloatArray
 from p2smt.parallelism.placement import BoolArray, IntArray
@@ -357,7 +356,7 @@ def _least_hops(topology: Topology) -> tuple[float, ...]:
 
 def _least_calls(topology: Topology) -> tuple[float, ...]:
     """The cheapest call of the library, between nodes where the level joins them."""
-    library, node = library_of(topology.library), topology.node_level
+    library, node = topology.known_library, topology.node_level
     measured = dict(topology.calls)
     call_s = min(measured.get(name, library.call_s(name)) for name in CALL_NAMES)
     across = library.across_s(topology.levels[node].link.fabric) if node >= 0 else 0.0

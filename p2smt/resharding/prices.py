@@ -20,6 +20,7 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray
 from p2smt.resharding.states import ArrayState, Frame
 from p2smt.resharding.steps import ArrayStep, StepKind
+from p2smt.result import ROUNDING
 
 _OPERATIONS: dict[StepKind, Operation] = {
     StepKind.ALL_GATHER: Collective.ALL_GATHER,
@@ -27,8 +28,6 @@ _OPERATIONS: dict[StepKind, Operation] = {
     StepKind.REDUCE_SCATTER: Collective.REDUCE_SCATTER,
     StepKind.ALL_REDUCE: Collective.ALL_REDUCE,
 }
-
-_SAME = 1e-12
 
 
 class StepPrices:
@@ -114,7 +113,7 @@ class StepPrices:
         found = self._chosen.get(key)
         if found is None:
             found = self._chosen[key] = self._choice.fastest(held, taken, payload)
-            self.all_proved &= found.time.seconds <= found.least_s * (1 + _SAME)
+            self.all_proved &= found.time.seconds <= found.least_s * (1 + ROUNDING)
         return found
 
     def explicit_send_model(self, before: ArrayState, after: ArrayState) -> StepCostModel:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from p2smt.cluster.allocation import check_stated
 from p2smt.cluster.topology import Topology
 from p2smt.errors import EncodingBug, InputError, TooLarge
-from p2smt.plans.check.plan import PROVED_WITHIN
 from p2smt.plans.solution import ProofStatus
 from p2smt.resharding.best_path import best_path
 from p2smt.resharding.bounds import LinkBound, level_splits, physical_bound_s
@@ -29,7 +28,15 @@ from p2smt.resharding.semantics import check_types
 from p2smt.resharding.states import ArrayState, Frame, digits_of_part
 from p2smt.resharding.steps import ArrayStep, MemoryLimit, StepKind, within
 from p2smt.resharding.types import ArrayType
-from p2smt.result import OUT_OF_TIME, SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import (
+    OUT_OF_TIME,
+    PROVED_WITHIN,
+    ROUNDING,
+    SearchLimits,
+    SolveStats,
+    Status,
+    StopWatch,
+)
 from p2smt.units import format_bytes
 
 OTHER_SENDERS = "other holders may send the blocks of a permute faster"
@@ -530,9 +537,6 @@ def _nothing_to_do() -> PathResult:
 # digits are one axis, and blocks that follow each other in memory need no pack buffer.
 
 
-_SAME = 1e-12
-
-
 def tidied(
     ends: Ends, prices: StepPrices, steps: tuple[ArrayStep, ...], memory: MemoryLimit
 ) -> tuple[ArrayStep, ...]:
@@ -573,7 +577,7 @@ def _as_good(
         return False
     now = sum(prices.step(step).seconds for step in changed)
     before = sum(prices.step(step).seconds for step in steps[number - 1 : number + 1])
-    return now <= before * (1 + _SAME)
+    return now <= before * (1 + ROUNDING)
 
 
 # Whether the plan of a redistribution in a file is the fastest: its question is solved again.

@@ -22,8 +22,8 @@ from p2smt.errors import InputError, did_you_mean
 from p2smt.parallelism.expressed import matrix_of
 from p2smt.parallelism.placement import IntArray, Placement, default_ranks
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.solution import SAME, RankOrder, Solution, objective, rank_hosts
-from p2smt.result import SearchLimits, Status, known_bound
+from p2smt.plans.solution import RankOrder, Solution, objective, rank_hosts
+from p2smt.result import SAME, SearchLimits, Status, known_bound
 from p2smt.search.allocation.grids import (
     exchange,
     host_order,

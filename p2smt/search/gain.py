@@ -24,7 +24,6 @@ from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import IntArray, Placement, default_ranks, rank_groups
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import (
-    SAME,
     Accuracy,
     Alternative,
     Gain,
@@ -35,6 +34,7 @@ from p2smt.plans.solution import (
     objective,
 )
 from p2smt.programs.program import Hierarchy, Program
+from p2smt.result import SAME
 from p2smt.units import format_bytes
 
 PIPELINED = (
@@ -254,12 +254,15 @@ def _calibrated(topology: Topology, part: _Part, what: str) -> ErrorClass | str:
 
 def _published(topology: Topology, part: _Part, what: str) -> ErrorClass | str:
     """The error that is committed, or what no published table measures."""
-    systems, system = published(topology.library), system_name(topology, part.level, part.local)
+    systems, system = (
+        published(topology.library_name),
+        system_name(topology, part.level, part.local),
+    )
     if not systems:
-        return f"no published measurement of {topology.library}"
+        return f"no published measurement of {topology.library_name}"
     if system not in systems:
         named = system or "links without a fabric"
-        return f"no published measurement of this system ({topology.library}, {named})"
+        return f"no published measurement of this system ({topology.library_name}, {named})"
     if all(one.operation != part.operation for one in systems[system]):
         return f"no published measurement of {part.operation} on this system"
     found = error_of(systems[system], part.operation, part.payload_bytes)

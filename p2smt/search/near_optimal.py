@@ -12,15 +12,14 @@ from dataclasses import dataclass, field
 from p2smt.errors import InputError, OutOfTimeError
 from p2smt.parallelism.placement import Matrix
 from p2smt.parallelism.rank_list import RankList
-from p2smt.plans.solution import SAME, Alternative, NearOptimal
-from p2smt.result import Status, StopWatch
+from p2smt.plans.solution import Alternative, NearOptimal
+from p2smt.result import PROVED_WITHIN, SAME, Status, StopWatch
 from p2smt.search.bound_table import BoundTable, Proposal
 from p2smt.search.one_request import RequestAnswers
 
 MAX_GAP = 10.0
 """The largest gap that can be asked for: eleven times the optimum."""
 _MOST, _TRIED = 10_000, 10  # placements that are listed, and matrices tried for each of these
-_BEYOND = 1e-6  # relative: more than the ticks to which an order is proved
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class NearSearch:
         for one in self.ranking.priced:
             self._take(one)
         ranked = self.ranking.ranked
-        beyond = bool(ranked) and ranked[-1].objective_s > self.limit_s * (1 + _BEYOND)
+        beyond = bool(ranked) and ranked[-1].objective_s > self.limit_s * (1 + PROVED_WITHIN)
         nothing_left = self.ranking.exhausted and not self.ranking.aside
         self.whole = nothing_left or beyond
 

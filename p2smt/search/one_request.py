@@ -23,7 +23,7 @@ from p2smt.programs.program import (
     parse_program,
     small_model_length,
 )
-from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import PROVED_WITHIN, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.nests import priced_nest
 from p2smt.search.programs import Found, Priced, Task, best_program, price
 from p2smt.search.programs_pipelined import (
@@ -37,8 +37,6 @@ from p2smt.search.programs_pipelined import (
 )
 from p2smt.solvers.questions import Solver
 
-_TICKS = 1e-6
-"""Relative: what the time of a best program may be above its bound by the ticks of the solver."""
 _Key = tuple[RequestKind, int, tuple[Digits, ...]]
 
 
@@ -132,7 +130,7 @@ def known_answer(
         best = Priced(program, program_s(steps, 1), steps, checked)
     if best.seconds < bound_s:
         raise EncodingBug(f"a program takes less than its bound {bound_s} s", str(scene), text)
-    if status is Status.OPTIMAL and best.seconds > bound_s * (1 + _TICKS):
+    if status is Status.OPTIMAL and best.seconds > bound_s * (1 + PROVED_WITHIN):
         raise EncodingBug(f"a best program takes more than its bound {bound_s} s", str(scene), text)
     return _searched(request, scene, best, Found(status, best, bound_s, SolveStats(task.solver)))
 

@@ -16,13 +16,13 @@ import numpy as np
 from p2smt.collectives.demand import demand_of
 from p2smt.cost.loads.level_use import FloatArray
 from p2smt.cost.scene import Scene, step_payloads
-from p2smt.cost.step_time import TIE, chunk_counts, pipelined_s
+from p2smt.cost.step_time import chunk_counts, pipelined_s
 from p2smt.errors import EncodingBug
 from p2smt.parallelism.placement import IntArray
 from p2smt.problems.placement import Indices, ProgramProblem
 from p2smt.programs.payload_rows import RowCounts, Rows
 from p2smt.programs.program import Hierarchy
-from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import ROUNDING, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.programs import Found, Priced, Task, checked_listing, price
 from p2smt.solvers.questions import Solver
 
@@ -139,13 +139,13 @@ def choices(sought: SoughtProgram, programs: Sequence[Indices]) -> Iterator[Chun
         table = _Field.of(chosen, task.max_length)
         for chunks in chunk_counts(sought.pipeline, 2 if several else 1) if chosen else ():
             seconds = table.seconds(sought, chunks)
-            for p in np.flatnonzero(seconds <= seconds.min() * (1 + TIE)):
+            for p in np.flatnonzero(seconds <= seconds.min() * (1 + ROUNDING)):
                 yield ChunkedProgram(*table.programs[p], chunks, float(seconds[p]))
 
 
 def first_choice(found: Sequence[ChunkedProgram]) -> ChunkedProgram:
     """The shortest of the tied programs, then fewest chunks, then the order of instructions."""
-    limit = min(choice.seconds for choice in found) * (1 + TIE)
+    limit = min(choice.seconds for choice in found) * (1 + ROUNDING)
     tied = [choice for choice in found if choice.seconds <= limit]
     return min(tied, key=lambda choice: (len(choice.program), choice.chunks, choice.program))
 

@@ -21,9 +21,9 @@ from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.answers import named_steps
 from p2smt.plans.check.restrictions import broken_by_singles
-from p2smt.plans.solution import SAME, RankOrder, Solution, objective, rank_alternative
+from p2smt.plans.solution import RankOrder, Solution, objective, rank_alternative
 from p2smt.problems.placement import PlacementProblem
-from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.gain import with_gain
 from p2smt.search.joint import JointSearch, ProgressCallback, Rank
 from p2smt.search.near_optimal import Nearness

@@ -8,13 +8,11 @@ from typing import Any
 
 from p2smt.plans.problem import located
 from p2smt.plans.training.file_model import PredictionBlock, TrainingBlock
+from p2smt.result import SAME
 from p2smt.training.efficiency import Efficiency, Framework, TrainingRun
 from p2smt.training.prediction import Prediction, RunEstimate
 from p2smt.training.strategy import Batch, Recompute, Strategy
 from p2smt.training.transformer import Transformer
-
-TOLERANCE = 1e-9
-"""Relative: times that differ by less are summed in another order."""
 
 
 def training_data(found: RunEstimate) -> dict[str, Any]:
@@ -99,7 +97,7 @@ def _differ(where: str, said: Any, found: Any) -> Iterator[str]:
             for number, (one, other) in enumerate(zip(said, found, strict=True)):
                 yield from _differ(f"{where}[{number}]", one, other)
         case float(), float() | int():
-            if abs(said - found) > TOLERANCE * max(abs(found), 1e-30):
+            if abs(said - found) > SAME * max(abs(found), 1e-30):
                 yield f"training {where} says {said}, the model of cost {found}"
         case _:
             if said != found:

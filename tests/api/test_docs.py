@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import p2smt
-from p2smt.cost.library import registry
+from p2smt.cluster.library import registry
+from p2smt.cluster.library.model import Added
 from tests.calibration.fixtures import INSIDE, TRUTH, made_samples, printed
 from tests.typed import complaints
 
@@ -46,7 +47,7 @@ UNSHOWN = {
 
 def test_the_pieces_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_ADDED", {})
+    monkeypatch.setattr(registry, "ADDED", Added({}, {}))
     sizes = tuple(2**i for i in range(12, 33, 2))
     Path("run.txt").write_text(printed(made_samples(TRUTH, INSIDE, sizes=sizes), 8, 1))
     assert len(PIECES) == PAGE.count("```python")

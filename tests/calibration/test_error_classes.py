@@ -111,7 +111,7 @@ def test_operations_and_levels_have_errors_of_their_own() -> None:
 def test_errors_are_of_what_was_fitted() -> None:
     """Another library, other algorithms or nominal rates were not measured."""
     fitted = of_two_tables(H100)
-    assert fitted.under(fitted.library).errors == fitted.errors
+    assert fitted.under(fitted.known_library).errors == fitted.errors
     assert fitted.with_outermost(8).errors == fitted.errors
     for other in (
         fitted.under("nccl-2.20"),

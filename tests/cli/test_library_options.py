@@ -10,8 +10,8 @@ import pytest
 
 import p2smt
 from p2smt.cluster.file import dump_topology, load_noting, load_topology
-from p2smt.cost.library import registry
-from p2smt.cost.library.file import packaged_text
+from p2smt.cluster.library.file import packaged_text
+from p2smt.cluster.library.model import ADDED
 from tests.cli.tools import TINY, assert_one_error, cli
 
 SCENE = ("--axes", "dp=2,tp=4", "--placement", "[[2,1],[1,4]]", "--reduce", "tp=64KiB")
@@ -47,7 +47,7 @@ def test_a_file_without_a_library_has_that_of_its_fabrics(
     for fabric, rate in zip(fabrics, ("10 GB/s", "100 GB/s"), strict=True):
         text = text.replace(f"bandwidth: {rate}", f"fabric: {fabric}, bandwidth: {rate}")
     found, note = load_noting(written(tmp_path, text))
-    assert found.library == library
+    assert found.library_name == library
     assert "names no library" in note
     assert (library or "no library") in note
 
@@ -57,20 +57,20 @@ def test_a_file_without_a_library_has_that_of_its_fabrics(
 )
 def test_or_that_of_its_description(tmp_path: Path, words: str, library: str) -> None:
     path = written(tmp_path, BARE.replace("name: tiny", f"name: tiny\ndescription: {words}"))
-    assert load_topology(path).library == library
+    assert load_topology(path).library_name == library
 
 
 def test_links_that_were_fitted_without_a_library_stay_so(tmp_path: Path) -> None:
     measured = "measured: {reduce: [{name: large, latency: 1 us, bandwidth: 1 GB/s}]}, "
     path = written(tmp_path, BARE.replace("bandwidth: 10", measured + "bandwidth: 10"))
     found, note = load_noting(path)
-    assert found.library == ""
+    assert found.library_name == ""
     assert "fitted without a library" in note
 
 
 def test_a_file_of_before_is_restricted_to_what_it_lists(tmp_path: Path) -> None:
     found = load_topology(written(tmp_path, OLD))
-    assert (found.library, found.restricted) == ("nccl-2.20", True)
+    assert (found.library_name, found.restricted) == ("nccl-2.20", True)
     assert not load_topology(written(tmp_path, BARE)).restricted
 
 
@@ -100,7 +100,7 @@ def test_a_library_in_a_file(tmp_path: Path) -> None:
     try:
         assert step(path, "--library", str(own)) == step(path, "--library", "gloo")
     finally:
-        registry._ADDED.clear()
+        ADDED.libraries.clear()
 
 
 def test_nominal_is_without_a_library(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ from p2smt.resharding.steps import (
     peak_step_bytes,
     step_bytes,
 )
-from tests.arrays.types import first_ends
 from tests.cli.tools import cli
+from tests.resharding.types import first_ends
 
 PAGE = (Path(__file__).parents[2] / "docs" / "redistribution.md").read_text(encoding="utf-8")
 PICTURE = Path(__file__).parents[2] / "docs" / "figures" / "redistribution.svg"

@@ -15,7 +15,7 @@ from p2smt.resharding.check import RedistributionReport
 from p2smt.resharding.plan_file import read_redistribution, redistribution_text
 from p2smt.resharding.steps import MemoryLimit
 from tests.cli.tools import cli
-from tests.plans.redistribution.planning import array_type, best_plan, dearest_plan
+from tests.resharding.planning import array_type, best_plan, dearest_plan
 
 MESH = "a=2,b=4"
 SOURCE, TARGET = array_type(MESH, (64, 64), "S(a),S(b)"), array_type(MESH, (64, 64), "S(b),S(a)")

@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli.tools import assert_one_error, cli
 from tests.interop.file_mutations import json_mutants, xml_mutants
-from tests.interop.msccl_texts import ring
-from tests.interop.mscclpp_plans import NOP, all_gather, lonely, pipeline
+from tests.interop.msccl.texts import ring
+from tests.interop.mscclpp.plans import NOP, all_gather, lonely, pipeline
 
 SYMBOLIC = Path(__file__).parents[1] / "schedules" / "symbolic"
 BLUE = "reduce-scatter inside l1; all-reduce parallel l1 in root; all-gather inside l1"

@@ -44,7 +44,7 @@ def test_reads_every_key() -> None:
 def test_reads_a_library_and_overrides() -> None:
     topology = parse_topology(GOOD + LIBRARY, "small.yaml")
     assert topology.algorithms == ANY_ALGORITHM
-    assert topology.library == "gloo"
+    assert topology.library_name == "gloo"
     assert topology.overrides == OVERRIDES
     dumped = dump_topology(topology)
     assert dumped["library"] == "gloo"
@@ -54,7 +54,7 @@ def test_reads_a_library_and_overrides() -> None:
 def test_a_mapping_under_library_holds_overrides_as_in_older_files() -> None:
     old = LIBRARY.replace("library: gloo\n", "").replace("overrides:", "library:")
     topology = parse_topology(GOOD + old, "small.yaml")
-    assert (topology.library, topology.overrides) == ("", OVERRIDES)
+    assert (topology.library_name, topology.overrides) == ("", OVERRIDES)
     assert dump_topology(topology)["library"] == "none"
     with pytest.raises(InputError, match="keep overrides, and name a library"):
         parse_topology(GOOD + old + "overrides: {}\n", "small.yaml")
@@ -63,7 +63,7 @@ def test_a_mapping_under_library_holds_overrides_as_in_older_files() -> None:
 def test_no_library_is_written_as_none() -> None:
     bare = parse_topology(GOOD, "small.yaml")
     assert parse_topology(GOOD + "library: none\n", "small.yaml") == bare
-    assert bare.library == ""
+    assert bare.library_name == ""
     assert dump_topology(bare)["library"] == "none"
 
 
@@ -79,7 +79,7 @@ def test_reads_what_was_measured() -> None:
     link = "{kind: switch, ports: 4,"
     text = changed(link, link + " fabric: efa, efficiency: 0.8, hops: {ll: 5 us, any: 20 us},")
     topology = parse_topology(text + MEASURED, "small.yaml")
-    assert (topology.library, topology.best, topology.calibrated) == ("nccl-2.20", True, True)
+    assert (topology.library_name, topology.best, topology.calibrated) == ("nccl-2.20", True, True)
     assert topology.calls == (("all-reduce", 12e-6), ("send", 3e-6))
     node = topology.levels[0].link
     assert (node.fabric, node.efficiency, node.hops) == (

@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from p2smt.cluster.error_class import Basis, ErrorClass
+from p2smt.cluster.library.model import Library
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
@@ -69,7 +71,7 @@ def test_nominal_keeps_the_hardware_alone() -> None:
     found = Topology(
         "t",
         (Level("node", 2, link),),
-        library="nccl-2.20",
+        library=library_of("nccl-2.20"),
         best=True,
         calls=(("send", 1e-6),),
         calibrated=True,
@@ -94,7 +96,7 @@ def test_what_was_measured_here_is_known_as_fitted(found: Topology) -> None:
 
 def test_published_efficiencies_are_not_fitted() -> None:
     link = replace(SWITCH, efficiency=(("any", 0.8),))
-    assert not Topology("t", (Level("node", 2, link),), library="gloo").fitted
+    assert not Topology("t", (Level("node", 2, link),), library=library_of("gloo")).fitted
 
 
 def test_constants_fitted_under_a_library_are_not_another_ones() -> None:
@@ -102,25 +104,29 @@ def test_constants_fitted_under_a_library_are_not_another_ones() -> None:
     parts = (("ring", 0.8), ("reduce-scatter", 0.4))
     link = replace(SWITCH, efficiency=parts, hops=(("ring-simple", 1e-3),))
     calls = (("send", 1e-6),)
-    found = Topology("t", (Level("node", 2, link),), library="gloo", calls=calls, calibrated=True)
+    found = Topology(
+        "t", (Level("node", 2, link),), library=library_of("gloo"), calls=calls, calibrated=True
+    )
     other = found.under("rccl")
     assert (other.calls, other.levels[0].link.hops) == ((), ())
     assert other.levels[0].link.efficiency == (("ring", 0.8),)
     assert found.under("gloo") == found
     assert found.under("none").calls == calls
     by_hand = replace(found, calibrated=False)
-    assert by_hand.under("rccl") == replace(by_hand, library="rccl")
+    assert by_hand.under("rccl") == replace(by_hand, library=library_of("rccl"))
 
 
 def test_what_presets_say_of_all_to_all_stays_as_what_algorithms_reach_does() -> None:
     """NCCL's constants are fitted by algorithm: an all-to-all's is no collective's of its own."""
     parts = (("any", 0.9), ("all-to-all", 0.448), ("send", 0.8))
     link = replace(SWITCH, efficiency=parts, hops=(("ring-simple", 1e-3),))
-    found = Topology("t", (Level("node", 2, link),), library="nccl-2.30", calibrated=True)
+    found = Topology(
+        "t", (Level("node", 2, link),), library=library_of("nccl-2.30"), calibrated=True
+    )
     other = found.under("nccl-2.12").levels[0].link
     assert (other.efficiency, other.hops) == (parts, ())
     by_operation = replace(link, hops=(("all-to-all-simple", 1e-3),))
-    gloo = replace(found, library="gloo", levels=(Level("node", 2, by_operation),))
+    gloo = replace(found, library=library_of("gloo"), levels=(Level("node", 2, by_operation),))
     assert gloo.under("nccl-2.12").levels[0].link.efficiency == (("any", 0.9),)
 
 
@@ -137,23 +143,27 @@ def test_constants_of_a_library_that_is_no_longer_named_are_not_another_ones(
 ) -> None:
     """By way of ``none`` they come from a library as well, whichever it was."""
     level = Level("node", 2, link)
-    found = Topology("t", (level,), library="nccl-2.20", calls=calls, calibrated=True)
+    found = Topology("t", (level,), library=library_of("nccl-2.20"), calls=calls, calibrated=True)
     by_way = found.under("none")
     assert by_way.fitted_for_other("rccl")
     other = by_way.under("rccl")
-    assert (other.library, other.calls, other.levels) == ("rccl", (), (Level("node", 2, SWITCH),))
+    assert (other.library_name, other.calls, other.levels) == (
+        "rccl",
+        (),
+        (Level("node", 2, SWITCH),),
+    )
     by_hand = replace(by_way, calibrated=False)
-    assert by_hand.under("rccl") == replace(by_hand, library="rccl")
+    assert by_hand.under("rccl") == replace(by_hand, library=library_of("rccl"))
 
 
 def test_links_fitted_without_a_library_are_any_ones() -> None:
     found = replace(cluster("efa"), calibrated=True)
-    assert found.under("rccl") == replace(found, library="rccl")
+    assert found.under("rccl") == replace(found, library=library_of("rccl"))
 
 
 def test_under_another_library() -> None:
     found = cluster("efa").under("rccl")
-    assert (found.library, found.under("none"), found.under("")) == (
+    assert (found.library_name, found.under("none"), found.under("")) == (
         "rccl",
         cluster("efa"),
         cluster("efa"),
@@ -170,7 +180,7 @@ BAD: dict[str, Callable[[], object]] = {
     "an error from 0 bytes": lambda: replace(SEND, least_bytes=0),
     "an error from 8 to 7 bytes": lambda: replace(SEND, least_bytes=8, most_bytes=7),
     "library 'NCCL'": lambda: cluster("efa").under("NCCL"),
-    "library 'none'": lambda: replace(cluster("efa"), library="none"),
+    "library 'none'": lambda: replace(cluster("efa"), library=Library.only_named("none")),
     "calls ['allreduce']": lambda: replace(cluster("efa"), calls=(("allreduce", 1e-6),)),
     "calls ['send', 'send']": lambda: replace(cluster("efa"), calls=(("send", 1e-6),) * 2),
     "call -1.0 s of send": lambda: replace(cluster("efa"), calls=(("send", -1.0),)),

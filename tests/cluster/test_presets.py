@@ -6,8 +6,7 @@ import pytest
 
 from p2smt.cluster.file import load_topology, preset_names, preset_text
 from p2smt.cluster.topology import Algorithm
-from p2smt.cost.library.checks import check_topology
-from p2smt.cost.library.registry import library_of
+from p2smt.cost.library.suits import check_topology
 from p2smt.errors import InputError
 
 EXPECTED_PRESETS = {
@@ -88,9 +87,9 @@ def test_every_link_of_a_preset_says_its_fabric(name: str) -> None:
 def test_every_preset_names_a_library_that_can_run_on_it(name: str) -> None:
     preset = load_topology(name)
     assert "\nlibrary: " in preset_text(name)
-    assert (preset.library == "") == (name == "tpu-v5p")
-    if preset.library:
-        check_topology(preset, library_of(preset.library))
+    assert (preset.library is None) == (name == "tpu-v5p")
+    if preset.library is not None:
+        check_topology(preset, preset.library)
     assert not preset.fitted
 
 

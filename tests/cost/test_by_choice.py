@@ -8,9 +8,9 @@ import pytest
 
 import p2smt
 from p2smt.cluster.file import load_topology
+from p2smt.cluster.library.registry import register_library
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.library.registry import library_of, register_library
 from p2smt.cost.scene import Scene, cheapest_single, named_way
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Objective, Problem
@@ -19,7 +19,7 @@ from p2smt.report.costs.request_table import choice_lines
 from p2smt.report.solution_data import solution_data
 from p2smt.search.gain import single_of
 from tests.cli.tools import cli
-from tests.search.test_without_proof import text_of
+from tests.search.solve.test_without_proof import text_of
 
 SIZES = tuple(2**n for n in range(10, 34))
 ALL_REDUCE = RequestKind.ALL_REDUCE
@@ -85,7 +85,7 @@ def test_where_the_rule_takes_the_cheapest_nothing_is_named() -> None:
 def test_only_libraries_that_take_variables_have_settings() -> None:
     topology = load_topology("gcp-a3-mega:4")
     size = chosen_otherwise(topology)[0]
-    other = replace(library_of(topology.library), name="vendorless", vendor="example")
+    other = replace(topology.known_library, name="vendorless", vendor="example")
     register_library(other)
     way = named_way(scene(topology.under("vendorless")), ALL_REDUCE, size)
     assert way is not None

@@ -7,7 +7,7 @@ import pytest
 from p2smt.cluster.file import load_topology
 from p2smt.cluster.topology import Algorithm
 from p2smt.collectives.names import Collective
-from p2smt.cost.library.checks import group_shapes
+from p2smt.cost.library.suits import group_shapes
 from p2smt.cost.requested_algorithms import NamedStep, check_asked, check_some, otherwise, running
 from p2smt.errors import InputError
 from tests.oracles.placements import all_matrices

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +13,7 @@ from p2smt.cost.loads.footprint import digits_of, regular_footprint
 from p2smt.cost.loads.level_use import Footprint
 from p2smt.cost.step_time import StepCostModel
 from p2smt.programs.program import Grouping, groupings
-from tests.search.test_solve_limits import cluster
+from tests.search.solve.test_solve_limits import cluster
 from tests.strategies.topologies import Case, cases
 from tests.tiers import examples_of
 
@@ -30,7 +28,7 @@ def seconds(model: StepCostModel) -> list[float]:
 @given(cases(), st.sampled_from(["", "nccl-2.20"]))
 def test_a_shared_model_is_that_of_the_scene_alone(case: Case, library: str) -> None:
     """Every grouping, masters too: digits where no group acts change nothing."""
-    topology = replace(case.topology, library=library)
+    topology = case.topology.under(library)
     digits = digits_of(case.placement, case.axes)
     for grouping in groupings(sum(map(bool, digits))):
         with pytest.MonkeyPatch.context() as patch:

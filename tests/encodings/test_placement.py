@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.encodings.placement import cpsat as placement_cpsat
-from p2smt.encodings.placement import cpsat as placement_ties
+from p2smt.encodings.placement import cpsat_ties as placement_ties
 from p2smt.encodings.placement import z3 as placement_z3
 from p2smt.errors import TooLarge
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix

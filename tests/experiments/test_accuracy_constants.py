@@ -31,9 +31,9 @@ from experiments.accuracy.launches import launched
 from experiments.accuracy.systems import has_preset, library_of_version
 from experiments.tables.tables import tables
 from p2smt.cluster.file import load_topology, parse_topology
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.library.registry import library_of
 from tests.tiers import but_the_first
 
 

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from experiments.testbed import stream
-from tests.experiments.counters import PACKET_BYTES, Sample, burst_bytes, too_fast
+from tests.experiments.testbed.counters import PACKET_BYTES, Sample, burst_bytes, too_fast
 
 
 class Arrivals:

@@ -17,7 +17,7 @@ from tests.exploring.__main__ import told
 from tests.exploring.found import FOUND, read_cases
 from tests.exploring.turns import Tried, Turns
 from tests.imports import ROOT
-from tests.skeletons.slices import marked
+from tests.parallel_search.slices import marked
 from tests.tiers import but_the_first
 
 FALSE = """

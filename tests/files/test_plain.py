@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.cluster.file import load_topology, preset_names
+from p2smt.cluster.library.file import packaged_names
+from p2smt.cluster.library.model import Library
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Topology
-from p2smt.cost.library.file import packaged_names
-from p2smt.cost.library.model import Library
-from p2smt.cost.library.registry import library_of
 from p2smt.errors import InputError
 from p2smt.files.plain import from_plain, to_plain
 

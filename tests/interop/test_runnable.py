@@ -25,8 +25,8 @@ from p2smt.schedules.model import Schedule
 from p2smt.schedules.verify.report import Verdict
 from p2smt.schedules.verify.verify import verify
 from tests.cli.tools import cli
-from tests.interop.msccl_texts import algo, block, gpu, ring, step, swap
-from tests.interop.mscclpp_plans import NOP, all_gather, move, near, op, pair, read
+from tests.interop.msccl.texts import algo, block, gpu, ring, step, swap
+from tests.interop.mscclpp.plans import NOP, all_gather, move, near, op, pair, read
 
 USES = {"outofplace": 0, "minBytes": 0, "maxBytes": 1024}
 """What RCCL wants to be told."""

@@ -16,7 +16,7 @@ from p2smt.schedules.language.instance import parse_schedule
 from p2smt.schedules.language.write import dump_schedule
 from p2smt.schedules.verify.report import Kind, Verdict
 from p2smt.schedules.verify.verify import verify
-from tests.interop.mscclpp_plans import NOP, Data, block, far, gpu, move, near, over, plan, read
+from tests.interop.mscclpp.plans import NOP, Data, block, far, gpu, move, near, over, plan, read
 
 FAMILY = """p2smt_schedule: 1
 name: to the next

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from p2smt.cluster.library.model import Library
 from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.library.model import Library
 from tests.oracles.loads import (
     Group,
     Loads,
@@ -199,7 +199,7 @@ def _batches(topology: Topology, group: Group) -> Counter[int]:
     p, found = len(group), Counter[int]()
     inside = [p, *(p / len({entity(topology, j, d) for d in group}) for j in _levels(topology))]
     for j, (outer, inner) in enumerate(pairwise(inside)):
-        at_once = p if topology.library == "gloo" else 8
+        at_once = p if topology.library_name == "gloo" else 8
         found[j] = math.ceil((outer - inner) / at_once)
     return found
 

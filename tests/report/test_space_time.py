@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 from p2smt.fabric.file import load_fabric
 from p2smt.problems.schedule import Arrival, FinalSum, SumSchedule, SumSend, SumStep
 from p2smt.report.schedules.space_time import MOST_ARROWS, space_time_svg
-from tests.schedules.chunked.copies import solved
-from tests.schedules.chunked.sums import edges_of, ring_all_reduce
+from tests.synthesis.lowering.copies import solved
+from tests.synthesis.lowering.sums import edges_of, ring_all_reduce
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -25,11 +25,11 @@ from p2smt.resharding.plan_file import RedistributionModel, redistribution_plan_
 from p2smt.schedules.language.file_model import FileModel
 from p2smt.schedules.language.instance import parse_schedule
 from tests.cli.tools import EVERY_KIND, TINY, cli
-from tests.plans.redistribution.planning import array_type, best_plan
+from tests.parallel_search.journal.searched import open_journal, search
+from tests.parallel_search.journal.words import Words
+from tests.resharding.planning import array_type, best_plan
 from tests.schemas.mutations import mutants
 from tests.schemas.tools import complaints
-from tests.skeletons.journal.searched import open_journal, search
-from tests.skeletons.journal.words import Words
 from tests.strategies.draws import Draws, draws
 
 SYMBOLIC = sorted((Path(__file__).parents[1] / "schedules" / "symbolic").glob("*.yaml"))

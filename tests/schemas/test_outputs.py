@@ -25,12 +25,12 @@ from tests.calibration.fixtures import ALL, INSIDE, TRUTH, as_json, made_samples
 from tests.calibration.fixtures import report as json_report
 from tests.cli.tools import H100, INVERTED, RACKS, SIX, SMALL, TINY, cli
 from tests.interop.clusters.texts import DEEP, TWICE
-from tests.interop.mscclpp_plans import all_gather
-from tests.plans.redistribution.planning import best_plan, dearest_plan
+from tests.interop.mscclpp.plans import all_gather
+from tests.resharding.planning import best_plan, dearest_plan
 from tests.schemas.commands import COMMANDS, SYMBOLIC, WORDS
 from tests.schemas.statuses import contradictions, gap_in_words, told_gaps
 from tests.schemas.tools import complaints, declared, fields
-from tests.workload.measured.csv_rows import text_of
+from tests.training.measured.csv_rows import text_of
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from p2smt.search.bound_table import BoundTable, OpenEntry, Proposal
 from p2smt.search.one_request import RequestAnswers
 from p2smt.search.programs_pipelined import Listings
 from p2smt.solvers.questions import Solver
-from tests.search.test_solve import brute_force, problem, problems
+from tests.search.solve.test_solve import brute_force, problem, problems
 from tests.tiers import examples_of
 
 NONE: frozenset[Matrix] = frozenset()

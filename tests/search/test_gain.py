@@ -17,7 +17,7 @@ from p2smt.parallelism.side_constraints import parse_rule
 from p2smt.plans.solution import Accuracy, Gain, Solution
 from p2smt.report.solution_data import solution_data
 from p2smt.search import gain
-from tests.search.test_without_proof import text_of
+from tests.search.solve.test_without_proof import text_of
 
 SENTENCE = "no gain you would measure"
 UNKNOWN = "not known whether you would measure it"
@@ -44,7 +44,7 @@ def publish(monkeypatch: pytest.MonkeyPatch) -> Publish:
         names = {"inside": system_name(of, 1), "across": system_name(of, 0)}
         shares = ("", *(f"{local} of " for local in range(1, 8)))
         every = {share + names[name]: one for name, one in systems.items() for share in shares}
-        found = {of.library: every}
+        found = {of.library_name: every}
         monkeypatch.setattr(gain, "published", lambda library: found.get(library, {}))
 
     return with_classes
@@ -91,7 +91,7 @@ def test_a_gain_below_the_error_is_none(publish: Publish, part: float, measurabl
     assert gain_of(found).measurable is measurable
     assert gain_of(found).accuracy.error == pytest.approx(part * over)
     assert (SENTENCE in text_of(found)) is not measurable
-    assert f"{CLUSTER.library} on this system are off by" in text_of(found)
+    assert f"{CLUSTER.library_name} on this system are off by" in text_of(found)
     assert solution_data(found)["gain_measurable"] is measurable
 
 
@@ -156,7 +156,7 @@ def test_a_step_that_nobody_measured_leaves_no_verdict(publish: Publish) -> None
     parts = (known(0.1, "reduce-scatter"), known(0.1, "all-gather"))
     publish(STEPPED, inside=parts)
     across = system_name(STEPPED, 0)
-    said = f"no published measurement of this system ({STEPPED.library}, 1 of {across})"
+    said = f"no published measurement of this system ({STEPPED.library_name}, 1 of {across})"
     says_unknown(solved(problem), said)
     small = ErrorClass("reduce-scatter", 0.1, Basis.IN_SAMPLE, 1, 2**20)
     publish(STEPPED, inside=(small, parts[1]), across=(known(0.1),))
@@ -190,7 +190,7 @@ def says_unknown(found: Solution, why: str) -> None:
 
 def test_a_system_that_nobody_published_has_no_verdict(publish: Publish) -> None:
     publish(inside=(known(0.1),))
-    said = f"no published measurement of this system ({CLUSTER.library}, 1 of {ACROSS})"
+    said = f"no published measurement of this system ({CLUSTER.library_name}, 1 of {ACROSS})"
     says_unknown(heavy(), said)
 
 

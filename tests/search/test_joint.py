@@ -11,7 +11,7 @@ from p2smt.plans.solution import RequestAnswer, Solution
 from p2smt.result import SearchLimits, Status
 from p2smt.search.joint import JointSearch, ProgressCallback
 from p2smt.search.one_request import RequestAnswers
-from tests.search.test_solve import problem
+from tests.search.solve.test_solve import problem
 
 QUESTION = problem("dp=1MiB*8", "tp=1MiB*9")  # what is proposed first is the best
 

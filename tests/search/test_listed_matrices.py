@@ -22,9 +22,9 @@ from p2smt.search.bound_table import FORBIDDEN, at_most, least, scene_rows
 from p2smt.search.matrix_list import listed
 from p2smt.solvers.questions import Solver
 from tests.oracles import placements as oracle
+from tests.search.solve.test_solve import problems
+from tests.search.solve.test_solve_limits import ask, cluster
 from tests.search.test_scene_table import rules_on
-from tests.search.test_solve import problems
-from tests.search.test_solve_limits import ask, cluster
 from tests.strategies.draws import Draws, draws
 from tests.strategies.topologies import placements, topologies
 from tests.tiers import examples_of

@@ -21,7 +21,7 @@ from p2smt.result import SearchLimits, Status
 from p2smt.search.one_request import best_merged
 from p2smt.search.programs import Task, best_program
 from p2smt.search.programs_pipelined import Listings, SoughtProgram, best_pipelined
-from tests.search.test_solve_limits import ask, cluster
+from tests.search.solve.test_solve_limits import ask, cluster
 from tests.strategies.draws import Draws, draws
 
 UNLIMITED = SearchLimits()

@@ -21,8 +21,8 @@ from p2smt.search.one_request import RequestAnswers
 from p2smt.solvers import ask as solvers
 from p2smt.solvers.questions import Every
 from tests.oracles.placements import obeys
-from tests.search.test_solve import brute_force, problem, problems
-from tests.search.test_solve_limits import ask, cluster, deep
+from tests.search.solve.test_solve import brute_force, problem, problems
+from tests.search.solve.test_solve_limits import ask, cluster, deep
 from tests.strategies.draws import Draws, draws
 from tests.strategies.placements import rules
 from tests.tiers import examples_of

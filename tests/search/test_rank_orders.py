@@ -27,9 +27,9 @@ from p2smt.search.one_request import single_answer
 from p2smt.search.prove import prove
 from p2smt.solvers.questions import Solver
 from tests.oracles.placements import all_matrices
-from tests.search.test_solve import brute_force, problems
-from tests.search.test_solve_limits import ask, cluster
-from tests.search.test_without_proof import NO_TIME, text_of
+from tests.search.solve.test_solve import brute_force, problems
+from tests.search.solve.test_solve_limits import ask, cluster
+from tests.search.solve.test_without_proof import NO_TIME, text_of
 from tests.strategies.draws import Draws, draws
 from tests.tiers import examples_of
 

@@ -14,7 +14,7 @@ from p2smt.search import bound_table as module
 from p2smt.search.bound_table import scene_table
 from p2smt.search.scene_columns import Columns, across_levels, fixed_values
 from tests.oracles.placements import all_matrices, obeys
-from tests.search.test_solve_limits import cluster
+from tests.search.solve.test_solve_limits import cluster
 from tests.strategies.draws import Draws, draws
 from tests.strategies.topologies import placements, topologies
 from tests.tiers import examples_of

@@ -17,7 +17,7 @@ from p2smt.report.solution_tables import sensitivity
 from p2smt.report.tables import console
 from p2smt.result import Status
 from p2smt.search.sensitivity import CALL_FACTORS, FACTORS, changes
-from tests.search.test_solve import cluster, problem
+from tests.search.solve.test_solve import cluster, problem
 
 
 def test_without_a_library_bandwidths_alone_are_changed() -> None:
@@ -35,7 +35,7 @@ def test_without_a_library_bandwidths_alone_are_changed() -> None:
 
 
 def test_under_a_library_the_cost_of_a_call_is_changed_too() -> None:
-    topology = replace(cluster(), library="gloo")
+    topology = cluster().under("gloo")
     *_, low, high = changes(topology)
     assert (len(changes(topology)), low.level, high.level) == (6, None, None)
     assert (low.factor, high.factor) == CALL_FACTORS

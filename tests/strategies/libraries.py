@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.link import EFFICIENCY_NAMES, MAX_EFFICIENCY
 from p2smt.cluster.topology import CALL_NAMES, Algorithm, Level, LinkKind, Topology
 from tests.strategies.topologies import MAX_DEVICES, Case, cases
@@ -29,7 +30,7 @@ def run_by(draw: st.DrawFn, topology: Topology) -> Topology:
     calls = draw(st.just({}) | st.dictionaries(st.sampled_from(CALL_NAMES), _SECONDS))
     found = replace(
         found,
-        library=draw(st.sampled_from(LIBRARIES)),
+        library=library_of(draw(st.sampled_from(LIBRARIES))),
         best=draw(st.sampled_from([False, False, True])),
         calls=tuple(calls.items()),
         call_factor=draw(st.sampled_from([1.0, 1.0, 2.0])),

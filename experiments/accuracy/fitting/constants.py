@@ -26,8 +26,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from experiments.accuracy.fitting.own_hops import own_hops
+from p2smt.cluster.library.model import ACROSS, INSIDE, Library, ProtocolRate
 from p2smt.cluster.topology import CALL_NAMES, Topology
-from p2smt.cost.library.model import ACROSS, INSIDE, Library, ProtocolRate
 
 _HERE = Path(__file__).resolve().parents[1]
 CONSTANTS = _HERE / "constants.json"

@@ -22,8 +22,8 @@ from experiments.accuracy.fitting.constants import (
 from experiments.accuracy.systems import PRESETS, has_preset, topology_of
 from experiments.tables.tables import tables
 from p2smt.cluster.file import load_topology, preset_names
-from p2smt.cost.library.model import Library
-from p2smt.cost.library.registry import library_of
+from p2smt.cluster.library.model import Library
+from p2smt.cluster.library.registry import library_of
 from p2smt.units import format_bandwidth
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -14,10 +14,11 @@ from experiments.accuracy.fitting.constants import NCCL, RCCL, fitted_library, f
 from experiments.accuracy.launches import launched
 from experiments.accuracy.systems import topology_of
 from experiments.tables.tables import Published
+from p2smt.cluster.library.model import Library
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import step_model
-from p2smt.cost.library.registry import library_of, register_library
 from p2smt.cost.loads.level_use import Footprint
 
 FAR = math.log(2.2)
@@ -55,21 +56,20 @@ class Losses:
         libraries = {}
         for name in (*NCCL, *RCCL):
             found = fitted_library(library_of(name), constants, f"fit-{next(_numbers)}")
-            register_library(found)
-            libraries[name] = found.name
+            libraries[name] = found
         return {
             name: self._loss(self.tables[name], constants, libraries)
             for name in (self.tables if names is None else names)
         }
 
     def _loss(
-        self, table: Published, constants: Mapping[str, float], libraries: Mapping[str, str]
+        self, table: Published, constants: Mapping[str, float], libraries: Mapping[str, Library]
     ) -> float:
         """Mean and half the median of abs(log(predicted / measured)), and more for far cells."""
         if table.name not in self._topologies:
             self._topologies[table.name] = topology_of(table)
         start = self._topologies[table.name]
-        topology = fitted_topology(start, constants).under(libraries[start.library])
+        topology = fitted_topology(start, constants).under(libraries[start.library_name])
         topology = launched(topology, table, constants)
         kind = RequestKind(table.collective)
         if table.name not in self._footprints:

@@ -192,8 +192,8 @@ class FileOptions:
         """
         from p2smt.cli.output import writable
         from p2smt.errors import InputError
+        from p2smt.files.write import check_svg_name
         from p2smt.interop.schedule_files import format_named
-        from p2smt.report.training.picture import check_svg_name
 
         named = [path for path in (self.output, self.certificate, self.svg) if path is not None]
         for path in named:

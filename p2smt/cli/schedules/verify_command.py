@@ -321,8 +321,8 @@ def verify_schedule(
     """Check a schedule in every interleaving."""
     from p2smt.cluster.allocation import unstated_levels
     from p2smt.interop.schedule_files import read_schedule, runnable
-    from p2smt.report.orders import no_time_line
     from p2smt.report.schedules.schedule_data import cost_data, repair_data, schedule_data, wrapped
+    from p2smt.report.text import no_time_line
     from p2smt.schedules.verify.verify import verify
 
     depth, limit_s = asked.depth(), how.limits().time_limit_s

@@ -38,9 +38,10 @@ def estimate(
     from p2smt.api.workload import estimate as estimated
     from p2smt.cli.output import tell_tables, writable
     from p2smt.errors import InputError
+    from p2smt.files.write import check_svg_name
     from p2smt.report.training.estimate_data import estimate_data
     from p2smt.report.training.estimate_tables import estimate_tables
-    from p2smt.report.training.picture import check_svg_name, write_run_picture
+    from p2smt.report.training.picture import write_run_picture
     from p2smt.training.remedies import remedies
     from p2smt.training.strategy import parse_strategy
 

@@ -171,7 +171,7 @@ def plan(
 ) -> int:
     """The fastest strategy and placement to train a model, proved in the model of cost."""
     from p2smt.api.planning import plan as planned
-    from p2smt.report.training.picture import check_svg_name
+    from p2smt.files.write import check_svg_name
 
     trained, batch = workload.of(model)
     topology = cluster.under(links)

@@ -1,9 +1,7 @@
-"""Communication libraries as data: what each can run, what it chooses, and what that costs.
+"""What communication libraries choose, and what that costs; libraries as values:
+:mod:`p2smt.cluster.library`.
 
-In reading order: ``model`` (a library as a value), ``formula`` (a rule of choice made of estimated
-times), ``graphs`` (the channels that a library finds), ``estimate`` (the formula's times),
-``choice`` (the rule applied to groups), ``shape`` (of groups), ``rules`` (what an algorithm loads),
-``ways`` (prices); ``file_model`` and ``file`` (YAML), ``checks`` (what holds for every library),
-``outside`` and ``registry`` (algorithms and libraries of a program's own); ``accuracy`` (how well
-predictions held on the systems that were measured).
+In reading order: ``estimate`` (the times of a rule of choice), ``choice`` (the rule applied to
+groups), ``rules`` (what an algorithm loads), ``ways`` (prices), ``suits`` (whether a library can
+run on a topology as asked).
 """

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from p2smt.cluster.library.model import Ladder, Library, LibraryAlgorithm, LibraryRun
 from p2smt.cluster.topology import Algorithm
 from p2smt.cost.library.estimate import EstimatedTime, GroupShape, estimate
-from p2smt.cost.library.model import Ladder, Library, LibraryAlgorithm, LibraryRun
 
 
 @dataclass(frozen=True, slots=True)

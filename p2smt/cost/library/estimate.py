@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from p2smt.cluster.library.tuner import Formula
 from p2smt.cluster.topology import Algorithm
-from p2smt.cost.library.tuner import Formula
 
 _SIMPLE = "simple"
 FIRST_BYTES = 64

@@ -16,21 +16,19 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+from p2smt.cluster.library.model import (
+    AddedAlgorithm,
+    Library,
+    LibraryAlgorithm,
+    ProtocolRate,
+    family_of,
+)
 from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.library.choice import LibraryChoice, LibraryWay, chooser
 from p2smt.cost.library.estimate import GroupShape
-from p2smt.cost.library.model import (
-    AddedAlgorithm,
-    Library,
-    LibraryAlgorithm,
-    ProtocolRate,
-    added_rule,
-    family_of,
-)
-from p2smt.cost.library.registry import library_of
-from p2smt.cost.library.tuner import LibraryRule, can_carry, library_rule, peers_rule
+from p2smt.cost.library.rules import LibraryRule, added_rule, can_carry, library_rule, peers_rule
 from p2smt.cost.loads.level_use import Footprint, Profile
 from p2smt.cost.step_time import PricedWays, StepCostModel, Way
 from p2smt.errors import InputError
@@ -39,7 +37,7 @@ from p2smt.errors import InputError
 def library_model(topology: Topology, footprint: Footprint, operation: Operation) -> StepCostModel:
     """The ways in which a topology's library runs an operation, and its choice."""
     choice = library_choice(topology, footprint, operation)
-    library = library_of(topology.library)
+    library = topology.known_library
     sent = library.sent_for(operation)
 
     def priced(index: int) -> Way:
@@ -52,11 +50,11 @@ def library_model(topology: Topology, footprint: Footprint, operation: Operation
 
 def library_choice(topology: Topology, footprint: Footprint, operation: Operation) -> LibraryChoice:
     """The library's choice; an algorithm from outside runs only where its rule says so."""
-    library, shape = library_of(topology.library), group_shape(topology, footprint)
+    library, shape = topology.known_library, group_shape(topology, footprint)
     named = topology.named_for(operation) if isinstance(operation, Collective) else None
     runs = library.runs_of(operation.value)
     if not any(isinstance(run.algorithm, AddedAlgorithm) for run in runs):
-        return _shared_choice(_Same(library), operation.value, shape, named)
+        return _shared_choice(library, operation.value, shape, named)
 
     def fits(algorithm: LibraryAlgorithm | None) -> bool:
         added = isinstance(algorithm, AddedAlgorithm)
@@ -65,32 +63,17 @@ def library_choice(topology: Topology, footprint: Footprint, operation: Operatio
     return chooser(library, operation.value, shape, named, fits)
 
 
-class _Same:
-    """A library as a key: equal to itself alone, as its hash would read every number of it."""
-
-    __slots__ = ("library",)
-
-    def __init__(self, library: Library) -> None:
-        self.library = library
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.library is self.library
-
-    def __hash__(self) -> int:
-        return id(self.library)
-
-
 @lru_cache(maxsize=4096)
 def _shared_choice(
-    library: _Same, operation: str, shape: GroupShape, allowed: tuple[Algorithm, ...] | None
+    library: Library, operation: str, shape: GroupShape, allowed: tuple[Algorithm, ...] | None
 ) -> LibraryChoice:
     """A choice rests on nominal rates alone, so many topologies share it."""
-    return chooser(library.library, operation, shape, allowed)
+    return chooser(library, operation, shape, allowed)
 
 
 def least_call_s(topology: Topology) -> float:
     """The least seconds that a collective of the topology's library costs, whatever it sends."""
-    library = library_of(topology.library)
+    library = topology.known_library
     names = [collective.value for collective in Collective]
     return min(_call_s(topology, library, name, nodes=1) for name in names)
 
@@ -156,7 +139,7 @@ def rule_of_way(
         known = not footprint.mixed  # its rule is of groups of one size
         return added_rule(algorithm, operation, footprint, node) if known else None
     if algorithm is None:
-        return peers_rule(operation, footprint, library_of(topology.library).peers_at_once)
+        return peers_rule(operation, footprint, topology.known_library.peers_at_once)
     return library_rule(algorithm, operation, footprint, node)
 
 
@@ -208,7 +191,7 @@ def paced_hop(
     if ring and across and footprint.local == 1:
         family = family_of(Algorithm.TREE)
     if ring and not across and footprint.nodes > 1:
-        pace = library_of(topology.library).ring_pace
+        pace = topology.known_library.ring_pace
     return pace, hop_s(topology, j, way.protocol, family, operation.value)
 
 
@@ -221,7 +204,7 @@ def hop_s(topology: Topology, j: int, protocol: str, family: str, *kinds: str) -
     measured = link.hop_of(protocol, *kinds, family)
     if measured is not None:
         return measured
-    across, library = j <= topology.node_level, library_of(topology.library)
+    across, library = j <= topology.node_level, topology.known_library
     return library.hop_s(link.fabric, family, protocol, across=across)
 
 

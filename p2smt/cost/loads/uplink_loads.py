@@ -14,7 +14,6 @@ import numpy as np
 
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.library.registry import library_of
 from p2smt.cost.loads.level_use import FloatArray
 from p2smt.cost.loads.rings import node_order
 from p2smt.parallelism.placement import IntArray
@@ -44,7 +43,7 @@ def crossings(
 
 def _ring(topology: Topology, lines: IntArray) -> IntArray:
     """The members of each group in the order in which the library's rings visit them."""
-    if topology.library and not library_of(topology.library).joins_nodes:
+    if topology.library and not topology.known_library.joins_nodes:
         return lines
     return node_order(lines, topology.devices_under(topology.node_level), by_device=True)
 

@@ -13,14 +13,13 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
+from p2smt.cluster.library.model import ProtocolRate
 from p2smt.cluster.topology import Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
 from p2smt.cost.algorithms import Operation, Rule, rules
 from p2smt.cost.library.choice import LibraryChoice, LibraryWay
 from p2smt.cost.library.estimate import FIRST_BYTES, EstimatedTime
-from p2smt.cost.library.model import ProtocolRate
-from p2smt.cost.library.registry import library_of
-from p2smt.cost.library.tuner import LibraryRule
+from p2smt.cost.library.rules import LibraryRule
 from p2smt.cost.library.ways import (
     call_parts,
     carried,
@@ -241,7 +240,7 @@ def library_step(topology: Topology, footprint: Footprint, operation: Operation)
 def _library_way(
     topology: Topology, footprint: Footprint, operation: Operation, named: LibraryWay
 ) -> SymbolicWay:
-    library = library_of(topology.library)
+    library = topology.known_library
     sent = library.sent_for(operation)
     way = carried(topology, footprint, sent, named)
     rule = rule_of_way(topology, footprint, sent, way.algorithm)
@@ -259,7 +258,7 @@ def _library_way(
 
 
 def _call(topology: Topology, operation: Operation, nodes: int) -> Fraction:
-    parts = call_parts(topology, library_of(topology.library), operation.value, nodes)
+    parts = call_parts(topology, topology.known_library, operation.value, nodes)
     own, across, factor = map(decimal, parts)
     return (own + across) * factor
 
@@ -292,7 +291,7 @@ def _loads(
     rule: LibraryRule,
 ) -> Rationals:
     loads = [Fraction(0)] * len(topology.levels)
-    protocol = library_of(topology.library).protocol(way.protocol)
+    protocol = topology.known_library.protocol(way.protocol)
     for use in footprint.uses:
         link = topology.levels[use.level].link
         part = decimal(part_reached(link, way, operation)) * decimal(protocol.efficiency)
@@ -340,7 +339,7 @@ def _fill(
     stages = tuple(row for row in rows if any(row))
     if not stages or not any(loads):
         return None
-    in_flight = library_of(topology.library).in_flight
+    in_flight = topology.known_library.in_flight
     most = None if in_flight == float("inf") else Fraction(in_flight)
     return FillTerm(Fraction(_FILLING * rule.filling), loads, stages, most)
 

@@ -93,7 +93,7 @@ def _features(name: str, level: Level, under: int) -> Iterator[str]:
 
 def _lost_of_all(topology: Topology) -> Iterator[str]:
     told = {
-        f"library {topology.library}": bool(topology.library),
+        f"library {topology.library_name}": bool(topology.library),
         "calls": bool(topology.calls),
         "algorithms named for collectives": bool(topology.overrides) or topology.restricted,
         "error classes": bool(topology.errors),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from p2smt.cluster.file import FILLED_IN, IMPORTED, default_library, load_topology, preset_names
 from p2smt.cluster.hostlist import format_hostlist
-from p2smt.cluster.topology import NO_LIBRARY, Level, Topology
+from p2smt.cluster.topology import Level, Topology
 from p2smt.cluster.trimmed import trimmed
 from p2smt.errors import InputError
 from p2smt.interop.clusters.kubernetes import BLOCK_TIERS, Facts, InsideFacts, OutsideFacts
@@ -133,7 +133,7 @@ def _inside(facts: Sequence[Facts], options: ImportOptions) -> tuple[InsideFacts
     inside = told.inside
     found = Topology("node", inside.levels, device=inside.device)
     library = inside.library or default_library(found)[0]
-    return inside, replace(found, library="" if library == NO_LIBRARY else library)
+    return inside, found.under(library)
 
 
 def _alone(tree: HostTree, inside: InsideFacts, options: ImportOptions) -> bool:

@@ -155,7 +155,8 @@ class Heard:
 
 _NOTHING = Heard()
 _HEARD: dict[str, Heard] = {}
-"""By the search's name.  A thread writes and another reads: each does it in one step."""
+"""By the search's name, as messages come to the process while a cube is being closed.  A thread
+writes and another reads: each does it in one step."""
 
 
 def hear(search: str, cutoff: Member | None, stopped: bool) -> None:

@@ -349,7 +349,8 @@ class _Worker:
         return self.loaded
 
 
-_workers: list[_Worker] = []  # one, once it is set up
+_workers: list[_Worker] = []
+"""One, once it is set up: a pool calls functions by name, and hands on nothing that it set up."""
 
 
 def set_up(space: bytes, board: MutableSequence[int], name: str) -> None:

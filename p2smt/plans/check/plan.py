@@ -26,7 +26,7 @@ from p2smt.programs.basis import basis_names, proof_bases
 from p2smt.programs.check import check_program
 from p2smt.programs.program import Program, lower, parse_instruction, parse_program
 from p2smt.programs.semantics import Step, Trace, Violation, ViolationKind
-from p2smt.result import Status
+from p2smt.result import PROVED_WITHIN, SAME, Status
 
 OPTIMALITY, LINKS_OF_PLAN = "optimality", "link-level bound of the plan"
 """What only a search can check: both are the least over all placements."""
@@ -245,10 +245,7 @@ def _not_checked(plan: AnyPlan, found: Sequence[_Found]) -> Iterator[str]:
 # Plans of version 1 counted latencies in theirs, where no library ran: these are not compared.
 
 
-TOLERANCE = 1e-9
 _ROUNDING = 1e-13  # payloads and loads may be fractions of a byte: only float rounding is allowed
-PROVED_WITHIN = 1e-6
-"""Of a time: to ticks of so much it is rounded when a solver proves an optimum."""
 
 
 def request_notes(
@@ -314,7 +311,7 @@ def request_bounds(
         return
     yield from bound_notes(where, model.bound_s, model.seconds, model.status)
     proved_s = expected.proved_s
-    if not expected.searched and model.bound_s > proved_s * (1 + TOLERANCE):
+    if not expected.searched and model.bound_s > proved_s * (1 + SAME):
         yield f"{where}: bound_s lies above the only one that is known, {proved_s}"
 
 
@@ -328,7 +325,7 @@ def plan_bounds(plan: AnyPlan, physical_s: float, on_hosts: bool) -> Iterator[st
         return
     yield from bound_notes("the plan", plan.bound_s, plan.objective_s, plan.status)
     if on_hosts:
-        if plan.physical_bound_s > plan.objective_s * (1 + TOLERANCE):
+        if plan.physical_bound_s > plan.objective_s * (1 + SAME):
             yield "the plan: physical_bound_s lies above the time that it bounds"
         return
     settled = all(request.status is Status.OPTIMAL for request in plan.requests)
@@ -341,14 +338,12 @@ def plan_bounds(plan: AnyPlan, physical_s: float, on_hosts: bool) -> Iterator[st
     if (
         plan.matrix is not None
         and plan.links_alone
-        and plan.physical_bound_s > physical_s * (1 + TOLERANCE)
+        and plan.physical_bound_s > physical_s * (1 + SAME)
     ):
         yield f"physical_bound_s lies above {physical_s}, which the links allow this placement"
 
 
-def differ(
-    what: str, said: float | None, found: float, tolerance: float = TOLERANCE
-) -> Iterator[str]:
+def differ(what: str, said: float | None, found: float, tolerance: float = SAME) -> Iterator[str]:
     """That a number is not the cost model's, if it is not; None: none is told."""
     if said is not None and abs(said - found) > tolerance * max(abs(found), 1e-30):
         yield f"{what} says {said}, the cost model {found}"
@@ -356,7 +351,7 @@ def differ(
 
 def bound_notes(where: str, bound: float, value: float, status: Status) -> Iterator[str]:
     """What is wrong with a bound on a value, and with what the status says of both."""
-    if bound > value * (1 + TOLERANCE):
+    if bound > value * (1 + SAME):
         yield f"{where}: bound_s lies above the time that it bounds"
     if status is Status.OPTIMAL and bound < value * (1 - PROVED_WITHIN):
         yield f"{where}: is called optimal, but bound_s lies below its time"

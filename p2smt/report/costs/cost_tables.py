@@ -11,7 +11,6 @@ from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import regime
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
-from p2smt.plans.check.plan import PlanReport
 from p2smt.plans.file_model import AnyPlan, RequestModel
 from p2smt.plans.solution import TIMED_STEP, Alternative, RequestAnswer, in_chunks, timed_steps
 from p2smt.plans.untimed import told
@@ -26,6 +25,7 @@ from p2smt.report.tables import bound_text, gap, table
 from p2smt.units import format_time
 
 if TYPE_CHECKING:
+    from p2smt.plans.check.plan import PlanReport
     from p2smt.plans.given_program import Sweep
 
 

@@ -14,7 +14,6 @@ from p2smt.cost.scene import NamedWay
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.request import Request
 from p2smt.plans.solution import (
-    SAME,
     TIMED_STEP,
     Gain,
     ProgramGain,
@@ -25,7 +24,7 @@ from p2smt.plans.solution import (
 )
 from p2smt.plans.untimed import told
 from p2smt.report.tables import table, times_title
-from p2smt.result import Status
+from p2smt.result import SAME, Status
 from p2smt.units import format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def gain_lines(solution: Solution) -> Iterator[str]:
     if gain is None:
         return
     topology = solution.problem.topology
-    where = f"for {topology.library} on this system"
+    where = f"for {topology.library_name} on this system"
     yield from _over_default(gain, "of this calibration" if topology.calibrated else where)
     if gain.programs is not None:
         yield from choice_lines(gain.programs, len(solution.problem.requests))

@@ -45,7 +45,7 @@ def symbolic_lines(found: Sequence[PricedInSymbols], latex: bool) -> Iterator[st
     if found and not latex:
         yield ""
         topology = found[0].placed.scene.topology
-        yield _legend(topology.library)
+        yield _legend(topology.library_name)
         yield numbers_text(numbers_of(topology), topology.names)
 
 

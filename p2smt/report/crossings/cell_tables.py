@@ -150,7 +150,7 @@ def large_cells(found: CrossingTable) -> list[dict[str, Any]]:
 def payload_tables(problem: Problem, found: PayloadCells) -> Iterator[RenderableType]:
     """The best programs of a request by its payload, with the topology's numbers."""
     topology, several = problem.topology, found.matrices > 1
-    under = f" under {topology.library}" if topology.library else ""
+    under = f" under {topology.library_name}" if topology.library else ""
     title = f"{problem.requests[0].name} on {topology.name}{under}"
     names = _names(found)
     columns = ("", *["placement"] * several, "program", "by", "cost")
@@ -205,7 +205,7 @@ def payload_data(problem: Problem, found: PayloadCells | None) -> dict[str, Any]
         "request": request.kind.value,
         "axes": list(request.axes),
         "levels": list(problem.topology.names),
-        "library": problem.topology.library or None,
+        "library": problem.topology.library_name or None,
         "placements": 0 if found is None else found.matrices,
         "numbers": None if found is None else numbers_data(found.numbers),
         "programs": []

@@ -6,8 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from p2smt.report.orders import no_time_line
-from p2smt.report.text import one_line, printable
+from p2smt.report.text import no_time_line, one_line, printable
 from p2smt.synthesis.certificate.check import (
     CertificateReport,
     checked_of,

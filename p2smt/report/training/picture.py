@@ -14,8 +14,7 @@ from html import escape
 import numpy as np
 
 from p2smt.cluster.topology import Topology
-from p2smt.errors import InputError
-from p2smt.files.write import write_atomically
+from p2smt.files.write import check_svg_name, write_atomically
 from p2smt.parallelism.placement import Placement
 from p2smt.report.training.words import (
     BUBBLE,
@@ -47,12 +46,6 @@ _COLOURS = {
     OPTIMIZER: "#56b4e9",
 }
 _OTHER = "#999999"
-
-
-def check_svg_name(path: str) -> None:
-    """Raise InputError unless the name of a file asks for SVG."""
-    if not path.lower().endswith(".svg"):
-        raise InputError(f"picture {path[:200]!r}", "must be named .svg", "rename it")
 
 
 def write_run_picture(runs: Sequence[RunEstimate], path: str) -> None:

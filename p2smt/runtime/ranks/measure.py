@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from p2smt.calibration.library import with_library
 from p2smt.calibration.samples import Measurements, Sample
+from p2smt.cluster.library.registry import library_names
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
-from p2smt.cost.library.registry import library_names, under_library
 from p2smt.errors import ExecutionError, InputError
 from p2smt.programs.program import Grouping, groupings, local_groups
 from p2smt.runtime.job import Job, JobRequest, JobStep, ordered
@@ -121,4 +121,4 @@ def measurements_here(
 
 def _under(topology: Topology, backend: str) -> Topology:
     """The topology with the library that ran: of backend nccl there are several."""
-    return under_library(topology, backend) if backend in library_names() else topology
+    return topology.under(backend) if backend in library_names() else topology

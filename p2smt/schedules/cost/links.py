@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from p2smt.cluster.library.model import Library, ProtocolRate, family_of
 from p2smt.cluster.topology import Algorithm, LinkKind, Piece, Topology
 from p2smt.cost.library import ways
-from p2smt.cost.library.model import Library, ProtocolRate, family_of
-from p2smt.cost.library.registry import library_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -343,7 +342,7 @@ _FAMILY = family_of(Algorithm.RING)
 def message_piece(topology: Topology, j: int, protocol: str) -> Piece:
     """Latency and effective bandwidth of a level's link by a protocol; by the library's first one
     if it has none of that name."""
-    library = library_of(topology.library)
+    library = topology.known_library
     one = _protocol(library, protocol)
     latency_s = ways.hop_s(topology, j, one.name, _FAMILY, *_operations(library))
     rate = ways.protocol_rate(
@@ -357,7 +356,7 @@ def device_rate(topology: Topology, j: int, protocol: str) -> float | None:
     link = topology.levels[j].link
     if not topology.library:
         return link.device_bandwidth_bytes_per_s
-    one = _protocol(library_of(topology.library), protocol)
+    one = _protocol(topology.known_library, protocol)
     return ways.device_rate(link, one, _part(topology, j), innermost=_innermost(topology, j))
 
 
@@ -372,7 +371,7 @@ def _innermost(topology: Topology, j: int) -> bool:
 
 def _part(topology: Topology, j: int) -> float:
     """The measured part of a link's bandwidth for rings."""
-    names = (Algorithm.RING.value, *_operations(library_of(topology.library)))
+    names = (Algorithm.RING.value, *_operations(topology.known_library))
     return topology.levels[j].link.efficiency_of(*names)
 
 

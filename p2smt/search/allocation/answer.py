@@ -20,7 +20,6 @@ from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.check.restrictions import broken_rules
 from p2smt.plans.rank_scene import RankScene, check_on_ranks, rank_program_answer
 from p2smt.plans.solution import (
-    SAME,
     Allocation,
     Alternative,
     RequestAnswer,
@@ -33,7 +32,7 @@ from p2smt.problems.placement import ProgramProblem
 from p2smt.programs.parts import CutGroup, UnevenSlicesError, common_hierarchy
 from p2smt.programs.program import SMALL_MODEL_LENGTH, Hierarchy, Instruction, Program
 from p2smt.programs.semantics import MAX_DEVICES
-from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import SAME, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.allocation.grids import (
     LISTED,
     CellGrid,

@@ -15,8 +15,8 @@ from p2smt.cluster.topology import Topology
 from p2smt.parallelism.placement import FixedEntry
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem
-from p2smt.plans.solution import SAME, Solution, rank_alternative
-from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.plans.solution import Solution, rank_alternative
+from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.allocation.answer import fastest_on_hosts
 from p2smt.search.joint import ProgressCallback
 from p2smt.search.solve import as_named

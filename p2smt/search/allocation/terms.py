@@ -23,7 +23,6 @@ from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import step_model
-from p2smt.cost.library.registry import library_of
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.loads.level_use import Footprint, LevelUse, Profile
 from p2smt.cost.loads.rings import node_order, tree_edges
@@ -102,7 +101,7 @@ def joins_nodes(topology: Topology) -> bool:
     """Whether rings pass the members of a node one after another."""
     if not topology.library:
         return True
-    return library_of(topology.library).joins_nodes
+    return topology.known_library.joins_nodes
 
 
 def lines_along(ranks: IntArray, axes: Sequence[int]) -> IntArray:

@@ -14,9 +14,9 @@ from p2smt.errors import OutOfTimeError
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Problem
 from p2smt.plans.explanation import ChangedNumber
-from p2smt.plans.solution import SAME, objective
+from p2smt.plans.solution import objective
 from p2smt.programs.program import Program
-from p2smt.result import OUT_OF_TIME, Status
+from p2smt.result import OUT_OF_TIME, SAME, Status
 from p2smt.search.explain.linear import Landscape
 from p2smt.search.explain.numbers import changed, outward
 from p2smt.search.joint import JointSearch

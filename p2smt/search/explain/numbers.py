@@ -9,12 +9,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from p2smt.cluster.library.model import family_of
 from p2smt.cluster.topology import Algorithm, Link, Piece, Topology
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import step_model
-from p2smt.cost.library.model import family_of
-from p2smt.cost.library.registry import library_of
 from p2smt.cost.library.ways import hop_s
 from p2smt.cost.loads.footprint import Digits, regular_footprint, send_footprint
 from p2smt.cost.loads.level_use import FloatArray, Footprint
@@ -99,7 +98,7 @@ def _hops(topology: Topology, j: int, link: Link) -> Iterator[tuple[str, float]]
     """A library's hops on a link, where the link has none of its own, under names of the link's."""
     if not topology.library:
         return
-    library = library_of(topology.library)
+    library = topology.known_library
     run = {run.algorithm for _, runs in library.runs for run in runs}
     families = {family_of(one) for one in (*Algorithm, None, *run)}
     protocols = {name for (_, _, name), _ in library.hops} | {one.name for one in library.protocols}

@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from p2smt.cost.library.file import packaged_names
-from p2smt.cost.library.model import Library
-from p2smt.cost.library.registry import library_of, register_library
+from p2smt.cluster.library.model import Library
+from p2smt.cluster.library.registry import outside_package, register_library
 from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.files.plain import from_plain, to_plain
 from p2smt.parallel_search.coordinate import given_up_words
@@ -34,6 +33,9 @@ from p2smt.parallel_search.subproblem import (
     OverBudget,
     Signals,
     Skeleton,
+    forget,
+    keep,
+    kept,
 )
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import Problem
@@ -56,15 +58,11 @@ _NO_MEMBER = 2**62
 
 @dataclass(frozen=True, slots=True)
 class SolveSpace:
-    """The placements of a problem by their cost; one tick takes ``tick_s`` seconds.
-
-    ``library``: the one that the topology names, for a process that does not know it.
-    """
+    """The placements of a problem by their cost; one tick takes ``tick_s`` seconds."""
 
     problem: Problem
     tick_s: float
     solver: Solver = Solver.CPSAT
-    library: Library | None = None
 
     @property
     def skeleton(self) -> Skeleton:
@@ -79,12 +77,12 @@ class SolveSpace:
         return MatrixCubes(problem.axis_names, *sizes, problem.rules)
 
     def description(self) -> Mapping[str, object]:
-        """Problem, tick and solver."""
+        """Problem, tick and solver; and the library, where not every process knows it."""
         return {
             "problem": to_plain(self.problem),
             "tick_s": self.tick_s,
             "solver": self.solver.value,
-            "library": to_plain(self.library),
+            "library": to_plain(outside_package(self.problem.topology.library)),
         }
 
     def roots(self) -> tuple[Cube, ...]:
@@ -112,7 +110,7 @@ class SolveSpace:
         )
         ended = search.run(may_split=bool(self.split(task.cube)))
         if search.cut:  # programs that were cut short are not for another search
-            _SHELVES.pop(self, None)
+            forget(self)
         return ended
 
     def member(self, witness: str) -> Member:
@@ -169,25 +167,9 @@ class SolveShelf:
         return self.table.price(matrix)
 
 
-_SHELVES: dict[SolveSpace, SolveShelf] = {}
-"""The shelf of the last space that this process met."""
-
-
 def shelf_of(space: SolveSpace) -> SolveShelf:
     """The shelf of a space in this process: programs are found once for all its cubes."""
-    found = _SHELVES.get(space)
-    if found is None:
-        if space.library is not None:
-            register_library(space.library)
-        found = SolveShelf.of(space.problem, space.solver, Listings(), space.tick_s)
-        keep_shelf(space, found)
-    return found
-
-
-def keep_shelf(space: SolveSpace, shelf: SolveShelf) -> None:
-    """Let a space have this shelf, and forget that of another one."""
-    _SHELVES.clear()
-    _SHELVES[space] = shelf
+    return kept(space, lambda: SolveShelf.of(space.problem, space.solver, Listings(), space.tick_s))
 
 
 def solve_space(data: Mapping[str, Any]) -> SolveSpace:
@@ -197,10 +179,10 @@ def solve_space(data: Mapping[str, Any]) -> SolveSpace:
         InputError: it is none.
     """
     try:
+        if data["library"] is not None:
+            register_library(from_plain(Library, data["library"]))
         problem, tick_s = from_plain(Problem, data["problem"]), float(data["tick_s"])
-        solver, library = solver_of(data["solver"]), data["library"]
-        known = None if library is None else from_plain(Library, library)
-        return SolveSpace(problem, tick_s, solver, known)
+        return SolveSpace(problem, tick_s, solver_of(data["solver"]))
     except (KeyError, TypeError, AttributeError):
         raise InputError("the description of a space", "is none of a problem") from None
 
@@ -448,7 +430,7 @@ class WideRank:
             return
         shelf = self._shelf(table, answers, watch)
         space = self._space(table)
-        keep_shelf(space, shelf)
+        keep(space, shelf)
         question = SearchTerms("solve", ranking.top, SCALE, CUBE_RULE, table.tick_s)
         outcome = run_spread(space, question, self.spread, watch)
         _take(ranking, shelf, outcome)
@@ -465,9 +447,7 @@ class WideRank:
         return SolveShelf.filled(tabled, answers)
 
     def _space(self, table: BoundTable) -> SolveSpace:
-        name = self.problem.topology.library
-        known = library_of(name) if name and name not in packaged_names() else None
-        return SolveSpace(self.problem, table.tick_s, table.solver, known)
+        return SolveSpace(self.problem, table.tick_s, table.solver)
 
 
 def _take(ranking: Ranking, shelf: SolveShelf, outcome: SearchOutcome) -> None:

@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 
 from p2smt.parallelism.placement import IntArray
-from p2smt.plans.solution import SAME
+from p2smt.result import SAME
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.search.answer import SpaceCounts
 from p2smt.training.search.prices import Candidates, Seconds

@@ -16,8 +16,8 @@ import numpy as np
 from p2smt.errors import EncodingBug, OutOfTimeError
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.parallelism.request import Request
-from p2smt.plans.solution import SAME, RequestAnswer
-from p2smt.result import Status, StopWatch
+from p2smt.plans.solution import RequestAnswer
+from p2smt.result import SAME, Status, StopWatch
 from p2smt.search.placements import obeys
 from p2smt.training.efficiency import TrainingRun
 from p2smt.training.iteration import predict, predict_with
@@ -194,13 +194,9 @@ class CollectiveTiming:
 # A strategy of the search as an answer: its placement, and its time predicted anew.
 
 
-_TIGHT = 1e-9
-"""Relative: times that differ by less are one time, summed in another order."""
-
-
 def exact(ledger: Ledger, row: int) -> bool:
     """Whether no placement of a strategy is faster than the time that was found."""
-    return bool(ledger.low_s[row] >= ledger.time_s[row] * (1 - _TIGHT))
+    return bool(ledger.low_s[row] >= ledger.time_s[row] * (1 - SAME))
 
 
 def planned(ledger: Ledger, timing: StrategyTiming, row: int) -> PlannedStrategy:
@@ -302,6 +298,6 @@ def _programs(prediction: Prediction, found: dict[str, RequestAnswer]) -> list[R
 
 
 def _check(run: TrainingRun, matrix: Matrix, claimed_s: float, predicted_s: float) -> None:
-    if not isclose(claimed_s, predicted_s, rel_tol=_TIGHT):
+    if not isclose(claimed_s, predicted_s, rel_tol=SAME):
         text = f"the search claims {claimed_s} s, the prediction says {predicted_s} s"
         raise EncodingBug(text, str(run), matrix)

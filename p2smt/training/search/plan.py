@@ -13,17 +13,14 @@ from typing import cast
 import numpy as np
 
 from p2smt.cluster.allocation import check_even, check_stated
-from p2smt.cost.library.file import packaged_names
-from p2smt.cost.library.model import Library
-from p2smt.cost.library.registry import library_of
 from p2smt.errors import InputError, OutOfTimeError
 from p2smt.parallel_search.coordinate import given_up_words
 from p2smt.parallel_search.engine import SearchOutcome
 from p2smt.parallel_search.parallel_options import SearchTerms, Spread, run_spread
 from p2smt.parallel_search.shared_table import new_table, shared_table
+from p2smt.parallel_search.subproblem import keep
 from p2smt.parallelism.placement import BoolArray, IntArray
-from p2smt.plans.solution import SAME
-from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
+from p2smt.result import SAME, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.training.search.answer import (
     NearRun,
     NearStrategies,
@@ -52,7 +49,6 @@ from p2smt.training.search.strategies import space_of
 from p2smt.training.search.subproblems import (
     PatientShelf,
     PlanSpace,
-    keep_plan_shelf,
     member_parts,
     scale_of,
 )
@@ -219,8 +215,8 @@ class WidePlan:
         question = self._question
         tick_s, ceiling_s = scale_of(self.ledger), self._reached_s(first)
         ceiling = None if math.isinf(ceiling_s) else int(ceiling_s / tick_s)
-        space = PlanSpace(question, tick_s, ceiling, _library(question.topology.library))
-        keep_plan_shelf(space, PlanShelf.of(question, self.ledger.candidates))
+        space = PlanSpace(question, tick_s, ceiling)
+        keep(space, PlanShelf.of(question, self.ledger.candidates))
         asked = SearchTerms("plan", question.top, SCALE, CUBE_RULE, tick_s)
         with nullcontext() if self.spread.scheduler else new_table() as table:
             outcome = run_spread(space, asked, self.spread, watch, table)
@@ -312,11 +308,6 @@ def _bar(ledger: Ledger, found: IntArray, cutoff_s: float) -> None:
     """Mark those that the launcher cannot run, of those that communication alone rules out."""
     rows = ledger.open_rows(cutoff_s)
     runnable(ledger, np.setdiff1d(rows, found))
-
-
-def _library(name: str) -> Library | None:
-    """A library that a process which is started anew does not know."""
-    return library_of(name) if name and name not in packaged_names() else None
 
 
 # Strategies side by side: what they have in common, and how far measured ones are.

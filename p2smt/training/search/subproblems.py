@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from p2smt.cluster.library.model import Library
+from p2smt.cluster.library.registry import outside_package, register_library
 from p2smt.collectives.demand import demand_of
-from p2smt.cost.library.model import Library
-from p2smt.cost.library.registry import register_library
 from p2smt.cost.scene import Scene
 from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.files.json_text import loads
@@ -36,13 +36,15 @@ from p2smt.parallel_search.subproblem import (
     OverBudget,
     Signals,
     Skeleton,
+    forget,
+    kept,
 )
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.parallelism.request import Request
-from p2smt.plans.solution import SAME, RequestAnswer
+from p2smt.plans.solution import RequestAnswer
 from p2smt.programs.check import Checked, checked_once
 from p2smt.programs.semantics import Trace
-from p2smt.result import SearchLimits, Status, StopWatch
+from p2smt.result import SAME, SearchLimits, Status, StopWatch
 from p2smt.search.one_request import known_answer
 from p2smt.search.placements import obeys
 from p2smt.search.spaces.rows import MatrixCubes, MatrixRules, matrix_of
@@ -67,14 +69,12 @@ class PlanSpace:
     """The strategies of a question on their placements.
 
     One tick is ``tick_s`` seconds, a power of two.  ``ceiling``: ticks above which no member is
-    sought, known beforehand; None: nothing is known.  ``library`` as in
-    :class:`~p2smt.search.spaces.solve.SolveSpace`.
+    sought, known beforehand; None: nothing is known.
     """
 
     question: PlanQuestion
     tick_s: float
     ceiling: int | None = None
-    library: Library | None = None
 
     @property
     def skeleton(self) -> Skeleton:
@@ -82,12 +82,13 @@ class PlanSpace:
         return Skeleton.OPTIMISE
 
     def description(self) -> Mapping[str, object]:
-        """The question, by its launcher's name, and the scale."""
+        """The question, by its launcher's name, and the scale; and the library, where not every
+        process knows it."""
         return {
             "question": to_plain(replace(self.question, lacks=None)),
             "tick_s": self.tick_s,
             "ceiling": self.ceiling,
-            "library": to_plain(self.library),
+            "library": to_plain(outside_package(self.question.topology.library)),
         }
 
     def roots(self) -> tuple[Cube, ...]:
@@ -139,7 +140,7 @@ class PlanSpace:
         except OutOfTimeError:
             members = self._members(search)
             if deadline.expired() or signals.stopped():
-                _SHELVES.pop(self, None)  # programs that were cut short are not for another search
+                forget(self)  # programs that were cut short are not for another search
             if may_split and not deadline.expired() and not signals.stopped():
                 return OverBudget(task.cube, members)
             return self._closure(task.cube, CubeVerdict.UNKNOWN, search, members)
@@ -234,25 +235,9 @@ def scale_of(known: Ledger) -> float:
     return math.ldexp(1.0, math.frexp(float(least_s))[1] - _MANTISSA) if finite else 1.0
 
 
-_SHELVES: dict[PlanSpace, PlanShelf] = {}
-"""The shelf of the last space that this process met."""
-
-
 def plan_shelf(space: PlanSpace) -> PlanShelf:
     """The shelf of a space in this process: scenes, prices and programs are found once."""
-    found = _SHELVES.get(space)
-    if found is None:
-        if space.library is not None:
-            register_library(space.library)
-        found = PlanShelf.of(space.question)
-        keep_plan_shelf(space, found)
-    return found
-
-
-def keep_plan_shelf(space: PlanSpace, shelf: PlanShelf) -> None:
-    """Let a space have this shelf, and forget that of another one."""
-    _SHELVES.clear()
-    _SHELVES[space] = shelf
+    return kept(space, lambda: PlanShelf.of(space.question))
 
 
 def plan_space(data: Mapping[str, Any], lacks: Callable[[str, Batch], Lacks]) -> PlanSpace:
@@ -262,12 +247,12 @@ def plan_space(data: Mapping[str, Any], lacks: Callable[[str, Batch], Lacks]) ->
         InputError: it is none.
     """
     try:
+        if data["library"] is not None:
+            register_library(from_plain(Library, data["library"]))
         question = from_plain(PlanQuestion, data["question"])
         if question.launcher:
             question = replace(question, lacks=lacks(question.launcher, question.batch))
-        library, ceiling = data["library"], data["ceiling"]
-        known = None if library is None else from_plain(Library, library)
-        return PlanSpace(question, float(data["tick_s"]), ceiling, known)
+        return PlanSpace(question, float(data["tick_s"]), data["ceiling"])
     except (KeyError, TypeError, AttributeError):
         raise InputError("the description of a space", "is none of strategies") from None
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p2smt.cost.library.file import packaged_text
+from p2smt.cluster.library.file import packaged_text
 from p2smt.fabric.file import load_fabric
 from p2smt.synthesis.bounds import rate_bound
 from p2smt.training.efficiencies import file as efficiencies
@@ -18,13 +18,21 @@ from tests.calibration.fixtures import INSIDE, TRUTH, as_json, made_samples, pri
 from tests.calibration.fixtures import report as json_report
 from tests.cli.tools import H100, RACKS, SMALL, TINY, Outcome, cli
 from tests.interop.arrays.peers import test_shardy_file as shardy
+from tests.interop.clusters.nodes.test_astra_sim import TEXT as ASTRA_SIM
+from tests.interop.clusters.nodes.texts import (
+    CUBE,
+    alike,
+    cells_of,
+    devices,
+    matrix,
+    rocm,
+    switched,
+)
 from tests.interop.clusters.texts import EVERY
-from tests.interop.fabrics.test_read import EVEN, HUB
-from tests.interop.models.test_config import GPT2
-from tests.interop.mscclpp_plans import all_gather
-from tests.interop.nodes.test_astra_sim import TEXT as ASTRA_SIM
-from tests.interop.nodes.texts import CUBE, alike, cells_of, devices, matrix, rocm, switched
-from tests.workload.measured.csv_rows import text_of
+from tests.interop.mscclpp.plans import all_gather
+from tests.interop.test_fabrics import EVEN, HUB
+from tests.interop.test_model_config import GPT2
+from tests.training.measured.csv_rows import text_of
 
 SCENE = "-t tiny.yaml -a dp=2,tp=4 --reduce dp=1GiB"
 HOSTED = "-t racks.yaml -a dp=2,pp=2,tp=2 --reduce dp=1GiB"

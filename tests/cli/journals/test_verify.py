@@ -9,7 +9,7 @@ import pytest
 
 import p2smt
 from tests.cli.tools import TINY, assert_one_error, cli
-from tests.skeletons.journal.test_journal import room_for
+from tests.parallel_search.journal.test_journal import room_for
 
 LIST = ("placements", "--levels", "4,4,8", "--axes", "tp=8,dp=16")
 

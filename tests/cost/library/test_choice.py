@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from p2smt.cluster.library.model import LibraryRun
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Algorithm
 from p2smt.cost.library.choice import chooser, ways_of
 from p2smt.cost.library.estimate import (
@@ -17,8 +19,6 @@ from p2smt.cost.library.estimate import (
     ring_channels,
     tree_channels,
 )
-from p2smt.cost.library.model import LibraryRun
-from p2smt.cost.library.registry import library_of
 from tests.cost.library.shapes import a100, b200, h100, mi300x
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30

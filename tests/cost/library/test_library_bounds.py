@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.bounds import priced_bound_s
@@ -63,7 +64,7 @@ def test_the_bound_of_the_links_knows_no_library(case: Case, payload: int) -> No
     other = replace(case.topology, levels=tuple(levels), calls=(), best=False, restricted=False)
     plain = replace(
         other,
-        library="gloo",
+        library=library_of("gloo"),
         levels=tuple(replace(one, link=replace(one.link, efficiency=())) for one in levels),
     )
     for kind in RequestKind:

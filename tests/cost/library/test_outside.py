@@ -24,23 +24,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2smt.cluster.file import load_topology
-from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
-from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.algorithms import Operation
-from p2smt.cost.bounds import step_model
-from p2smt.cost.library import model as outside
-from p2smt.cost.library import registry
-from p2smt.cost.library.file import packaged_text, parse_library
-from p2smt.cost.library.model import (
+from p2smt.cluster.library.file import packaged_text, parse_library
+from p2smt.cluster.library.model import (
+    ADDED,
     AddedAlgorithm,
     Ladder,
     Library,
     LibraryRun,
     Rung,
-    register_algorithm,
 )
-from p2smt.cost.library.registry import library_of, register_library
-from p2smt.cost.library.tuner import LibraryRule
+from p2smt.cluster.library.registry import library_of, register_library
+from p2smt.cluster.topology import Algorithm, Level, Link, LinkKind, Piece, Topology
+from p2smt.collectives.names import Collective, RequestKind
+from p2smt.cost.algorithms import Operation
+from p2smt.cost.bounds import step_model
+from p2smt.cost.library.rules import AlgorithmRule, LibraryRule, register_algorithm
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.cost.loads.level_use import Footprint
 from p2smt.errors import InputError
@@ -57,7 +55,7 @@ SHOWN = re.findall(r"```python\n(?:(?!```).)*?```\n\n```text\n(.*?)```", PAGE, r
 MessagesOf = Callable[[Sequence[Sequence[int]]], Iterator[tuple[int, int, float]]]
 
 
-Registered = tuple[dict[str, Library], dict[str, tuple[outside.AlgorithmRule, str]]]
+Registered = tuple[dict[str, Library], dict[str, tuple[AlgorithmRule, str]]]
 
 
 @cache
@@ -74,14 +72,14 @@ def page() -> tuple[dict[str, object], str, Registered]:
 
 
 def registered() -> Registered:
-    return dict(registry._ADDED), dict(outside._ADDED)
+    return dict(ADDED.libraries), dict(ADDED.algorithms)
 
 
 def back_to(state: Registered) -> None:
-    registry._ADDED.clear()
-    registry._ADDED.update(state[0])
-    outside._ADDED.clear()
-    outside._ADDED.update(state[1])
+    ADDED.libraries.clear()
+    ADDED.libraries.update(state[0])
+    ADDED.algorithms.clear()
+    ADDED.algorithms.update(state[1])
 
 
 @pytest.fixture(autouse=True)
@@ -248,8 +246,8 @@ def test_another_process_must_register_it_too() -> None:
     added = pickle.dumps(AddedAlgorithm("by-rails"))
     code = (
         "import pickle, sys\n"
-        "from p2smt.cost.library.model import added_family\n"
-        "try:\n    added_family(pickle.loads(bytes.fromhex(sys.argv[1])))\n"
+        "from p2smt.cluster.library.model import added\n"
+        "try:\n    added(pickle.loads(bytes.fromhex(sys.argv[1])))\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )
     command = [sys.executable, "-c", code, added.hex()]

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 import p2smt
+from p2smt.cluster.library.model import Library
+from p2smt.cluster.library.registry import library_of, register_library
 from p2smt.cluster.topology import CALL_NAMES, Algorithm, Level, Link, LinkKind, Piece, Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.bounds import regular_model
-from p2smt.cost.library.model import Library
-from p2smt.cost.library.registry import library_of, register_library
 from p2smt.cost.loads.footprint import digits_of
 from p2smt.cost.scene import Scene
 from p2smt.cost.step_time import CHUNK_COUNTS, StepTime, Way, best_chunks
@@ -31,7 +31,7 @@ def cluster(library: str, near: LinkKind = LinkKind.SWITCH, cards: int = 8) -> T
     inner = Link(near, (Piece("simple", 0, 100e9),), in_switch_members=reduces, fabric="nvlink4")
     outer = Link(LinkKind.SWITCH, (Piece("simple", 0, 10e9),), ports=cards, fabric="infiniband")
     levels = (Level("node", 2, outer), Level("gpu", 8, inner))
-    return Topology("t", levels, library=library)
+    return Topology("t", levels).under(library)
 
 
 def ways(

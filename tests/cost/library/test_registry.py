@@ -11,19 +11,18 @@ import numpy as np
 import pytest
 
 from p2smt.cluster.file import load_topology
-from p2smt.cluster.topology import Algorithm
-from p2smt.collectives.names import Collective
-from p2smt.cost.bounds import step_model
-from p2smt.cost.library import registry
-from p2smt.cost.library.checks import check_topology
-from p2smt.cost.library.file import packaged_names, packaged_text, parse_library, read_library
-from p2smt.cost.library.model import Library, LibraryRun, NodeCount
-from p2smt.cost.library.registry import (
+from p2smt.cluster.library.file import packaged_names, packaged_text, parse_library, read_library
+from p2smt.cluster.library.model import ADDED, Library, LibraryRun, NodeCount
+from p2smt.cluster.library.registry import (
+    known_or_named,
     library_names,
     library_of,
     register_library,
-    under_library,
 )
+from p2smt.cluster.topology import Algorithm
+from p2smt.collectives.names import Collective
+from p2smt.cost.bounds import step_model
+from p2smt.cost.library.suits import check_topology
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 from p2smt.errors import InputError
 
@@ -34,7 +33,7 @@ NAMES = ("gloo", "nccl-2.12", "nccl-2.20", "nccl-2.30", "rccl")
 def own() -> Iterator[Library]:
     """A library of a program's own, forgotten after the test."""
     yield replace(library_of("gloo"), name="mine")
-    registry._ADDED.clear()
+    ADDED.libraries.clear()
 
 
 def test_the_package_has_these() -> None:
@@ -270,15 +269,15 @@ def test_counts_of_nodes() -> None:
 
 def test_a_choice_is_that_of_the_library_itself_not_of_its_name(own: Library) -> None:
     """Forgotten and registered anew under its name, a library chooses by its new rules."""
-    h100 = load_topology("dgx-h100").under("mine")
-    footprint = explicit_footprint(h100, np.arange(16).reshape(1, 16))
+    footprint = explicit_footprint(load_topology("dgx-h100"), np.arange(16).reshape(1, 16))
 
     def chosen() -> str:
+        h100 = load_topology("dgx-h100").under("mine")
         return step_model(h100, footprint, Collective.BROADCAST).time(2**20).algorithm
 
     register_library(own)
     assert chosen() == "binomial"
-    registry._ADDED.clear()
+    ADDED.libraries.clear()
     rings = (LibraryRun(Algorithm.RING, ("simple",)),)
     register_library(replace(own, runs=tuple((dict(own.runs) | {"broadcast": rings}).items())))
     assert chosen() == "ring"
@@ -294,7 +293,7 @@ def test_what_operations_reach_under_a_library_without_a_choice_is_its_own(
     one = load_topology("dgx-h100:2")
     link = replace(one.levels[0].link, efficiency=(("any", 0.9), ("send", 0.2)))
     levels = (replace(one.levels[0], link=link), one.levels[1])
-    fitted = replace(one, levels=levels, library=library, calibrated=True)
-    assert under_library(fitted, "nccl-2.20").levels[0].link.efficiency == kept
-    unknown = replace(fitted, library="not-registered")
-    assert under_library(unknown, "nccl-2.20") == unknown.under("nccl-2.20")
+    fitted = replace(one, levels=levels, library=library_of(library), calibrated=True)
+    assert fitted.under("nccl-2.20").levels[0].link.efficiency == kept
+    unknown = replace(fitted, library=known_or_named("not-registered"))
+    assert unknown.under("nccl-2.20").levels[0].link.efficiency == (("any", 0.9), ("send", 0.2))

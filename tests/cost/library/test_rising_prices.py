@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from p2smt.cluster.file import load_topology, preset_names
+from p2smt.cluster.library.registry import library_names, library_of
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import step_model
-from p2smt.cost.library.registry import library_names, library_of
 from p2smt.cost.loads.footprint_explicit import explicit_footprint
 
 TOLERANCE = 0.06

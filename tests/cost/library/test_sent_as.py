@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from p2smt.cluster.file import load_topology
+from p2smt.cluster.library.file import packaged_text, parse_library
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import Collective
 from p2smt.cost.bounds import regular_model
-from p2smt.cost.library.file import packaged_text, parse_library
-from p2smt.cost.library.registry import library_of
 from p2smt.errors import InputError
 from p2smt.programs.program import Grouping
 

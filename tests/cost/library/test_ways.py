@@ -12,7 +12,6 @@ from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import regular_model, step_model
 from p2smt.cost.library.choice import LibraryChoice
-from p2smt.cost.library.registry import library_of
 from p2smt.cost.loads.footprint_explicit import explicit_footprint, explicit_send
 from p2smt.cost.step_time import StepCostModel, Way
 from p2smt.parallelism.placement import IntArray
@@ -32,7 +31,7 @@ def prices(
     topology: Topology, groups: Groups, operation: Operation, payload: float, way: Way
 ) -> float:
     """What a way of the model takes, by the oracle."""
-    library, algorithm = library_of(topology.library), NAMES.get(way.algorithm)
+    library, algorithm = topology.known_library, NAMES.get(way.algorithm)
     rows = _rows(groups)
     return oracle.price(topology, library, rows, operation, algorithm, way.protocol, payload)
 
@@ -43,7 +42,7 @@ def _rows(groups: Groups) -> list[list[int]]:
 
 def carried(topology: Topology, groups: Groups, operation: Operation, way: Way) -> bool:
     """Whether the oracle says that links and groups allow the way."""
-    library = library_of(topology.library)
+    library = topology.known_library
     orders = [walk(topology, row, library.joins_nodes) for row in _rows(groups)]
     algorithm = NAMES.get(way.algorithm)
     sent = oracle.carried_by(library, operation)
@@ -69,7 +68,7 @@ def test_a_rank_list_costs_its_messages(case: Case, payload: float, shuffle: Ran
     topology = case.topology
     devices = shuffle.sample(range(topology.devices), topology.devices)
     groups = np.array(devices).reshape(-1, case.placement.axis_sizes[case.axes[0]])
-    footprint = explicit_footprint(topology, groups, library_of(topology.library).joins_nodes)
+    footprint = explicit_footprint(topology, groups, topology.known_library.joins_nodes)
     for operation in OPERATIONS if groups.shape[1] > 1 else ():
         for way in step_model(topology, footprint, operation).ways:
             expected, seconds = (
@@ -94,7 +93,7 @@ def test_groups_of_several_sizes_cost_their_messages(
     groups = [row for row in pieces(devices, shuffle) if len(row) > 1]
     if not groups:
         return
-    joins_nodes = library_of(topology.library).joins_nodes
+    joins_nodes = topology.known_library.joins_nodes
     footprint = explicit_footprint(topology, by_size(groups), joins_nodes)
     for operation in Collective:
         for way in step_model(topology, footprint, operation).ways:
@@ -159,7 +158,7 @@ def test_restrictions_and_overrides_hold_where_they_can(case: Case) -> None:
         for operation in Collective if groups.shape[1] > 1 else ():
             fixed = [a for collective, a in topology.overrides if collective is operation]
             allowed = fixed or (topology.algorithms if topology.restricted else tuple(Algorithm))
-            runs = library_of(topology.library).runs_of(operation.value)
+            runs = topology.known_library.runs_of(operation.value)
             found = regular_model(topology, digits, grouping, operation).ways
             used = {NAMES[way.algorithm] for way in found}
             only = {run.algorithm for run in runs[:1]}

@@ -20,7 +20,7 @@ from experiments.published_schedules.sources import REPOSITORIES, Program, Repos
 from experiments.published_schedules.store import RESULTS, read, text
 from experiments.published_schedules.study import file_rows, program_rows, rows_of
 from p2smt.errors import InputError
-from tests.interop.msccl_texts import algo, block, gpu, step
+from tests.interop.msccl.texts import algo, block, gpu, step
 
 ROWS = read()
 

@@ -67,7 +67,7 @@ def test_levels_are_as_large_as_the_fullest_switch() -> None:
     assert found.host_of(0) == "n01"
     assert found.host_of(7 * 8) == "n06"
     assert found.name == "f"
-    assert found.library == load_topology("dgx-h100").library
+    assert found.library_name == load_topology("dgx-h100").library_name
 
 
 def test_deep_trees_have_a_level_for_each_depth() -> None:
@@ -223,7 +223,7 @@ def test_a_node_and_switches_come_together() -> None:
     tree = read_slurm_conf(TREE, "f")
     found, _ = combined([Facts("node.xml", inside=inside), tree], ImportOptions())
     assert found.names == ("leaf", "node", "half", "gpu")
-    assert found.library == "nccl-2.12"
+    assert found.library_name == "nccl-2.12"
     unknown = replace(inside, link_known=False)
     with pytest.raises(InputError, match="do not tell how fast the network cards of a node are"):
         combined([Facts("node.xml", inside=unknown), tree], ImportOptions())

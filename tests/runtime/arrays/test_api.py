@@ -7,7 +7,7 @@ import pytest
 from p2smt.api.run import run
 from p2smt.errors import InputError
 from p2smt.runtime.payload import RunOptions
-from tests.plans.redistribution.planning import array_type, best_plan
+from tests.resharding.planning import array_type, best_plan
 
 
 def test_a_plan_as_a_value() -> None:

@@ -19,7 +19,7 @@ from p2smt.resharding.steps import MemoryLimit
 from p2smt.resharding.types import ArrayType, ElementType, parse_layout, parse_mesh
 from p2smt.result import SearchLimits, SolveStats, Status
 from tests.cli.tools import assert_one_error, cli
-from tests.plans.redistribution.planning import planned
+from tests.resharding.planning import planned
 from tests.runtime.arrays.tools import through
 from tests.runtime.processes import ENDLESS, PAIRS, started
 

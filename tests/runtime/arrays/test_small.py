@@ -18,7 +18,7 @@ from p2smt.result import Status
 from p2smt.runtime.arrays.rank_steps import array_job
 from p2smt.runtime.payload import RunOptions
 from p2smt.runtime.ranks.run_arrays import run_arrays
-from tests.search.redistribution.questions import array, cluster
+from tests.resharding.search.questions import array, cluster
 from tests.tiers import examples_of
 
 MESHES = ("a=2,b=2", "a=4", "a=2,b=3", "a=2,b=4", "a=2,b=2,c=2", "a=8")

@@ -67,7 +67,7 @@ def test_calibrate_measures_real_ranks(tmp_path: Path, capsys: pytest.CaptureFix
     assert rows & fitted  # which of its rows a few repetitions settle depends on their noise
     found = load_topology(str(written))
     assert found.sizes == (2, 2)
-    assert found.library == "gloo"
+    assert found.library_name == "gloo"
     assert found.calibrated
 
 

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.link import Link, LinkKind
 from p2smt.cluster.topology import Level, Piece, Topology
-from p2smt.cost.library.registry import library_of
 from p2smt.schedules.cost.links import device_rate, message_piece
 
 LINK = Link(LinkKind.SWITCH, (Piece("simple", 0.0, 1e9),), fabric="ethernet")
 
 
 def cluster(link: Link, library: str) -> Topology:
-    return Topology("t", (Level("node", 4, link),), library=library)
+    return Topology("t", (Level("node", 4, link),), library=library_of(library))
 
 
 def test_constants_that_gloo_has_by_operation_are_those_of_its_rings() -> None:
@@ -41,5 +41,5 @@ def test_what_a_device_sends_at_most_is_flags_too() -> None:
     topology = cluster(link, "nccl-2.20")
     assert device_rate(topology, 0, "simple") == pytest.approx(1e9)
     assert device_rate(topology, 0, "ll") == pytest.approx(0.5e9)
-    assert device_rate(replace(topology, library=""), 0, "ll") == 2e9
+    assert device_rate(replace(topology, library=None), 0, "ll") == 2e9
     assert device_rate(cluster(LINK, "nccl-2.20"), 0, "ll") is None

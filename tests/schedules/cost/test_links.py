@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2smt.cluster.file import load_topology, parse_topology
+from p2smt.cluster.library.registry import library_of
 from p2smt.cluster.topology import Level, Link, LinkKind, Piece, Topology
-from p2smt.cost.library.registry import library_of
 from p2smt.schedules.cost.links import NOWHERE, Routes, siblings_between
 from p2smt.schedules.cost.predict import schedule_cost
 from tests.oracles.loads import device_ports, entity, meeting_level, routed
@@ -68,7 +68,8 @@ def test_under_a_library_messages_have_its_latencies_and_effective_rates() -> No
         LinkKind.SWITCH, (Piece("simple", 1.0, 400e9),), fabric="nvlink4", hops=(("ll", 2e-6),)
     )
     levels = (Level("node", 2, far), Level("gpu", 8, near))
-    topology, library = Topology("t", levels, library="nccl-2.30"), library_of("nccl-2.30")
+    library = library_of("nccl-2.30")
+    topology = Topology("t", levels, library=library)
     for protocol in ("simple", "ll", "ll128"):
         part = library.protocol(protocol).efficiency
         most = dict(library.protocol(protocol).caps).get("nvlink4", math.inf)

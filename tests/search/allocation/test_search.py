@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 import p2smt
 from experiments.allocations.jobs import SIZES, UPLINKS, Job
 from p2smt.cluster.file import parse_topology
+from p2smt.cluster.library.registry import library_names
 from p2smt.collectives.names import DIRECT, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import groups_model, single_time
-from p2smt.cost.library.registry import library_names
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import objective

@@ -11,7 +11,7 @@ from p2smt.collectives.names import RequestKind
 from p2smt.parallelism.placement import Matrix, ParallelismAxis
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.explanation import ChangedNumber
-from tests.search.test_solve import LENGTH, brute_force
+from tests.search.solve.test_solve import LENGTH, brute_force
 
 SAME = 1e-8
 

@@ -22,7 +22,7 @@ from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.explain.always import Always
 from p2smt.search.placements import placements
 from p2smt.search.programs_pipelined import Listings
-from tests.search.test_solve import least_time, programs
+from tests.search.solve.test_solve import least_time, programs
 from tests.tiers import but_the_first
 
 RINGS = """

@@ -36,7 +36,7 @@ from p2smt.search.programs_pipelined import Listings
 from p2smt.search.sensitivity import recost
 from p2smt.solvers.questions import Solver
 from tests.search.explain.oracle import SAME, behind, problem_at, ring_problems
-from tests.search.test_solve import least_time
+from tests.search.solve.test_solve import least_time
 from tests.tiers import examples_of
 
 APART = 1e-4

@@ -11,7 +11,7 @@ import pytest
 from p2smt.resharding.plan import RedistributionPlan
 from p2smt.resharding.plan_file import redistribution_plan_data, redistribution_text
 from tests.cli.tools import cli
-from tests.plans.redistribution.planning import array_type, best_plan
+from tests.resharding.planning import array_type, best_plan
 
 
 @pytest.fixture

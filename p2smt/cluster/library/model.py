@@ -1,0 +1,302 @@
+"""A communication library as a value: its algorithms, protocols, costs and rule of choice.
+
+A topology names hardware, a library what runs on it.  Choosing and pricing are two things: the
+library's own rule (``formula``, ``ladders``) says which algorithm and protocol run; ``calls``,
+``hops`` and ``protocols`` are what the cost model prices that with.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from p2smt.cluster.library.tuner import Formula
+from p2smt.cluster.link import NETWORK, Algorithm
+from p2smt.collectives.names import Collective, Operation
+from p2smt.errors import InputError, did_you_mean
+
+NO_LIBRARY = "none"
+"""How files and options say that there is no library."""
+LIBRARY_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+INSIDE, ACROSS = "inside", "network"
+"""Names of the hops that hold for fabrics without hops of their own."""
+POINT_TO_POINT = "p2p"
+"""How libraries name messages from peer to peer, which are no algorithm, and their hops."""
+FAMILIES = ("ring", "tree", "nvls", "pat", POINT_TO_POINT)
+"""What the hops of an algorithm are listed under."""
+_FAMILY = {
+    Algorithm.TREE: "tree",
+    Algorithm.NVLS: "nvls",
+    Algorithm.NVLS_TREE: "nvls",
+    Algorithm.PAT: "pat",
+    Algorithm.RING: "ring",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AddedAlgorithm:
+    """An algorithm by the name under which a program registered it.
+
+    It stands beside an :class:`~p2smt.cluster.link.Algorithm`, which this package prices itself,
+    wherever a library says what it runs.  It holds no more than the name, and so can be sent to
+    another process; that one must have registered the algorithm as well, or its use is an error
+    there.
+    """
+
+    value: str
+
+
+LibraryAlgorithm = Algorithm | AddedAlgorithm
+
+
+def hop_families(family: str) -> tuple[str, ...]:
+    """Whose hops a family has: its own, else those of messages from peer to peer, or a ring's."""
+    return (family, POINT_TO_POINT, "ring")
+
+
+class NodeCount(Enum):
+    """How many nodes a group spans."""
+
+    ONE = "one"
+    SEVERAL = "several"
+    ANY = "any"
+
+    def holds(self, nodes: int) -> bool:
+        """Whether it is so for a group that spans so many."""
+        return self is NodeCount.ANY or (self is NodeCount.ONE) == (nodes == 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolRate:
+    """What a protocol makes of a link: a part of its bandwidth, at most so much per device.
+
+    ``caps`` holds bytes per second by fabric.
+    """
+
+    name: str
+    efficiency: float = 1.0
+    caps: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryRun:
+    """One algorithm (None: messages from peer to peer) for an operation, and when it can run.
+
+    ``in_switch``: only where a node's switch reduces; ``one_rank_per_node``: only then;
+    ``least_in_node``, ``most_in_node``: only with at least and at most so many members in one node
+    (0: any number).
+    """
+
+    algorithm: LibraryAlgorithm | None
+    protocols: tuple[str, ...]
+    nodes: NodeCount = NodeCount.ANY
+    least_members: int = 2
+    one_rank_per_node: bool = False
+    in_switch: bool = False
+    most_in_node: int = 0
+    least_in_node: int = 0
+
+    def fits_node(self, local: int) -> bool:
+        """Whether it can run with so many members in a node."""
+        return self.least_in_node <= local <= (self.most_in_node or local)
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """Up to so many bytes (infinite: any more) this algorithm with this protocol."""
+
+    up_to_bytes: float
+    algorithm: LibraryAlgorithm | None
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """A choice by size for one operation, where it applies; it goes before the formula.
+
+    ``members`` 0: any number of them.  ``fabrics`` empty: whatever is inside a node.  With
+    ``per_peer`` a rung's size is that of the part that goes to one peer.
+    """
+
+    operation: str
+    rungs: tuple[Rung, ...]
+    nodes: NodeCount = NodeCount.ANY
+    members: int = 0
+    fabrics: tuple[str, ...] = ()
+    per_peer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A communication library.
+
+    ``joins_nodes``: rings and trees take ranks node by node, nodes by first appearance; otherwise
+    in the order of the communicator.  ``calls`` is the cost of a call in seconds by operation,
+    ``calls_across`` what a call of any operation costs more whose groups span several nodes, by the
+    fabric that joins them, or ``network``.  ``hops`` are seconds per step by (fabric, family,
+    protocol); a fabric without any has those of ``inside`` or ``network``.  ``in_flight`` is the
+    number of chunks that a pipeline has under way at most (infinite: any number), ``ring_pace`` how
+    many times as much a ring's step inside a node costs where the ring spans nodes,
+    ``peers_at_once`` to how many peers a member sends at once in an exchange (0: to all).  ``runs``
+    lists by operation what can run, the first being the one that runs where nothing else is said:
+    by a ladder, or by the formula's least time.  ``sent_as`` names the collectives that the library
+    carries out by another one, whose messages are sent.
+
+    Its hash is that of its name, for it is a part of many keys.
+    """
+
+    name: str
+    vendor: str
+    description: str
+    sources: tuple[str, ...]
+    joins_nodes: bool
+    calls: tuple[tuple[str, float], ...]
+    protocols: tuple[ProtocolRate, ...]
+    runs: tuple[tuple[str, tuple[LibraryRun, ...]], ...]
+    hops: tuple[tuple[tuple[str, str, str], float], ...] = ()
+    calls_across: tuple[tuple[str, float], ...] = ()
+    ladders: tuple[Ladder, ...] = ()
+    formula: Formula | None = None
+    sent_as: tuple[tuple[Collective, Collective], ...] = ()
+    in_flight: float = math.inf
+    ring_pace: float = 1.0
+    peers_at_once: int = 0
+
+    @staticmethod
+    def only_named(name: str) -> Library:
+        """One of which no more is known than its name: it runs nothing."""
+        return Library(name, "", "", (), joins_nodes=False, calls=(), protocols=(), runs=())
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def call_s(self, operation: str) -> float:
+        """Seconds that one call costs inside a node, apart from its hops and its bytes."""
+        return dict(self.calls).get(operation, 0.0)
+
+    def across_s(self, fabric: str) -> float:
+        """Seconds that one call costs more whose groups span nodes that a fabric joins."""
+        across = dict(self.calls_across)
+        return across.get(fabric, across.get(ACROSS, 0.0))
+
+    def sent_for(self, operation: Operation) -> Operation:
+        """The operation whose messages are sent for this one."""
+        found = dict(self.sent_as)
+        return found.get(operation, operation) if isinstance(operation, Collective) else operation
+
+    def protocol(self, name: str) -> ProtocolRate:
+        """The protocol of that name; one that the library does not know takes nothing away."""
+        known = {protocol.name: protocol for protocol in self.protocols}
+        return known.get(name, ProtocolRate(name))
+
+    def hop_s(self, fabric: str, family: str, protocol: str, *, across: bool) -> float:
+        """Seconds of one step over a link; ``across``: it joins nodes (where no fabric says).
+
+        A family without hops of its own has those of messages from peer to peer, then a ring's.
+        """
+        hops = dict(self.hops)
+        general = ACROSS if across or fabric in NETWORK else INSIDE
+        for place in (fabric, general):
+            for kind in hop_families(family):
+                if (place, kind, protocol) in hops:
+                    return hops[place, kind, protocol]
+        return 0.0
+
+    def runs_of(self, operation: str) -> tuple[LibraryRun, ...]:
+        """What can run an operation."""
+        return dict(self.runs).get(operation, ())
+
+    @property
+    def fixed(self) -> bool:
+        """Whether there is one algorithm for each operation: nothing to choose."""
+        return bool(self.runs) and all(len(runs) == 1 for _, runs in self.runs)
+
+    def run_by(self, algorithm: Algorithm) -> tuple[str, ...]:
+        """The operations that an algorithm alone runs, by their own messages."""
+        other = {collective.value for collective, _ in self.sent_as}
+        return tuple(
+            name
+            for name, runs in self.runs
+            if name not in other and {run.algorithm for run in runs} == {algorithm}
+        )
+
+    @property
+    def algorithms(self) -> tuple[Algorithm, ...]:
+        """Every algorithm of this package that runs something, in the order of the enum."""
+        found = {run.algorithm for _, runs in self.runs for run in runs}
+        return tuple(algorithm for algorithm in Algorithm if algorithm in found)
+
+
+# What a program adds.
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Libraries, and rules and families of algorithms, by name."""
+
+    libraries: dict[str, Library]
+    algorithms: dict[str, tuple[Callable[..., Any], str]]
+
+
+ADDED = Added({}, {})
+"""What this process knows beside the package's own.  It outlives every value, as files, options and
+journals name what the program has registered before it reads them."""
+
+
+def register_algorithm(name: str, rule: Callable[..., Any], family: str) -> AddedAlgorithm:
+    """Make an algorithm known by a name; see :func:`p2smt.cost.library.rules.register_algorithm`,
+    which says what a rule is."""
+    if not re.fullmatch(LIBRARY_PATTERN, name):
+        rule_text = "must be lower-case letters, digits, . _ -"
+        raise InputError(f"algorithm {name[:60]!r}", rule_text, "rename it")
+    if family not in FAMILIES:
+        raise InputError(f"family {family[:60]!r}", f"must be one of {', '.join(FAMILIES)}")
+    own = name == POINT_TO_POINT or name in {algorithm.value for algorithm in Algorithm}
+    if own or ADDED.algorithms.get(name, (rule, family)) != (rule, family):
+        raise InputError(f"algorithm {name}", "another algorithm has this name", "rename yours")
+    ADDED.algorithms[name] = (rule, family)
+    return AddedAlgorithm(name)
+
+
+def added_algorithms() -> tuple[AddedAlgorithm, ...]:
+    """Every algorithm that was registered, by name."""
+    return tuple(AddedAlgorithm(name) for name in sorted(ADDED.algorithms))
+
+
+def named_algorithm(name: object) -> LibraryAlgorithm | None:
+    """The algorithm that a library lists under a name; None for messages from peer to peer.
+
+    Raises:
+        InputError: there is none, nor was one registered.
+    """
+    every: tuple[LibraryAlgorithm, ...] = (*Algorithm, *added_algorithms())
+    known = {algorithm.value: algorithm for algorithm in every}
+    if name == POINT_TO_POINT:
+        return None
+    if name not in known:
+        rule = f"must be one of {', '.join(known)}, {POINT_TO_POINT}"
+        raise InputError(f"value {str(name)[:40]!r}", rule, did_you_mean(str(name), known))
+    return known[str(name)]
+
+
+def added(algorithm: AddedAlgorithm) -> tuple[Callable[..., Any], str]:
+    """The rule of an added algorithm, and whose hops its steps cost.
+
+    Raises:
+        InputError: this process has registered no such algorithm.
+    """
+    if algorithm.value not in ADDED.algorithms:
+        remedy = "call register_algorithm in this process before it is used"
+        raise InputError(f"algorithm {algorithm.value[:60]}", "is not registered", remedy)
+    return ADDED.algorithms[algorithm.value]
+
+
+def family_of(algorithm: LibraryAlgorithm | None) -> str:
+    """The family that lists an algorithm's hops; None: point to point."""
+    if isinstance(algorithm, AddedAlgorithm):
+        return added(algorithm)[1]
+    return POINT_TO_POINT if algorithm is None else _FAMILY.get(algorithm, POINT_TO_POINT)

@@ -1,1 +1,0 @@
-"""Lowering of synthesized schedules."""

@@ -1,1 +1,0 @@
-"""Rank orders side by side."""

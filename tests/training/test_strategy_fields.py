@@ -1,0 +1,72 @@
+"""Every list of the fields of a strategy names the same ones: a new field has to be in all."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+
+from p2smt.plans.training.file_model import StrategyBlock
+from p2smt.training.formulas.stages import _DTYPES, _WHOLE, StrategyColumns
+from p2smt.training.search.plan import DEGREES, SWITCHES
+from p2smt.training.search.question import SEARCHED, SpaceLimits
+from p2smt.training.strategy import AXES, KEYS, Recompute, Strategy, field_of, key_of
+from p2smt.training.validity import FIELDS, RULES
+from tests.training.search.test_plan import cluster
+from tests.training.search.test_plan_answers import SMALL, started
+
+GIVEN = {"flash", "dtype", "split"}
+"""Fields that a search does not choose."""
+OTHERS = {"recompute"}
+"""Those of which any value may go with any others."""
+
+
+def names(kind: type) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+def once(listed: tuple[str, ...]) -> set[str]:
+    """The names of a list, none of which is in it twice."""
+    assert len(set(listed)) == len(listed)
+    return set(listed)
+
+
+def test_what_is_searched_is_all_but_what_is_given() -> None:
+    assert once(SEARCHED) == set(names(Strategy)) - GIVEN
+    assert set(AXES) < set(SEARCHED)
+
+
+def test_lists_of_searched_fields_hold_all_of_them() -> None:
+    assert once((*DEGREES, *SWITCHES)) == set(SEARCHED)
+    assert once(FIELDS) == set(SEARCHED) - OTHERS
+    assert {name for rule in RULES for name in rule.fields} <= set(FIELDS)
+
+
+def test_equally_fast_strategies_are_told_apart_by_every_field() -> None:
+    question = replace(SMALL, topology=cluster((2, 4), (1e8, 1e10)), space=SpaceLimits(cp=2))
+    ledger, _ = started(question)
+    columns = ledger.candidates.columns
+    assert all(len(np.unique(getattr(columns, name))) > 1 for name in SEARCHED)
+    plainness = ledger._plainness(ledger.candidates.work.memory_bytes)
+    assert len({plainness(row) for row in range(len(columns))}) == len(columns)
+
+
+def test_columns_texts_and_files_have_every_field() -> None:
+    assert [{"splits": "split"}.get(name, name) for name in names(StrategyColumns)] == names(
+        Strategy
+    )
+    assert once(tuple(_DTYPES)) == set(names(Strategy)) - {"recompute", "split"}
+    whole = {name for name in names(Strategy) if type(getattr(Strategy(), name)) is int}
+    assert once(_WHOLE) == whole
+    assert once(tuple(field_of(key, key) for key in KEYS)) == set(names(Strategy))
+    assert [key_of(field_of(key, key)) for key in KEYS] == list(KEYS)
+    assert list(StrategyBlock.model_fields) == names(Strategy)
+
+
+def test_columns_keep_every_field() -> None:
+    """No value is the default."""
+    other = Strategy(2, 3, 4, 5, 6, 7, True, 3, Recompute.FULL, False, "fp16", (1, *[2] * 17))
+    plain = Strategy()
+    assert all(getattr(other, name) != getattr(plain, name) for name in names(Strategy))
+    columns = StrategyColumns.of((plain, other))
+    assert (columns.strategy(0), columns.strategy(1)) == (plain, other)
