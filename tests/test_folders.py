@@ -30,8 +30,7 @@ def sources(*folders: str) -> list[Path]:
 def crowded(files: list[Path], most: int) -> list[str]:
     """Folders with more files side by side than they may have."""
     counts = Counter(str(path.parent.relative_to(ROOT)) for path in files)
-    limits = {name: MOST_FILES.get(name, most) for name in counts}
-    return [f"{name}: {n} files" for name, n in counts.items() if n > limits[name]]
+    return [f"{name}: {n} files" for name, n in counts.items() if n > most]
 
 
 def said(*command: str) -> set[Path]:

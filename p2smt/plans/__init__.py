@@ -1,7 +1,7 @@
 """The answer: as values (``solution``), as a file, and the check of such a file.
 
 ``file_model`` has the keys of a file and ``problem`` the question in it, with its ``restrictions``.
-``check`` holds a plan against semantics, cost model and restrictions.  ``answers`` is what requests
-take on a scene; ``rank_scene`` the scene where no matrix is.  ``explanation`` is what an answer
-rests on, ``crossings`` the certificate of a least sufficient set.
+``check`` holds a plan against semantics, cost model and restrictions.  ``rank_scene`` is the scene
+where no matrix is.  ``explanation`` is what an answer rests on, ``crossings`` the certificate of a
+least sufficient set.
 """

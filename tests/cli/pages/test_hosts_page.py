@@ -14,7 +14,7 @@ import pytest
 from p2smt.report.outputs.catalogue import schema_of
 from tests.cli.tools import cli
 
-PAGE = (Path(__file__).parents[2] / "docs" / "hosts.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "hosts.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"```console\n\$ p2smt (.*?)\n(.*?)```", PAGE, re.S)
 
 

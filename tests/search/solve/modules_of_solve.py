@@ -1,6 +1,6 @@
 """How many modules one `solve` runs functions of: those that a reader of it has to open.
 
-``python -m tests.modules_of_solve`` lists them.
+``python -m tests.search.solve.modules_of_solve`` lists them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from types import CodeType, FrameType
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 ASKED = "dp=8,tp=4", ("dp=1GiB", "tp=64MiB*128")
 """The question of docs/development.md: axes and reductions, on dgx-a100:4."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from p2smt.resharding import search as portfolio
-from tests.cli.test_redistribute_bad import arguments
+from tests.cli.redistribute.test_redistribute_bad import arguments
 from tests.cli.tools import TINY, cli
 
 

@@ -28,8 +28,8 @@ from p2smt.resharding.steps import (
 from tests.cli.tools import cli
 from tests.resharding.types import first_ends
 
-PAGE = (Path(__file__).parents[2] / "docs" / "redistribution.md").read_text(encoding="utf-8")
-PICTURE = Path(__file__).parents[2] / "docs" / "figures" / "redistribution.svg"
+PAGE = (Path(__file__).parents[3] / "docs" / "redistribution.md").read_text(encoding="utf-8")
+PICTURE = Path(__file__).parents[3] / "docs" / "figures" / "redistribution.svg"
 COMMANDS = re.findall(r"```console\n\$ p2smt (.*?)\n(.*?)```", PAGE, re.S)
 FRAME = first_ends("dp=2,tp=8", (16, 16, 16), "R,R,R", "R,R,R").frame  # digits: dp 0, tp 1 2 3
 WHOLE, SUMS = ArrayState(((), (), ())), ArrayState(((), (), ()), (0, 1))
