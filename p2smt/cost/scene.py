@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 from p2smt.cluster.topology import Algorithm, Topology, check_even
 from p2smt.collectives.names import DIRECT, Collective, RequestKind
-from p2smt.cost.bounds import regular_model, relevant_digits, send_model
+from p2smt.cost.bounds import priced_bound_s, regular_model, relevant_digits, send_model
+from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.loads.footprint import Digits, digits_of
 from p2smt.cost.step_time import StepTime
 from p2smt.parallelism.placement import Placement
+from p2smt.parallelism.request import Request
 from p2smt.programs.program import Grouping, Hierarchy, Program
 from p2smt.result import SAME
 
@@ -83,6 +85,14 @@ class Scene:
         operation = DIRECT.get(kind, RequestKind.ALL_TO_ALL)
         model = regular_model(self.topology, self.digits, whole, operation)
         return model.time(payload_bytes)
+
+    def least_s(self, request: Request) -> float:
+        """Least time of one execution that any program can have, as the model prices it."""
+        return priced_bound_s(self.topology, self.digits, request.kind, request.payload_bytes)
+
+    def physical_bound_s(self, request: Request) -> float:
+        """Least time of one execution that the links of the scene allow."""
+        return link_bound_s(self.topology, self.digits, request.kind, request.payload_bytes)
 
 
 # What naming an algorithm would give: a library does not always choose the cheapest that it has.

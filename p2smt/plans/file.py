@@ -16,14 +16,13 @@ from p2smt.files.validation import validated
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem
 from p2smt.plans.file_model import SCHEMA_VERSION, AnyPlan, OldPlanModel, PlanModel
-from p2smt.plans.rank_scene import RankScene
+from p2smt.plans.rank_scene import RankScene, rank_step_groups
 from p2smt.plans.restrictions import restriction_data
 from p2smt.plans.solution import (
     Alternative,
     RequestAnswer,
     Solution,
     rank_hosts,
-    rank_step_groups,
     search_data,
     timed_step,
 )

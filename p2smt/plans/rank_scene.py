@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from p2smt.collectives.demand import demand_of
-from p2smt.cost.bounds import groups_model
+from p2smt.collectives.names import RequestKind
+from p2smt.cost.bounds import groups_model, single_bound_s, single_time
 from p2smt.cost.scene import step_payloads
 from p2smt.cost.step_time import (
     Pipelined,
@@ -20,24 +21,23 @@ from p2smt.errors import InputError
 from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.solution import RequestAnswer, rank_answer, rank_step_groups
 from p2smt.programs.parts import CheckedParts, CutGroup, by_size, check_on_parts, step_groups
-from p2smt.programs.program import Instruction, Program
-from p2smt.programs.semantics import Trace
-from p2smt.result import Status
+from p2smt.programs.program import Hierarchy, Instruction, Program
 
 
 @dataclass(frozen=True, slots=True)
 class RankScene:
     """Where a request runs on a rank list: its groups, and how the levels cut each.
 
-    ``groups`` has the shape (groups, members), each in the order of its communicator.
+    ``groups`` has the shape (groups, members), each in the order of its communicator.  ``cut`` is
+    empty where the request is one collective.
     """
 
     problem: Problem
     request: Request
+    ranks: RankList
     groups: IntArray
-    cut: tuple[CutGroup, ...]
+    cut: tuple[CutGroup, ...] = ()
     _models: dict[Instruction, StepCostModel] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -52,9 +52,20 @@ class RankScene:
         if problem.topology.hosts is None:
             rule = "names no hosts; on a rank list there a request is one collective"
             raise InputError(f"topology {problem.topology.name}", rule, "give --hosts")
-        groups = rank_step_groups(problem, request, ranks)
-        cut = tuple(CutGroup.of(problem.topology, group) for group in groups.tolist())
-        return RankScene(problem, request, groups, cut)
+        found = RankScene.of_single(problem, request, ranks)
+        groups = found.groups.tolist()
+        return replace(found, cut=tuple(CutGroup.of(problem.topology, one) for one in groups))
+
+    @staticmethod
+    def of_single(problem: Problem, request: Request, ranks: RankList) -> RankScene:
+        """The scene of a request that is one collective, or one fixed step."""
+        return RankScene(problem, request, ranks, rank_step_groups(problem, request, ranks))
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """The group as one level: the groups of a rank list need not share any factors."""
+        names = self.problem.topology.names
+        return Hierarchy.of(names, (self.size, *(1 for _ in names[1:])))
 
     @property
     def size(self) -> int:
@@ -84,6 +95,24 @@ class RankScene:
         both = zip(program.instructions, payloads, strict=True)
         return tuple(self.step_time(instruction, payload) for instruction, payload in both)
 
+    def fixed_time(self, kind: RequestKind, payload_bytes: int) -> StepTime:
+        """Time of a send or an all-to-all, or of the single collective of other requests."""
+        axes = self.problem.axis_indices(self.request)
+        given = self.problem.topology, self.ranks.rank_tensor(), axes
+        return single_time(*given, kind, payload_bytes)
+
+    def least_s(self, _: Request) -> float:
+        """Nothing is known: that no program is faster is not looked at."""
+        return 0.0
+
+    def physical_bound_s(self, request: Request) -> float:
+        """What the links allow; 0 where programs might be faster: it is not known."""
+        if request.kind.has_programs and self.size > 1:
+            return 0.0
+        axes = self.problem.axis_indices(self.request)
+        given = self.problem.topology, self.ranks.rank_tensor(), axes
+        return single_bound_s(*given, request.kind, request.payload_bytes)
+
     def timed(self, program: Program, payload_rows: Sequence[int]) -> Pipelined:
         """The program in the problem's number of chunks, or the best one."""
         counts = chunk_counts(self.problem.pipeline, len(program))
@@ -95,11 +124,18 @@ class RankScene:
         return Pipelined(chunks, program_s(steps, chunks), steps)
 
 
-# A program on a rank list: what it means on its groups, and the answer that it is.
+def rank_step_groups(problem: Problem, request: Request, ranks: RankList) -> IntArray:
+    """The groups of a request, in the order of the communicators that run it.
+
+    On named hosts that of the ranks, which are started there; elsewhere processes are numbered as
+    devices are, and only a send goes in the order of the ranks.
+    """
+    axes = problem.axis_indices(request)
+    by_rank = request.kind is RequestKind.SEND or problem.topology.hosts is not None
+    return ranks.lines(axes) if by_rank else ranks.groups(axes)
 
 
-ON_DEVICES = "devices"
-"""What programs on rank lists are run on: every member of every group."""
+# A program on a rank list: what it means on its groups.
 
 
 def check_on_ranks(scene: RankScene, program: Program) -> CheckedParts:
@@ -110,27 +146,3 @@ def check_on_ranks(scene: RankScene, program: Program) -> CheckedParts:
         TooLarge: a group has more members than states are checked for.
     """
     return check_on_parts(demand_of(scene.request.kind), scene.cut, program)
-
-
-def rank_program_answer(
-    scene: RankScene, ranks: RankList, program: Program, trace: Trace, timed: Pipelined
-) -> RequestAnswer:
-    """A valid program as the answer to a request on a rank list.
-
-    FEASIBLE, and without a bound: that no other program is faster is not known.
-    """
-    request = scene.request
-    single = rank_answer(scene.problem, request, ranks)
-    rows = step_payloads(trace.payload_rows, scene.size, request.payload_bytes, timed.chunks)
-    return replace(
-        single,
-        program=program,
-        status=Status.FEASIBLE,
-        seconds=timed.seconds,
-        steps=timed.steps,
-        payloads=rows,
-        peak_bytes=-(-request.payload_bytes * trace.peak_rows // scene.size),
-        shards=trace.shards,
-        checked=ON_DEVICES,
-        chunks=timed.chunks,
-    )

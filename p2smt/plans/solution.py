@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from p2smt.cluster.error_class import Basis
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import DIRECT, RequestKind
-from p2smt.cost.bounds import priced_bound_s, single_bound_s, single_time
-from p2smt.cost.link_bounds import link_bound_s
 from p2smt.cost.requested_algorithms import NamedStep
-from p2smt.cost.scene import NamedWay, Scene, step_payloads
+from p2smt.cost.scene import NamedWay, step_payloads
 from p2smt.cost.step_time import Pipelined, StepTime
 from p2smt.errors import EncodingBug, InputError
-from p2smt.parallelism.placement import IntArray, Matrix, Placement
+from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.explanation import Explanation
+from p2smt.plans.rank_scene import RankScene
 from p2smt.programs.check import Checked, ProofBasis, check_program, proof_bases
+from p2smt.programs.parts import CheckedParts
 from p2smt.programs.program import Grouping, Hierarchy, Program
 from p2smt.result import SAME, SearchLimits, SolveStats, Status
 
@@ -437,73 +436,55 @@ def rank_alternative(problem: Problem, ranks: RankList) -> Alternative:
     return Alternative(None, answers, total_s, Status.FEASIBLE, ranks)
 
 
-def flat_hierarchy(problem: Problem, request: Request) -> Hierarchy:
-    """A request's group as one level: the groups of a rank list need not share any factors."""
-    size = math.prod(problem.axis_sizes[i] for i in problem.axis_indices(request))
-    names = problem.topology.names
-    return Hierarchy.of(names, (size, *(1 for _ in names[1:])))
-
-
-def check_single(kind: RequestKind, hierarchy: Hierarchy) -> Checked:
-    """The one collective over a whole group, simulated: its rows and shards."""
-    whole = Grouping(0, hierarchy.depth)
-    program = Program((hierarchy.instruction(DIRECT[kind], whole),))
-    return check_program(demand_of(kind), hierarchy, program)
-
-
-def rank_step_groups(problem: Problem, request: Request, ranks: RankList) -> IntArray:
-    """The groups of a request, in the order of the communicators that run it.
-
-    On named hosts that of the ranks, which are started there; elsewhere processes are numbered as
-    devices are, and only a send goes in the order of the ranks.
-    """
-    axes = problem.axis_indices(request)
-    by_rank = request.kind is RequestKind.SEND or problem.topology.hosts is not None
-    return ranks.lines(axes) if by_rank else ranks.groups(axes)
-
-
 def rank_answer(problem: Problem, request: Request, ranks: RankList) -> RequestAnswer:
     """One request on a rank list; where programs might be faster no bound is known."""
-    axes, hierarchy = problem.axis_indices(request), flat_hierarchy(problem, request)
-    kind, payload = request.kind, request.payload_bytes
-    given = problem.topology, ranks.rank_tensor(), axes, kind, payload
-    step_s = single_time(*given)
-    moved = hierarchy.size > 1
-    several = moved and kind.has_programs
-    checked = check_single(kind, hierarchy) if several else None
-    bound_s = 0.0 if several else step_s.seconds
-    return RequestAnswer(
-        request=request,
-        hierarchy=hierarchy,
-        program=None,
-        status=Status.FEASIBLE if several else Status.OPTIMAL,
-        seconds=step_s.seconds,
-        bound_s=bound_s,
-        single_s=step_s.seconds,
-        physical_bound_s=0.0 if several else min(bound_s, single_bound_s(*given)),
-        steps=(step_s,) if moved else (),
-        payloads=(float(payload),) if moved else (),
-        peak_bytes=payload if several or not moved else 2 * payload,
-        shards=None if checked is None else checked.trace.shards,
-        checked="nothing to do" if not moved else checked.how if checked else "one fixed step",
+    scene = RankScene.of_single(problem, request, ranks)
+    found, hierarchy, kind = fixed_answer(request, scene), scene.hierarchy, request.kind
+    if not kind.has_programs or hierarchy.size == 1:
+        return found
+    program = Program((hierarchy.instruction(DIRECT[kind], Grouping(0, hierarchy.depth)),))
+    checked = check_program(demand_of(kind), hierarchy, program)
+    return replace(
+        found,
+        status=Status.FEASIBLE,
+        bound_s=0.0,
+        peak_bytes=request.payload_bytes,
+        shards=checked.trace.shards,
+        checked=checked.how,
     )
 
 
 # What a request takes on a scene, with a program or as one fixed step; and all on a matrix.
 
 
-def physical_bound_s(scene: Scene, request: Request) -> float:
-    """Least time of one execution that the links of the scene allow."""
-    return link_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
+Ran = Checked | CheckedParts
+"""What the semantics say of a program on a scene, and what it was run on."""
 
 
-def least_s(scene: Scene, request: Request) -> float:
-    """Least time of one execution that any program can have, as the model prices it."""
-    return priced_bound_s(scene.topology, scene.digits, request.kind, request.payload_bytes)
+class AnyScene(Protocol):
+    """Where a request runs, whatever says so: a matrix (:class:`~p2smt.cost.scene.Scene`) or a rank
+    list (:class:`~p2smt.plans.rank_scene.RankScene`).  A time is one of all its groups at once."""
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """How the levels cut a group; flat where groups need not be alike."""
+        ...
+
+    def fixed_time(self, kind: RequestKind, payload_bytes: int) -> StepTime:
+        """Time of the one step that answers a request of this kind."""
+        ...
+
+    def least_s(self, request: Request, /) -> float:
+        """What no program takes less than, as the model prices it; 0: that is not known."""
+        ...
+
+    def physical_bound_s(self, request: Request) -> float:
+        """What the links allow at best; 0: that is not known."""
+        ...
 
 
 def program_answer(
-    request: Request, scene: Scene, program: Program, checked: Checked, timed: Pipelined
+    request: Request, scene: AnyScene, program: Program, checked: Ran, timed: Pipelined
 ) -> RequestAnswer:
     """A valid program as the answer; FEASIBLE, with the bound of any: nothing was searched.
 
@@ -511,7 +492,7 @@ def program_answer(
         EncodingBug: it takes less time than its physical bound.
     """
     trace, rows = checked.trace, scene.hierarchy.size
-    physical = physical_bound_s(scene, request)
+    physical = scene.physical_bound_s(request)
     if physical > timed.seconds * (1 + 1e-9):
         text = f"a program takes {timed.seconds} s, less than its physical bound {physical} s"
         raise EncodingBug(text, str(scene), str(program))
@@ -521,7 +502,7 @@ def program_answer(
         program,
         Status.FEASIBLE,
         timed.seconds,
-        min(least_s(scene, request), timed.seconds),
+        min(scene.least_s(request), timed.seconds),
         scene.fixed_time(request.kind, request.payload_bytes).seconds,
         physical,
         timed.steps,
@@ -533,13 +514,13 @@ def program_answer(
     )
 
 
-def fixed_answer(request: Request, scene: Scene) -> RequestAnswer:
+def fixed_answer(request: Request, scene: AnyScene) -> RequestAnswer:
     """A request with one fixed step, or none at all in a group of one device."""
     hierarchy = scene.hierarchy
     moved = hierarchy.size > 1
     step = scene.fixed_time(request.kind, request.payload_bytes)
     twice = 2 if moved else 1  # what is sent and what is received
-    physical = physical_bound_s(scene, request)
+    physical = scene.physical_bound_s(request)
     return RequestAnswer(
         request,
         hierarchy,

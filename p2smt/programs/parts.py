@@ -177,6 +177,10 @@ def common_hierarchy(cut: Sequence[CutGroup]) -> Hierarchy:
 # Checks programs on groups that levels cut unequally: each kind of group by the semantics.
 
 
+ON_DEVICES = "devices"
+"""What programs on rank lists are run on: every member of every group."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedParts:
     """The run of a program on every group of a request.
@@ -187,6 +191,11 @@ class CheckedParts:
 
     trace: Trace
     group: int = 0
+
+    @property
+    def how(self) -> str:
+        """``devices``: every member of every group."""
+        return ON_DEVICES
 
 
 def check_on_parts(demand: Demand, cut: Sequence[CutGroup], program: Program) -> CheckedParts:

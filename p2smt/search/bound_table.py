@@ -29,10 +29,8 @@ from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import (
     Alternative,
     RequestAnswer,
-    least_s,
     matrix_alternative,
     objective,
-    physical_bound_s,
 )
 from p2smt.problems.placement import CostTable, LevelTerm, PlacementProblem
 from p2smt.result import Result, SolveStats, Status, StopWatch
@@ -188,7 +186,7 @@ class Loose:
         """The entry that a matrix falls into."""
         values = self.values(matrix)
         if values not in self.entries:
-            bound_s = least_s(self.scene(values), self.request)
+            bound_s = self.scene(values).least_s(self.request)
             self.entries[values] = BoundEntry(bound_s)
         return self.entries[values]
 
@@ -275,7 +273,7 @@ def filled(
     for values, scene in scenes.items():
         if watch.expired():
             raise OutOfTimeError
-        entries[values] = BoundEntry(least_s(scene, request))
+        entries[values] = BoundEntry(scene.least_s(request))
         single_s = scene.fixed_time(request.kind, request.payload_bytes).seconds
         longest_s = max(longest_s, single_s)
     return entries, longest_s
@@ -513,7 +511,7 @@ def _of_links(rows: _Kind) -> _Kind:
     if isinstance(rows, Loose):
         return rows
     entries = {
-        values: BoundEntry(physical_bound_s(scene, rows.request))
+        values: BoundEntry(scene.physical_bound_s(rows.request))
         for values, scene in rows.scenes.items()
     }
     return replace(rows, entries=entries)

@@ -25,7 +25,7 @@ from p2smt.errors import OutOfTimeError, TooLarge
 from p2smt.parallelism.placement import IntArray, Matrix, Placement
 from p2smt.parallelism.rank_list import matrix_of
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans.solution import RequestAnswer, Solution, least_s, matrix_alternative, objective
+from p2smt.plans.solution import RequestAnswer, Solution, matrix_alternative, objective
 from p2smt.result import SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.bound_table import BoundTable, Proposal
 from p2smt.search.near_optimal import Nearness, NearSearch, Ranking
@@ -225,7 +225,7 @@ class Estimates:
         if key not in self._requests:
             single_s = scene.fixed_time(request.kind, request.payload_bytes).seconds
             alone = math.prod(scene.hierarchy.factors) == 1
-            self._requests[key] = Estimate(0.0 if alone else single_s, least_s(scene, request))
+            self._requests[key] = Estimate(0.0 if alone else single_s, scene.least_s(request))
         return self._requests[key]
 
     def descend(self, starts: Iterable[Matrix], watch: StopWatch) -> None:

@@ -17,7 +17,6 @@ from p2smt.errors import EncodingBug, InputError, OutOfTimeError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.rank_list import RankMap
 from p2smt.parallelism.request import Problem, Request
-from p2smt.plans import solution as answers
 from p2smt.plans.check.plan import PlanReport, check_plan
 from p2smt.plans.file_model import AnyPlan, LimitsModel, PlanModel
 from p2smt.plans.problem import allocation_problem, plan_problem
@@ -194,7 +193,7 @@ def _requests(
     for n, model in enumerate(plan.requests):
         request = problem.requests[n]
         scene = Scene.of(problem.topology, where, problem.axis_indices(request))
-        proved_s, least_s = answers.least_s(scene, request), math.inf
+        proved_s, least_s = scene.least_s(request), math.inf
         try:
             if not stopped and told(model.bound_s) > proved_s * (1 + TICK):
                 proved_s, least_s = ask.between(request, scene, watch.left())
@@ -223,7 +222,7 @@ class _Programs:
                 self.problem, request, scene, limits, self.solver, self.listings
             )
         except OutOfTimeError:
-            return answers.least_s(scene, request), math.inf
+            return scene.least_s(request), math.inf
         if answer is None:
             raise EncodingBug("a valid program answers it", request, str(scene))
         return answer.bound_s, answer.seconds

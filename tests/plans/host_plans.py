@@ -13,13 +13,14 @@ from p2smt.cost.step_time import program_s
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.file import plan_data
-from p2smt.plans.rank_scene import RankScene, check_on_ranks, rank_program_answer
+from p2smt.plans.rank_scene import RankScene, check_on_ranks
 from p2smt.plans.solution import (
     Allocation,
     Alternative,
     RequestAnswer,
     Solution,
     objective,
+    program_answer,
     rank_alternative,
 )
 from p2smt.programs.program import parse_program
@@ -99,12 +100,13 @@ def with_program(problem: Problem, number: int, ranks: RankList, text: str) -> R
     """The answer of a request with a program of these words."""
     request, program = problem.requests[number], parse_program(text)
     scene = RankScene.of(problem, request, ranks)
-    trace = check_on_ranks(scene, program).trace
+    checked = check_on_ranks(scene, program)
+    trace = checked.trace
     assert trace.violation is None, trace
     assert demand_of(request.kind).has_programs
     timed = scene.timed(program, trace.payload_rows)
     assert timed.seconds == program_s(timed.steps, timed.chunks)
-    return rank_program_answer(scene, ranks, program, trace, timed)
+    return program_answer(scene.request, scene, program, checked, timed)
 
 
 def solution(problem: Problem, ranks: RankList, *texts: str | None) -> Solution:

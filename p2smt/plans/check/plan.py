@@ -19,10 +19,11 @@ from p2smt.plans.check.restrictions import broken_by_program, broken_rules
 from p2smt.plans.expected import Expected, on_ranks, on_scene
 from p2smt.plans.file_model import AnyPlan, OldPlanModel, PlanModel, RequestModel, StepModel
 from p2smt.plans.problem import allocation_problem, located, plan_problem
-from p2smt.plans.rank_scene import ON_DEVICES, RankScene, check_on_ranks, rank_program_answer
-from p2smt.plans.solution import objective, rank_answer, rank_hosts, rank_step_groups
+from p2smt.plans.rank_scene import RankScene, check_on_ranks, rank_step_groups
+from p2smt.plans.solution import objective, program_answer, rank_answer, rank_hosts
 from p2smt.programs import semantics
 from p2smt.programs.check import basis_names, check_program, proof_bases
+from p2smt.programs.parts import ON_DEVICES, CheckedParts
 from p2smt.programs.program import Program, lower, parse_instruction, parse_program
 from p2smt.programs.semantics import Step, Trace, Violation, ViolationKind
 from p2smt.result import PROVED_WITHIN, SAME, Status
@@ -220,7 +221,7 @@ def _on_ranks(
     if trace.violation is not None:
         return trace.violation, ON_DEVICES
     timed = scene.timed_in(program, trace.payload_rows, model.chunks)
-    answer = rank_program_answer(scene, where, program, trace, timed)
+    answer = program_answer(request, scene, program, CheckedParts(trace), timed)
     return on_ranks(answer), answer.checked
 
 

@@ -17,7 +17,7 @@ from p2smt.collectives.names import CUSTOM, DIRECT, Collective, RequestKind
 from p2smt.errors import InputError
 from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.problem import check_send, plan_problem
-from p2smt.plans.solution import rank_step_groups
+from p2smt.plans.rank_scene import rank_step_groups
 from p2smt.programs.program import parse_instruction
 from p2smt.schedules.lower.assemble import (
     DEFAULT,

@@ -18,13 +18,14 @@ from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.rank_list import RankList
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.check.restrictions import broken_rules
-from p2smt.plans.rank_scene import RankScene, check_on_ranks, rank_program_answer
+from p2smt.plans.rank_scene import RankScene, check_on_ranks
 from p2smt.plans.solution import (
     Allocation,
     Alternative,
     RequestAnswer,
     Solution,
     objective,
+    program_answer,
     rank_alternative,
     rank_answer,
 )
@@ -448,7 +449,7 @@ def _answer(
     if not request.kind.has_programs or not 1 < scene.size <= MAX_DEVICES or watch.expired():
         return single
     for program, timed in _cheapest(scene, single.seconds, watch, solver):
-        found = _checked(scene, ranks, program, timed)
+        found = _checked(scene, program, timed)
         if found is not None:
             return found if found.seconds < single.seconds * (1 - SAME) else single
         if watch.expired():
@@ -456,15 +457,14 @@ def _answer(
     return single
 
 
-def _checked(
-    scene: RankScene, ranks: RankList, program: Program, timed: Pipelined
-) -> RequestAnswer | None:
+def _checked(scene: RankScene, program: Program, timed: Pipelined) -> RequestAnswer | None:
     """A program as the answer, if it is valid on the real groups."""
-    trace = check_on_ranks(scene, program).trace
+    checked = check_on_ranks(scene, program)
+    trace = checked.trace
     if trace.violation is not None:
         return None
     timed = scene.timed(program, trace.payload_rows)
-    return rank_program_answer(scene, ranks, program, trace, timed)
+    return program_answer(scene.request, scene, program, checked, timed)
 
 
 def _cheapest(

@@ -21,7 +21,7 @@ from p2smt.interop.places import PlacedPlan
 from p2smt.parallelism.placement import IntArray, Placement
 from p2smt.parallelism.rank_list import RankList
 from p2smt.plans.file_model import RequestModel
-from p2smt.plans.solution import rank_step_groups
+from p2smt.plans.rank_scene import rank_step_groups
 from p2smt.programs.program import parse_instruction
 
 LocalSteps = tuple[tuple[tuple[int, ...], ...], ...]
@@ -508,7 +508,7 @@ def _orders(plan: PlacedPlan) -> tuple[IntArray, IntArray]:
     """By device: what members of groups are ordered by, and the launched rank; -1: there is none.
 
     Ranks of a rank list on named hosts are ordered as in the plan, others by device
-    (:func:`p2smt.plans.solution.rank_step_groups`).
+    (:func:`p2smt.plans.rank_scene.rank_step_groups`).
     """
     count = plan.problem.topology.devices
     launched = np.full(count, -1, dtype=np.int64)
