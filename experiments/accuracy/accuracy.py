@@ -46,8 +46,8 @@ def apart() -> list[Published]:
 
 def _result(table: Published) -> Result:
     topology = launched(topology_of(table), table, committed())
-    library = str(getattr(topology, "library", "") or "")
-    return Result(table, topology_name(table), library, cells_of(table, topology))
+    cells = cells_of(table, topology)
+    return Result(table, topology_name(table), topology.library_name, cells)
 
 
 def data(found: Sequence[Result], unseen: Sequence[HeldOut]) -> dict[str, Any]:
