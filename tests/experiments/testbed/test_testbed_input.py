@@ -92,6 +92,8 @@ def test_others_than_root_are_told() -> None:
         "import os, sys\n"
         "from experiments.testbed.network import why_not\n"
         "from experiments.testbed.testbed import main\n"
+        "from p2smt.cluster.library.registry import library_of\n"
+        "library_of('gloo')\n"
         f"if os.geteuid() == 0: os.setuid({NOBODY})\n"
         "print(main(sys.argv[1:]), main(['clean']), why_not())"
     )
