@@ -186,11 +186,10 @@ PACKAGES: Mapping[str, tuple[str, ...] | None] = {
     "z3": ("encodings",),
     "pandas": ("encodings.cpsat_library",),  # which puts it off: OR-Tools imports it
     # and file.py, file_model.py of every package; cluster.error_model is the part of
-    # cluster.file_model that files of accuracies (cost.library.accuracy) have as well,
-    # cluster.device_model its block of devices: together they would be more than one file holds
+    # cluster.file_model that files of accuracies (cost.accuracy) have as well, with its block of
+    # devices: together they would be more than one file holds
     "pydantic": (
         "files",
-        "cli",
         "report.outputs.catalogue",
         "report.outputs.certificate",
         "cluster.error_model",
