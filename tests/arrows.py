@@ -137,6 +137,10 @@ APART = "execution and specification check each other"
 # (who, must not import, because)
 BANS: tuple[tuple[str, str, str], ...] = (
     ("programs", "cost", "what a program means does not depend on what it costs"),
+    *(
+        ("problems", f"programs.{part}", "a question does not know what checks its answer")
+        for part in ("semantics", "preconditions", "check")
+    ),
     *(("runtime", f"programs.{part}", APART) for part in ("semantics", "preconditions", "check")),
     *(("runtime", f"resharding.{part}", APART) for part in ("semantics", "index_maps")),
     ("runtime", "plans.check", APART),

@@ -12,7 +12,7 @@ from p2smt.parallelism.placement import IntArray
 from p2smt.parallelism.request import Problem
 from p2smt.problems.placement import PlacementProblem
 from p2smt.result import SearchLimits
-from p2smt.search import comparison as tensors
+from p2smt.search import comparison
 from p2smt.search.comparison import Comparison, compare_orders, on_hosts, standard_orders
 from p2smt.search.joint import ProgressCallback
 from p2smt.solvers.ask import Solver
@@ -81,8 +81,8 @@ def _of_values(
     order: Sequence[object] | IntArray, problem: Problem, listed: Sequence[str] | None, source: str
 ) -> IntArray:
     if not isinstance(order, np.ndarray) and order and all(isinstance(x, str) for x in order):
-        return tensors.of_hosts(problem, [str(name) for name in order], source)
+        return comparison.of_hosts(problem, [str(name) for name in order], source)
     mesh = np.asarray(order)
     if mesh.dtype.kind not in "iu":
         raise InputError(source, "holds no whole numbers, nor names of hosts")
-    return tensors.of_mesh(problem, mesh, tensors.launch_devices(problem, listed), source)
+    return comparison.of_mesh(problem, mesh, comparison.launch_devices(problem, listed), source)

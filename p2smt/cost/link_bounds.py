@@ -47,8 +47,7 @@ import numpy as np
 from p2smt.cluster.topology import Algorithm, Level, LinkKind, Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.loads.footprint import Digits
-from p2smt.cost.loads.level_use import FloatArray
-from p2smt.parallelism.placement import IntArray
+from p2smt.parallelism.placement import FloatArray, IntArray
 
 _Dims = tuple[int, ...]
 

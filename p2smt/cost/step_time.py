@@ -9,7 +9,7 @@ from typing import Protocol, overload
 
 import numpy as np
 
-from p2smt.cost.loads.level_use import FloatArray
+from p2smt.parallelism.placement import FloatArray
 from p2smt.result import ROUNDING
 
 

@@ -19,7 +19,7 @@ from p2smt.files.json_text import loads, read_json
 from p2smt.files.yaml_text import read_bytes, read_text
 from p2smt.parallelism.placement import MAX_AXES, IntArray
 from p2smt.parallelism.request import Problem
-from p2smt.search import comparison as tensors
+from p2smt.search import comparison
 
 MAX_BYTES = 2**25
 _ALIASES = {
@@ -72,9 +72,9 @@ def _tensor(
     if text.lstrip().startswith(("[", "{")):
         return _json(_parsed(text), problem, listed, f"order {_short(text)!r}")
     if listed is not None and text.strip() and ("," in text or "[" in text or text in listed):
-        return tensors.of_hosts(problem, parse_hostlist(text), f"order {_short(text)!r}")
-    if tensors.is_axis_order(problem, text) or text in problem.axis_names:
-        return tensors.of_axis_order(problem, text, tensors.launch_devices(problem, listed))
+        return comparison.of_hosts(problem, parse_hostlist(text), f"order {_short(text)!r}")
+    if comparison.is_axis_order(problem, text) or text in problem.axis_names:
+        return comparison.of_axis_order(problem, text, comparison.launch_devices(problem, listed))
     names = f"; the standard orders are {', '.join(_ALIASES.get(x, x) for x in known)}"
     raise InputError(f"order {_short(text)!r}", "is none that is known", _REMEDY + names)
 
@@ -90,32 +90,32 @@ def _parsed(text: str) -> object:
 def _file(path: str, problem: Problem, listed: Sequence[str] | None) -> IntArray:
     source = f"order file {path[:200]!r}"
     if path.endswith(".npy"):
-        start = tensors.launch_devices(problem, listed)
-        return tensors.of_mesh(problem, read_npy(path), start, source)
+        start = comparison.launch_devices(problem, listed)
+        return comparison.of_mesh(problem, read_npy(path), start, source)
     if path.endswith(".json"):
         return _json(read_json(path, source, _REMEDY, MAX_BYTES), problem, listed, source)
     found = parse_lines(read_text(path, "order file", MAX_BYTES), source)
     if isinstance(found, tuple):
-        return tensors.of_hosts(problem, found, source)
+        return comparison.of_hosts(problem, found, source)
     if isinstance(found, list):
-        return tensors.of_places(problem, found, source)
-    return tensors.of_mesh(problem, found, tensors.launch_devices(problem, listed), source)
+        return comparison.of_places(problem, found, source)
+    return comparison.of_mesh(problem, found, comparison.launch_devices(problem, listed), source)
 
 
 def _json(data: object, problem: Problem, listed: Sequence[str] | None, source: str) -> IntArray:
     """A mesh with named dimensions, a mesh or a rank list, or a matrix (which holds no 0)."""
-    start = tensors.launch_devices(problem, listed)
+    start = comparison.launch_devices(problem, listed)
     if isinstance(data, dict):
         if "mesh" not in data:
             raise InputError(source, "has no key mesh", _REMEDY)
         mesh = named_mesh(data, problem.axis_names, source)
-        return tensors.of_mesh(problem, mesh, start, source)
+        return comparison.of_mesh(problem, mesh, start, source)
     if isinstance(data, list) and data and all(isinstance(one, str) for one in data):
-        return tensors.of_hosts(problem, data, source)
+        return comparison.of_hosts(problem, data, source)
     found = array_of(data, source)
     if found.ndim == 2 and not np.any(found == 0):
-        return tensors.of_matrix(problem, found.tolist(), source)
-    return tensors.of_mesh(problem, found, start, source)
+        return comparison.of_matrix(problem, found.tolist(), source)
+    return comparison.of_mesh(problem, found, start, source)
 
 
 # Lists of whole numbers in JSON: rank lists, matrices, meshes; and meshes with named dimensions.

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from p2smt.errors import InputError
 
 BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Matrix = tuple[tuple[int, ...], ...]
 MAX_AXES = 8

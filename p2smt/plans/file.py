@@ -27,8 +27,7 @@ from p2smt.plans.solution import (
     timed_step,
 )
 from p2smt.plans.untimed import without_times
-from p2smt.programs.check import basis_names
-from p2smt.programs.program import lower
+from p2smt.programs.program import basis_names, lower
 from p2smt.result import Status
 
 __all__ = ["AnyPlan", "PlanModel", "plan_data", "read_plan"]

@@ -13,7 +13,7 @@ from p2smt.collectives.names import Form, RequestKind
 from p2smt.files.validation import StrictModel
 from p2smt.parallelism.request import MAX_CHUNKS, MAX_PROGRAM_LENGTH
 from p2smt.plans.training.file_model import TrainingBlock
-from p2smt.programs.check import ProofBasis
+from p2smt.programs.program import ProofBasis
 from p2smt.result import Status
 
 SCHEMA_VERSION = 2

@@ -20,9 +20,9 @@ from p2smt.parallelism.rank_list import RankList, RankMap
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.explanation import Explanation
 from p2smt.plans.rank_scene import RankScene
-from p2smt.programs.check import Checked, ProofBasis, check_program, proof_bases
+from p2smt.programs.check import Checked, check_program
 from p2smt.programs.parts import CheckedParts
-from p2smt.programs.program import Grouping, Hierarchy, Program
+from p2smt.programs.program import Grouping, Hierarchy, Program, ProofBasis, proof_bases
 from p2smt.result import SAME, SearchLimits, SolveStats, Status
 
 

@@ -11,8 +11,7 @@ from p2smt.collectives.names import Collective
 from p2smt.errors import InputError
 from p2smt.parallelism.placement import AxisRule, FixedEntry, Matrix
 from p2smt.parallelism.request import MAX_PROGRAM_LENGTH
-from p2smt.programs.check import ProofBasis, proof_basis
-from p2smt.programs.program import Grouping, groupings
+from p2smt.programs.program import Grouping, ProofBasis, groupings, proof_basis
 
 # Which parallelism matrices fit, and which costs least?  The question as plain integers.
 

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from p2smt.plans.check.plan import LINKS_OF_PLAN, OPTIMALITY, Note, PlanReport
 from p2smt.plans.solution import Alternative, PlanProof, ProofStatus, rank_hosts
-from p2smt.programs.check import bases_of, basis_text
+from p2smt.programs.program import bases_of, basis_text
 from p2smt.programs.semantics import Violation
 from p2smt.report.outputs.solve import PlanViolation, ProofOfPlan, VerifyPlanOutput
 from p2smt.report.solution_data import alternative_data

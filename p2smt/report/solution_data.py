@@ -26,7 +26,7 @@ from p2smt.plans.solution import (
     faster_orders,
     timed_steps,
 )
-from p2smt.programs.check import bases_of
+from p2smt.programs.program import bases_of
 from p2smt.report.orders import hosts_data, network_lines
 from p2smt.report.outputs.programs import NamedAlgorithm
 from p2smt.report.outputs.solve import (

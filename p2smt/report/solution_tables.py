@@ -26,7 +26,7 @@ from p2smt.plans.solution import (
     Solution,
     faster_orders,
 )
-from p2smt.programs.check import basis_text
+from p2smt.programs.program import basis_text
 from p2smt.report.costs.request_table import (
     answered,
     gain_lines,

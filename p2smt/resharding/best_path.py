@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from p2smt.cost.loads.level_use import FloatArray
-from p2smt.parallelism.placement import IntArray
+from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.resharding.cuts import PathResult
 from p2smt.resharding.endpoints import Ends
 from p2smt.resharding.prices import StepPrices

@@ -23,8 +23,7 @@ import numpy as np
 
 from p2smt.cluster.topology import CALL_NAMES, Algorithm, Topology
 from p2smt.cost.link_bounds import bare_links, entity_rates
-from p2smt.cost.loads.level_use import FloatArray
-from p2smt.parallelism.placement import BoolArray, IntArray
+from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
 from p2smt.resharding.endpoints import Ends, Splits
 from p2smt.resharding.states import ArrayState, Frame
 from p2smt.resharding.types import Mesh

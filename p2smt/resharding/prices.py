@@ -14,10 +14,10 @@ from p2smt.collectives.names import Collective, RequestKind
 from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import groups_model, step_model
 from p2smt.cost.loads.footprint_explicit import explicit_send
-from p2smt.cost.loads.level_use import FloatArray, Footprint, LevelUse, message_footprint
+from p2smt.cost.loads.level_use import Footprint, LevelUse, message_footprint
 from p2smt.cost.step_time import StepCostModel, StepTime
 from p2smt.errors import InputError
-from p2smt.parallelism.placement import IntArray
+from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.resharding.states import ArrayState, Frame
 from p2smt.resharding.steps import ArrayStep, StepKind
 from p2smt.result import ROUNDING

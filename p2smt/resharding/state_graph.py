@@ -17,8 +17,7 @@ from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import step_model
 from p2smt.cost.link_bounds import bare_links
 from p2smt.cost.loads.footprint_explicit import explicit_send
-from p2smt.cost.loads.level_use import FloatArray
-from p2smt.parallelism.placement import BoolArray, IntArray
+from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
 from p2smt.resharding.endpoints import Ends
 from p2smt.resharding.prices import StepPrices, moved_bytes, quick_levels
 from p2smt.resharding.step_table import StateTable, Symmetry, powers, subsets

@@ -14,12 +14,11 @@ from p2smt.cluster.allocation import allocated, unstated_levels
 from p2smt.cluster.hosts import Hosts
 from p2smt.cluster.topology import Algorithm, Topology
 from p2smt.cost.bounds import single_time
-from p2smt.cost.loads.level_use import FloatArray
 from p2smt.cost.loads.uplink_loads import crossings
 from p2smt.cost.regime import Decisive, regime
 from p2smt.cost.step_time import StepTime
 from p2smt.errors import InputError, did_you_mean
-from p2smt.parallelism.placement import IntArray, Placement, default_ranks
+from p2smt.parallelism.placement import FloatArray, IntArray, Placement, default_ranks
 from p2smt.parallelism.rank_list import matrix_of
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.solution import RankOrder, Solution, objective, rank_hosts

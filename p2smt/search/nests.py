@@ -29,10 +29,9 @@ import numpy as np
 
 from p2smt.collectives.demand import demand_of
 from p2smt.collectives.names import Collective, RequestKind
-from p2smt.cost.loads.level_use import FloatArray
 from p2smt.cost.step_time import chunk_counts
 from p2smt.errors import TooLarge
-from p2smt.parallelism.placement import BoolArray, IntArray
+from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
 from p2smt.problems.placement import Indices, ProgramProblem, StepLimit
 from p2smt.search.programs import Priced, price
 from p2smt.search.programs_pipelined import SoughtProgram

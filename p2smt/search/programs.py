@@ -18,8 +18,15 @@ from p2smt.errors import EncodingBug, InputError
 from p2smt.parallelism.placement import Placement
 from p2smt.parallelism.request import Problem, Request
 from p2smt.problems.placement import Indices, InstructionSet, ProgramProblem, StepLimit
-from p2smt.programs.check import Checked, ProofBasis, checked_once, list_checker, proof_basis
-from p2smt.programs.program import Grouping, Hierarchy, Instruction, Program
+from p2smt.programs.check import Checked, checked_once, list_checker
+from p2smt.programs.program import (
+    Grouping,
+    Hierarchy,
+    Instruction,
+    Program,
+    ProofBasis,
+    proof_basis,
+)
 from p2smt.result import Result, SearchLimits, SolveStats, Status, StopWatch
 from p2smt.search.warm_start import bounded
 from p2smt.solvers.ask import Best, CostKeys, Every, Optimum, Solver, ask, solver_of

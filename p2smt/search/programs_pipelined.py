@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from p2smt.collectives.demand import demand_of
-from p2smt.cost.loads.level_use import FloatArray
 from p2smt.cost.scene import Scene, step_payloads
 from p2smt.cost.step_time import chunk_counts, pipelined_s
 from p2smt.errors import EncodingBug
-from p2smt.parallelism.placement import IntArray
+from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.problems.placement import Indices, ProgramProblem
 from p2smt.programs.program import Hierarchy
 from p2smt.result import ROUNDING, SearchLimits, SolveStats, Status, StopWatch

@@ -6,8 +6,7 @@ import numpy as np
 
 from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
-from p2smt.cost.loads.level_use import FloatArray
-from p2smt.parallelism.placement import Placement
+from p2smt.parallelism.placement import FloatArray, Placement
 from p2smt.training.efficiency import Efficiency, TrainingRun
 from p2smt.training.formulas.stages import StrategyColumns
 from p2smt.training.pipeline import (

@@ -19,9 +19,8 @@ from p2smt.cluster.link import Device
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
 from p2smt.cost.bounds import single_time
-from p2smt.cost.loads.level_use import FloatArray
 from p2smt.cost.scene import Scene
-from p2smt.parallelism.placement import BoolArray, IntArray, Placement, default_ranks
+from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray, Placement, default_ranks
 from p2smt.parallelism.rank_list import matrix_of
 from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.formulas.quantities import Quantities, quantities, with_seconds

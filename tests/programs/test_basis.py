@@ -11,7 +11,7 @@ from p2smt.cluster.file import parse_topology
 from p2smt.collectives.names import RequestKind
 from p2smt.parallelism.placement import ParallelismAxis
 from p2smt.parallelism.request import Problem, Request
-from p2smt.programs.check import (
+from p2smt.programs.program import (
     ProofBasis,
     bases_to,
     basis_names,

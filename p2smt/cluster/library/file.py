@@ -23,15 +23,21 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any, TypeVar
 
-from p2smt.cluster.library import model as f
 from p2smt.cluster.library.checks import check_library
 from p2smt.cluster.library.model import (
+    Correction,
+    Formula,
+    Hardware,
     Ladder,
     Library,
     LibraryRun,
     NodeCount,
+    Nvls,
+    Plateau,
     ProtocolRate,
     Rung,
+    Scaling,
+    Search,
     named_algorithm,
 )
 from p2smt.cluster.link import Algorithm
@@ -158,14 +164,14 @@ def _rung(data: Any) -> Rung:
     return Rung(size, named_algorithm(data["algorithm"]), data["protocol"])
 
 
-def _formula(data: Any) -> f.Formula:
+def _formula(data: Any) -> Formula:
     """Of seconds the field's name says that they are; PAT's two numbers are fields."""
     pat = data.get("pat") or {}
     own = {key: value for key, value in data.items() if key not in ("overhead", "pat")}
     own |= {"overhead_s": data.get("overhead")}
     own |= {"pat_per_rank_s": pat.get("per_rank"), "pat_hop_part": pat.get("hop_part")}
     return _read_as(
-        f.Formula,
+        Formula,
         own,
         hardware=_each(_hardware),
         base=_times(Algorithm, str),
@@ -184,24 +190,24 @@ def _formula(data: Any) -> f.Formula:
     )
 
 
-def _hardware(data: Any) -> f.Hardware:
+def _hardware(data: Any) -> Hardware:
     own = {key: value for key, value in data.items() if key != "latency"}
     return _read_as(
-        f.Hardware, own | {"latency_s": data.get("latency")}, known=float, latency_s=parse_time
+        Hardware, own | {"latency_s": data.get("latency")}, known=float, latency_s=parse_time
     )
 
 
-def _scaling(data: Any) -> f.Scaling:
-    return _read_as(f.Scaling, data, algorithm=Algorithm, operations=tuple, factor=float)
+def _scaling(data: Any) -> Scaling:
+    return _read_as(Scaling, data, algorithm=Algorithm, operations=tuple, factor=float)
 
 
-def _correction(data: Any) -> f.Correction:
-    return _read_as(f.Correction, data, algorithm=Algorithm, factors=_all(float), generations=tuple)
+def _correction(data: Any) -> Correction:
+    return _read_as(Correction, data, algorithm=Algorithm, factors=_all(float), generations=tuple)
 
 
-def _plateau(data: Any) -> f.Plateau:
+def _plateau(data: Any) -> Plateau:
     return _read_as(
-        f.Plateau,
+        Plateau,
         data,
         factors=_each(float),
         bytes_per_rank=parse_bytes,
@@ -209,12 +215,12 @@ def _plateau(data: Any) -> f.Plateau:
     )
 
 
-def _nvls(data: Any) -> f.Nvls:
-    return _read_as(f.Nvls, data, efficiency=_each(float), ratio=float)
+def _nvls(data: Any) -> Nvls:
+    return _read_as(Nvls, data, efficiency=_each(float), ratio=float)
 
 
-def _search(data: Any) -> f.Search:
+def _search(data: Any) -> Search:
     rates = _each(_all(parse_bandwidth))
     return _read_as(
-        f.Search, data, inside=rates, outside=rates, twice_from=parse_bandwidth, not_twice=tuple
+        Search, data, inside=rates, outside=rates, twice_from=parse_bandwidth, not_twice=tuple
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from p2smt.cluster.library.checks import check_library
 from p2smt.cluster.library.model import ADDED, Library
 from p2smt.errors import InputError, did_you_mean
 
@@ -50,6 +49,8 @@ def register_library(library: Library) -> None:
     Raises:
         InputError: another library has that name, or the library cannot be chosen by.
     """
+    from p2smt.cluster.library.checks import check_library
+
     check_library(library, f"library {library.name}")
     if library.name in library_names() and library_of(library.name) != library:
         rule = "another library has this name"

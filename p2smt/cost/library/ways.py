@@ -29,10 +29,8 @@ from p2smt.cluster.library.model import (
     family_of,
 )
 from p2smt.cluster.topology import Algorithm, Link, LinkKind, Topology
-from p2smt.collectives.names import Collective, RequestKind
-from p2smt.collectives.names import Operation as Operation_names
+from p2smt.collectives.names import Collective, Operation, RequestKind
 from p2smt.cost.algorithms import (
-    Operation,
     Rule,
     doublings,
     exchange_rule,
@@ -358,7 +356,7 @@ class LibraryRule:
 
 
 def library_rule(
-    algorithm: Algorithm, operation: Operation_names, footprint: Footprint, node_level: int
+    algorithm: Algorithm, operation: Operation, footprint: Footprint, node_level: int
 ) -> LibraryRule | None:
     """The rule of an algorithm; None if it has none."""
     inside, across = _rules(algorithm, operation, footprint)
@@ -381,7 +379,7 @@ def _filling(algorithm: Algorithm, footprint: Footprint) -> int:
     return min(DEEP, max(0, (footprint.nodes - 1).bit_length() - 1))
 
 
-def peers_rule(operation: Operation_names, footprint: Footprint, at_once: int) -> LibraryRule:
+def peers_rule(operation: Operation, footprint: Footprint, at_once: int) -> LibraryRule:
     """Messages from peer to peer, to so many peers at once (0: to all)."""
     rule = _peers(operation, footprint.members)
     steps = tuple(_peer_steps(footprint, operation, at_once))
@@ -389,7 +387,7 @@ def peers_rule(operation: Operation_names, footprint: Footprint, at_once: int) -
 
 
 def can_carry(
-    topology: Topology, footprint: Footprint, operation: Operation_names, algorithm: Algorithm
+    topology: Topology, footprint: Footprint, operation: Operation, algorithm: Algorithm
 ) -> bool:
     """Whether links and groups allow an algorithm, as far as its price is known.
 
@@ -408,7 +406,7 @@ def can_carry(
 
 
 def _rules(
-    algorithm: Algorithm, operation: Operation_names, footprint: Footprint
+    algorithm: Algorithm, operation: Operation, footprint: Footprint
 ) -> tuple[Rule | None, Rule | None]:
     if not isinstance(operation, Collective):
         return None, None
@@ -436,14 +434,14 @@ def _along_trees() -> Rule:
     return Rule(lambda _: 1.0, lambda _: math.inf, doublings, along=Along.TREE)
 
 
-def _peers(operation: Operation_names, members: int) -> Rule:
+def _peers(operation: Operation, members: int) -> Rule:
     """Every member to every other, or of a send to the next one; :func:`_peer_steps` has more."""
     if operation is RequestKind.SEND:
         return send_rule()
     return exchange_rule(members, lambda profile: profile)
 
 
-def _peer_steps(footprint: Footprint, operation: Operation_names, at_once: int) -> list[Profile]:
+def _peer_steps(footprint: Footprint, operation: Operation, at_once: int) -> list[Profile]:
     """A send pays its level once; an exchange once for each batch of peers that meet at a level."""
     if operation is RequestKind.SEND:
         return [outermost(profile, 1) for profile in footprint.profiles]
@@ -457,7 +455,7 @@ def _peer_steps(footprint: Footprint, operation: Operation_names, at_once: int) 
 
 def _steps(
     algorithm: Algorithm,
-    operation: Operation_names,
+    operation: Operation,
     rule: Rule,
     footprint: Footprint,
     node_level: int,
@@ -490,7 +488,7 @@ def _switch_steps(profile: Profile, node_level: int, passes: int) -> Profile:
     return tuple(found)
 
 
-AlgorithmRule = Callable[[Operation_names, Footprint, int], LibraryRule | None]
+AlgorithmRule = Callable[[Operation, Footprint, int], LibraryRule | None]
 """From an operation, the groups of a step and the index of the node level (-1: one node) to what
 the algorithm loads and pays; None: it cannot run that, and the library leaves it out."""
 
@@ -509,7 +507,7 @@ def register_algorithm(
 
 
 def added_rule(
-    algorithm: AddedAlgorithm, operation: Operation_names, footprint: Footprint, node_level: int
+    algorithm: AddedAlgorithm, operation: Operation, footprint: Footprint, node_level: int
 ) -> LibraryRule | None:
     """What an added algorithm loads and pays; None: it cannot run that.
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from p2smt.cluster.topology import Level, LinkKind, Topology
 from p2smt.cost.loads.level_use import (
-    FloatArray,
     Footprint,
     LevelUse,
     PortProfile,
@@ -34,7 +33,7 @@ from p2smt.cost.loads.rings import (
     node_order,
     parallel_rings,
 )
-from p2smt.parallelism.placement import BoolArray, IntArray
+from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
 
 
 def explicit_footprint(

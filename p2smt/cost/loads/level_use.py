@@ -12,10 +12,9 @@ from enum import Enum
 from typing import assert_never
 
 import numpy as np
-import numpy.typing as npt
 
 from p2smt.cluster.topology import Level, LinkKind, Topology
-from p2smt.parallelism.placement import IntArray
+from p2smt.parallelism.placement import FloatArray, IntArray
 
 Profile = tuple[int, ...]
 """A number for each level, from the outermost."""
@@ -141,9 +140,6 @@ def message_footprint(
 # Load of messages between the siblings of one ring, torus or full-mesh level.
 # Messages go by the shortest path, dimension by dimension; half-way ties take the positive
 # direction.  A ring is a torus of one dimension.
-
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def worst_link(level: Level, source: IntArray, target: IntArray, weight: FloatArray) -> float:

@@ -20,8 +20,8 @@ from itertools import pairwise
 import numpy as np
 
 from p2smt.cluster.topology import Level, LinkKind, Topology
-from p2smt.cost.loads.level_use import FloatArray, worst_link
-from p2smt.parallelism.placement import IntArray
+from p2smt.cost.loads.level_use import worst_link
+from p2smt.parallelism.placement import FloatArray, IntArray
 
 
 def node_order(groups: IntArray, devices_per_node: int, by_device: bool) -> IntArray:

@@ -14,9 +14,8 @@ import numpy as np
 
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.loads.level_use import FloatArray
 from p2smt.cost.loads.rings import node_order
-from p2smt.parallelism.placement import IntArray
+from p2smt.parallelism.placement import FloatArray, IntArray
 
 
 def crossings(

@@ -19,7 +19,7 @@ from p2smt.interop.clusters.astra_sim import ASTRA_SIM
 from p2smt.interop.clusters.combine import ImportOptions, combined
 from p2smt.interop.clusters.facts import MAX_BYTES, ClusterFormat, Facts
 from p2smt.interop.clusters.kubernetes import read_kubernetes, recognises_kubernetes
-from p2smt.interop.clusters.nodes import facts as rocm_matrix
+from p2smt.interop.clusters.nodes import facts as node_facts
 from p2smt.interop.clusters.nodes import nccl_xml, rank_headers, topo_matrix
 from p2smt.interop.clusters.nodes.facts import NodeFacts, Told
 from p2smt.interop.clusters.nodes.reduce import NOTHING_TOLD, facts_of_node
@@ -120,7 +120,7 @@ def node_formats(told: Told = NOTHING_TOLD) -> tuple[ClusterFormat, ...]:
     return (
         ClusterFormat(nccl_xml.NAME, nccl_xml.is_nccl_xml, reader(nccl_xml.parse_nccl_xml)),
         ClusterFormat(
-            rocm_matrix.NAME, rocm_matrix.is_rocm_matrix, reader(rocm_matrix.parse_rocm_matrix)
+            node_facts.NAME, node_facts.is_rocm_matrix, reader(node_facts.parse_rocm_matrix)
         ),
         ClusterFormat(
             topo_matrix.NAME, topo_matrix.is_topo_matrix, reader(topo_matrix.parse_topo_matrix)

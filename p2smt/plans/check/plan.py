@@ -22,9 +22,16 @@ from p2smt.plans.problem import allocation_problem, located, plan_problem
 from p2smt.plans.rank_scene import RankScene, check_on_ranks, rank_step_groups
 from p2smt.plans.solution import objective, program_answer, rank_answer, rank_hosts
 from p2smt.programs import semantics
-from p2smt.programs.check import basis_names, check_program, proof_bases
+from p2smt.programs.check import check_program
 from p2smt.programs.parts import ON_DEVICES, CheckedParts
-from p2smt.programs.program import Program, lower, parse_instruction, parse_program
+from p2smt.programs.program import (
+    Program,
+    basis_names,
+    lower,
+    parse_instruction,
+    parse_program,
+    proof_bases,
+)
 from p2smt.programs.semantics import Step, Trace, Violation, ViolationKind
 from p2smt.result import PROVED_WITHIN, SAME, Status
 

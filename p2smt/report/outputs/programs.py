@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from p2smt.collectives.names import RequestKind
-from p2smt.programs.check import ProofBasis
+from p2smt.programs.program import ProofBasis
 from p2smt.report.outputs.shape import Count, Output, OutputPart, Said, Seconds
 from p2smt.result import Status
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from p2smt.plans.explanation import FlipOutcome, NumberKind, PlacementClaim, ProgramVerdict
 from p2smt.plans.solution import ProofStatus
-from p2smt.programs.check import ProofBasis
+from p2smt.programs.program import ProofBasis
 from p2smt.report.outputs.orders import OrderBeside
 from p2smt.report.outputs.programs import NamedAlgorithm
 from p2smt.report.outputs.shape import (

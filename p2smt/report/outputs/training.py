@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from p2smt.collectives.names import RequestKind
-from p2smt.programs.check import ProofBasis
+from p2smt.programs.program import ProofBasis
 from p2smt.report.outputs.shape import (
     Bytes,
     Count,

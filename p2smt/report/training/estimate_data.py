@@ -9,7 +9,7 @@ from p2smt.api.efficiencies import efficiency_notes, is_default
 from p2smt.api.planning import Planned, TrainerOptions
 from p2smt.cluster.topology import Topology
 from p2smt.plans.solution import RequestAnswer
-from p2smt.programs.check import bases_of
+from p2smt.programs.program import bases_of
 from p2smt.report.outputs.solve import NearStatus
 from p2smt.report.outputs.training import (
     AxisNames,

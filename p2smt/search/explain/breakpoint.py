@@ -16,8 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from p2smt.cost.loads.level_use import FloatArray
-from p2smt.parallelism.placement import Matrix
+from p2smt.parallelism.placement import FloatArray, Matrix
 from p2smt.plans.explanation import SEARCHED, ChangedNumber
 from p2smt.result import SAME
 from p2smt.search.explain.linear import Landscape, LinearCosts

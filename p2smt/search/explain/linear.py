@@ -20,12 +20,11 @@ import numpy as np
 
 from p2smt.cluster.topology import Topology
 from p2smt.collectives.names import RequestKind
-from p2smt.cost.loads.level_use import FloatArray
 from p2smt.cost.scene import Scene
 from p2smt.cost.symbolic.form import LinkNumbers, SymbolicWay
 from p2smt.cost.symbolic.steps import step_ways, symbolic_fixed
 from p2smt.errors import InputError, OutOfTimeError
-from p2smt.parallelism.placement import Matrix, Placement
+from p2smt.parallelism.placement import FloatArray, Matrix, Placement
 from p2smt.parallelism.request import Problem
 from p2smt.plans.explanation import ChangedNumber
 from p2smt.plans.solution import Alternative

@@ -16,9 +16,9 @@ from p2smt.cost.algorithms import Operation
 from p2smt.cost.bounds import step_model
 from p2smt.cost.library.ways import hop_s
 from p2smt.cost.loads.footprint import Digits, regular_footprint, send_footprint
-from p2smt.cost.loads.level_use import FloatArray, Footprint
+from p2smt.cost.loads.level_use import Footprint
 from p2smt.cost.scene import Scene
-from p2smt.parallelism.placement import IntArray
+from p2smt.parallelism.placement import FloatArray, IntArray
 from p2smt.parallelism.request import Problem, Request
 from p2smt.plans.explanation import SEARCHED, ChangedNumber
 from p2smt.problems.placement import Indices

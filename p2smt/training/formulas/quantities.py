@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2smt.cluster.link import Device
-from p2smt.cost.loads.level_use import FloatArray
+from p2smt.parallelism.placement import FloatArray
 from p2smt.training.efficiency import Efficiency, Framework
 from p2smt.training.formulas.stages import RECOMPUTES, Stages, StrategyColumns
 from p2smt.training.formulas.table import formula_table

@@ -14,9 +14,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from p2smt.cost.loads.level_use import FloatArray
 from p2smt.errors import InputError
-from p2smt.parallelism.placement import BoolArray, IntArray
+from p2smt.parallelism.placement import BoolArray, FloatArray, IntArray
 from p2smt.training.strategy import Recompute, Strategy
 
 _ENDS = 2  # the embedding and the logits

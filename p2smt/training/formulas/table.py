@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2smt.cost.loads.level_use import FloatArray
+from p2smt.parallelism.placement import FloatArray
 
 if TYPE_CHECKING:
     from p2smt.training.formulas.symbols import FormulaRow

@@ -8,7 +8,7 @@ from math import isclose
 from p2smt.parallelism.placement import Matrix, Placement
 from p2smt.parallelism.request import DEFAULT_LENGTH
 from p2smt.plans.solution import RequestAnswer
-from p2smt.programs.check import ProofBasis, bases_to, basis_names
+from p2smt.programs.program import ProofBasis, bases_to, basis_names
 from p2smt.result import SolveStats, Status
 from p2smt.training.prediction import Prediction
 from p2smt.training.search.question import PlanQuestion, Prices
