@@ -106,18 +106,19 @@ def key_of(name: str) -> str:
     return name.removesuffix("_")
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True)
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class OutputPart:
     """A part of an output: every key is there but those with a default, and no other.
 
-    Its subclasses are frozen dataclasses whose fields are given by name.
+    Its subclasses are frozen dataclasses whose fields are given by name.  They are made to be
+    printed: neither compared nor shown, so that no command pays for making these methods.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "alias_generator": key_of}
 
     def __init_subclass__(cls) -> None:
-        dataclass(frozen=True, kw_only=True)(cls)
+        dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
 
 
 class Output(OutputPart):
