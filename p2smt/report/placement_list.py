@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from p2smt.parallelism.placement import ParallelismAxis, Placement
 from p2smt.plans.restrictions import conflict_text
-from p2smt.report.outputs.lists import PlacementsOutput, SizedName
 from p2smt.search.conflict import PlacementList, rule_text
+
+if TYPE_CHECKING:
+    from p2smt.report.outputs.lists import PlacementsOutput
 
 
 def placements_data(
     found: PlacementList, axes: Sequence[ParallelismAxis], levels: Sequence[str]
 ) -> PlacementsOutput:
     """The matrices, and the rules that exclude each other where there is none."""
+    from p2smt.report.outputs.lists import PlacementsOutput, SizedName
+
     sizes = zip(levels, found.problem.levels, strict=True)
     return PlacementsOutput(
         status=found.status,

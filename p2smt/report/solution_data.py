@@ -9,10 +9,8 @@ from p2smt.cluster.topology import Topology
 from p2smt.cost.regime import regime
 from p2smt.cost.requested_algorithms import topology_notes
 from p2smt.cost.scene import NamedWay
-from p2smt.parallelism.request import Problem
 from p2smt.plans.explanation import (
     SEARCHED,
-    ChangedNumber,
     Explanation,
     NearestFlip,
     ProgramClaim,
@@ -47,6 +45,7 @@ from p2smt.report.outputs.solve import (
     SolveOutput,
     TimedStep,
 )
+from p2smt.report.tipping_points import flip_text
 from p2smt.result import SolveStats, known_bound
 
 if TYPE_CHECKING:
@@ -286,75 +285,3 @@ def _program(claim: ProgramClaim) -> EverywhereProgram:
         among=[str(program) for program in claim.among],
         why=claim.why or None,
     )
-
-
-# Flips in words.
-
-
-_WAYS = {
-    ("bandwidth", False): "slower",
-    ("bandwidth", True): "faster",
-    ("latency", False): "shorter",
-    ("latency", True): "longer",
-    ("call", False): "cheaper",
-    ("call", True): "dearer",
-    ("payload", False): "smaller",
-    ("payload", True): "larger",
-}
-
-
-def changed_thing(number: ChangedNumber) -> str:
-    """What changes, such as ``node links``."""
-    match number.what:
-        case "bandwidth":
-            return f"{number.of} links"
-        case "latency":
-            return f"{number.of} latencies"
-        case "call":
-            return "calls"
-        case _:
-            return f"{number.of}"
-
-
-def way(number: ChangedNumber) -> str:
-    """In which direction, such as ``slower``."""
-    return _WAYS[number.what, number.grows]
-
-
-def times(factor: float) -> str:
-    """A factor from 1 on; one that rounds to 1 is shown with what it has beyond it."""
-    if factor == 1:
-        return "1x"
-    text = f"{factor:.3g}"
-    return f"{factor:.6g}x" if text == "1" else f"{text}x"
-
-
-def winner(flip: NearestFlip) -> str:
-    """What wins beyond a flip."""
-    if flip.request is not None:
-        return f"{flip.request}: {flip.program}"
-    return f"placement {matrix_text(flip.matrix or ())}"
-
-
-def programs_text(problem: Problem, *, many: bool = False) -> str:
-    """The programs that a problem allows: whatever is said of all is said of these."""
-    kind, length = "programs" if many else "program", problem.max_length
-    allowed = (
-        " that the restrictions allow" if problem.forbidden_forms or problem.step_limits else ""
-    )
-    return f"{kind} of at most {length} instruction{'s' if length > 1 else ''}{allowed}"
-
-
-def matrix_text(matrix: tuple[tuple[int, ...], ...]) -> str:
-    """A matrix as everywhere."""
-    return "[" + ",".join("[" + ",".join(map(str, row)) + "]" for row in matrix) + "]"
-
-
-def flip_text(flip: NearestFlip) -> str:
-    """A flip as one sentence."""
-    number = flip.number
-    if flip.factor is None:
-        return f"{changed_thing(number)} {way(number)}: none up to {SEARCHED}x"
-    if flip.factor == 1:
-        return f"with {changed_thing(number)} ever so little {way(number)}, {winner(flip)} wins"
-    return f"with {changed_thing(number)} {times(flip.factor)} {way(number)}, {winner(flip)} wins"

@@ -34,7 +34,8 @@ from p2smt.report.costs.request_table import (
     peak_line,
     request_table,
 )
-from p2smt.report.solution_data import (
+from p2smt.report.tables import bound_text, letters, table
+from p2smt.report.tipping_points import (
     changed_thing,
     flip_text,
     matrix_text,
@@ -43,7 +44,6 @@ from p2smt.report.solution_data import (
     way,
     winner,
 )
-from p2smt.report.tables import bound_text, letters, table
 from p2smt.result import Status
 from p2smt.units import format_bytes, format_time
 

@@ -13,9 +13,10 @@ from p2smt.cli.codes import BAD_INPUT
 from p2smt.plans.explanation import ChangedNumber, Explanation, FlipOutcome, NearestFlip
 from p2smt.plans.solution import Solution
 from p2smt.report.outputs.shape import printed
-from p2smt.report.solution_data import flip_text, solution_data
+from p2smt.report.solution_data import solution_data
 from p2smt.report.solution_tables import solution_tables
 from p2smt.report.tables import console
+from p2smt.report.tipping_points import flip_text
 from p2smt.result import SearchLimits, StopWatch
 from p2smt.search.explain.explain import explanation
 from p2smt.search.programs_pipelined import Listings
