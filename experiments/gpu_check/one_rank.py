@@ -59,7 +59,7 @@ def main(backend: str, device_name: str) -> int:
     """Make the communicator, print the rows."""
     device = torch.device(device_name)
     if device.type == "cuda":
-        torch.cuda.set_device(device)
+        torch.cuda.set_device(device.index or 0)
     with tempfile.TemporaryDirectory() as folder:
         store = f"file://{folder}/store"
         dist.init_process_group(backend, init_method=store, rank=0, world_size=1)
